@@ -1,0 +1,1 @@
+"""Airmirror: Kafka topics replicated between clusters in windows that are proven before they count."""

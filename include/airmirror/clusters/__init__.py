@@ -1,0 +1,1 @@
+"""Connections to clusters: admin, consumer and producer (confluent-kafka) and the hot path's sockets."""

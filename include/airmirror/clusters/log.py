@@ -1,0 +1,314 @@
+"""Reading a log: offsets of partitions, batches of a range, and the plain records of small internal topics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from kafka.protocol.consumer.offsets import ListOffsetsRequest
+from kafka.record.default_records import DefaultRecordBatch
+
+from airmirror.clusters.connection import Allocate, BrokerUnreachable, Connection
+from airmirror.clusters.routes import LeaderNotAvailable, Routes, patiently
+from airmirror.clusters.transactions import error_name
+from airmirror.errors import AirmirrorError
+from airmirror.wire.batches import Batch, control_type, parse
+from airmirror.wire.requests import (
+    AbortedTransaction,
+    Fetched,
+    FetchPosition,
+    TopicPartition,
+    decode_fetch,
+    encode_fetch,
+)
+
+LIST_OFFSETS = 2
+EARLIEST, LATEST = -2, -1
+OFFSET_OUT_OF_RANGE = 1
+# Errors that pass: the leader moved, or a broker is starting. Metadata is read anew and the request sent again.
+MOVED = frozenset({3, 5, 6, 7, 9, 13, 56, 74, 75, 76, 78, 100, 103, 106})
+
+
+@dataclass(eq=False)
+class FetchFailed(AirmirrorError):
+    """A fetch or offset request that a broker answered with an error."""
+
+    cluster: str
+    partition: TopicPartition
+    error: str
+    offset: int = -1
+
+    def __str__(self) -> str:
+        where = f" from offset {self.offset}" if self.offset >= 0 else ""
+        return f"cluster {self.cluster!r}: {self.partition} can't be read{where}: {self.error}"
+
+
+@dataclass(eq=False)
+class PartitionMoved(AirmirrorError):
+    """The leader of a partition has moved (or the broker is starting): ask again with new metadata."""
+
+    transient: ClassVar[bool] = True
+
+    cluster: str
+    partition: TopicPartition
+    error: str
+
+    def __str__(self) -> str:
+        return f"cluster {self.cluster!r}: the leader of {self.partition} has moved: {self.error}"
+
+
+@dataclass(eq=False)
+class LastStableOffsetStuck(AirmirrorError):
+    """An open transaction keeps records from being read."""
+
+    transient: ClassVar[bool] = True
+
+    cluster: str
+    partition: TopicPartition
+    position: int
+    end: int
+
+    def __str__(self) -> str:
+        return (
+            f"cluster {self.cluster!r}: {self.partition} can be read up to offset {self.position} only, {self.end} is needed: "
+            "a transaction is open there; it ends with its producer or after its transaction.timeout.ms "
+            "(`kafka-transactions.sh find-hanging` names one that does not)"
+        )
+
+
+@dataclass(frozen=True)
+class LogRecord:
+    """A record of a small topic, decoded."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+
+
+def list_offsets(
+    routes: Routes, partitions: Iterable[TopicPartition], at: int, *, read_committed: bool = False
+) -> dict[TopicPartition, int]:
+    """The earliest or latest offset of each partition; the latest of read_committed is the last stable offset.
+
+    All brokers are asked at once. Raises PartitionMoved (ask again after a refresh) or FetchFailed.
+    """
+    request_of: dict[int, dict[str, list[int]]] = {}
+    for topic, partition in partitions:
+        node = routes.leader(TopicPartition(topic, partition)).node
+        request_of.setdefault(node, {}).setdefault(topic, []).append(partition)
+    found: dict[TopicPartition, int] = {}
+    of_topic = ListOffsetsRequest.ListOffsetsTopic
+    of_partition = of_topic.ListOffsetsPartition
+    for node, topics in request_of.items():
+        connection = routes.connection(node, "offsets")
+        answer = connection.request(
+            ListOffsetsRequest(
+                replica_id=-1,
+                isolation_level=int(read_committed),
+                topics=[
+                    of_topic(
+                        name=topic,
+                        partitions=[
+                            of_partition(partition_index=number, current_leader_epoch=-1, timestamp=at)
+                            for number in numbers
+                        ],
+                    )
+                    for topic, numbers in topics.items()
+                ],
+            ),
+            connection.version(LIST_OFFSETS, 4, 6, "ListOffsets"),
+        )
+        for topic in answer.topics:
+            for item in topic.partitions:
+                partition = TopicPartition(topic.name, item.partition_index)
+                if item.error_code in MOVED:
+                    raise PartitionMoved(routes.alias, partition, error_name(item.error_code))
+                if item.error_code:
+                    raise FetchFailed(routes.alias, partition, error_name(item.error_code))
+                found[partition] = item.offset
+    return found
+
+
+def offsets_with_patience(
+    routes: Routes, partitions: Iterable[TopicPartition], at: int, *, read_committed: bool = False, patience: float = 30.0
+) -> dict[TopicPartition, int]:
+    """``list_offsets`` that refreshes the metadata first and again whenever a leader has moved."""
+    wanted = list(partitions)
+    if not wanted:
+        return {}
+    for attempt in patiently(patience, PartitionMoved, LeaderNotAvailable, BrokerUnreachable):
+        with attempt:
+            routes.refresh({partition.topic for partition in wanted})
+            try:
+                return list_offsets(routes, wanted, at, read_committed=read_committed)
+            except BrokerUnreachable:
+                routes.drop_all("offsets")
+                raise
+    raise AssertionError("unreachable")  # pragma: no cover
+
+
+def send_fetch(
+    routes: Routes,
+    connection: Connection,
+    positions: Mapping[TopicPartition, FetchPosition],
+    *,
+    max_wait_ms: int,
+    max_bytes: int,
+    read_committed: bool,
+) -> int:
+    """Send a fetch request and return the version its answer has."""
+    version = connection.fetch_version
+    connection.send(
+        [
+            encode_fetch(
+                version, connection.next_correlation_id(), connection.client_id, positions, routes.topic_ids,
+                max_wait_ms=max_wait_ms, max_bytes=max_bytes, read_committed=read_committed,
+            )
+        ]
+    )  # fmt: skip
+    return version
+
+
+def receive_fetch(
+    routes: Routes, connection: Connection, version: int, allocate: Allocate = bytearray
+) -> tuple[memoryview, dict[TopicPartition, Fetched]]:
+    """The response's buffer and its partitions, for the oldest fetch under way on ``connection``."""
+    buffer = connection.receive(allocate)
+    try:
+        error, partitions = decode_fetch(version, buffer, routes.topic_names)
+    except (IndexError, ValueError, KeyError, OverflowError) as problem:
+        raise BrokerUnreachable(routes.alias, connection.broker, f"its fetch answer makes no sense ({problem})") from problem
+    if error:
+        raise BrokerUnreachable(routes.alias, connection.broker, f"it refuses fetches: {error_name(error)}")
+    return buffer, partitions
+
+
+@dataclass
+class AbortedFilter:
+    """Tells the batches of aborted transactions, as a read_committed consumer does (KIP-98).
+
+    A fetch response names the aborted transactions of its range: a producer's batches from the first offset on are
+    aborted up to its abort marker.
+    """
+
+    _pending: list[AbortedTransaction] = field(default_factory=list)
+    _open: set[int] = field(default_factory=set)
+
+    def begin(self, aborted: Sequence[AbortedTransaction]) -> None:
+        """Take over the list of a response, before its batches."""
+        self._pending = sorted(aborted, key=lambda item: item.first_offset, reverse=True)
+
+    def is_aborted(self, buffer: memoryview, batch: Batch) -> bool:
+        """Whether the batch's records are to be left out; to be asked for every batch in order, control ones too."""
+        while self._pending and self._pending[-1].first_offset < batch.next_offset:
+            self._open.add(self._pending.pop().producer_id)
+        if not batch.is_transactional or batch.producer_id not in self._open:
+            return False
+        if batch.is_control:
+            if control_type(buffer, batch) == 0:
+                self._open.discard(batch.producer_id)
+            return False
+        return True
+
+
+def read_records(
+    routes: Routes,
+    partition: TopicPartition,
+    start: int,
+    end: int,
+    *,
+    read_committed: bool = True,
+    patience: float = 60.0,
+    max_bytes: int = 4 << 20,
+) -> Iterator[LogRecord]:
+    """The records of a small topic's partition with offsets in ``[start, end)``, decoded one by one.
+
+    Waits until everything below ``end`` can be read: LastStableOffsetStuck where an open transaction keeps it back for
+    longer than ``patience`` seconds. A position below the log's start is moved up to it.
+    """
+    for buffer, batches in read_batches(
+        routes, partition, start, end, read_committed=read_committed, patience=patience, max_bytes=max_bytes
+    ):
+        for batch, aborted in batches:
+            if aborted or batch.is_control or batch.next_offset <= start:
+                continue
+            decoder = DefaultRecordBatch(buffer[batch.position : batch.position + batch.size])
+            for record in decoder:
+                if start <= record.offset < end:
+                    yield LogRecord(record.offset, record.timestamp, record.key, record.value)
+
+
+def read_batches(
+    routes: Routes,
+    partition: TopicPartition,
+    start: int,
+    end: int,
+    *,
+    read_committed: bool,
+    patience: float = 60.0,
+    max_bytes: int = 4 << 20,
+    purpose: str = "read",
+) -> Iterator[tuple[memoryview, list[tuple[Batch, bool]]]]:
+    """Every batch that overlaps ``[start, end)``, a response at a time: its buffer and (batch, whether aborted).
+
+    Goes on until a batch ends at or past ``end``, or nothing more is there although the log's readable end is at or past
+    it. Raises FetchFailed, LastStableOffsetStuck.
+    """
+    position = start
+    filter_ = AbortedFilter()
+    stalled = patiently(patience, LastStableOffsetStuck, PartitionMoved, LeaderNotAvailable, BrokerUnreachable)
+    while position < end:
+        for attempt in stalled:
+            with attempt:
+                try:
+                    buffer, fetched = _fetch_one(routes, partition, position, read_committed, max_bytes, purpose)
+                except (PartitionMoved, LeaderNotAvailable, BrokerUnreachable):
+                    routes.drop_all(purpose)
+                    routes.refresh([partition.topic])
+                    raise
+                if fetched.error == OFFSET_OUT_OF_RANGE and position < fetched.log_start_offset:
+                    position = fetched.log_start_offset
+                    continue
+                readable = fetched.last_stable_offset if read_committed else fetched.high_watermark
+                if fetched.start == fetched.end and readable < end:
+                    raise LastStableOffsetStuck(routes.alias, partition, position, end)
+        if fetched.error == OFFSET_OUT_OF_RANGE:
+            continue
+        if fetched.start == fetched.end:
+            return  # the rest are holes
+        filter_.begin(fetched.aborted)
+        batches = []
+        for batch in parse(buffer, fetched.start, fetched.end):
+            aborted = read_committed and filter_.is_aborted(buffer, batch)
+            if batch.base_offset >= end:
+                position = end
+                break
+            batches.append((batch, aborted))
+            position = max(position, batch.next_offset)
+        yield buffer, batches
+
+
+def _fetch_one(
+    routes: Routes, partition: TopicPartition, position: int, read_committed: bool, max_bytes: int, purpose: str
+) -> tuple[memoryview, Fetched]:
+    leader = routes.leader(partition)
+    connection = routes.connection(leader.node, purpose)
+    where = FetchPosition(position, leader.epoch, -1, max_bytes)
+    version = send_fetch(
+        routes, connection, {partition: where}, max_wait_ms=100, max_bytes=max_bytes, read_committed=read_committed
+    )
+    buffer, partitions = receive_fetch(routes, connection, version)
+    fetched = partitions[partition]
+    if fetched.error in MOVED:
+        raise PartitionMoved(routes.alias, partition, error_name(fetched.error))
+    if fetched.error == OFFSET_OUT_OF_RANGE:
+        earliest = list_offsets(routes, [partition], EARLIEST)[partition]
+        fetched.log_start_offset = earliest
+        if position >= earliest:
+            raise FetchFailed(routes.alias, partition, "its end is below this offset", position)
+    elif fetched.error:
+        raise FetchFailed(routes.alias, partition, error_name(fetched.error), position)
+    return buffer, fetched
+

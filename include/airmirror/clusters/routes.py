@@ -1,0 +1,218 @@
+"""Who leads what: a cluster's metadata for the hot path, and its connections, one a broker and purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+from uuid import UUID
+
+from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
+
+from airmirror.clusters.connection import BrokerUnreachable, Connection
+from airmirror.config import Cluster
+from airmirror.errors import AirmirrorError
+from airmirror.wire.requests import TopicPartition
+
+METADATA, FIND_COORDINATOR = 3, 10
+TRANSACTION = 1  # FindCoordinator's key type
+
+
+@dataclass(eq=False)
+class LeaderNotAvailable(AirmirrorError):
+    """A partition without a leader just now."""
+
+    transient: ClassVar[bool] = True
+
+    cluster: str
+    partition: TopicPartition
+    error: int
+
+    def __str__(self) -> str:
+        return f"cluster {self.cluster!r}: {self.partition} has no leader now (error {self.error})"
+
+
+@dataclass(eq=False)
+class TopicNotFound(AirmirrorError):
+    """A topic or partition that the cluster does not have (any more)."""
+
+    cluster: str
+    topic: str
+    partition: int = -1
+
+    def __str__(self) -> str:
+        what = f"topic {self.topic!r}" if self.partition < 0 else f"partition {self.topic}-{self.partition}"
+        return (
+            f"cluster {self.cluster!r} has no {what}: it was deleted, or this user may not describe it; "
+            "leave it out with topics.exclude, or bring it back"
+        )
+
+
+@dataclass(eq=False)
+class CoordinatorNotAvailable(AirmirrorError):
+    """No coordinator for a transactional id just now."""
+
+    transient: ClassVar[bool] = True
+
+    cluster: str
+    transactional_id: str
+    error: int
+    message: str
+
+    def __str__(self) -> str:
+        return (
+            f"cluster {self.cluster!r}: no coordinator for transactional id {self.transactional_id!r} now "
+            f"(error {self.error}: {self.message})"
+        )
+
+
+@dataclass(frozen=True)
+class Leader:
+    """Where a partition is led."""
+
+    node: int
+    epoch: int
+
+
+class Routes:
+    """A cluster's leaders, topic ids and connections. Not thread-safe; close it (or use it as a context manager)."""
+
+    def __init__(self, cluster: Cluster, client_id: str, timeout: float = 30.0) -> None:
+        self.cluster = cluster
+        self.alias = cluster.alias
+        self.topic_ids: dict[str, UUID] = {}
+        self.topic_names: dict[UUID, str] = {}
+        self.cluster_id = ""
+        self._client_id = client_id
+        self._timeout = timeout
+        self._nodes: dict[int, tuple[str, int]] = {}
+        self._leaders: dict[TopicPartition, Leader] = {}
+        self._errors: dict[TopicPartition, int] = {}
+        self._connections: dict[tuple[int, str], Connection] = {}
+
+    def refresh(self, topics: Iterable[str]) -> None:
+        """Read the metadata of ``topics`` anew. Raises BrokerUnreachable when no broker answers, TopicNotFound."""
+        wanted = MetadataRequest.MetadataRequestTopic
+        connection = self._any()
+        version = connection.version(METADATA, 10, 12, "Metadata")
+        answer = connection.request(
+            MetadataRequest(
+                topics=[wanted(name=topic, topic_id=UUID(int=0)) for topic in sorted(set(topics))],
+                allow_auto_topic_creation=False,  # kafka-python's default would bring a deleted topic back
+                include_topic_authorized_operations=False,
+                include_cluster_authorized_operations=False,
+            ),
+            version,
+        )
+        self.cluster_id = answer.cluster_id or ""
+        nodes = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
+        for node in [key for key in self._connections if nodes.get(key[0]) != self._nodes.get(key[0])]:
+            if node[0] >= 0:
+                self._connections.pop(node).close()
+        self._nodes = nodes
+        for topic in answer.topics:
+            if topic.error_code == 3:
+                raise TopicNotFound(self.alias, topic.name)
+            self.topic_ids[topic.name] = topic.topic_id
+            self.topic_names[topic.topic_id] = topic.name
+            for partition in topic.partitions:
+                key = TopicPartition(topic.name, partition.partition_index)
+                self._errors[key] = partition.error_code
+                self._leaders[key] = Leader(partition.leader_id, partition.leader_epoch)
+
+    def leader(self, partition: TopicPartition) -> Leader:
+        """Raises LeaderNotAvailable or TopicNotFound."""
+        leader = self._leaders.get(partition)
+        if leader is None:
+            raise TopicNotFound(self.alias, partition.topic, partition.partition)
+        if leader.node not in self._nodes:
+            raise LeaderNotAvailable(self.alias, partition, self._errors[partition])
+        return leader
+
+    def partitions(self, topic: str) -> int:
+        """How many partitions the topic has, as of the last refresh."""
+        return sum(1 for key in self._leaders if key.topic == topic)
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        return tuple(self._nodes)
+
+    def connection(self, node: int, purpose: str) -> Connection:
+        """The connection to a broker for one purpose, opened when it is first asked for."""
+        key = (node, purpose)
+        connection = self._connections.get(key)
+        if connection is None:
+            host, port = self._nodes[node]
+            connection = self._connections[key] = Connection(
+                self.alias, host, port, f"{self._client_id}|{purpose}", self._timeout
+            )
+        return connection
+
+    def drop(self, node: int, purpose: str) -> None:
+        """Close a connection that failed; the next call for it opens a new one."""
+        connection = self._connections.pop((node, purpose), None)
+        if connection is not None:
+            connection.close()
+
+    def drop_all(self, purpose: str) -> None:
+        """Close every broker's connection of one purpose."""
+        for node, name in list(self._connections):
+            if name == purpose:
+                self.drop(node, name)
+
+    def coordinator(self, transactional_id: str) -> int:
+        """The broker that coordinates a transactional id. Raises CoordinatorNotAvailable."""
+        connection = self._any()
+        version = connection.version(FIND_COORDINATOR, 3, 4, "FindCoordinator")
+        if version >= 4:
+            request = FindCoordinatorRequest(key_type=TRANSACTION, coordinator_keys=[transactional_id])
+            found: Any = connection.request(request, version).coordinators[0]
+        else:
+            found = connection.request(FindCoordinatorRequest(key=transactional_id, key_type=TRANSACTION), version)
+        if found.error_code:
+            raise CoordinatorNotAvailable(
+                self.alias, transactional_id, found.error_code, found.error_message or "its topic is being made"
+            )
+        self._nodes[found.node_id] = (found.host, found.port)
+        return int(found.node_id)
+
+    def close(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    def __enter__(self) -> Routes:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _any(self) -> Connection:
+        """A connection for metadata: one that is open, else the first bootstrap server that answers."""
+        for key, connection in list(self._connections.items()):
+            if key[1] == "metadata" and not connection.waiting and not connection.readable():
+                return connection
+            if key[1] == "metadata":
+                self.drop(*key)
+        reasons = []
+        for address in self.cluster.bootstrap_servers:
+            host, _, port = address.rpartition(":")
+            try:
+                connection = Connection(self.alias, host.strip("[]"), int(port), f"{self._client_id}|metadata", self._timeout)
+            except BrokerUnreachable as error:
+                reasons.append(f"{address}: {error.reason}")
+                continue
+            self._connections[(-1, "metadata")] = connection
+            return connection
+        raise BrokerUnreachable(self.alias, ", ".join(self.cluster.bootstrap_servers), "; ".join(reasons))
+
+
+def patiently(seconds: float, *errors: type[AirmirrorError]) -> Retrying:
+    """Try again on transient ``errors`` for at most ``seconds``, with exponential backoff; the last one is raised."""
+    return Retrying(
+        retry=retry_if_exception_type(errors),
+        stop=stop_after_delay(seconds),
+        wait=wait_exponential_jitter(initial=0.05, max=2.0),
+        reraise=True,
+    )

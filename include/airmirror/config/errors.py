@@ -1,0 +1,61 @@
+"""What can be wrong with a configuration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airmirror.errors import AirmirrorError
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong (as a note: worth knowing) in a file. ``line`` counts from 1; None where no line is to blame."""
+
+    line: int | None
+    key: str
+    message: str
+    closest: str | None = None
+
+    def __str__(self) -> str:
+        where = f"line {self.line}: " if self.line else ""
+        subject = f"{self.key}: " if self.key else ""
+        hint = f"; the closest known one is {self.closest}" if self.closest else ""
+        return f"{where}{subject}{self.message}{hint}"
+
+
+@dataclass(eq=False)
+class ConfigurationError(AirmirrorError):
+    """Everything that is wrong with one configuration file, in the order of its lines."""
+
+    path: str
+    problems: tuple[Problem, ...]
+
+    def __str__(self) -> str:
+        if len(self.problems) == 1:
+            return f"{self.path}: {self.problems[0]}"
+        lines = "".join(f"\n  {problem}" for problem in self.problems)
+        return f"{self.path}: {len(self.problems)} problems{lines}"
+
+
+@dataclass(eq=False)
+class UnknownFlow(AirmirrorError):
+    """A flow that the configuration does not name."""
+
+    path: str
+    flow: str
+    known: tuple[str, ...]
+
+    def __str__(self) -> str:
+        known = ", ".join(self.known) or "none"
+        return f"{self.path}: no flow {self.flow!r}; the flows it names: {known}"
+
+
+@dataclass(eq=False)
+class FlowNotEnabled(AirmirrorError):
+    """A flow that the configuration names but does not enable."""
+
+    path: str
+    flow: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: flow {self.flow!r} is not enabled; set {self.flow}.enabled = true to replicate it"

@@ -1,0 +1,57 @@
+"""Rows for tables: what every key means, and what counts for a flow and where it was set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airmirror.config.keys import KEYS
+from airmirror.config.model import Configuration, Setting
+from airmirror.config.places import place
+from airmirror.config.resolve import Placed, client_settings, effective
+from airmirror.config.values import masked
+
+
+@dataclass(frozen=True)
+class KeyRow:
+    """One key: what it is, where it is read, and what it does here."""
+
+    name: str
+    type: str
+    default: str
+    scope: str
+    here: str
+    doc: str
+
+
+@dataclass(frozen=True)
+class ValueRow:
+    """What counts for a flow: ``value`` masked where it is secret, ``origin`` "default", "line 12" or "override"."""
+
+    key: str
+    value: str
+    origin: str
+
+
+def explain() -> list[KeyRow]:
+    """Every key of the table, by name. (Client settings are Kafka's own and not among them.)"""
+    return [
+        KeyRow(key.name, key.type, key.default or "", key.scope, key.here, key.doc)
+        for key in sorted(KEYS.values(), key=lambda key: key.name)
+    ]
+
+
+def resolve(configuration: Configuration, name: str) -> list[ValueRow]:
+    """Every key and client setting that counts for a flow that the file names, client settings as ``source.…``."""
+    aliases = tuple(configuration.clusters)
+    placed = [Placed(place(setting.key, aliases), setting) for setting in configuration.settings]
+    rows = [ValueRow(each.key, masked(each.key, each.value), _origin(each.setting)) for each in effective(name, placed)]
+    for side, alias in zip(("source", "target"), name.split("->"), strict=True):
+        for key, setting in sorted(client_settings(alias, placed, name, side).items()):
+            rows.append(ValueRow(f"{side}.{key}", masked(key, setting.value), _origin(setting)))
+    return rows
+
+
+def _origin(setting: Setting | None) -> str:
+    if setting is None:
+        return "default"
+    return f"line {setting.line}" if setting.line else "override"

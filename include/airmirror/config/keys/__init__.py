@@ -1,0 +1,22 @@
+"""The one table of all keys: MirrorMaker 2's, Kafka Connect's, Airmirror's own, and the names of client settings."""
+
+from __future__ import annotations
+
+from airmirror.config.keys import airmirror, clients, connect, mirrormaker
+from airmirror.config.keys.clients import ROLES, SECURITY
+from airmirror.config.keys.connect import FAMILIES
+from airmirror.config.keys.key import Key, Scope, Type, Use
+
+KEYS: dict[str, Key] = {key.name: key for key in (*mirrormaker.KEYS, *connect.KEYS, *airmirror.KEYS)}
+"""Every key by name; client settings are not among them, see ROLES."""
+
+OWN = frozenset(key.name for key in airmirror.KEYS)
+"""The keys that no MirrorMaker 2 file has."""
+
+CONNECTION = clients.SECURITY | clients.COMMON
+"""The settings that every kind of client knows."""
+
+CLIENT = frozenset().union(*ROLES.values())
+"""The settings that any kind of client knows."""
+
+__all__ = ["CLIENT", "CONNECTION", "FAMILIES", "KEYS", "OWN", "ROLES", "SECURITY", "Key", "Scope", "Type", "Use"]

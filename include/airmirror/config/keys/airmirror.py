@@ -1,0 +1,153 @@
+"""The keys that MirrorMaker 2 does not have."""
+
+from __future__ import annotations
+
+from airmirror.config.keys.key import Key, Scope, Type, Use
+
+_ALERTS = "the alerts and schedules of Airflow come with a later release"
+
+KEYS = (
+    # The window
+    Key(
+        "window.max.ms",
+        Type.LONG,
+        "120000",
+        "How long a window may copy, in ms; what is left is the next one's.",
+        minimum=1,
+    ),
+    Key("window.max.bytes", Type.LONG, None, "The most bytes a window plans; not set: no limit.", minimum=1),
+    Key(
+        "window.commit.bytes", Type.LONG, "268435456", "A slot commits its transaction after so many bytes.", minimum=1
+    ),
+    Key("window.commit.ms", Type.LONG, "10000", "A slot commits its transaction after so many ms.", minimum=1),
+    Key(
+        "window.verify",
+        Type.STRING,
+        "readback",
+        "What proves a window: `readback` reads the written records back and compares them before the commit, "
+        "`acks` trusts the broker's acknowledgements and leaves the comparison to `airmirror verify` and audits.",
+        values=("readback", "acks"),
+    ),
+    Key(
+        "topics.compacted",
+        Type.LIST,
+        "",
+        "Topics that were compacted once, though their cleanup.policy no longer says so: missing offsets in them "
+        "count as compacted. Names and regular expressions.",
+    ),
+    # Airflow
+    Key(
+        "airflow.conn.id",
+        Type.STRING,
+        None,
+        "The Airflow connection (type kafka) that holds this cluster's client settings.",
+        Scope.CLUSTER,
+        Use.LATER,
+    ),
+    Key(
+        "window.schedule",
+        Type.STRING,
+        "1 minute",
+        "How often a window runs: an interval or a cron line.",
+        use=Use.LATER,
+    ),
+    Key(
+        "window.max.lag.records",
+        Type.LONG,
+        None,
+        "The gate warns above this lag, in records.",
+        use=Use.LATER,
+        minimum=0,
+    ),
+    Key(
+        "window.max.lag.seconds",
+        Type.LONG,
+        None,
+        "The gate warns above this lag, in seconds.",
+        use=Use.LATER,
+        minimum=0,
+    ),
+    Key(
+        "window.max.lag.blocks",
+        Type.STRING,
+        None,
+        "What too much lag holds back besides warning: `groups` holds group offsets.",
+        use=Use.LATER,
+        values=("groups",),
+    ),
+    Key(
+        "window.idle.ms",
+        Type.LONG,
+        None,
+        "How long `@continuous` waits after an empty or failed window, in ms.",
+        use=Use.LATER,
+        reason=_ALERTS,
+        minimum=0,
+    ),
+    Key(
+        "window.trigger.records",
+        Type.LONG,
+        None,
+        "Start a window when the source grew by so many records.",
+        use=Use.LATER,
+        reason=_ALERTS,
+        minimum=1,
+    ),
+    Key(
+        "audit.schedule",
+        Type.STRING,
+        "@hourly",
+        "How often past intervals are compared again.",
+        use=Use.LATER,
+        reason=_ALERTS,
+    ),
+    Key(
+        "backfill.into.suffix",
+        Type.STRING,
+        None,
+        "Replicate what lies before the first replicated offset into remote topics with this suffix.",
+        use=Use.LATER,
+        reason=_ALERTS,
+    ),
+    Key(
+        "on.failure.notifier",
+        Type.STRING,
+        None,
+        "The Airflow notifier called once an incident.",
+        use=Use.LATER,
+        reason=_ALERTS,
+    ),
+    Key(
+        "retention.days",
+        Type.INT,
+        None,
+        "How long ledger rows and Data Docs are kept, in days.",
+        use=Use.LATER,
+        reason=_ALERTS,
+        minimum=1,
+    ),
+    # Groups, topologies, errors
+    Key(
+        "offset.syncs.per.window",
+        Type.INT,
+        None,
+        "The most offset syncs between the first and the last of a segment.",
+        use=Use.LATER,
+        minimum=0,
+    ),
+    Key(
+        "aggregate",
+        Type.BOOLEAN,
+        "false",
+        "Declares that other flows write the same remote topics: order is then promised per source only.",
+        Scope.FLOW_ONLY,
+        Use.LATER,
+    ),
+    Key(
+        "errors.deadletterqueue.topic.name",
+        Type.STRING,
+        "",
+        "With errors.tolerance=all: the topic for records that the target does not take.",
+        use=Use.LATER,
+    ),
+)

@@ -1,0 +1,57 @@
+"""What one configuration key is: its name, type, default, where it may stand, and what it does here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Type(StrEnum):
+    """The types of Kafka's ConfigDef; lists are split on commas with the whitespace around them."""
+
+    BOOLEAN = "boolean"
+    SHORT = "short"
+    INT = "int"
+    LONG = "long"
+    STRING = "string"
+    LIST = "list"
+    CLASS = "class"
+
+
+class Scope(StrEnum):
+    """Where a key is read. The later level wins: top level, then ``<cluster>.``, then ``<source>-><target>.``"""
+
+    DEPLOYMENT = "at the top level"
+    CLUSTER = "at <cluster>."
+    FLOW = "at the top level and at <source>-><target>."
+    FLOW_ONLY = "at <source>-><target>."
+    WORKER = "at the top level, at <target>. and at <source>-><target>."
+
+
+class Use(StrEnum):
+    """What a key does here."""
+
+    USED = "used"
+    LATER = "accepted, not used yet"
+    WITHOUT_EFFECT = "accepted, without effect"
+    DEFAULT_ONLY = "refused unless it is the default"
+
+
+@dataclass(frozen=True)
+class Key:
+    """One row of the table of keys. ``default`` is as it would be written in the file; None where there is none."""
+
+    name: str
+    type: Type
+    default: str | None
+    doc: str
+    scope: Scope = Scope.FLOW
+    use: Use = Use.USED
+    reason: str = ""
+    values: tuple[str, ...] = ()
+    minimum: int | None = None
+
+    @property
+    def here(self) -> str:
+        """What the key does here, with the reason: "used", "accepted, without effect: …", …"""
+        return f"{self.use}: {self.reason}" if self.reason else str(self.use)

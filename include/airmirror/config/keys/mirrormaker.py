@@ -1,0 +1,281 @@
+"""MirrorMaker 2's own keys, as of Kafka 4.2 (M/Mirror{Connector,Source,Checkpoint,Heartbeat,Maker}Config.java)."""
+
+from __future__ import annotations
+
+from airmirror.config.keys.key import Key, Scope, Type, Use
+
+_EVERY_WINDOW = "every window looks for new topics and partitions"
+_EVERY_ROUND = "every round looks for new groups"
+_NO_JAVA = "Java classes can't run here"
+_REMOVED = "removed in Kafka 4.0"
+
+CLUSTERS = Key("clusters", Type.LIST, None, "The aliases of the clusters.", Scope.DEPLOYMENT)
+
+_FLOWS = (
+    CLUSTERS,
+    Key(
+        "config.providers",
+        Type.LIST,
+        "",
+        "Names of config providers, for ${name:path:key} in values.",
+        Scope.DEPLOYMENT,
+    ),
+    Key(
+        "dedicated.mode.enable.internal.rest",
+        Type.BOOLEAN,
+        "false",
+        "Whether the nodes of a dedicated MirrorMaker 2 talk to each other over REST.",
+        Scope.DEPLOYMENT,
+        Use.WITHOUT_EFFECT,
+        "Airflow and Spark distribute the work",
+    ),
+    Key("enabled", Type.BOOLEAN, "false", "Whether to replicate source->target.", Scope.FLOW_ONLY),
+    Key("bootstrap.servers", Type.LIST, None, "The cluster's brokers to connect to first: host:port,…", Scope.CLUSTER),
+    Key(
+        "source.cluster.alias",
+        Type.STRING,
+        None,
+        "Alias of the source cluster.",
+        use=Use.WITHOUT_EFFECT,
+        reason="the flow's name tells it",
+    ),
+    Key(
+        "target.cluster.alias",
+        Type.STRING,
+        None,
+        "Alias of the target cluster.",
+        use=Use.WITHOUT_EFFECT,
+        reason="the flow's name tells it",
+    ),
+)
+
+_NAMING = (
+    Key(
+        "replication.policy.class",
+        Type.CLASS,
+        "org.apache.kafka.connect.mirror.DefaultReplicationPolicy",
+        "How remote topics are named: DefaultReplicationPolicy, IdentityReplicationPolicy or your own as module:Class.",
+    ),
+    Key("replication.policy.separator", Type.STRING, ".", "Stands between alias and topic in a remote topic's name."),
+    Key(
+        "replication.policy.internal.topic.separator.enabled",
+        Type.BOOLEAN,
+        "true",
+        "Whether a custom separator is used in the names of the checkpoint and offset sync topics too.",
+    ),
+    Key("topics", Type.LIST, ".*", "Topics to replicate: names and regular expressions."),
+    Key(
+        "topics.exclude",
+        Type.LIST,
+        r"mm2.*\.internal, .*\.replica, __.*",
+        "Topics not to replicate: names and regular expressions. Excludes win over includes.",
+    ),
+    Key(
+        "topic.filter.class",
+        Type.CLASS,
+        "org.apache.kafka.connect.mirror.DefaultTopicFilter",
+        "Selects topics to replicate.",
+        use=Use.DEFAULT_ONLY,
+        reason=f"{_NO_JAVA}; select with topics and topics.exclude",
+    ),
+    Key(
+        "heartbeats.replication.enabled",
+        Type.BOOLEAN,
+        "true",
+        "Replicate heartbeats topics though no filter names them.",
+    ),
+)
+
+_TOPICS = (
+    Key(
+        "replication.factor",
+        Type.INT,
+        "2",
+        "Replication factor of new remote topics; -1 takes the target brokers' default.",
+        minimum=-1,
+    ),
+    Key(
+        "config.properties.exclude",
+        Type.LIST,
+        "follower.replication.throttled.replicas, leader.replication.throttled.replicas, "
+        "message.timestamp.difference.max.ms, log.message.timestamp.before.max.ms, "
+        "log.message.timestamp.after.max.ms, message.timestamp.type, "
+        "unclean.leader.election.enable, min.insync.replicas",
+        "Topic configs that are not copied: names and regular expressions.",
+    ),
+    Key(
+        "use.defaults.from",
+        Type.STRING,
+        "target",
+        "Whose default topic configs a remote topic has.",
+        values=("source", "target"),
+    ),
+    Key(
+        "config.property.filter.class",
+        Type.CLASS,
+        "org.apache.kafka.connect.mirror.DefaultConfigPropertyFilter",
+        "Selects topic configs to copy.",
+        use=Use.DEFAULT_ONLY,
+        reason=f"{_NO_JAVA}; select with config.properties.exclude",
+    ),
+    Key(
+        "sync.topic.configs.enabled",
+        Type.BOOLEAN,
+        "true",
+        "Keep remote topics' configs as the source's.",
+        use=Use.LATER,
+    ),
+    Key("sync.topic.configs.interval.seconds", Type.LONG, "600", "How often configs are copied.", use=Use.LATER),
+    Key("sync.topic.acls.enabled", Type.BOOLEAN, "true", "Keep remote topics' ACLs as the source's.", use=Use.LATER),
+    Key("sync.topic.acls.interval.seconds", Type.LONG, "600", "How often ACLs are copied.", use=Use.LATER),
+    Key(
+        "refresh.topics.enabled",
+        Type.BOOLEAN,
+        "true",
+        "Whether to look for new topics and partitions.",
+        use=Use.WITHOUT_EFFECT,
+        reason=_EVERY_WINDOW,
+    ),
+    Key(
+        "refresh.topics.interval.seconds",
+        Type.LONG,
+        "600",
+        "How often to look for new topics and partitions.",
+        use=Use.WITHOUT_EFFECT,
+        reason=_EVERY_WINDOW,
+    ),
+    Key(
+        "forwarding.admin.class",
+        Type.CLASS,
+        "org.apache.kafka.clients.admin.ForwardingAdmin",
+        "Creates topics, partitions, configs and ACLs.",
+        use=Use.DEFAULT_ONLY,
+        reason=_NO_JAVA,
+    ),
+    Key("admin.timeout.ms", Type.LONG, "60000", "How long an administrative task may take, in ms.", minimum=1),
+)
+
+_OFFSETS = (
+    Key(
+        "offset-syncs.topic.location",
+        Type.STRING,
+        "source",
+        "The cluster that holds the offset syncs topic.",
+        use=Use.LATER,
+        values=("source", "target"),
+    ),
+    Key("offset-syncs.topic.replication.factor", Type.SHORT, "3", "Of the offset syncs topic.", use=Use.LATER),
+    Key("emit.offset-syncs.enabled", Type.BOOLEAN, "true", "Whether to write offset syncs.", use=Use.LATER),
+    Key(
+        "offset.lag.max",
+        Type.LONG,
+        "100",
+        "How far, in records, MirrorMaker 2 lets a partition go without an offset sync.",
+        use=Use.LATER,
+        reason="translation is exact through segments; it only spaces the syncs for MirrorMaker 2's tools",
+    ),
+)
+
+_GROUPS = (
+    Key("groups", Type.LIST, ".*", "Consumer groups to move: names and regular expressions.", use=Use.LATER),
+    Key(
+        "groups.exclude",
+        Type.LIST,
+        "console-consumer-.*, connect-.*, __.*",
+        "Consumer groups not to move. Excludes win over includes.",
+        use=Use.LATER,
+    ),
+    Key(
+        "group.filter.class",
+        Type.CLASS,
+        "org.apache.kafka.connect.mirror.DefaultGroupFilter",
+        "Selects consumer groups.",
+        use=Use.DEFAULT_ONLY,
+        reason=f"{_NO_JAVA}; select with groups and groups.exclude",
+    ),
+    Key(
+        "refresh.groups.enabled",
+        Type.BOOLEAN,
+        "true",
+        "Whether to look for new consumer groups.",
+        use=Use.WITHOUT_EFFECT,
+        reason=_EVERY_ROUND,
+    ),
+    Key(
+        "refresh.groups.interval.seconds",
+        Type.LONG,
+        "600",
+        "How often to look for new consumer groups.",
+        use=Use.WITHOUT_EFFECT,
+        reason=_EVERY_ROUND,
+    ),
+    Key("emit.checkpoints.enabled", Type.BOOLEAN, "true", "Whether to write checkpoints.", use=Use.LATER),
+    Key("emit.checkpoints.interval.seconds", Type.LONG, "60", "How often checkpoints are written.", use=Use.LATER),
+    Key("checkpoints.topic.replication.factor", Type.SHORT, "3", "Of the checkpoints topic.", use=Use.LATER),
+    Key("sync.group.offsets.enabled", Type.BOOLEAN, "false", "Move idle groups on the target.", use=Use.LATER),
+    Key("sync.group.offsets.interval.seconds", Type.LONG, "60", "How often groups are moved.", use=Use.LATER),
+)
+
+_HEARTBEATS = (
+    Key("emit.heartbeats.enabled", Type.BOOLEAN, "true", "Whether to write heartbeats.", use=Use.LATER),
+    Key("emit.heartbeats.interval.seconds", Type.LONG, "1", "How often heartbeats are written.", use=Use.LATER),
+    Key("heartbeats.topic.replication.factor", Type.SHORT, "3", "Of the heartbeats topic.", use=Use.LATER),
+)
+
+_METRICS = (
+    Key(
+        "metric.reporters",
+        Type.LIST,
+        "org.apache.kafka.common.metrics.JmxReporter",
+        "Java classes that report metrics.",
+        use=Use.WITHOUT_EFFECT,
+        reason=_NO_JAVA,
+    ),
+    Key(
+        "metric.names.formats",
+        Type.LIST,
+        "legacy",
+        "The names of MirrorMaker 2's metrics.",
+        use=Use.WITHOUT_EFFECT,
+        reason="there is no JMX here",
+    ),
+    Key(
+        "consumer.poll.timeout.ms",
+        Type.LONG,
+        "1000",
+        "How long a task polls the source cluster.",
+        use=Use.WITHOUT_EFFECT,
+        reason="windows end at the log's end",
+    ),
+)
+
+_GONE = (
+    Key("topics.blacklist", Type.LIST, "", _REMOVED, use=Use.DEFAULT_ONLY, reason=f"{_REMOVED}; say topics.exclude"),
+    Key("groups.blacklist", Type.LIST, "", _REMOVED, use=Use.DEFAULT_ONLY, reason=f"{_REMOVED}; say groups.exclude"),
+    Key(
+        "config.properties.blacklist",
+        Type.LIST,
+        "",
+        _REMOVED,
+        use=Use.DEFAULT_ONLY,
+        reason=f"{_REMOVED}; say config.properties.exclude",
+    ),
+    Key(
+        "use.incremental.alter.configs",
+        Type.STRING,
+        "required",
+        _REMOVED,
+        use=Use.WITHOUT_EFFECT,
+        reason=f"{_REMOVED}: configs are always altered incrementally",
+    ),
+    Key(
+        "add.source.alias.to.metrics",
+        Type.BOOLEAN,
+        "true",
+        _REMOVED,
+        use=Use.WITHOUT_EFFECT,
+        reason=f"{_REMOVED}: metrics always name the source",
+    ),
+)
+
+KEYS = (*_FLOWS, *_NAMING, *_TOPICS, *_OFFSETS, *_GROUPS, *_HEARTBEATS, *_METRICS, *_GONE)

@@ -1,0 +1,115 @@
+"""From the text of a mm2.properties file to a Configuration, or to everything that is wrong with it at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from airmirror.config import properties, providers
+from airmirror.config.errors import ConfigurationError, Problem
+from airmirror.config.keys import KEYS
+from airmirror.config.model import Configuration, Setting
+from airmirror.config.places import READ_AT, Level, Place, client_setting, place, unread
+from airmirror.config.resolve import Placed, cluster, flow, flows
+from airmirror.config.values import SOURCE, as_list, check, check_client, masked
+
+
+def load(path: Path, overrides: Mapping[str, str] | None = None) -> Configuration:
+    """The configuration in a file; ``overrides`` (full key → value) win over its lines. Raises ConfigurationError."""
+    return parse(properties.read(Path(path)), str(path), overrides)
+
+
+def parse(text: str, name: str, overrides: Mapping[str, str] | None = None) -> Configuration:
+    """The configuration in a text; ``name`` stands for its path in errors. Raises ConfigurationError."""
+    given = properties.settings(text, name)
+    given += [Setting(key, value, None) for key, value in (overrides or {}).items()]
+    settings = {setting.key: setting for setting in given}
+    resolved, problems = providers.transform(list(settings.values()))
+    aliases, alias_problems = _aliases(settings.get("clusters"))
+    if not aliases:
+        raise ConfigurationError(name, tuple(problems + alias_problems))
+    placed = [Placed(place(setting.key, aliases), setting) for setting in resolved]
+    errors, notes = _judge(placed, aliases)
+    problems += alias_problems + errors + _without_servers(placed, aliases, settings["clusters"].line)
+    if problems:
+        raise ConfigurationError(name, tuple(sorted(problems, key=lambda problem: problem.line or 0)))
+    return Configuration(
+        path=name,
+        clusters={alias: cluster(alias, placed) for alias in aliases},
+        flows={flow_name: flow(flow_name, placed) for flow_name in flows(placed)},
+        notes=tuple(sorted(_repeated(given) + notes, key=lambda note: note.line or 0)),
+        settings=tuple(resolved),
+    )
+
+
+def _aliases(clusters: Setting | None) -> tuple[tuple[str, ...], list[Problem]]:
+    """The aliases in the order of the file, each once; they become parts of topic names."""
+    aliases = as_list(clusters.value) if clusters else ()
+    if not clusters or not aliases:
+        line = clusters.line if clusters else None
+        return (), [Problem(line, "clusters", "must name the clusters, as in: east, west")]
+    problems = [
+        Problem(clusters.line, "clusters", f"{alias!r} can't be an alias: only letters, digits, '.', '_' and '-' can")
+        for alias in aliases
+        if not re.fullmatch(r"[A-Za-z0-9._-]+", alias)
+    ]
+    repeated = sorted({alias for alias in aliases if aliases.count(alias) > 1})
+    problems += [Problem(clusters.line, "clusters", f"names {alias!r} more than once") for alias in repeated]
+    return tuple(dict.fromkeys(aliases)), problems
+
+
+def _judge(placed: Iterable[Placed], aliases: Sequence[str]) -> tuple[list[Problem], list[Problem]]:
+    """Errors and notes: keys nobody reads, values of the wrong kind."""
+    placed = list(placed)
+    errors: list[Problem] = []
+    notes: list[Problem] = []
+    for entry in placed:
+        at, setting = entry.at, entry.setting
+        source, _, target = at.owner.partition("->")
+        if at.level is Level.FLOW and source == target:
+            errors.append(Problem(setting.line, setting.key, "source and target are the same cluster"))
+        elif reason := unread(at, aliases):
+            kind = errors if reason.error else notes
+            kind.append(Problem(setting.line, setting.key, reason.message, reason.closest))
+        try:
+            _check(at, setting.value, _sources(at, placed))
+        except ValueError as error:
+            value = masked(setting.key, setting.value.strip())
+            errors.append(Problem(setting.line, setting.key, f"{error} (it is {value!r})"))
+    return errors, notes
+
+
+def _check(at: Place, value: str, sources: Iterable[str]) -> None:
+    key = KEYS.get(at.name)
+    if key and at.level in READ_AT[key.scope]:
+        check(key, value)
+        if SOURCE in (key.default or ""):
+            for source in sources:
+                check(key, value, source)
+        if at.name == "bootstrap.servers":
+            check_client(at.name, value)
+    elif not key and (setting := client_setting(at)):
+        role, _, name = setting.property.partition(".")
+        check_client(name if role in ("consumer", "producer", "admin") else setting.property, value)
+
+
+def _sources(at: Place, placed: Iterable[Placed]) -> set[str]:
+    """The source clusters of the flows that read a key at this place."""
+    pairs = {name.partition("->")[::2] for name in flows(placed)}
+    return {source for source, target in pairs if at.level is Level.TOP or at.owner in (target, f"{source}->{target}")}
+
+
+def _without_servers(placed: Sequence[Placed], aliases: Iterable[str], line: int | None) -> list[Problem]:
+    given = {entry.at.owner for entry in placed if entry.at.name == "bootstrap.servers"}
+    message = "must be set, as in: broker-1:9092, broker-2:9092"
+    return [Problem(line, f"{alias}.bootstrap.servers", message) for alias in aliases if alias not in given]
+
+
+def _repeated(given: Sequence[Setting]) -> list[Problem]:
+    last = {setting.key: setting for setting in given}
+    return [
+        Problem(setting.line, setting.key, f"has no effect: line {last[setting.key].line} sets it again")
+        for setting in given
+        if setting is not last[setting.key] and last[setting.key].line is not None
+    ]

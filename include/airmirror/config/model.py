@@ -1,0 +1,95 @@
+"""What a configuration is: clusters, flows between them, and a flow's window. Plain, so that it can be pickled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from airmirror.config.errors import FlowNotEnabled, Problem, UnknownFlow
+from airmirror.config.keys import ROLES
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One ``key = value`` of a file, its config providers resolved. ``line`` is None for an override."""
+
+    key: str
+    value: str = field(repr=False)
+    line: int | None
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A Kafka cluster. ``properties``: client settings by Java's names, a role's own like ``consumer.client.id``."""
+
+    alias: str
+    bootstrap_servers: tuple[str, ...]
+    properties: Mapping[str, str] = field(repr=False)
+
+    def client(self, role: str) -> dict[str, str]:
+        """The settings of one kind of client (``admin``, ``consumer`` or ``producer``), by their Java names."""
+        common = {name: value for name, value in self.properties.items() if name.partition(".")[0] not in ROLES}
+        prefix = f"{role}."
+        own = {k.removeprefix(prefix): v for k, v in self.properties.items() if k.startswith(prefix)}
+        return {"bootstrap.servers": ",".join(self.bootstrap_servers)} | common | own
+
+
+@dataclass(frozen=True)
+class Window:
+    """How far one window goes and how it is proven; the keys ``window.…``."""
+
+    max_ms: int = 120_000
+    max_bytes: int | None = None
+    commit_bytes: int = 268_435_456
+    commit_ms: int = 10_000
+    verify: str = "readback"
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Replication from one cluster to another. Its clusters hold the flow's own client settings too.
+
+    ``settings`` has the effective value of every key of the table that a flow reads and that is set or has a default.
+    """
+
+    source: Cluster
+    target: Cluster
+    enabled: bool
+    topics: tuple[str, ...]
+    topics_exclude: tuple[str, ...]
+    replication_policy_class: str
+    replication_policy_separator: str
+    internal_topic_separator_enabled: bool
+    replication_factor: int
+    tasks_max: int | None
+    window: Window
+    settings: Mapping[str, str] = field(repr=False)
+    isolation_level: str = "read_committed"
+    auto_offset_reset: str = "earliest"
+
+    @property
+    def name(self) -> str:
+        return f"{self.source.alias}->{self.target.alias}"
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """One file: its clusters, the flows it names, and notes on what in it has no effect."""
+
+    path: str
+    clusters: Mapping[str, Cluster]
+    flows: Mapping[str, Flow]
+    notes: tuple[Problem, ...] = ()
+    settings: tuple[Setting, ...] = field(default=(), repr=False)
+
+    def flow(self, name: str) -> Flow:
+        """The enabled flow of that name, ``source->target``. Raises UnknownFlow or FlowNotEnabled."""
+        if name not in self.flows:
+            raise UnknownFlow(self.path, name, tuple(self.flows))
+        if not self.flows[name].enabled:
+            raise FlowNotEnabled(self.path, name)
+        return self.flows[name]
+
+    @property
+    def enabled(self) -> tuple[Flow, ...]:
+        return tuple(flow for flow in self.flows.values() if flow.enabled)

@@ -1,0 +1,132 @@
+"""Where a key stands (top level, ``<cluster>.``, ``<source>-><target>.``) and whether anything reads it there."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from airmirror.config.keys import CLIENT, CONNECTION, FAMILIES, KEYS, OWN, ROLES, SECURITY, Scope, Use
+
+
+class Level(IntEnum):
+    """The levels of a file, in the order of their precedence."""
+
+    TOP = 0
+    CLUSTER = 1
+    FLOW = 2
+
+
+@dataclass(frozen=True)
+class Place:
+    """A key taken apart: its level, the alias or ``source->target`` before it (else ""), and its name without that."""
+
+    level: Level
+    owner: str
+    name: str
+
+
+@dataclass(frozen=True)
+class ClientSetting:
+    """A client setting that is read: on which sides of a flow, and its name in Cluster.properties."""
+
+    sides: tuple[str, ...]
+    property: str
+
+
+@dataclass(frozen=True)
+class Unread:
+    """Why nothing reads a key: an error, or only worth a note because MirrorMaker 2 accepts it too."""
+
+    message: str
+    error: bool
+    closest: str | None = None
+
+
+READ_AT = {
+    Scope.DEPLOYMENT: (Level.TOP,),
+    Scope.CLUSTER: (Level.CLUSTER,),
+    Scope.FLOW: (Level.TOP, Level.FLOW),
+    Scope.FLOW_ONLY: (Level.FLOW,),
+    Scope.WORKER: (Level.TOP, Level.CLUSTER, Level.FLOW),
+}
+
+_BOTH = ("source", "target")
+_ROLE = re.compile(r"(?:(source|target)\.)?(consumer|producer|admin)\.(override\.)?(.+)")
+_SIDE = re.compile(r"(source|target)\.cluster\.(.+)")
+
+
+def place(key: str, aliases: Sequence[str]) -> Place:
+    """Take a key apart at the longest alias, or pair of aliases, that it begins with (aliases may contain dots)."""
+    if key not in KEYS:
+        flows = [f"{source}->{target}" for source in aliases for target in aliases if f"{source}->{target}." in key]
+        for level, owners in ((Level.FLOW, flows), (Level.CLUSTER, aliases)):
+            for owner in sorted(owners, key=len, reverse=True):
+                if key.startswith(f"{owner}."):
+                    return Place(level, owner, key[len(owner) + 1 :])
+    return Place(Level.TOP, "", key)
+
+
+def client_setting(at: Place) -> ClientSetting | None:
+    """What a client setting means at its place; None where no client reads it there (M/MirrorConnectorConfig.java)."""
+    if at.level is Level.TOP:
+        return ClientSetting(_BOTH, at.name) if at.name in SECURITY else None
+    if role := _ROLE.fullmatch(at.name):
+        side, kind, override, name = role.groups()
+        if name not in ROLES[kind] or (at.level is Level.CLUSTER and (side or override)):
+            return None
+        # Connect's `producer.override.` is for the producer that writes the records, which is the target's.
+        sides = (side,) if side else ("target",) if override else _BOTH
+        return ClientSetting(sides, f"{kind}.{name}")
+    if at.level is Level.CLUSTER:
+        return ClientSetting(_BOTH, at.name) if at.name in CONNECTION else None
+    side_only = _SIDE.fullmatch(at.name)
+    return ClientSetting((side_only[1],), side_only[2]) if side_only and side_only[2] in CONNECTION else None
+
+
+def unread(at: Place, aliases: Sequence[str]) -> Unread | None:
+    """Why nothing reads a key at its place; None where something does."""
+    if key := KEYS.get(at.name):
+        if at.level not in READ_AT[key.scope]:
+            known_to_mm2 = at.name not in OWN and key.scope is not Scope.FLOW_ONLY
+            return Unread(f"has no effect here: it is read {key.scope}", error=not known_to_mm2)
+        return Unread(key.here, error=False) if key.use in (Use.LATER, Use.WITHOUT_EFFECT) else None
+    if client_setting(at):
+        return None
+    for prefix, reason in FAMILIES.items():
+        if at.name.startswith(prefix):
+            return Unread(f"{Use.WITHOUT_EFFECT}: {reason}", error=False) if reason else None
+    role = _ROLE.fullmatch(at.name)
+    name = role[4] if role else at.name
+    if name in CLIENT:
+        return Unread(f"has no effect here, as in MirrorMaker 2: write {_where_read(at, name)}", error=False)
+    return Unread("unknown key", error=True, closest=_closest(at, aliases))
+
+
+def _where_read(at: Place, name: str) -> str:
+    owner = at.owner or "<cluster>"
+    if name in CONNECTION:
+        return f"{owner}.source.cluster.{name}" if at.level is Level.FLOW else f"{owner}.{name}"
+    return f"{owner}.{next(role for role in ROLES if name in ROLES[role])}.{name}"
+
+
+def _closest(at: Place, aliases: Sequence[str]) -> str | None:
+    """The known key that looks most like an unknown one; the alias before it may be misspelt too."""
+    flows = [f"{source}->{target}" for source in aliases for target in aliases if source != target]
+    owners = {Level.CLUSTER: [at.owner], Level.FLOW: [at.owner]}.get(at.level, [*aliases, *flows])
+    known = {f"{owner}.{name}" for owner in owners for name in _known(Level.FLOW if "->" in owner else Level.CLUSTER)}
+    if at.level is Level.TOP:
+        known |= _known(Level.TOP)
+    key = f"{at.owner}.{at.name}" if at.owner else at.name
+    return next(iter(difflib.get_close_matches(key, sorted(known), n=1, cutoff=0.4)), None)
+
+
+def _known(level: Level) -> set[str]:
+    names = {key.name for key in KEYS.values() if level in READ_AT[key.scope]}
+    roles = {f"{role}.{name}" for role, settings in ROLES.items() for name in settings}
+    sides = {f"{side}.cluster.{name}" for side in _BOTH for name in CONNECTION}
+    sided_roles = {f"{side}.{name}" for side in _BOTH for name in roles}
+    more = {Level.TOP: SECURITY, Level.CLUSTER: CONNECTION | roles, Level.FLOW: roles | sides | sided_roles}
+    return names | more[level]

@@ -1,0 +1,41 @@
+"""A Java properties file as settings with line numbers."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import javaproperties
+
+from airmirror.config.errors import ConfigurationError, Problem
+from airmirror.config.model import Setting
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+def read(path: Path) -> str:
+    """The text of a file as Java reads it: ISO-8859-1. Raises ConfigurationError where it can't be read."""
+    try:
+        return path.read_text(encoding="iso-8859-1")
+    except OSError as error:
+        raise ConfigurationError(str(path), (Problem(None, "", f"can't be read: {error.strerror}"),)) from error
+
+
+def settings(text: str, name: str) -> list[Setting]:
+    """Every key and value, each with the line it begins on. Raises ConfigurationError for a broken ``\\u`` escape."""
+    line = 1
+    found = []
+    for element in _elements(text, name):
+        if isinstance(element, javaproperties.KeyValue):
+            # Blank lines and comments come as elements of their own, so an entry begins where its source does.
+            found.append(Setting(element.key, element.value, line))
+        line += len(_LINE_END.findall(element.source))
+    return found
+
+
+def _elements(text: str, name: str) -> list[javaproperties.PropertiesElement]:
+    try:
+        return list(javaproperties.parse(text))
+    except javaproperties.InvalidUEscapeError as error:
+        line = text[: text.find(error.escape)].count("\n") + 1
+        raise ConfigurationError(name, (Problem(line, "", f"not a \\u escape: {error.escape}"),)) from error

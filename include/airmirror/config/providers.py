@@ -1,0 +1,91 @@
+"""Kafka's config providers: ``${name:path:key}`` in a value, from the environment, a properties file or a directory."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import javaproperties
+
+from airmirror.config.errors import Problem
+from airmirror.config.model import Setting
+from airmirror.config.values import as_list
+
+_PACKAGE = "org.apache.kafka.common.config.provider."
+_KINDS = ("EnvVarConfigProvider", "FileConfigProvider", "DirectoryConfigProvider")
+_REFERENCE = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
+"""ConfigTransformer.DEFAULT_PATTERN: provider, path (may be missing), key."""
+
+
+@dataclass(frozen=True)
+class Provider:
+    """One of Kafka's three providers with its parameters."""
+
+    kind: str
+    allowlist: str | None = None
+    paths: tuple[str, ...] = ()
+
+    def get(self, path: str, key: str) -> str:
+        """The value of a key. Raises LookupError or OSError, whose message holds no value."""
+        if self.kind == "EnvVarConfigProvider":
+            if self.allowlist is not None and not re.fullmatch(self.allowlist, key):
+                raise LookupError(f"the environment variable {key} is not in allowlist.pattern")
+            if key not in os.environ:
+                raise LookupError(f"the environment variable {key} is not set")
+            return os.environ[key]
+        file = Path(path) / key if self.kind == "DirectoryConfigProvider" else Path(path)
+        if self.paths and not any(file.resolve().is_relative_to(Path(allowed).resolve()) for allowed in self.paths):
+            raise LookupError(f"{file} is not in allowed.paths")
+        if self.kind == "DirectoryConfigProvider":
+            return file.read_text()
+        with file.open("rb") as lines:
+            values = javaproperties.load(lines)
+        if key not in values:
+            raise LookupError(f"{file} has no key {key}")
+        return str(values[key])
+
+
+def transform(settings: list[Setting]) -> tuple[list[Setting], list[Problem]]:
+    """The settings with every reference replaced once, and what can't be replaced."""
+    providers, problems = _providers(settings)
+    transformed = []
+    for setting in settings:
+        try:
+            transformed.append(replace(setting, value=_replaced(setting.value, providers)))
+        except (LookupError, OSError) as error:
+            reason = f"{error.strerror}: {error.filename}" if isinstance(error, OSError) else str(error.args[0])
+            problems.append(Problem(setting.line, setting.key, reason))
+    return transformed, problems
+
+
+def _replaced(value: str, providers: Mapping[str, Provider]) -> str:
+    def fetch(reference: re.Match[str]) -> str:
+        provider = providers.get(reference[1])
+        # As Kafka does: what looks like a reference to a provider nobody named is an ordinary value.
+        return provider.get(reference[2] or "", reference[3]) if provider else reference[0]
+
+    return _REFERENCE.sub(fetch, value)
+
+
+def _providers(settings: list[Setting]) -> tuple[dict[str, Provider], list[Problem]]:
+    values = {setting.key: setting for setting in settings}
+    providers: dict[str, Provider] = {}
+    problems = []
+    names = values.get("config.providers")
+    for name in as_list(names.value) if names else ():
+        prefix = f"config.providers.{name}"
+        class_ = values.get(f"{prefix}.class")
+        kind = class_.value.strip().removeprefix(_PACKAGE) if class_ else ""
+        if kind in _KINDS:
+            allowlist = values.get(f"{prefix}.param.allowlist.pattern")
+            paths = values.get(f"{prefix}.param.allowed.paths")
+            allowed = as_list(paths.value) if paths else ()
+            providers[name] = Provider(kind, allowlist.value if allowlist else None, allowed)
+        else:
+            wrong = class_ or names
+            problem = f"must be one of {', '.join(_PACKAGE + kind for kind in _KINDS)}"
+            problems.append(Problem(wrong.line if wrong else None, f"{prefix}.class", problem))
+    return providers, problems

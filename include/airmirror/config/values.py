@@ -1,0 +1,94 @@
+"""Values as Kafka's ConfigDef reads them, and which of them are secret."""
+
+from __future__ import annotations
+
+import re
+
+from airmirror.config.keys import Key, Type, Use
+
+HIDDEN = "[hidden]"
+SOURCE = "<source>"
+"""Stands for the source cluster's alias in a key's default."""
+
+_SECRET = re.compile(
+    r"password|passphrase|secret|jaas\.config|private\.key|\.pem$|keystore\.(key|certificate\.chain)$"
+    r"|truststore\.certificates$|(^|\.)(token|credentials?|api\.key)$",
+    re.IGNORECASE,
+)
+_BITS = {Type.SHORT: 16, Type.INT: 32, Type.LONG: 64}
+
+
+def is_secret(key: str) -> bool:
+    """Whether values of this key are passwords, JAAS configurations, PEM keys and the like."""
+    return bool(_SECRET.search(key))
+
+
+def masked(key: str, value: str) -> str:
+    """The value of a key as it may be shown: "[hidden]" where it is secret."""
+    return HIDDEN if value and is_secret(key) else value
+
+
+def as_list(value: str) -> tuple[str, ...]:
+    """A list, split on commas with the whitespace around them; an empty value is an empty list."""
+    value = value.strip()
+    return tuple(re.split(r"\s*,\s*", value)) if value else ()
+
+
+def as_boolean(value: str) -> bool:
+    """``true`` or ``false`` in any case. Raises ValueError."""
+    lowered = value.strip().lower()
+    if lowered not in ("true", "false"):
+        raise ValueError("must be true or false")
+    return lowered == "true"
+
+
+def as_integer(value: str, type_: Type = Type.LONG, minimum: int | None = None) -> int:
+    """A decimal number that fits the type and is at least ``minimum``. Raises ValueError."""
+    if not re.fullmatch(r"[+-]?[0-9]+", value.strip()):
+        raise ValueError("must be a whole number")
+    number = int(value)
+    bits = _BITS[type_]
+    if not -(1 << bits - 1) <= number < 1 << bits - 1:
+        raise ValueError(f"must fit the type {type_} ({bits} bits)")
+    if minimum is not None and number < minimum:
+        raise ValueError(f"must be at least {minimum}")
+    return number
+
+
+def check(key: Key, value: str, source: str = "") -> None:
+    """Raises ValueError, whose message says what a value of this key must be; ``source`` is the flow's, where known."""
+    value = value.strip()
+    if key.type is Type.BOOLEAN:
+        as_boolean(value)
+    elif key.type in _BITS:
+        as_integer(value, key.type, key.minimum)
+    elif not value and key.default and key.type is not Type.LIST:
+        raise ValueError("must not be empty")
+    elif key.values and value not in key.values:
+        raise ValueError(f"must be one of {', '.join(key.values)}")
+    if key.use is Use.DEFAULT_ONLY:
+        default = (key.default or "").replace(SOURCE, source or SOURCE)
+        # Connect takes classes without their package too; a name with the source's alias is checked for each flow.
+        accepted = (default, default.rpartition(".")[2]) if key.type is Type.CLASS else (default,)
+        if SOURCE not in default and value not in accepted:
+            raise ValueError(f"{f'can only be {default}' if default else 'must not be set'}: {key.reason}")
+
+
+_SERVER = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[^\s:,/]+):([0-9]{1,5})")
+_CLIENT_VALUES = {
+    "security.protocol": ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl"),
+    "isolation.level": ("read_committed", "read_uncommitted"),
+    "auto.offset.reset": ("earliest", "latest"),
+}
+
+
+def check_client(name: str, value: str) -> None:
+    """Raises ValueError, whose message says what a value of this client setting (its Java name) must be."""
+    allowed = _CLIENT_VALUES.get(name)
+    if allowed and value.strip().lower() not in allowed:
+        raise ValueError(f"must be one of {', '.join(allowed)}")
+    if name == "bootstrap.servers":
+        for server in as_list(value) or ("",):
+            found = _SERVER.fullmatch(server)
+            if not found or not 0 < int(found[2]) < 65536:
+                raise ValueError(f"must be host:port, separated by commas; {server!r} is not")

@@ -1,0 +1,27 @@
+"""Errors: each carries its facts as attributes, says what happened, where, and the way out.
+
+An error is *transient* (the same call may work later: retry) or *final* (somebody must decide or mend something first).
+Subclasses are dataclasses whose fields are the facts and whose ``__str__`` is the message. They survive pickling, so
+they can cross from a Spark task to the driver.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+
+@dataclass(eq=False)
+class AirmirrorError(Exception):
+    """The base of all errors that Airmirror raises on purpose."""
+
+    transient: ClassVar[bool] = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), dict(self.__dict__))
+
+
+def _rebuild(cls: type[AirmirrorError], facts: dict[str, Any]) -> AirmirrorError:
+    error = cls.__new__(cls)
+    error.__dict__.update(facts)
+    return error

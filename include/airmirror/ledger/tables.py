@@ -1,0 +1,83 @@
+"""The ledger's tables. Every row belongs to a flow and was read from one of its two internal topics."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Column, Index, Integer, LargeBinary, MetaData, String, Table
+
+metadata = MetaData()
+
+
+def _flow() -> Column[str]:
+    return Column("flow", String(512), primary_key=True)
+
+
+def _topic() -> Column[str]:
+    return Column("topic", String(249), primary_key=True)
+
+
+def _partition() -> Column[int]:
+    return Column("partition", Integer, primary_key=True)
+
+
+# How far each internal topic was read: the next offset.
+scanned = Table(
+    "scanned",
+    metadata,
+    _flow(),
+    _topic(),
+    _partition(),
+    Column("topic_id", String(36), nullable=False),
+    Column("next_offset", BigInteger, nullable=False),
+)
+
+progress = Table(
+    "progress",
+    metadata,
+    _flow(),
+    _topic(),
+    _partition(),
+    Column("source_offset", BigInteger, nullable=False),
+)
+
+segments = Table(
+    "segments",
+    metadata,
+    _flow(),
+    _topic(),
+    _partition(),
+    Column("source_topic_id", String(36), primary_key=True),
+    Column("source_start", BigInteger, primary_key=True),
+    Column("source_end", BigInteger, nullable=False),
+    Column("log_offset", BigInteger, nullable=False),  # in the segment topic
+    Column("window", String(512), nullable=False),
+    Column("time_ms", BigInteger, nullable=False),
+    Column("copied", BigInteger, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    Column("key", LargeBinary, nullable=False),  # the record itself, as it lies in the topic
+    Column("value", LargeBinary, nullable=False),
+    Index("segments_of_window", "flow", "window"),
+)
+
+# The newest segment of each partition, so that nothing must be searched for it.
+newest = Table(
+    "newest",
+    metadata,
+    _flow(),
+    _topic(),
+    _partition(),
+    Column("log_offset", BigInteger, nullable=False),
+    Column("key", LargeBinary, nullable=False),
+    Column("value", LargeBinary, nullable=False),
+)
+
+# Claims, verified offsets, holds and the flow's identity: one row a key.
+control = Table(
+    "control",
+    metadata,
+    _flow(),
+    Column("key", LargeBinary(1024), primary_key=True),
+    Column("kind", Integer, nullable=False),
+    Column("log_offset", BigInteger, nullable=False),
+    Column("timestamp", BigInteger, nullable=False),
+    Column("value", LargeBinary, nullable=False),
+)

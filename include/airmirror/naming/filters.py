@@ -1,0 +1,24 @@
+"""Filters as MirrorMaker 2's DefaultTopicFilter and DefaultGroupFilter: lists of names and Java regular expressions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airmirror.naming.patterns import compile_list
+
+
+@dataclass(frozen=True)
+class TopicFilter:
+    """Selects names that one of ``include`` matches as a whole and none of ``exclude``; an empty list matches nothing.
+
+    Groups and topic configs are selected by the same rule.
+    """
+
+    include: tuple[str, ...]
+    exclude: tuple[str, ...]
+
+    def matches(self, topic: str) -> bool:
+        """Whether the filter selects this name. Raises InvalidPattern for a pattern that Python can't match as Java."""
+        return compile_list(self.include).fullmatch(topic) is not None and not compile_list(self.exclude).fullmatch(
+            topic
+        )

@@ -1,0 +1,18 @@
+"""The topics on the target that hold a flow's progress and segments. Their names never use the policy's separator."""
+
+from __future__ import annotations
+
+
+def progress_topic(source: str) -> str:
+    """Where Kafka Connect keeps MirrorMaker 2's source offsets: ``mm2-offsets.<source>.internal``."""
+    return f"mm2-offsets.{source}.internal"
+
+
+def segment_topic(source: str) -> str:
+    """Where Airmirror keeps segments, verified offsets, claims and holds: ``airmirror-segments.<source>.internal``."""
+    return f"airmirror-segments.{source}.internal"
+
+
+def is_segment_topic(topic: str) -> bool:
+    """Whether a topic is a segment topic of any source. Like MirrorMaker 2's own topics, these are never replicated."""
+    return topic.startswith("airmirror-segments.") and topic.endswith(".internal")

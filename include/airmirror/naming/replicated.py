@@ -1,0 +1,35 @@
+"""Whether a flow replicates a topic: MirrorSourceConnector's rule, with trunk's cycle rule (KAFKA-9914)."""
+
+from __future__ import annotations
+
+from airmirror.naming.filters import TopicFilter
+from airmirror.naming.internal import is_segment_topic
+from airmirror.naming.policies import IdentityReplicationPolicy, ReplicationPolicy
+
+
+def replicated(
+    topic: str,
+    topic_filter: TopicFilter,
+    policy: ReplicationPolicy,
+    source: str,
+    target: str,
+    heartbeats_replication_enabled: bool = True,
+) -> bool:
+    """Whether the flow source->target (aliases) replicates a topic of the source: named, not internal, not a cycle."""
+    named = topic_filter.matches(topic) or (heartbeats_replication_enabled and policy.is_heartbeats_topic(topic))
+    internal = policy.is_internal_topic(topic) or is_segment_topic(topic)
+    return named and not internal and not is_cycle(topic, policy, source, target)
+
+
+def is_cycle(topic: str, policy: ReplicationPolicy, source: str, target: str) -> bool:
+    """Whether a topic came from the target, or from the source itself, on any of its hops.
+
+    IdentityReplicationPolicy takes every topic for the source's own, so it asks for the target only.
+    """
+    came_from = policy.topic_source(topic)
+    if came_from is None:
+        return False
+    if came_from == target or (came_from == source and not isinstance(policy, IdentityReplicationPolicy)):
+        return True
+    upstream = policy.upstream_topic(topic)
+    return upstream is not None and upstream != topic and is_cycle(upstream, policy, source, target)

@@ -1,0 +1,194 @@
+"""A slot from its first attempt to its result: initialise, check the claim, read progress, copy; again where that helps.
+
+Every attempt does, in this order (invariant B): InitProducerId; read the segment topic to an end asked for after that
+answer, and end as fenced where another window's claim holds; read progress; copy. It starts from the progress that is
+committed, never from the plan (invariant C).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from airmirror.clusters.log import LATEST, offsets_with_patience, read_records
+from airmirror.clusters.routes import Routes, TopicNotFound
+from airmirror.clusters.transactions import TransactionalId
+from airmirror.errors import AirmirrorError
+from airmirror.wire.primitives import MalformedRecord
+from airmirror.wire.requests import TopicPartition
+from airmirror.wire.segments import Claim, SegmentRecord, decode
+from airmirror.windows.claims import ClaimEntry, holder
+from airmirror.windows.copy import Source, copy
+from airmirror.windows.errors import PartitionError, PartitionUnavailable, SlotFenced, TargetTruncated, TopicRecreated
+from airmirror.windows.intake import Intake, Way
+from airmirror.windows.outbox import Outbox
+from airmirror.windows.readback import ReadBack
+from airmirror.windows.slots import Outcome, Slot, SlotPartition, SlotResult
+
+TRANSACTION_TIMEOUT_MS = 60_000
+MOST_PAUSE = 5.0  # seconds between two attempts
+GRACE_MS = 15_000  # what a transient fault may take beyond the window's end
+
+
+@dataclass
+class _Progress:
+    """What the attempts so far have found out."""
+
+    positions: dict[TopicPartition, int]
+    failed: dict[TopicPartition, AirmirrorError] = field(default_factory=dict)
+    limits: dict[TopicPartition, int] = field(default_factory=dict)  # copied up to here only: what comes is bad
+
+
+def run_slot(slot: Slot) -> list[SlotResult]:
+    """Copy a slot's partitions; one result each. Raises nothing: errors are in the results."""
+    begun = time.monotonic()
+    progress = _Progress({partition.source: partition.start for partition in slot.partitions})
+    outcome, error = Outcome.DONE, None
+    pause = 0.1
+    while True:
+        try:
+            with (
+                Routes(slot.flow.source, f"airmirror|{slot.flow.name}|{slot.number}") as source,
+                Routes(slot.flow.target, f"airmirror|{slot.flow.name}|{slot.number}") as target,
+            ):
+                done = _attempt(slot, source, target, progress)
+            outcome = Outcome.DONE if done else Outcome.CUT
+            break
+        except SlotFenced as fenced:
+            outcome, error = Outcome.FENCED, fenced
+            break
+        except PartitionError as bad:
+            _leave_out(progress, bad.key, bad, bad.first_bad)
+        except TopicNotFound as gone:
+            _leave_out_topic(slot, progress, gone)
+        except AirmirrorError as fault:
+            if not fault.transient or time.time() * 1000 > slot.deadline_ms + GRACE_MS:
+                outcome, error = Outcome.FAILED, fault
+                break
+            time.sleep(pause)  # backoff: the cluster is asked again, nothing tells when it is well
+            pause = min(pause * 2, MOST_PAUSE)
+    return list(_results(slot, progress, outcome, error, time.monotonic() - begun))
+
+
+def _results(
+    slot: Slot, progress: _Progress, outcome: Outcome, error: AirmirrorError | None, seconds: float
+) -> Iterator[SlotResult]:
+    for partition in slot.partitions:
+        key = partition.source
+        position = progress.positions[key]
+        problem = progress.failed.get(key) or error
+        if key in progress.failed:
+            how = Outcome.FAILED
+        elif outcome in (Outcome.FAILED, Outcome.FENCED):
+            how = outcome
+        else:
+            how = Outcome.DONE if position >= partition.end else Outcome.CUT
+        if how is Outcome.FAILED and problem is not None and not isinstance(problem, PartitionError):
+            problem = PartitionUnavailable(slot.flow.source.alias, partition.topic, partition.partition, str(problem))
+        yield SlotResult(partition.topic, partition.partition, how, position, seconds, problem)
+
+
+def _attempt(slot: Slot, source: Routes, target: Routes, progress: _Progress) -> bool:
+    """One attempt at everything that is left; whether it was finished."""
+    target.refresh([slot.segment_topic, slot.progress_topic])
+    timeout = int(slot.flow.target.client("producer").get("transaction.timeout.ms", TRANSACTION_TIMEOUT_MS))
+    transaction = TransactionalId(target, slot.transactional_id, timeout)
+    transaction.initialise()
+    committed = _committed(slot, target)
+    partitions = []
+    for partition in slot.partitions:
+        key = partition.source
+        partition = _continued(partition, committed.get(key))
+        progress.positions[key] = partition.start
+        end = min(partition.end, progress.limits.get(key, partition.end))
+        if partition.start < end and (key not in progress.failed or key in progress.limits):
+            partitions.append((partition, end))
+    if not partitions:
+        return True
+    source.refresh({partition.topic for partition, _ in partitions})
+    target.refresh(
+        {partition.remote_topic for partition, _ in partitions} | {slot.segment_topic, slot.progress_topic}
+    )
+    for partition, _ in partitions:
+        _check_topics(slot, partition, source, target)
+    read_back = ReadBack(target) if slot.flow.window.verify == "readback" else None
+    way = Way(slot, target, transaction, Outbox(target, transaction), read_back)
+    intakes = [Intake(way, partition, end) for partition, end in partitions]
+    try:
+        return copy(way, Source(source, slot, intakes), intakes)
+    except AirmirrorError:
+        with contextlib.suppress(AirmirrorError):  # the next InitProducerId aborts it too; this is sooner
+            transaction.end(commit=False)
+        raise
+    finally:
+        for intake in intakes:
+            progress.positions[intake.partition.source] = intake.account.start
+
+
+def _committed(slot: Slot, target: Routes) -> dict[TopicPartition, SegmentRecord]:
+    """The newest segments that this window has committed. Raises SlotFenced where a later claim holds."""
+    log = TopicPartition(slot.segment_topic, 0)
+    end = offsets_with_patience(target, [log], LATEST)[log]
+    newest: dict[TopicPartition, SegmentRecord] = {}
+    claims: list[ClaimEntry] = []
+    for entry in read_records(target, log, slot.claim_offset, end):
+        try:
+            record = decode(entry.key or b"", entry.value)
+        except MalformedRecord:
+            continue  # the ledger counts and logs it
+        if isinstance(record, Claim):
+            claims.append(ClaimEntry(entry.offset, entry.timestamp, record))
+        elif isinstance(record, SegmentRecord):
+            newest[TopicPartition(record.topic, record.partition)] = record
+    held = holder(claims)
+    if held is None or held.claim.window != slot.window or held.released:
+        raise SlotFenced(slot.flow.name, slot.window, held.claim.window if held else "(released)")
+    return newest
+
+
+def _continued(partition: SlotPartition, committed: SegmentRecord | None) -> SlotPartition:
+    if committed is None or committed.source_end <= partition.start:
+        return partition
+    return replace(
+        partition,
+        start=committed.source_end,
+        target_end=committed.target_end if committed.copied else partition.target_end,
+        leader_epoch=committed.leader_epoch,
+    )
+
+
+def _check_topics(slot: Slot, partition: SlotPartition, source: Routes, target: Routes) -> None:
+    now = source.topic_ids[partition.topic]
+    if now != partition.source_topic_id:
+        raise TopicRecreated(
+            source.alias, partition.topic, partition.partition, str(partition.source_topic_id), str(now)
+        )
+    if target.topic_ids[partition.remote_topic] != partition.target_topic_id:
+        raise TargetTruncated(
+            source.alias, partition.topic, partition.partition, target.alias, partition.remote_topic,
+            max(partition.target_end, 0), 0,
+        )  # fmt: skip
+
+
+def _leave_out(progress: _Progress, key: TopicPartition, error: AirmirrorError, first_bad: int | None) -> None:
+    """Hold a partition from where it is bad; what comes before is still copied."""
+    again = key in progress.failed and progress.limits.get(key) == first_bad
+    progress.failed[key] = error
+    if first_bad is None or again:
+        progress.limits.pop(key, None)
+    else:
+        progress.limits[key] = first_bad
+
+
+def _leave_out_topic(slot: Slot, progress: _Progress, gone: TopicNotFound) -> None:
+    found = False
+    for partition in slot.partitions:
+        name = partition.topic if gone.cluster == slot.flow.source.alias else partition.remote_topic
+        if name == gone.topic and gone.partition in (-1, partition.partition):
+            found = True
+            _leave_out(progress, partition.source, gone, None)
+    if not found:  # an internal topic: nothing of the slot can go on
+        for partition in slot.partitions:
+            _leave_out(progress, partition.source, gone, None)

@@ -1,0 +1,78 @@
+"""Claims: the right of one window to write for a flow (invariant B).
+
+Who holds the claim is decided by the order of the records in the segment topic and the times the broker gave them, so
+everybody who reads them comes to the same answer: a claim is granted where none is held, or the held one was released or
+not renewed for its lease. A renewal counts for its holder only: it never makes an older claim the newest.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from types import TracebackType
+
+from airmirror.wire.segments import Claim, ClaimEvent
+
+LEASE_MS = 30_000
+RENEW_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class ClaimEntry:
+    """A claim record as it lies in the segment topic; ``timestamp`` is the broker's (milliseconds)."""
+
+    offset: int
+    timestamp: int
+    claim: Claim
+
+
+@dataclass(frozen=True)
+class Held:
+    """The claim that counts, and when it was last renewed."""
+
+    claim: Claim
+    renewed: int
+    released: bool = False
+
+    def alive_at(self, timestamp: int) -> bool:
+        return not self.released and timestamp - self.renewed <= self.claim.lease_ms
+
+
+def holder(entries: Iterable[ClaimEntry], held: Held | None = None) -> Held | None:
+    """Who holds the claim after ``entries`` (in log order), given who held it before."""
+    for entry in entries:
+        claim = entry.claim
+        if held and held.claim.window == claim.window:
+            released = claim.event is ClaimEvent.RELEASED
+            held = Held(claim, entry.timestamp, released)
+        elif claim.event is ClaimEvent.CLAIMED and not (held and held.alive_at(entry.timestamp)):
+            held = Held(claim, entry.timestamp)
+    return held
+
+
+def most_slots(entries: Iterable[ClaimEntry]) -> int:
+    """The largest number of slots that any claim ever had: so many transactional ids must be fenced."""
+    return max((entry.claim.slots for entry in entries), default=0)
+
+
+class Renewal:
+    """Renews a claim every ten seconds in a thread of its own while its window runs; a context manager."""
+
+    def __init__(self, claim: Claim, append: Callable[[Claim], object]) -> None:
+        self._claim = claim
+        self._append = append
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"claim {claim.window}", daemon=True)
+
+    def __enter__(self) -> Renewal:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._ended.wait(RENEW_SECONDS):
+            self._append(replace(self._claim, event=ClaimEvent.RENEWED))

@@ -1,0 +1,157 @@
+"""Comparing what the target holds with what was copied: by digest from the target alone, or record by record from both logs.
+
+Used by the gate, ``airmirror verify`` and audits (invariants D and F).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from airmirror.clusters.log import read_batches
+from airmirror.clusters.routes import Routes
+from airmirror.errors import AirmirrorError
+from airmirror.wire.batches import HEADER_SIZE
+from airmirror.wire.records import Records, first_difference, index
+from airmirror.wire.requests import TopicPartition
+from airmirror.wire.segments import SegmentRecord
+from airmirror.windows.account import Digest, payload_digest
+from airmirror.windows.errors import TargetDiffers, Unaccounted
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The outcome for one segment record: how many records were compared, and what is wrong, if anything."""
+
+    segment: SegmentRecord
+    records: int
+    error: AirmirrorError | None
+
+
+def account_error(source: str, segments: Sequence[SegmentRecord], compacted: bool, start: int | None) -> AirmirrorError | None:
+    """What does not add up in consecutive segment records of one partition, from ``start`` on (invariants C, E, G)."""
+    expected = start
+    for record in segments:
+        where = (source, record.topic, record.partition, record.source_start, record.source_end - 1)
+        if expected is not None and record.source_start != expected:
+            return Unaccounted(*where, f"the segment before ends at {expected}")
+        total = record.copied + record.control + record.aborted + record.holes + record.lost
+        if total != record.source_end - record.source_start:
+            return Unaccounted(*where, f"{total} of {record.source_end - record.source_start} offsets are counted")
+        if record.copied != sum(segment.count for segment in record.segments):
+            return Unaccounted(*where, f"{record.copied} records copied, but its segments hold another number")
+        if record.holes and not compacted:
+            return Unaccounted(*where, f"{record.holes} holes in a topic that is not compacted")
+        expected = record.source_end
+    return None
+
+
+def digest_equal(target: Routes, record: SegmentRecord) -> bool:
+    """Whether the target holds the very batches whose digest the segment record has; read from the target alone."""
+    digest = Digest()
+    if record.copied:
+        partition = TopicPartition(record.remote_topic, record.partition)
+        for buffer, batches in read_batches(
+            target, partition, record.target_start, record.target_end, read_committed=True
+        ):
+            for batch, aborted in batches:
+                if aborted or batch.is_control or batch.base_offset < record.target_start:
+                    continue
+                payload = buffer[batch.position + HEADER_SIZE : batch.position + batch.size]
+                digest.add(
+                    batch.attributes, batch.count, batch.base_timestamp, batch.max_timestamp, len(payload),
+                    payload_digest(payload),
+                )  # fmt: skip
+    return digest.value() == record.digest
+
+
+def compare(source: Routes, target: Routes, record: SegmentRecord, *, read_committed: bool) -> Compared:
+    """Every record of a segment record in both logs: key, value, headers, timestamp, order and the offset mapping.
+
+    Raises FetchFailed or LastStableOffsetStuck where a log can't be read; a difference is in the answer.
+    """
+    from_source = _Cursor(
+        source, TopicPartition(record.topic, record.partition), record.source_start, record.source_end, read_committed
+    )
+    from_target = _Cursor(
+        target, TopicPartition(record.remote_topic, record.partition), record.target_start, record.target_end, True
+    )
+    compared = 0
+    for segment in record.segments:
+        done = 0
+        while done < segment.count:
+            one = from_source.next(segment.count - done)
+            other = from_target.next(min(segment.count - done, len(one)))
+            one = from_source.keep(len(other))
+            error = _difference(source.alias, target.alias, record, one, other, segment.source_first + done, segment.target_first + done)
+            if error is not None:
+                return Compared(record, compared, error)
+            done += len(other)
+            compared += len(other)
+    for cursor, log in ((from_source, "the source"), (from_target, "the target")):
+        if len(cursor.next(1)):
+            reason = f"{log} holds more records in it than were copied"
+            where = (source.alias, record.topic, record.partition, record.source_start, record.source_end - 1)
+            return Compared(record, compared, Unaccounted(*where, reason))
+    return Compared(record, compared, None)
+
+
+def _difference(
+    source: str, target: str, record: SegmentRecord, one: Records, other: Records, offset: int, target_offset: int
+) -> AirmirrorError | None:
+    where = (source, record.topic, record.partition, target, record.remote_topic, offset, target_offset)
+    if not len(one) or not len(other):
+        return TargetDiffers(*where, "the target has fewer records" if len(one) else "the source has fewer records")
+    number = first_difference(one, other)
+    if number < 0:
+        for records, first in ((one, offset), (other, target_offset)):
+            moved = np.flatnonzero(records.offsets != np.arange(first, first + len(records)))[:1]
+            if len(moved):
+                return TargetDiffers(*where, f"the offsets are not consecutive from {first + int(moved[0])} on")
+        return None
+    return TargetDiffers(
+        source, record.topic, record.partition, target, record.remote_topic, int(one.offsets[number]),
+        int(other.offsets[number]), "key, value, headers or timestamp are not equal",
+    )  # fmt: skip
+
+
+class _Cursor:
+    """The records of a range, some at a time, whatever the batches."""
+
+    def __init__(self, routes: Routes, partition: TopicPartition, start: int, end: int, read_committed: bool) -> None:
+        self._chunks = self._read(routes, partition, start, end, read_committed)
+        self._records: Records | None = None
+        self._at = 0
+        self._taken = 0
+
+    @staticmethod
+    def _read(routes: Routes, partition: TopicPartition, start: int, end: int, read_committed: bool) -> Iterator[Records]:
+        if start >= end:
+            return
+        for buffer, batches in read_batches(routes, partition, start, end, read_committed=read_committed):
+            data = [batch for batch, aborted in batches if not aborted and not batch.is_control and batch.count]
+            if data:
+                yield index(buffer, data, start, end)
+
+    def next(self, most: int) -> Records:
+        """The next records, at most ``most``; none at the end. What was not kept comes again with ``keep``."""
+        self._at += self._taken
+        while self._records is None or self._at >= len(self._records):
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                self._taken = 0
+                return _NOTHING if self._records is None else self._records.slice(len(self._records), len(self._records))
+            self._records, self._at = chunk, 0
+        self._taken = min(most, len(self._records) - self._at)
+        return self._records.slice(self._at, self._at + self._taken)
+
+    def keep(self, count: int) -> Records:
+        """Take back all but ``count`` of what ``next`` gave."""
+        assert self._records is not None or count == 0
+        self._taken = min(self._taken, count)
+        return _NOTHING if self._records is None else self._records.slice(self._at, self._at + self._taken)
+
+
+_NOTHING = Records(*(np.empty(0, kind) for kind in (np.uint8, np.int64, np.int64, np.int64, np.int64)))

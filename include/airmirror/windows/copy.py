@@ -1,0 +1,228 @@
+"""The copy of a slot's partitions inside transactions: fetch, restamp, produce, read back, commit.
+
+One thread keeps the brokers busy: the next chunk is on its way while the last one is produced, and the one before is
+read back. A transaction is committed after ``window.commit.bytes`` or ``window.commit.ms``, records, progress and
+segments together (invariant A).
+"""
+
+from __future__ import annotations
+
+import select
+import time
+from collections.abc import Sequence
+
+from airmirror.clusters.connection import BrokerUnreachable, Connection
+from airmirror.clusters.log import MOVED, OFFSET_OUT_OF_RANGE, receive_fetch, send_fetch
+from airmirror.clusters.routes import LeaderNotAvailable, Routes
+from airmirror.clusters.transactions import error_name
+from airmirror.wire.requests import Fetched, FetchPosition, TopicPartition
+from airmirror.windows.account import MOST_SEGMENTS
+from airmirror.windows.errors import PartitionUnavailable, SourceDiverged, SourceTruncated, TopicRecreated
+from airmirror.windows.intake import Intake, Way
+from airmirror.windows.internal_records import commit_records
+from airmirror.windows.outbox import Outgoing
+from airmirror.windows.slots import Slot
+
+FETCH_BYTES = 8 << 20
+LEAST_PARTITION_BYTES = 1 << 20
+FETCH_WAIT_MS = 500
+TOPIC_CHANGED = frozenset({3, 100, 103})  # unknown topic or partition, unknown topic id, inconsistent topic id
+
+
+class Source:
+    """The fetch side: one request a broker under way, for all partitions that it leads and that are not done."""
+
+    def __init__(self, routes: Routes, slot: Slot, intakes: Sequence[Intake]) -> None:
+        self._routes = routes
+        self._read_committed = slot.flow.isolation_level == "read_committed"
+        self._intakes = {intake.partition.source: intake for intake in intakes}
+        self._under_way: dict[int, int] = {}  # node -> version of the fetch
+        self._pause = 0.05
+
+    def ask(self) -> None:
+        """Send a fetch to every broker that has none under way and leads partitions that are not done."""
+        by_node: dict[int, list[Intake]] = {}
+        for intake in self._intakes.values():
+            if not intake.is_done:
+                by_node.setdefault(self._routes.leader(intake.partition.source).node, []).append(intake)
+        for node, intakes in by_node.items():
+            if node in self._under_way:
+                continue
+            share = max(FETCH_BYTES // len(intakes), LEAST_PARTITION_BYTES)
+            positions = {}
+            for intake in intakes:
+                leader = self._routes.leader(intake.partition.source)
+                positions[intake.partition.source] = FetchPosition(
+                    intake.position, leader.epoch, intake.leader_epoch, share
+                )
+            try:
+                self._under_way[node] = send_fetch(
+                    self._routes, self._connection(node), positions,
+                    max_wait_ms=FETCH_WAIT_MS, max_bytes=FETCH_BYTES, read_committed=self._read_committed,
+                )  # fmt: skip
+            except BrokerUnreachable:
+                self._look_again(node)
+
+    def answer(self) -> tuple[memoryview, list[tuple[Intake, Fetched]]]:
+        """Wait for one broker's answer; nothing where a leader has moved, which is looked for again."""
+        connections: dict[Connection, int] = {self._connection(node): node for node in self._under_way}
+        if not connections:
+            return memoryview(b""), []
+        ready = select.select(list(connections), [], [])[0][0]
+        node = connections[ready]
+        version = self._under_way.pop(node)
+        try:
+            buffer, partitions = receive_fetch(self._routes, ready, version)
+        except BrokerUnreachable:
+            self._look_again(node)
+            return memoryview(b""), []
+        found = []
+        moved = False
+        for partition, fetched in partitions.items():
+            intake = self._intakes[partition]
+            if fetched.error in TOPIC_CHANGED:
+                self._look_for_changes(intake)
+                moved = True
+            elif fetched.error in MOVED:
+                moved = True
+            else:
+                self._check(intake, fetched)
+                found.append((intake, fetched))
+                self._to_the_end(partition)
+        if moved:
+            self._look_again(node)
+        else:
+            self._pause = 0.05
+        waited_in_vain = all(fetched.start == fetched.end for _, fetched in found)
+        if waited_in_vain:
+            for intake, fetched in found:
+                end = fetched.last_stable_offset if self._read_committed else fetched.high_watermark
+                if end >= intake.end:
+                    intake.nothing_more()
+        return buffer, found
+
+    def check_topics(self) -> None:
+        """Where fetches go by name, see before every commit that the topics are still the same ones."""
+        if any(self._connection(node).fetch_version < 13 for node in {leader for leader in self._leaders()}):
+            self._routes.refresh({partition.topic for partition in self._intakes})
+            for intake in self._intakes.values():
+                self._check_topic_id(intake)
+
+    def _leaders(self) -> list[int]:
+        return [self._routes.leader(partition).node for partition in self._intakes]
+
+    def _connection(self, node: int) -> Connection:
+        return self._routes.connection(node, "fetch")
+
+    def _check(self, intake: Intake, fetched: Fetched) -> None:
+        partition, alias = intake.partition, self._routes.alias
+        if fetched.diverging_epoch >= 0:
+            raise SourceDiverged(
+                alias, partition.topic, partition.partition, intake.position,
+                fetched.diverging_epoch, fetched.diverging_end_offset,
+            )  # fmt: skip
+        if fetched.error == OFFSET_OUT_OF_RANGE:
+            raise SourceTruncated(
+                alias, partition.topic, partition.partition, intake.position,
+                fetched.log_start_offset, fetched.high_watermark,
+            )  # fmt: skip
+        if fetched.error:
+            raise PartitionUnavailable(alias, partition.topic, partition.partition, error_name(fetched.error))
+
+    def _look_for_changes(self, intake: Intake) -> None:
+        self._routes.refresh([intake.partition.topic])
+        self._check_topic_id(intake)
+
+    def _check_topic_id(self, intake: Intake) -> None:
+        partition = intake.partition
+        now = self._routes.topic_ids[partition.topic]
+        if now != partition.source_topic_id:
+            raise TopicRecreated(
+                self._routes.alias, partition.topic, partition.partition, str(partition.source_topic_id), str(now)
+            )
+
+    def _look_again(self, node: int) -> None:
+        """Find the leaders anew, after a backoff: nothing tells when one is elected or a broker is back."""
+        self._routes.drop(node, "fetch")
+        self._under_way.pop(node, None)
+        time.sleep(self._pause)
+        self._pause = min(self._pause * 2, 2.0)
+        try:
+            self._routes.refresh({partition.topic for partition in self._intakes})
+        except (BrokerUnreachable, LeaderNotAvailable):
+            if self._pause >= 2.0:
+                raise
+
+    def _to_the_end(self, partition: TopicPartition) -> None:
+        """A broker fills its answer in the order asked: who was served goes to the end of the queue."""
+        self._intakes[partition] = self._intakes.pop(partition)
+
+
+def copy(way: Way, source: Source, intakes: Sequence[Intake]) -> bool:
+    """Copy until every partition is done, or the slot's time or bytes are used up; whether all are done.
+
+    Raises a PartitionError (the transaction is to be aborted), or a transient error of the clusters.
+    """
+    slot = way.slot
+    budget = slot.max_bytes if slot.max_bytes is not None else float("inf")
+    begun = time.monotonic()
+    source.ask()
+    while not all(intake.is_done for intake in intakes):
+        buffer, answers = source.answer()
+        for intake, fetched in answers:
+            intake.take(buffer, fetched)
+        in_transaction = sum(intake.account.bytes for intake in intakes)
+        cut = time.time() * 1000 >= slot.deadline_ms or in_transaction >= budget
+        if not cut:
+            source.ask()
+        way.outbox.send_all()
+        if way.read_back:
+            way.read_back.step()
+        if cut:
+            break
+        elapsed_ms = (time.monotonic() - begun) * 1000
+        window = slot.flow.window
+        if (
+            in_transaction >= window.commit_bytes
+            or elapsed_ms >= window.commit_ms
+            or any(len(intake.account.segments) > MOST_SEGMENTS for intake in intakes)
+        ):
+            commit(way, source, intakes)
+            budget -= in_transaction
+            begun = time.monotonic()
+    commit(way, source, intakes)
+    return all(intake.is_done for intake in intakes)
+
+
+def commit(way: Way, source: Source, intakes: Sequence[Intake]) -> None:
+    """Read back what is outstanding, then commit records, progress and segments together (invariant A)."""
+    changed = [intake for intake in intakes if not intake.account.is_empty]
+    if not changed:
+        return
+    way.outbox.drain()
+    if way.read_back:
+        way.read_back.drain()
+    source.check_topics()
+    for target, batches in commit_records(way, changed).items():
+        for count, build in batches:
+            batch = build(way.transaction.producer_id, way.transaction.epoch, way.outbox.sequence(target, count))
+            way.outbox.put(Outgoing(target, [batch], len(batch), count, _ignore, _refused(target)))
+    way.outbox.drain()
+    way.transaction.end(commit=True)
+    if way.transaction.second_protocol:
+        way.outbox.start_sequences_anew()
+    for intake in changed:
+        intake.committed()
+
+
+def _ignore(_base: int) -> None:
+    """Where internal records lie is of no interest."""
+
+
+def _refused(target: TopicPartition):  # type: ignore[no-untyped-def]
+    from airmirror.windows.errors import InternalTopicUnfit
+
+    def refused(_error: int, message: str) -> Exception:
+        return InternalTopicUnfit("", target.topic, f"refuses a record: {message}")
+
+    return refused

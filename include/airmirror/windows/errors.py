@@ -1,0 +1,309 @@
+"""What can be wrong with one partition of a window. The partition is held; the others go on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from airmirror.errors import AirmirrorError
+from airmirror.wire.requests import TopicPartition
+
+
+@dataclass(eq=False)
+class PartitionError(AirmirrorError):
+    """An error of one partition (of the source, unless the message says otherwise)."""
+
+    cluster: str
+    topic: str
+    partition: int
+
+    @property
+    def where(self) -> str:
+        return f"cluster {self.cluster!r}: {TopicPartition(self.topic, self.partition)}"
+
+    @property
+    def first_bad(self) -> int | None:
+        """The source offset from which on the partition can't go; None: nothing of it can be copied."""
+        return None
+
+    @property
+    def key(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+
+@dataclass(eq=False)
+class SourceTruncated(PartitionError):
+    """The source no longer has the position to continue from (invariant E: never a silent jump)."""
+
+    position: int
+    log_start: int
+    log_end: int
+
+    def __str__(self) -> str:
+        if self.position < self.log_start:
+            lost = f"offsets {self.position} to {self.log_start - 1} were deleted before they were copied"
+        else:
+            lost = f"its log ends at {self.log_end}, below the position reached: it was truncated"
+        return (
+            f"{self.where}: replication continues at offset {self.position}, but {lost}; "
+            "accept the loss or start again with `airmirror reset`"
+        )
+
+
+@dataclass(eq=False)
+class SourceDiverged(PartitionError):
+    """The source's log was cut and written anew below the position (unclean leader election)."""
+
+    position: int
+    epoch: int
+    end_offset: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.where}: what was copied up to offset {self.position - 1} is no longer in the log: leader epoch "
+            f"{self.epoch} ends at offset {self.end_offset} now (unclean leader election); decide with `airmirror reset`"
+        )
+
+
+@dataclass(eq=False)
+class TopicRecreated(PartitionError):
+    """A topic of the same name, but not the one that was replicated until now."""
+
+    was: str
+    now: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.where}: the topic was deleted and created again (topic id {self.was} before, {self.now} now); "
+            "decide with `airmirror reset` whether to start at its beginning"
+        )
+
+
+@dataclass(eq=False)
+class UnexpectedHole(PartitionError):
+    """Offsets without records in a topic that is not compacted (invariant E)."""
+
+    first: int
+    last: int
+
+    @property
+    def first_bad(self) -> int:
+        return self.first
+
+    def __str__(self) -> str:
+        return (
+            f"{self.where}: offsets {self.first} to {self.last} hold nothing although the topic's cleanup.policy has no "
+            "'compact', so records may be lost; if it was compacted once, name it in topics.compacted"
+        )
+
+
+@dataclass(eq=False)
+class RecordTooLarge(PartitionError):
+    """A single record larger than the target topic takes."""
+
+    offset: int
+    size: int
+    limit: int
+    target: str
+    remote_topic: str
+
+    @property
+    def first_bad(self) -> int:
+        return self.offset
+
+    def __str__(self) -> str:
+        return (
+            f"{self.where}: the record at offset {self.offset} is {self.size} bytes, {self.remote_topic!r} on cluster "
+            f"{self.target!r} takes {self.limit}; raise its max.message.bytes"
+        )
+
+
+@dataclass(eq=False)
+class WriteRefused(PartitionError):
+    """The target refuses a batch for good."""
+
+    target: str
+    remote_topic: str
+    first: int
+    last: int
+    error: str
+
+    @property
+    def first_bad(self) -> int:
+        return self.first
+
+    def __str__(self) -> str:
+        return (
+            f"{self.where}: cluster {self.target!r} refuses offsets {self.first} to {self.last} for "
+            f"{self.remote_topic!r}: {self.error}; change that topic's configuration or leave the topic out"
+        )
+
+
+@dataclass(eq=False)
+class ReadBackDiffers(PartitionError):
+    """What the target holds is not what was fetched (invariant D). The transaction was aborted."""
+
+    target: str
+    remote_topic: str
+    first: int
+    last: int
+    target_offset: int
+    difference: str
+
+    @property
+    def first_bad(self) -> int:
+        return self.first
+
+    def __str__(self) -> str:
+        return (
+            f"{self.where}: offsets {self.first} to {self.last} differ from what cluster {self.target!r} holds in "
+            f"{self.remote_topic}-{self.partition} at offset {self.target_offset}: {self.difference}; nothing of it was "
+            "committed"
+        )
+
+
+@dataclass(eq=False)
+class ForeignRecords(PartitionError):
+    """Somebody else writes to the remote topic."""
+
+    target: str
+    remote_topic: str
+    first: int
+    last: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.where}: cluster {self.target!r} holds records in {self.remote_topic}-{self.partition} at offsets "
+            f"{self.first} to {self.last} that this flow did not write; stop the other writer, then `airmirror reset`"
+        )
+
+
+@dataclass(eq=False)
+class TargetTruncated(PartitionError):
+    """The remote topic ends below what was committed to it, or is another topic by now."""
+
+    target: str
+    remote_topic: str
+    expected_end: int
+    end: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.where}: {self.remote_topic}-{self.partition} on cluster {self.target!r} ends at offset {self.end}, "
+            f"{self.expected_end} was committed: it was truncated or created again; decide with `airmirror reset`"
+        )
+
+
+@dataclass(eq=False)
+class TargetDiffers(PartitionError):
+    """A comparison of both logs found a difference (the gate fails)."""
+
+    target: str
+    remote_topic: str
+    offset: int
+    target_offset: int
+    difference: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.where}: offset {self.offset} differs from {self.remote_topic}-{self.partition} offset "
+            f"{self.target_offset} on cluster {self.target!r}: {self.difference}"
+        )
+
+
+@dataclass(eq=False)
+class Unaccounted(PartitionError):
+    """Segments that do not add up or do not follow each other (invariants C, E and G)."""
+
+    first: int
+    last: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: offsets {self.first} to {self.last} are not accounted for: {self.reason}"
+
+
+@dataclass(eq=False)
+class PartitionUnavailable(PartitionError):
+    """A partition that could not be read or written in the time of the window; the next one tries again."""
+
+    transient: ClassVar[bool] = True
+
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: not finished in this window: {self.reason}"
+
+
+@dataclass(eq=False)
+class FlowBusy(AirmirrorError):
+    """Another window of the flow is at work (invariant B)."""
+
+    transient: ClassVar[bool] = True
+
+    flow: str
+    window: str
+    owner: str
+    since_ms: int
+
+    def __str__(self) -> str:
+        return (
+            f"flow {self.flow!r} is busy: window {self.window!r} of {self.owner} holds the claim "
+            f"(last renewed {self.since_ms / 1000:.0f} s before this one asked); wait for it or end it"
+        )
+
+
+@dataclass(eq=False)
+class SlotFenced(AirmirrorError):
+    """A later window has taken over; this one must not write any more (invariant B)."""
+
+    flow: str
+    window: str
+    by: str
+
+    def __str__(self) -> str:
+        return f"flow {self.flow!r}: window {self.window!r} was fenced by window {self.by!r}, which goes on from its progress"
+
+
+@dataclass(eq=False)
+class FenceStuck(AirmirrorError):
+    """A transaction of an earlier window can't be ended, because its partitions do not answer."""
+
+    transient: ClassVar[bool] = True
+
+    flow: str
+    transactional_id: str
+    partitions: tuple[str, ...]
+
+    def __str__(self) -> str:
+        names = ", ".join(self.partitions) or "unknown"
+        return (
+            f"flow {self.flow!r}: the transaction of {self.transactional_id!r} can't be ended; it is open in {names}: "
+            "see that these partitions have leaders"
+        )
+
+
+@dataclass(eq=False)
+class SameCluster(AirmirrorError):
+    """Source and target are one cluster."""
+
+    flow: str
+    cluster_id: str
+
+    def __str__(self) -> str:
+        return (
+            f"flow {self.flow!r}: source and target are the same cluster (id {self.cluster_id}); "
+            "correct bootstrap.servers of one of them"
+        )
+
+
+@dataclass(eq=False)
+class InternalTopicUnfit(AirmirrorError):
+    """An internal topic that exists with a configuration that would lose what it must keep."""
+
+    cluster: str
+    topic: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"cluster {self.cluster!r}: topic {self.topic!r} {self.reason}"

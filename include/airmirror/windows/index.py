@@ -1,0 +1,136 @@
+"""What is known of a flow from its two internal topics, read incrementally: only the tail is read anew.
+
+The index (the ledger implements it) is a mirror: it can be lost, which costs one scan. It is keyed by the ids of the
+topics it was read from, so a topic that was made anew starts an empty one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+from uuid import UUID
+
+from airmirror.clusters.log import LATEST, offsets_with_patience, read_records
+from airmirror.clusters.routes import Routes
+from airmirror.wire.primitives import MalformedRecord
+from airmirror.wire.requests import TopicPartition
+from airmirror.wire.segments import Claim, Hold, SegmentRecord, Verified, decode
+from airmirror.windows.claims import ClaimEntry
+
+LOADED_AT_ONCE = 5_000
+
+
+class EntryLike(Protocol):
+    """A record as read from a log; ``timestamp`` is the broker's append time."""
+
+    @property
+    def partition(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def timestamp(self) -> int: ...
+    @property
+    def key(self) -> bytes | None: ...
+    @property
+    def value(self) -> bytes | None: ...
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A record of one of the two internal topics."""
+
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+
+
+class Index(Protocol):
+    """The read side of a flow's internal topics."""
+
+    def scanned(self, topic: str, topic_id: UUID) -> Mapping[int, int]:
+        """The next offset to read, by partition; what was loaded from a topic of another id is forgotten."""
+
+    def load_segments(
+        self, topic: str, topic_id: UUID, entries: Sequence[EntryLike], scanned: Mapping[int, int]
+    ) -> None:
+        """Take in records of the segment topic, in log order; idempotent."""
+
+    def load_progress(
+        self, topic: str, topic_id: UUID, entries: Sequence[EntryLike], scanned: Mapping[int, int], cluster: str
+    ) -> None:
+        """Take in records of ``mm2-offsets``, in log order; idempotent."""
+
+    def progress(self) -> Mapping[tuple[str, int], int]:
+        """The last accounted source offset, by partition."""
+
+    def claims(self) -> Sequence[tuple[int, int, Claim]]:
+        """Offset, append time and claim, in log order."""
+
+    def last_segments(self) -> Mapping[tuple[str, int], SegmentRecord]:
+        """The newest segment record, by partition."""
+
+    def verified(self) -> Mapping[tuple[str, int], Verified]: ...
+
+    def holds(self) -> Mapping[tuple[str, int], Hold]: ...
+
+    def unverified(self) -> Sequence[SegmentRecord]:
+        """Segment records past their partition's verified offset, by partition and source offset."""
+
+
+@dataclass(frozen=True)
+class InternalTopics:
+    """The names of a flow's two internal topics on the target."""
+
+    segments: str
+    progress: str
+
+
+def catch_up(routes: Routes, topics: InternalTopics, index: Index, source: str, patience: float = 60.0) -> None:
+    """Read the tails of both topics into the index. Raises LastStableOffsetStuck where a transaction keeps one back."""
+    routes.refresh([topics.segments, topics.progress])
+    for topic in (topics.segments, topics.progress):
+        topic_id = routes.topic_ids[topic]
+        partitions = [TopicPartition(topic, number) for number in range(routes.partitions(topic))]
+        ends = offsets_with_patience(routes, partitions, LATEST)
+        scanned = index.scanned(topic, topic_id)
+
+        def load(entries: Sequence[Entry], at: Mapping[int, int], topic: str = topic, topic_id: UUID = topic_id) -> None:
+            if topic == topics.segments:
+                index.load_segments(topic, topic_id, entries, at)
+            else:
+                index.load_progress(topic, topic_id, entries, at, source)
+
+        for partition, end in ends.items():
+            start = scanned.get(partition.partition, 0)
+            if start < end:
+                entries: list[Entry] = []
+                for record in read_records(routes, partition, start, end, patience=patience):
+                    entries.append(
+                        Entry(partition.partition, record.offset, record.timestamp, record.key, record.value)
+                    )
+                    if len(entries) >= LOADED_AT_ONCE:
+                        load(entries, {partition.partition: record.offset + 1})
+                        entries = []
+                load(entries, {partition.partition: end})
+
+
+def read_claims(
+    routes: Routes, topics: InternalTopics, known: Iterable[tuple[int, int, Claim]], scanned: int, end: int
+) -> list[ClaimEntry]:
+    """All claims below ``end``: those known, and those in the tail from ``scanned`` on, which is read uncommitted.
+
+    Claims are written outside transactions, and a transaction that a dead window left open must not hide them.
+    """
+    entries = {offset: ClaimEntry(offset, timestamp, claim) for offset, timestamp, claim in known}
+    log = TopicPartition(topics.segments, 0)
+    for record in read_records(routes, log, scanned, end, read_committed=False):
+        try:
+            decoded = decode(record.key or b"", record.value)
+        except MalformedRecord:
+            continue  # counted and logged when it is loaded into the index
+        if isinstance(decoded, Claim):
+            entries[record.offset] = ClaimEntry(record.offset, record.timestamp, decoded)
+    return [entries[offset] for offset in sorted(entries)]

@@ -1,0 +1,284 @@
+"""One partition's way through a slot: every batch fetched is copied whole, sent the slow way, or left out and counted.
+
+Keeps invariant E: each source offset goes into the account exactly once, as copied, control, aborted or hole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from airmirror.clusters.log import AbortedFilter, read_batches
+from airmirror.clusters.routes import Routes
+from airmirror.clusters.transactions import TransactionalId
+from airmirror.wire.batches import (
+    CODEC_MASK,
+    HEADER_SIZE,
+    LOG_APPEND_TIME,
+    Batch,
+    build,
+    parse,
+    restamp,
+)
+from airmirror.wire.merging import MERGED_BELOW
+from airmirror.wire.requests import Fetched
+from airmirror.windows.account import Account, payload_digest
+from airmirror.windows.errors import (
+    ForeignRecords,
+    ReadBackDiffers,
+    RecordTooLarge,
+    TargetTruncated,
+    UnexpectedHole,
+    WriteRefused,
+)
+from airmirror.windows.outbox import Outbox, Outgoing
+from airmirror.windows.readback import Expected, ReadBack
+from airmirror.windows.slots import Slot, SlotPartition
+
+if TYPE_CHECKING:
+    from airmirror.wire.transcode import DenseBatch
+
+SLOW_RUN_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Way:
+    """What all partitions of a slot share on their way to the target. ``read_back`` is None with window.verify=acks."""
+
+    slot: Slot
+    target: Routes
+    transaction: TransactionalId
+    outbox: Outbox
+    read_back: ReadBack | None
+
+
+class Intake:
+    """The state of one partition: its position in the source, and the account of the open transaction."""
+
+    def __init__(self, way: Way, partition: SlotPartition, end: int) -> None:
+        self.partition = partition
+        self.position = partition.start
+        self.end = end
+        self.leader_epoch = partition.leader_epoch
+        self.account = Account(partition.start)
+        self._way = way
+        self._read_committed = way.slot.flow.isolation_level == "read_committed"
+        self._aborted = AbortedFilter()
+        self._target_end = partition.target_end
+        self._run: list[Batch] = []
+        self._run_first = 0
+        self._run_bytes = 0
+
+    @property
+    def is_done(self) -> bool:
+        return self.position >= self.end
+
+    def committed(self) -> None:
+        """Begin the account of the next transaction."""
+        if self.account.segments:
+            self._target_end = self.account.segments[-1].target_end
+        self.account = Account(self.position)
+        self.account.leader_epoch = self.leader_epoch
+
+    def take(self, buffer: memoryview, fetched: Fetched) -> None:
+        """Send on what a fetch brought. Raises a PartitionError; the transaction is of no use after that."""
+        self._aborted.begin(fetched.aborted)
+        for batch in parse(buffer, fetched.start, fetched.end):
+            aborted = self._read_committed and self._aborted.is_aborted(buffer, batch)
+            if batch.next_offset <= self.position:
+                continue
+            if batch.base_offset >= self.end:
+                break
+            if batch.base_offset > self.position:
+                self._hole(batch.base_offset)
+            count = min(batch.next_offset, self.end) - self.position
+            if batch.is_control:
+                self.account.control += count
+            elif aborted:
+                self.account.aborted += count
+            elif batch.count == 0:
+                self._hole(self.position + count)
+                count = 0
+            else:
+                self._data(buffer, batch)
+            self.position += count
+            self.leader_epoch = batch.leader_epoch
+            self.account.leader_epoch = batch.leader_epoch
+        self._flush(buffer)
+        self.account.end = self.position
+
+    def nothing_more(self) -> None:
+        """A fetch that waited brought nothing although the planned end can be read: the rest are holes (invariant C)."""
+        self._hole(self.end)
+        self.account.end = self.position
+
+    def _hole(self, end: int) -> None:
+        if not self.partition.compacted:
+            self._unexpected_hole(self.position, end - 1)
+        self.account.holes += end - self.position
+        self.position = end
+
+    def _unexpected_hole(self, first: int, last: int) -> None:
+        raise UnexpectedHole(
+            self._way.slot.flow.source.alias, self.partition.topic, self.partition.partition, first, last
+        )
+
+    def _data(self, buffer: memoryview, batch: Batch) -> None:
+        small = batch.size < MERGED_BELOW.get(batch.codec, 0)
+        if self._can_go_whole(batch) and not small:
+            self._flush(buffer)
+            self._send_whole(buffer, batch)
+            return
+        if self._run and (self._run[0].codec != batch.codec or self._run_bytes > SLOW_RUN_BYTES):
+            self._flush(buffer)
+        if not self._run:
+            self._run_first, self._run_bytes = self.position, 0
+        self._run.append(batch)
+        self._run_bytes += batch.size
+
+    def _can_go_whole(self, batch: Batch) -> bool:
+        return (
+            batch.is_dense
+            and not batch.attributes & LOG_APPEND_TIME
+            and batch.base_offset >= self.partition.start
+            and batch.next_offset <= self.end
+            and batch.size <= self.partition.max_message_bytes
+        )
+
+    def _flush(self, buffer: memoryview) -> None:
+        """Send the batches that wait for the slow path; a single one that can go whole goes whole."""
+        run, self._run = self._run, []
+        if not run:
+            return
+        if len(run) == 1 and self._can_go_whole(run[0]):
+            self._send_whole(buffer, run[0])
+            return
+        from airmirror.wire.transcode import transcode  # numba: only where records must be decoded
+
+        offsets = sum(min(batch.next_offset, self.end) - max(batch.base_offset, self._run_first) for batch in run)
+        copied = 0
+        for dense in transcode(
+            buffer, run, first=self._run_first, end=self.end, max_bytes=self.partition.max_message_bytes
+        ):
+            copied += len(dense.offsets)
+            self._send_dense(dense)
+        if copied < offsets and not self.partition.compacted:
+            self._unexpected_hole(self._run_first, run[-1].next_offset - 1)
+        self.account.holes += offsets - copied
+
+    def _send_whole(self, buffer: memoryview, batch: Batch) -> None:
+        way = self._way
+        producer = way.transaction
+        sequence = way.outbox.sequence(self.partition.target, batch.count)
+        payload = buffer[batch.position + HEADER_SIZE : batch.position + batch.size]
+        digest = payload_digest(payload)
+        restamp(buffer, batch, producer.producer_id, producer.epoch, sequence)
+        self._put(
+            _Sent(
+                self, self.account, [(batch.base_offset, batch.count)], batch.count,
+                batch.attributes & (CODEC_MASK | LOG_APPEND_TIME), batch.base_timestamp, batch.max_timestamp,
+                payload, digest, None,
+            ),
+            [buffer[batch.position : batch.position + batch.size]],
+        )  # fmt: skip
+
+    def _send_dense(self, dense: DenseBatch) -> None:
+        way = self._way
+        producer = way.transaction
+        count = len(dense.offsets)
+        if len(dense.payload) + HEADER_SIZE > self.partition.max_message_bytes:
+            raise RecordTooLarge(
+                way.slot.flow.source.alias, self.partition.topic, self.partition.partition, int(dense.offsets[0]),
+                len(dense.payload) + HEADER_SIZE, self.partition.max_message_bytes,
+                way.slot.flow.target.alias, self.partition.remote_topic,
+            )  # fmt: skip
+        batch = build(
+            dense.payload, count=count, base_timestamp=dense.base_timestamp, max_timestamp=dense.max_timestamp,
+            codec=dense.codec, producer_id=producer.producer_id, producer_epoch=producer.epoch,
+            sequence=way.outbox.sequence(self.partition.target, count), transactional=True,
+        )  # fmt: skip
+        payload = memoryview(dense.payload)
+        self._put(
+            _Sent(
+                self, self.account, dense.runs(), count, dense.codec, dense.base_timestamp, dense.max_timestamp,
+                payload, payload_digest(payload), dense,
+            ),
+            [batch],
+        )  # fmt: skip
+
+    def _put(self, sent: _Sent, buffers: list[memoryview | bytearray]) -> None:
+        size = sum(map(len, buffers))
+        self.account.bytes += size
+        self.account.max_timestamp = max(self.account.max_timestamp, sent.max_timestamp)
+        self._way.outbox.put(
+            Outgoing(self.partition.target, buffers, size, sent.count, sent.written, sent.refused)  # type: ignore[arg-type]
+        )
+
+    def check_adjacent(self, account: Account, base: int) -> None:
+        """Nothing of others may lie between what this flow wrote last and ``base`` (invariants B and G)."""
+        way, partition = self._way, self.partition
+        last = account.segments[-1].target_end if account.segments else self._target_end
+        alias, target = way.slot.flow.source.alias, way.slot.flow.target.alias
+        if base < last:
+            raise TargetTruncated(
+                alias, partition.topic, partition.partition, target, partition.remote_topic, last, base
+            )
+        # One offset between two transactions is the marker that ended the first.
+        if base == last or (base == last + 1 and not account.segments and self._target_end >= 0):
+            return
+        for buffer, batches in read_batches(way.target, partition.target, max(last, 0), base, read_committed=True):
+            del buffer
+            for batch, aborted in batches:
+                if batch.count and not aborted and not batch.is_control and batch.base_offset < base:
+                    raise ForeignRecords(
+                        alias, partition.topic, partition.partition, target, partition.remote_topic,
+                        batch.base_offset, batch.next_offset - 1,
+                    )  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Sent:
+    """A batch on its way: what to do when the target has given it an offset, or refused it."""
+
+    intake: Intake
+    account: Account
+    runs: list[tuple[int, int]]
+    count: int
+    attributes: int
+    base_timestamp: int
+    max_timestamp: int
+    payload: memoryview
+    digest: bytes
+    dense: DenseBatch | None
+
+    def written(self, base: int) -> None:
+        intake, account = self.intake, self.account
+        intake.check_adjacent(account, base)
+        account.written(self.runs, base)
+        read_back = intake._way.read_back
+        if read_back is None:
+            account.digest.add(
+                self.attributes, self.count, self.base_timestamp, self.max_timestamp, len(self.payload), self.digest
+            )
+            return
+        read_back.expect(
+            intake.partition.target,
+            Expected(
+                base, self.count, self.attributes, self.base_timestamp, self.max_timestamp, self.payload, self.digest,
+                self.dense.records if self.dense else None, account.digest, self._differs,
+            ),
+        )  # fmt: skip
+
+    def refused(self, error: int, message: str) -> Exception:
+        slot, partition = self.intake._way.slot, self.intake.partition
+        return WriteRefused(
+            slot.flow.source.alias, partition.topic, partition.partition, slot.flow.target.alias,
+            partition.remote_topic, self.runs[0][0], sum(self.runs[-1]) - 1, message,
+        )  # fmt: skip
+
+    def _differs(self, target_offset: int, difference: str) -> Exception:
+        slot, partition = self.intake._way.slot, self.intake.partition
+        return ReadBackDiffers(
+            slot.flow.source.alias, partition.topic, partition.partition, slot.flow.target.alias,
+            partition.remote_topic, self.runs[0][0], sum(self.runs[-1]) - 1, target_offset, difference,
+        )  # fmt: skip

@@ -1,0 +1,65 @@
+"""The records that go with every commit: MirrorMaker 2's progress and our segments (invariant A)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from kafka.record.default_records import DefaultRecordBatchBuilder
+
+from airmirror.wire.mirrormaker import murmur2_partition, source_offset_key, source_offset_value
+from airmirror.wire.requests import TopicPartition
+
+if TYPE_CHECKING:
+    from airmirror.windows.intake import Intake, Way
+
+BATCH_BYTES = 512 << 10
+
+KeyValue = tuple[bytes, bytes]
+Build = Callable[[int, int, int], bytes]  # producer id, epoch, sequence -> a transactional batch
+
+
+def commit_records(way: Way, intakes: Sequence[Intake]) -> dict[TopicPartition, list[tuple[int, Build]]]:
+    """By partition of the internal topics: batches as (number of records, how to build it)."""
+    slot = way.slot
+    now = int(time.time() * 1000)
+    by_partition: dict[TopicPartition, list[KeyValue]] = {}
+    for intake in intakes:
+        partition, account = intake.partition, intake.account
+        segment = account.record(slot, partition, now)
+        by_partition.setdefault(TopicPartition(slot.segment_topic, 0), []).append(
+            (segment.encode_key(), segment.encode_value())
+        )
+        key = source_offset_key(slot.flow.source.alias, partition.topic, partition.partition)
+        target = TopicPartition(slot.progress_topic, murmur2_partition(key, slot.progress_partitions))
+        by_partition.setdefault(target, []).append((key, source_offset_value(account.end - 1)))
+    return {
+        target: [(len(part), _builder(part, now)) for part in _parts(records)]
+        for target, records in by_partition.items()
+    }
+
+
+def _parts(records: Iterable[KeyValue]) -> list[list[KeyValue]]:
+    parts: list[list[KeyValue]] = []
+    size = BATCH_BYTES
+    for key, value in records:
+        if size + len(key) + len(value) > BATCH_BYTES:
+            parts.append([])
+            size = 0
+        parts[-1].append((key, value))
+        size += len(key) + len(value) + 30
+    return parts
+
+
+def _builder(records: list[KeyValue], timestamp: int) -> Build:
+    def build(producer_id: int, epoch: int, sequence: int) -> bytes:
+        builder = DefaultRecordBatchBuilder(
+            magic=2, compression_type=0, is_transactional=True,
+            producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence, batch_size=1 << 30,
+        )  # fmt: skip
+        for number, (key, value) in enumerate(records):
+            builder.append(number, timestamp=timestamp, key=key, value=value, headers=[])
+        return bytes(builder.build())
+
+    return build

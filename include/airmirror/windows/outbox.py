@@ -1,0 +1,208 @@
+"""Producing: batches go out in order, one a partition and request, at most five requests in flight a broker.
+
+Sequences are given when a batch is put in, so a batch that is sent again after a retriable error keeps its own: the
+broker takes it once. A lost connection ends the transaction: its answers decide nothing any more (invariant C).
+"""
+
+from __future__ import annotations
+
+import select
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from airmirror.clusters.connection import BrokerUnreachable, Connection
+from airmirror.clusters.log import MOVED
+from airmirror.clusters.routes import Routes
+from airmirror.clusters.transactions import (
+    CONCURRENT_TRANSACTIONS,
+    FENCED,
+    ProducerFenced,
+    TransactionalId,
+    TransactionFailed,
+    error_name,
+)
+from airmirror.wire.batches import next_sequence
+from airmirror.wire.requests import PRODUCE, Buffer, TopicPartition, decode_produce, encode_produce
+
+IN_FLIGHT = 5  # the most for which a broker keeps the order and recognises a batch that it has already
+REQUEST_BYTES = 16 << 20
+PURPOSE = "produce"
+
+OUT_OF_ORDER_SEQUENCE, DUPLICATE_SEQUENCE = 45, 46
+# what passes by waiting, the batch unchanged: also too few in-sync replicas and a transaction that is still ending
+RETRIABLE = MOVED | {7, 19, 20, 56, CONCURRENT_TRANSACTIONS}
+# what the records themselves cause: too large, corrupt, invalid timestamp, invalid record, unsupported format, denied
+REFUSED = frozenset({2, 10, 18, 29, 32, 43, 76, 87})
+
+
+@dataclass(slots=True)
+class Outgoing:
+    """A batch to be produced, its first buffer beginning with the header."""
+
+    target: TopicPartition
+    buffers: Sequence[Buffer]
+    size: int
+    count: int
+    on_written: Callable[[int], None]  # called with the base offset that the target gave it
+    on_refused: Callable[[int, str], Exception]  # the error to raise for a refusal that is final
+
+
+@dataclass(slots=True)
+class _Lane:
+    """A partition's batches: waiting to be sent, and sent but not answered, both in order."""
+
+    waiting: deque[Outgoing] = field(default_factory=deque)
+    sent: deque[Outgoing] = field(default_factory=deque)
+    failed: list[Outgoing] = field(default_factory=list)  # to be sent again once nothing is in flight
+    sequence: int = 0
+
+
+class Outbox:
+    """The produce side of one transaction after the other of a slot."""
+
+    def __init__(self, routes: Routes, transaction: TransactionalId) -> None:
+        self._routes = routes
+        self._transaction = transaction
+        self._lanes: dict[TopicPartition, _Lane] = {}
+        self._in_flight: dict[int, deque[list[TopicPartition]]] = {}
+        self._retry_until = 0.0
+        self._pause = 0.05
+
+    def sequence(self, target: TopicPartition, count: int) -> int:
+        """The sequence of the partition's next batch, which has ``count`` records and must be put in next."""
+        lane = self._lanes.setdefault(target, _Lane())
+        sequence = lane.sequence
+        lane.sequence = next_sequence(sequence, count)
+        return sequence
+
+    def put(self, outgoing: Outgoing) -> None:
+        self._lanes[outgoing.target].waiting.append(outgoing)
+
+    def start_sequences_anew(self) -> None:
+        """After a transaction of the second protocol, whose end gave a new producer id and epoch."""
+        for lane in self._lanes.values():
+            lane.sequence = 0
+
+    @property
+    def is_empty(self) -> bool:
+        return not any(lane.waiting or lane.sent or lane.failed for lane in self._lanes.values())
+
+    def send_all(self) -> None:
+        """Send everything that waits; up to five requests a broker may be unanswered after that."""
+        self._transaction.add([target for target, lane in self._lanes.items() if lane.waiting])
+        while self._send_some():
+            self._answers(block=self._full())
+
+    def drain(self) -> None:
+        """Send everything and wait for every answer."""
+        self.send_all()
+        while not self.is_empty:
+            self._send_some()
+            self._answers(block=True)
+
+    def _send_some(self) -> bool:
+        """One request to each broker that has room; whether something is still waiting after that."""
+        by_node: dict[int, dict[TopicPartition, Sequence[Buffer]]] = {}
+        sizes: dict[int, int] = {}
+        more = False
+        for target, lane in self._lanes.items():
+            if not lane.waiting:
+                continue
+            if lane.failed:
+                more = True
+                continue
+            node = self._routes.leader(target).node
+            if len(self._in_flight.get(node, ())) >= IN_FLIGHT:
+                more = True
+                continue
+            batches = by_node.setdefault(node, {})
+            size = sizes.get(node, 0) + lane.waiting[0].size
+            if batches and size > REQUEST_BYTES:
+                more = True
+                continue
+            sizes[node] = size
+            outgoing = lane.waiting.popleft()
+            lane.sent.append(outgoing)
+            batches[target] = outgoing.buffers
+            more = more or bool(lane.waiting)
+        for node, batches in by_node.items():
+            connection = self._connection(node)
+            connection.send(
+                encode_produce(
+                    self._version(connection), connection.next_correlation_id(), connection.client_id,
+                    self._transaction.name, batches, self._routes.topic_ids, timeout_ms=30_000,
+                )
+            )  # fmt: skip
+            self._in_flight.setdefault(node, deque()).append(list(batches))
+        return more
+
+    def _full(self) -> bool:
+        return any(len(requests) >= IN_FLIGHT for requests in self._in_flight.values()) or self._failed()
+
+    def _failed(self) -> bool:
+        return any(lane.failed for lane in self._lanes.values())
+
+    def _answers(self, block: bool) -> None:
+        """Take the answers that are there; with ``block`` wait for at least one."""
+        nodes = {self._connection(node): node for node, requests in self._in_flight.items() if requests}
+        if nodes:
+            ready, _, _ = select.select(list(nodes), [], [], None if block else 0)
+            for connection in ready:
+                self._answer(connection, nodes[connection])
+        self._try_again()
+
+    def _answer(self, connection: Connection, node: int) -> None:
+        response = connection.receive()
+        partitions = self._in_flight[node].popleft()
+        try:
+            produced = decode_produce(self._version(connection), response, self._routes.topic_names)
+        except (IndexError, ValueError, KeyError, OverflowError) as error:
+            reason = f"its produce answer makes no sense ({error})"
+            raise BrokerUnreachable(self._routes.alias, connection.broker, reason) from error
+        for target in partitions:
+            lane = self._lanes[target]
+            outgoing = lane.sent.popleft()
+            result = produced.get(target)
+            if result is None:
+                raise self._broken(f"the answer leaves out {target}")
+            error = result.error
+            if error == 0 and result.base_offset >= 0 and not lane.failed:
+                self._retry_until = 0.0
+                outgoing.on_written(result.base_offset)
+            elif error in RETRIABLE or (lane.failed and error == OUT_OF_ORDER_SEQUENCE):
+                lane.failed.append(outgoing)
+            elif error in FENCED:
+                raise ProducerFenced(self._routes.alias, self._transaction.name)
+            elif error in REFUSED:
+                raise outgoing.on_refused(error, result.message or error_name(error))
+            else:
+                raise self._broken(f"produce to {target}: {result.message or error_name(error)}, offset {result.base_offset}")
+
+    def _try_again(self) -> None:
+        """Send what failed again, in order and under its own sequences, within the transaction's lifetime."""
+        lanes = {target: lane for target, lane in self._lanes.items() if lane.failed and not lane.sent}
+        if not lanes:
+            return
+        now = time.monotonic()
+        if not self._retry_until:
+            self._retry_until, self._pause = now + self._transaction.timeout_ms / 2000, 0.05
+        if now > self._retry_until:
+            raise self._broken(f"{', '.join(map(str, lanes))} took no records for {self._transaction.timeout_ms // 2000} s")
+        time.sleep(self._pause)  # the backoff: nothing tells when a leader is elected
+        self._pause = min(self._pause * 2, 2.0)
+        self._routes.refresh({target.topic for target in lanes})
+        for lane in lanes.values():
+            lane.waiting.extendleft(reversed(lane.failed))
+            lane.failed.clear()
+
+    def _connection(self, node: int) -> Connection:
+        return self._routes.connection(node, PURPOSE)
+
+    def _version(self, connection: Connection) -> int:
+        highest = connection.produce_version
+        return highest if self._transaction.second_protocol else connection.version(PRODUCE, 9, min(highest, 11), "Produce")
+
+    def _broken(self, reason: str) -> TransactionFailed:
+        return TransactionFailed(self._routes.alias, self._transaction.name, "Produce", reason)

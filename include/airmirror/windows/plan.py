@@ -1,0 +1,96 @@
+"""The plan of a window: for each partition the offsets to replicate, packed into slots by bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from airmirror.errors import AirmirrorError
+from airmirror.wire.segments import SegmentRecord
+from airmirror.wire.requests import TopicPartition
+from airmirror.windows.errors import SourceTruncated, TopicRecreated
+from airmirror.windows.slots import SlotPartition
+from uuid import UUID
+
+BYTES_GUESSED = 1_000  # a record, where nothing was copied yet
+
+
+@dataclass(frozen=True)
+class Extent:
+    """A source partition as it is now: earliest and end offset (the last stable offset under read_committed)."""
+
+    earliest: int
+    end: int
+    high_watermark: int
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One partition of the plan. ``start == end``: nothing to do. ``error``: it is left out of this window."""
+
+    topic: str
+    partition: int
+    remote_topic: str
+    start: int
+    end: int
+    high_watermark: int
+    record_bytes: float
+    error: AirmirrorError | None = None
+
+    @property
+    def key(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def bytes(self) -> float:
+        """An estimate, from what the records copied last took."""
+        return (self.end - self.start) * self.record_bytes
+
+    @property
+    def has_work(self) -> bool:
+        return self.error is None and self.start < self.end
+
+
+def plan(
+    source: str,
+    remote_topics: Mapping[str, str],
+    extents: Mapping[TopicPartition, Extent],
+    topic_ids: Mapping[str, UUID],
+    progress: Mapping[tuple[str, int], int],
+    last_segments: Mapping[tuple[str, int], SegmentRecord],
+) -> list[Planned]:
+    """What a window has to do: from the position after progress (else the earliest offset) to the end.
+
+    A position that the source no longer has, or a topic of another id, is an error of its partition (invariant E).
+    """
+    planned = []
+    for key, extent in sorted(extents.items()):
+        last = last_segments.get(key)
+        start = progress[key] + 1 if key in progress else extent.earliest
+        error: AirmirrorError | None = None
+        if last is not None and last.source_topic_id != topic_ids[key.topic]:
+            error = TopicRecreated(source, *key, str(last.source_topic_id), str(topic_ids[key.topic]))
+        elif start < extent.earliest or start > extent.high_watermark:
+            error = SourceTruncated(source, *key, start, extent.earliest, extent.high_watermark)
+        size = last.bytes / last.copied if last and last.copied else BYTES_GUESSED
+        planned.append(
+            Planned(
+                *key, remote_topics[key.topic], start, max(start, extent.end), extent.high_watermark, size, error
+            )
+        )
+    return planned
+
+
+def pack(partitions: Sequence[tuple[SlotPartition, float]], slots: int) -> list[tuple[tuple[SlotPartition, ...], float]]:
+    """Partitions with their bytes, spread over at most ``slots`` slots, the largest first to the emptiest slot.
+
+    Returns each slot's partitions and its share of all bytes.
+    """
+    count = min(slots, len(partitions))
+    bins: list[tuple[list[SlotPartition], list[float]]] = [([], []) for _ in range(count)]
+    for partition, size in sorted(partitions, key=lambda item: -item[1]):
+        emptiest = min(bins, key=lambda item: sum(item[1]))
+        emptiest[0].append(partition)
+        emptiest[1].append(size)
+    total = sum(size for _, size in partitions) or 1.0
+    return [(tuple(members), sum(sizes) / total) for members, sizes in bins]

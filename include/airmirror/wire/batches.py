@@ -1,0 +1,194 @@
+"""Record batches of message format 2: their header, read, restamped for another log, and made anew.
+
+The header is 61 bytes, big-endian (Kafka documentation, "Record Batch"); what follows are the records, compressed as one
+block. A batch is copied by restamping its header in place: the records are never touched.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import crc32c
+
+from airmirror.errors import AirmirrorError
+
+HEADER = struct.Struct(">qiibIhiqqqhii")
+HEADER_SIZE = HEADER.size  # 61
+CHECKSUM_FROM = 21  # the checksum covers everything from the attributes on
+
+CODEC_MASK = 0x07
+LOG_APPEND_TIME = 0x08
+TRANSACTIONAL = 0x10
+CONTROL = 0x20
+DELETE_HORIZON = 0x40
+
+CODECS = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
+
+_MAGIC_AT = 16
+_PRODUCER = struct.Struct(">qhi")
+_PRODUCER_AT = 43
+_int64 = struct.Struct(">q")
+_int32 = struct.Struct(">i")
+_uint32 = struct.Struct(">I")
+_int16 = struct.Struct(">h")
+
+
+@dataclass(eq=False)
+class CorruptBatch(AirmirrorError):
+    """A batch whose bytes do not agree with its header."""
+
+    transient: ClassVar[bool] = True  # a fetch may have been cut; a log that is really corrupt fails again
+
+    base_offset: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"the record batch at offset {self.base_offset} is corrupt: {self.reason}"
+
+
+@dataclass(eq=False)
+class OldMessageFormat(AirmirrorError):
+    """A message of format 0 or 1."""
+
+    offset: int
+    magic: int
+
+    def __str__(self) -> str:
+        return (
+            f"the log holds messages of format {self.magic} at offset {self.offset}, which are not supported yet; "
+            "rewrite the topic with a producer of Kafka 0.11 or later, or leave it out with topics.exclude"
+        )
+
+
+class Batch(NamedTuple):
+    """A record batch as its header tells it; ``position`` is where it begins in the buffer it was read from."""
+
+    position: int
+    size: int  # bytes, the header included
+    base_offset: int
+    leader_epoch: int
+    checksum: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    count: int
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after the batch's last one."""
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def codec(self) -> int:
+        return self.attributes & CODEC_MASK
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.attributes & CONTROL)
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.attributes & TRANSACTIONAL)
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether every offset of the batch holds a record."""
+        return self.last_offset_delta + 1 == self.count
+
+
+def parse(buffer: memoryview, start: int, end: int) -> Iterator[Batch]:
+    """The whole batches in ``buffer[start:end]``; a batch that is cut off at the end is left out.
+
+    Raises CorruptBatch where length or checksum is wrong, OldMessageFormat for formats 0 and 1.
+    """
+    position = start
+    checksum = crc32c.crc32c
+    while position + HEADER_SIZE <= end:
+        (base, length, epoch, magic, crc, attributes, last, base_time, max_time, pid, pepoch, sequence, count) = (
+            HEADER.unpack_from(buffer, position)
+        )
+        size = length + 12
+        if magic != 2:
+            raise OldMessageFormat(base, magic)
+        if size < HEADER_SIZE:
+            raise CorruptBatch(base, f"a length of {length} bytes")
+        if position + size > end:
+            return
+        if checksum(buffer[position + CHECKSUM_FROM : position + size]) != crc:
+            raise CorruptBatch(base, "the checksum differs")
+        if count < 0 or last < 0 or (count > last + 1):
+            raise CorruptBatch(base, f"{count} records in {last + 1} offsets")
+        yield Batch(
+            position, size, base, epoch, crc, attributes, last, base_time, max_time, pid, pepoch, sequence, count
+        )
+        position += size
+    if start + _MAGIC_AT < end and buffer[start + _MAGIC_AT] != 2 and position == start:
+        # An old message can be shorter than a batch header.
+        raise OldMessageFormat(_int64.unpack_from(buffer, start)[0], buffer[start + _MAGIC_AT])
+
+
+def restamp(buffer: memoryview, batch: Batch, producer_id: int, producer_epoch: int, sequence: int) -> None:
+    """Make a batch that was fetched into one to be produced, in place and in a transaction.
+
+    The base offset becomes 0, the producer ours, the transactional bit is set and the delete horizon bit cleared (the
+    deltas stay relative to the stored base timestamp).
+    """
+    at = batch.position
+    _int64.pack_into(buffer, at, 0)
+    _int16.pack_into(buffer, at + CHECKSUM_FROM, (batch.attributes | TRANSACTIONAL) & ~DELETE_HORIZON)
+    _PRODUCER.pack_into(buffer, at + _PRODUCER_AT, producer_id, producer_epoch, sequence)
+    _uint32.pack_into(buffer, at + 17, crc32c.crc32c(buffer[at + CHECKSUM_FROM : at + batch.size]))
+
+
+def build(
+    payload: bytes | memoryview,
+    *,
+    count: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    codec: int = 0,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    sequence: int = -1,
+    transactional: bool = False,
+) -> bytearray:
+    """A batch of ``count`` dense records whose (compressed) bytes are ``payload``, to be produced."""
+    batch = bytearray(HEADER_SIZE + len(payload))
+    attributes = codec | (TRANSACTIONAL if transactional else 0)
+    HEADER.pack_into(
+        batch, 0, 0, len(batch) - 12, -1, 2, 0, attributes, count - 1,
+        base_timestamp, max_timestamp, producer_id, producer_epoch, sequence, count,
+    )  # fmt: skip
+    batch[HEADER_SIZE:] = payload
+    _uint32.pack_into(batch, 17, crc32c.crc32c(memoryview(batch)[CHECKSUM_FROM:]))
+    return batch
+
+
+def control_type(buffer: memoryview, batch: Batch) -> int:
+    """The type of a control batch's marker: 0 abort, 1 commit (other values are not transaction markers)."""
+    # length, attributes, timestamp delta, offset delta are varints of one to ten bytes; the key follows.
+    position = batch.position + HEADER_SIZE
+    end = batch.position + batch.size
+    for skipped in range(4):
+        while True:
+            if position >= end:
+                raise CorruptBatch(batch.base_offset, "a control record is cut off")
+            byte = buffer[position]
+            position += 1
+            if skipped == 1 or byte < 0x80:  # attributes are one plain byte
+                break
+    if position + 5 > end:
+        raise CorruptBatch(batch.base_offset, "a control record is cut off")
+    return int(_int16.unpack_from(buffer, position + 3)[0])  # key length (one byte), version (int16), type (int16)
+
+
+def next_sequence(sequence: int, count: int) -> int:
+    """The sequence after ``count`` records: it wraps from 2^31 - 1 to 0."""
+    return (sequence + count) & 0x7FFFFFFF

@@ -1,0 +1,86 @@
+"""Kafka's protocol types, big-endian: a bounds-checked reader and what a writer needs (Kafka protocol guide)."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from uuid import UUID
+
+from airmirror.errors import AirmirrorError
+
+
+@dataclass(eq=False)
+class MalformedRecord(AirmirrorError):
+    """Bytes that are not what the topic's format says."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return f"a malformed record: {self.reason}"
+
+
+class Reader:
+    """Reads values one after the other and never past the end; raises MalformedRecord instead."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._position = 0
+
+    def take(self, size: int) -> bytes:
+        if size < 0 or size > len(self._data) - self._position:
+            raise MalformedRecord(f"{size} bytes wanted, {len(self._data) - self._position} are left")
+        self._position += size
+        return self._data[self._position - size : self._position]
+
+    def int8(self) -> int:
+        return int(struct.unpack(">b", self.take(1))[0])
+
+    def int16(self) -> int:
+        return int(struct.unpack(">h", self.take(2))[0])
+
+    def int32(self) -> int:
+        return int(struct.unpack(">i", self.take(4))[0])
+
+    def int64(self) -> int:
+        return int(struct.unpack(">q", self.take(8))[0])
+
+    def uuid(self) -> UUID:
+        return UUID(bytes=self.take(16))
+
+    def string(self) -> str:
+        try:
+            return self.take(self.int16()).decode()
+        except UnicodeDecodeError as error:
+            raise MalformedRecord(f"a string that is not UTF-8: {error.reason}") from error
+
+    def unsigned_varint(self) -> int:
+        value = 0
+        for shift in range(0, 63, 7):
+            byte = self.take(1)[0]
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+        raise MalformedRecord("an unsigned varint of more than nine bytes")
+
+    @property
+    def left(self) -> int:
+        return len(self._data) - self._position
+
+    def end(self) -> None:
+        """Raises MalformedRecord where bytes are left."""
+        if self.left:
+            raise MalformedRecord(f"{self.left} bytes too many")
+
+
+def string(text: str) -> bytes:
+    encoded = text.encode()
+    return struct.pack(">h", len(encoded)) + encoded
+
+
+def unsigned_varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)

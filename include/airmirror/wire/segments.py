@@ -1,0 +1,288 @@
+"""The records of the segment topic, versioned: claims, segments, verified offsets, holds, the flow's identity.
+
+Big-endian protocol types as in MirrorMaker 2's records. A key begins with INT8 kind, a value with INT16 version (0). Keys
+are unique, so that compaction keeps what counts; a null value deletes. The format is documented in docs/formats.md.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import ClassVar
+from uuid import UUID
+
+from airmirror.wire.primitives import MalformedRecord, Reader, string, unsigned_varint
+
+VERSION = 0
+
+
+class ClaimEvent(IntEnum):
+    """What a claim record says of its window."""
+
+    CLAIMED = 0
+    RENEWED = 1
+    RELEASED = 2
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The right of one window to write for a flow (invariant B). ``slots``: the most that any claim ever had."""
+
+    kind: ClassVar[int] = 1
+
+    window: str
+    event: ClaimEvent
+    owner: str
+    time_ms: int
+    lease_ms: int
+    slots: int
+
+    def encode_key(self) -> bytes:
+        return struct.pack(">b", self.kind) + string(self.window)
+
+    def encode_value(self) -> bytes:
+        return (
+            struct.pack(">hb", VERSION, self.event)
+            + string(self.owner)
+            + struct.pack(">qqi", self.time_ms, self.lease_ms, self.slots)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A run of source offsets that lie at consecutive target offsets."""
+
+    source_first: int
+    target_first: int
+    count: int
+
+    @property
+    def source_end(self) -> int:
+        return self.source_first + self.count
+
+    @property
+    def target_end(self) -> int:
+        return self.target_first + self.count
+
+
+@dataclass(frozen=True)
+class SegmentRecord:
+    """What one transaction did to one partition (invariants A, E and G). Ends are exclusive, times in milliseconds."""
+
+    kind: ClassVar[int] = 2
+
+    source_topic_id: UUID
+    topic: str
+    partition: int
+    source_start: int
+    window: str
+    slot: int
+    time_ms: int
+    source_end: int
+    target_topic_id: UUID
+    remote_topic: str
+    target_start: int
+    target_end: int
+    copied: int
+    control: int
+    aborted: int
+    holes: int
+    lost: int
+    bytes: int
+    max_timestamp: int
+    leader_epoch: int
+    digest: bytes
+    segments: tuple[Segment, ...]
+
+    _numbers: ClassVar[struct.Struct] = struct.Struct(">qqqqqqqqqi")
+
+    def encode_key(self) -> bytes:
+        return (
+            struct.pack(">b", self.kind)
+            + self.source_topic_id.bytes
+            + string(self.topic)
+            + struct.pack(">iq", self.partition, self.source_start)
+        )
+
+    def encode_value(self) -> bytes:
+        out = bytearray(struct.pack(">h", VERSION) + string(self.window))
+        out += struct.pack(">iqq", self.slot, self.time_ms, self.source_end)
+        out += self.target_topic_id.bytes + string(self.remote_topic)
+        out += self._numbers.pack(
+            self.target_start, self.target_end, self.copied, self.control, self.aborted, self.holes, self.lost,
+            self.bytes, self.max_timestamp, self.leader_epoch,
+        )  # fmt: skip
+        out += self.digest
+        out += unsigned_varint(len(self.segments))
+        source, target = self.source_start, self.target_start
+        for segment in self.segments:
+            out += unsigned_varint(segment.source_first - source)
+            out += unsigned_varint(segment.target_first - target)
+            out += unsigned_varint(segment.count)
+            source, target = segment.source_end, segment.target_end
+        return bytes(out)
+
+
+@dataclass(frozen=True)
+class Verified:
+    """The last source offset of a partition that the gate has let pass (invariant F)."""
+
+    kind: ClassVar[int] = 3
+
+    topic: str
+    partition: int
+    source_topic_id: UUID
+    offset: int
+    target_end: int
+    window: str
+    time_ms: int
+
+    def encode_key(self) -> bytes:
+        return _partition_key(self.kind, self.topic, self.partition)
+
+    def encode_value(self) -> bytes:
+        return (
+            struct.pack(">h", VERSION)
+            + self.source_topic_id.bytes
+            + struct.pack(">qq", self.offset, self.target_end)
+            + string(self.window)
+            + struct.pack(">q", self.time_ms)
+        )
+
+
+@dataclass(frozen=True)
+class Hold:
+    """A partition that waits for a decision; released by a null value."""
+
+    kind: ClassVar[int] = 4
+
+    topic: str
+    partition: int
+    offset: int
+    reason: str
+    window: str
+    by: str
+    time_ms: int
+
+    def encode_key(self) -> bytes:
+        return _partition_key(self.kind, self.topic, self.partition)
+
+    def encode_value(self) -> bytes:
+        texts = string(self.reason[:10_000]) + string(self.window) + string(self.by)
+        return struct.pack(">hq", VERSION, self.offset) + texts + struct.pack(">q", self.time_ms)
+
+
+@dataclass(frozen=True)
+class FlowIdentity:
+    """Which clusters the flow joins."""
+
+    kind: ClassVar[int] = 5
+
+    source: str
+    target: str
+    source_cluster_id: str
+    target_cluster_id: str
+    time_ms: int
+
+    def encode_key(self) -> bytes:
+        return struct.pack(">b", self.kind)
+
+    def encode_value(self) -> bytes:
+        texts = (self.source, self.target, self.source_cluster_id, self.target_cluster_id)
+        return struct.pack(">h", VERSION) + b"".join(map(string, texts)) + struct.pack(">q", self.time_ms)
+
+
+@dataclass(frozen=True)
+class Tombstone:
+    """A null value: what had this key is deleted. ``key`` holds the key's fields after the kind."""
+
+    kind: int
+    key: tuple[object, ...]
+
+
+Record = Claim | SegmentRecord | Verified | Hold | FlowIdentity | Tombstone
+
+
+def decode(key: bytes, value: bytes | None) -> Record:
+    """A record of the segment topic. Raises MalformedRecord, also for kinds and versions that are not known."""
+    reader = Reader(key)
+    kind = reader.int8()
+    fields: tuple[object, ...]
+    if kind == Claim.kind:
+        fields = (reader.string(),)
+    elif kind == SegmentRecord.kind:
+        fields = (reader.uuid(), reader.string(), reader.int32(), reader.int64())
+    elif kind in (Verified.kind, Hold.kind):
+        fields = (reader.string(), reader.int32())
+    elif kind == FlowIdentity.kind:
+        fields = ()
+    else:
+        raise MalformedRecord(f"kind {kind} is not known")
+    reader.end()
+    if value is None:
+        return Tombstone(kind, fields)
+    reader = Reader(value)
+    version = reader.int16()
+    if version != VERSION:
+        raise MalformedRecord(f"version {version} of kind {kind} is not known")
+    record = _DECODERS[kind](fields, reader)
+    reader.end()
+    return record
+
+
+def _claim(key: tuple[object, ...], reader: Reader) -> Record:
+    event = reader.int8()
+    if event not in ClaimEvent.__members__.values():
+        raise MalformedRecord(f"claim event {event} is not known")
+    return Claim(str(key[0]), ClaimEvent(event), reader.string(), reader.int64(), reader.int64(), reader.int32())
+
+
+def _segment(key: tuple[object, ...], reader: Reader) -> Record:
+    topic_id, topic, partition, start = key
+    assert isinstance(topic_id, UUID) and isinstance(partition, int) and isinstance(start, int)
+    window = reader.string()
+    slot, time_ms, end = reader.int32(), reader.int64(), reader.int64()
+    target_topic_id, remote_topic = reader.uuid(), reader.string()
+    numbers = SegmentRecord._numbers.unpack(reader.take(SegmentRecord._numbers.size))
+    digest = reader.take(16)
+    count = reader.unsigned_varint()
+    if count * 3 > reader.left:
+        raise MalformedRecord(f"{count} segments in {reader.left} bytes")
+    segments = []
+    source, target = start, numbers[0]
+    for _ in range(count):
+        segment = Segment(source + reader.unsigned_varint(), target + reader.unsigned_varint(), reader.unsigned_varint())
+        segments.append(segment)
+        source, target = segment.source_end, segment.target_end
+    return SegmentRecord(
+        topic_id, str(topic), partition, start, window, slot, time_ms, end, target_topic_id, remote_topic,
+        *numbers, digest=digest, segments=tuple(segments),
+    )  # fmt: skip
+
+
+def _verified(key: tuple[object, ...], reader: Reader) -> Record:
+    topic, partition = key
+    assert isinstance(partition, int)
+    return Verified(
+        str(topic), partition, reader.uuid(), reader.int64(), reader.int64(), reader.string(), reader.int64()
+    )
+
+
+def _hold(key: tuple[object, ...], reader: Reader) -> Record:
+    topic, partition = key
+    assert isinstance(partition, int)
+    return Hold(
+        str(topic), partition, reader.int64(), reader.string(), reader.string(), reader.string(), reader.int64()
+    )
+
+
+def _identity(key: tuple[object, ...], reader: Reader) -> Record:
+    return FlowIdentity(reader.string(), reader.string(), reader.string(), reader.string(), reader.int64())
+
+
+_DECODERS = {1: _claim, 2: _segment, 3: _verified, 4: _hold, 5: _identity}
+
+
+def _partition_key(kind: int, topic: str, partition: int) -> bytes:
+    return struct.pack(">b", kind) + string(topic) + struct.pack(">i", partition)

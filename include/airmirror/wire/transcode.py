@@ -1,0 +1,57 @@
+"""The slow path: records of batches that cannot be copied whole, written as dense batches anew (invariant D).
+
+Small batches take this way too: the broker takes one batch a partition and request, so consecutive small ones are
+merged into one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from airmirror.wire.batches import HEADER_SIZE, Batch
+from airmirror.wire.codecs import compress
+from airmirror.wire.merging import MERGED_SIZE
+from airmirror.wire.records import Array, Records, index, write
+
+@dataclass(frozen=True)
+class DenseBatch:
+    """Records ready to be produced as one batch: what its header needs, its compressed bytes, and where they came from."""
+
+    payload: bytes | memoryview
+    codec: int
+    base_timestamp: int
+    max_timestamp: int
+    offsets: Array  # the source offset of each record
+    records: Records
+
+    def runs(self) -> list[tuple[int, int]]:
+        """The runs of consecutive source offsets: (first offset, count)."""
+        breaks = np.flatnonzero(np.diff(self.offsets) != 1) + 1
+        starts = np.concatenate(([0], breaks))
+        counts = np.diff(np.concatenate((starts, [len(self.offsets)])))
+        return list(zip(self.offsets[starts].tolist(), counts.tolist(), strict=True))
+
+
+def transcode(
+    buffer: memoryview, batches: Sequence[Batch], *, first: int, end: int, max_bytes: int
+) -> Iterator[DenseBatch]:
+    """Records with offsets in ``[first, end)`` as dense batches of at most ``max_bytes`` on the wire where that is possible.
+
+    All ``batches`` have one codec. A batch of more than ``max_bytes`` that comes out holds a single record.
+    """
+    records = index(buffer, batches, first, end)
+    codec = batches[0].codec
+    limit = min(MERGED_SIZE, max_bytes) - HEADER_SIZE
+    number = 0
+    while number < len(records):
+        payload, count = write(records, number, limit)
+        compressed = compress(codec, payload)
+        if len(compressed) + HEADER_SIZE > max_bytes and count > 1:
+            limit //= 2  # it did not compress well enough
+            continue
+        part = records.slice(number, number + count)
+        yield DenseBatch(compressed, codec, int(part.timestamps[0]), int(part.timestamps.max()), part.offsets, part)
+        number += count

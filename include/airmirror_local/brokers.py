@@ -1,0 +1,240 @@
+"""Kafka brokers on loopback: a cluster of one or several KRaft nodes, each broker and controller in one process.
+
+Formats the storage, starts the nodes on free ports and returns when all of them answer. Everything else is Kafka's own
+default, except what a small cluster needs and that nothing ages: real records are old, and must not expire.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from airmirror_local.jars import classpath
+from airmirror_local.java import find_java
+from airmirror_local.ports import LOOPBACK, answers, free_port
+from airmirror_local.processes import Process, ProcessFailed, start_process, wait_until_ready
+
+START_SECONDS = 60
+# Up within two seconds on one core, at the price of throughput: for demo and tests.
+QUICK_START = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+# What kafka-server-start.sh and kafka-run-class.sh pass: for benchmarks.
+KAFKA_DEFAULTS = (
+    "-Xms1g",
+    "-Xmx1g",
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+)
+LOGGING = (
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+    "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
+)
+# Kafka works in the background every few seconds or minutes; tests do not wait that long.
+IMPATIENT = {
+    "group.initial.rebalance.delay.ms": "0",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+    "transaction.remove.expired.transaction.cleanup.interval.ms": "5000",
+    "log.cleaner.backoff.ms": "200",
+    "log.cleaner.dedupe.buffer.size": str(16 << 20),
+    "log.retention.check.interval.ms": "1000",
+    "log.initial.task.delay.ms": "1000",
+    "log.segment.delete.delay.ms": "1000",
+}
+
+
+@dataclass
+class Broker:
+    """One node. ``proxied`` is the address to which a proxy forwards, when the node was told of one."""
+
+    name: str
+    bootstrap: str
+    directory: Path
+    process: Process
+    proxied: tuple[str, int] | None
+    java_options: tuple[str, ...] = field(repr=False)
+
+    @property
+    def log(self) -> Path:
+        return self.process.log
+
+    @property
+    def port(self) -> int:
+        return int(self.bootstrap.rpartition(":")[2])
+
+    def stop(self) -> None:
+        """A controlled shutdown."""
+        self.process.stop()
+
+    def kill(self) -> None:
+        self.process.kill()
+
+    def pause(self) -> None:
+        self.process.pause()
+
+    def resume(self) -> None:
+        self.process.resume()
+
+    def restart(self) -> None:
+        """Start the node again with its ports and data, after ``stop`` or ``kill`` (or stop it first); waits for it."""
+        self.stop()
+        self.process = _launch(self.name, self.directory, self.java_options)
+        _wait_until_answering(self, nodes=1)
+
+
+@dataclass(frozen=True)
+class BrokerCluster:
+    """Several nodes of one cluster."""
+
+    name: str
+    brokers: tuple[Broker, ...]
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(broker.bootstrap for broker in self.brokers)
+
+    def stop(self) -> None:
+        for broker in self.brokers:
+            broker.kill()  # the last nodes of a quorum would wait in vain for a controlled shutdown
+
+
+def start_broker(
+    directory: Path,
+    name: str,
+    properties: Mapping[str, str] | None = None,
+    *,
+    java_options: Sequence[str] = QUICK_START,
+    proxy_port: int | None = None,
+    outlive: bool = False,
+) -> Broker:
+    """A cluster of one node, its data and log in ``directory/name``. ``properties`` go over those of this module.
+
+    With ``proxy_port`` the node has a second listener for clients that come through a proxy at that port: its
+    address is in ``proxied``, and the node tells those clients to come back through the proxy.
+    Raises ProcessFailed with the end of the broker's log.
+    """
+    cluster = start_cluster(
+        directory,
+        name,
+        nodes=1,
+        properties=properties,
+        java_options=java_options,
+        proxy_port=proxy_port,
+        outlive=outlive,
+    )
+    return cluster.brokers[0]
+
+
+def start_cluster(
+    directory: Path,
+    name: str,
+    nodes: int = 3,
+    properties: Mapping[str, str] | None = None,
+    *,
+    java_options: Sequence[str] = QUICK_START,
+    proxy_port: int | None = None,
+    outlive: bool = False,
+) -> BrokerCluster:
+    """A cluster of ``nodes`` nodes, internal topics and new topics replicated up to three times; else as start_broker."""
+    controllers = {node: free_port() for node in range(1, nodes + 1)}
+    cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    brokers: list[Broker] = []
+    try:
+        for node in controllers:
+            home = (directory / (name if nodes == 1 else f"{name}-{node}")).resolve()
+            home.mkdir(parents=True)
+            port, proxied = free_port(), None
+            settings = _settings(home, node, port, controllers) | dict(properties or {})
+            if proxy_port is not None:
+                proxied = (LOOPBACK, free_port())
+                settings = _with_proxy(settings, proxied[1], proxy_port)
+            _write(home / "server.properties", settings)
+            _format(name, home, cluster_id)
+            process = _launch(f"{name}-{node}" if nodes > 1 else name, home, tuple(java_options), outlive=outlive)
+            brokers.append(Broker(process.name, f"{LOOPBACK}:{port}", home, process, proxied, tuple(java_options)))
+        for broker in brokers:
+            _wait_until_answering(broker, nodes)
+    except BaseException:
+        for broker in brokers:
+            broker.kill()
+        raise
+    return BrokerCluster(name, tuple(brokers))
+
+
+def _settings(home: Path, node: int, port: int, controllers: Mapping[int, int]) -> dict[str, str]:
+    replicas = str(min(3, len(controllers)))
+    in_sync = str(min(2, len(controllers)))
+    return {
+        "process.roles": "broker,controller",
+        "node.id": str(node),
+        "controller.quorum.voters": ",".join(f"{voter}@{LOOPBACK}:{its}" for voter, its in controllers.items()),
+        "controller.listener.names": "CONTROLLER",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "listeners": f"PLAINTEXT://{LOOPBACK}:{port},CONTROLLER://{LOOPBACK}:{controllers[node]}",
+        "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{port}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,PROXIED:PLAINTEXT",
+        "log.dirs": str(home / "data"),
+        "log.retention.ms": "-1",
+        "auto.create.topics.enable": "false",
+        "default.replication.factor": replicas,
+        "min.insync.replicas": in_sync,
+        "offsets.topic.num.partitions": "4",
+        "offsets.topic.replication.factor": replicas,
+        "transaction.state.log.num.partitions": "4",
+        "transaction.state.log.replication.factor": replicas,
+        "transaction.state.log.min.isr": in_sync,
+        "share.coordinator.state.topic.num.partitions": "1",
+        "share.coordinator.state.topic.replication.factor": replicas,
+        "share.coordinator.state.topic.min.isr": in_sync,
+    }
+
+
+def _with_proxy(settings: dict[str, str], port: int, proxy_port: int) -> dict[str, str]:
+    return settings | {
+        "listeners": f"{settings['listeners']},PROXIED://{LOOPBACK}:{port}",
+        "advertised.listeners": f"{settings['advertised.listeners']},PROXIED://{LOOPBACK}:{proxy_port}",
+    }
+
+
+def _write(file: Path, settings: Mapping[str, str]) -> None:
+    file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+
+
+def _format(name: str, home: Path, cluster_id: str) -> None:
+    command = [*_java(), "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(home / "server.properties")]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    if answer.returncode != 0:
+        raise ProcessFailed(name, "storage could not be formatted", home, answer.stdout + answer.stderr)
+
+
+def _launch(name: str, home: Path, java_options: tuple[str, ...], *, outlive: bool = False) -> Process:
+    command = [*_java(java_options), "kafka.Kafka", str(home / "server.properties")]
+    return start_process(f"broker {name}", command, home / "broker.log", outlive=outlive)
+
+
+def _java(java_options: Sequence[str] = QUICK_START) -> list[str]:
+    return [str(find_java()), *java_options, *LOGGING, "-cp", classpath()]
+
+
+def _wait_until_answering(broker: Broker, nodes: int) -> None:
+    """Until the node knows of all ``nodes`` brokers."""
+
+    def answering() -> bool:
+        if not answers(broker.port):
+            return False
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
+        try:
+            return len(admin.list_topics(timeout=2).brokers) >= nodes
+        except KafkaException:
+            return False
+
+    wait_until_ready(broker.process, answering, START_SECONDS)

@@ -1,0 +1,188 @@
+"""Processes of the embedded stack: each in a process group of its own, with a log, ended by id, and never left behind.
+
+However the starter ends (return, exception, Ctrl-C, SIGKILL), its processes end too: beside each stands a shell that
+reads from a pipe whose other end only the starter holds, and kills the group when the pipe closes.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
+from tenacity import RetryError as NotInTime
+
+from airmirror.errors import AirmirrorError
+
+LOG_TAIL = 30  # lines
+GUARD = 'read -r released || kill -s KILL -- "-$0"'
+
+
+@dataclass(eq=False)
+class ProcessFailed(AirmirrorError):
+    """A process that ended, or did not become ready in time; ``tail`` is the end of its log."""
+
+    name: str
+    what: str
+    log: Path
+    tail: str
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.what}. The end of {self.log}:\n{self.tail}"
+
+
+@dataclass(frozen=True)
+class Process:
+    """A running process; its id is its process group's id too."""
+
+    name: str
+    log: Path
+    handle: psutil.Process = field(repr=False)
+    guard: subprocess.Popen[bytes] | None = field(repr=False)
+
+    @property
+    def pid(self) -> int:
+        return self.handle.pid
+
+    @property
+    def running(self) -> bool:
+        try:
+            return self.handle.is_running() and self.handle.status() != psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return False
+
+    def stop(self, seconds: float = 10) -> None:
+        """End the process and its descendants with SIGTERM, with SIGKILL what is still there after ``seconds``."""
+        self._end(signal.SIGTERM, seconds)
+
+    def kill(self) -> None:
+        """End the process and its descendants with SIGKILL."""
+        self._end(signal.SIGKILL, 0)
+
+    def pause(self) -> None:
+        """Stop the process without ending it (SIGSTOP): connections stay open and nothing answers."""
+        self.handle.suspend()
+
+    def resume(self) -> None:
+        self.handle.resume()
+
+    def log_tail(self) -> str:
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-LOG_TAIL:])
+
+    def _end(self, first: signal.Signals, seconds: float) -> None:
+        # Spark's Python daemon has a process group of its own, so the group alone is not all.
+        family = [*_descendants(self.handle), self.handle]
+        _signal_group(self.handle, first)
+        if first is signal.SIGTERM:
+            _, family = psutil.wait_procs(family, timeout=seconds)
+        for process in family:
+            _kill(process)
+        psutil.wait_procs(family, timeout=10)
+        self._release()
+
+    def _release(self) -> None:
+        if self.guard is not None and self.guard.stdin is not None and not self.guard.stdin.closed:
+            self.guard.communicate(b"released\n")
+
+
+def start_process(
+    name: str,
+    command: Sequence[str],
+    log: Path,
+    *,
+    environment: Mapping[str, str] | None = None,
+    directory: Path | None = None,
+    outlive: bool = False,
+) -> Process:
+    """Start ``command``, its output appended to ``log``, ``environment`` added to ours.
+
+    With ``outlive`` the process goes on when its starter ends (``airmirror up``); ``attach`` finds it again.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as output:
+        handle = psutil.Popen(
+            list(command),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **(environment or {})},
+            cwd=directory,
+            start_new_session=True,
+        )
+    guard = None if outlive else _start_guard(handle.pid)
+    return Process(name, log, handle, guard)
+
+
+def attach(name: str, pid: int, started: float, log: Path) -> Process | None:
+    """A process that an earlier command started, None when it ended; ``started`` (its creation time) tells it from
+    another that was given the same id later."""
+    try:
+        handle = psutil.Process(pid)
+        # A creation time is rebuilt from the time of boot, which may be corrected by a little.
+        if abs(handle.create_time() - started) > 1 or handle.status() == psutil.STATUS_ZOMBIE:
+            return None
+    except psutil.NoSuchProcess:
+        return None
+    return Process(name, log, handle, None)
+
+
+def wait_until_ready(process: Process, ready: Callable[[], bool], seconds: float) -> None:
+    """Ask ``ready`` until it is true; on failure end the process and raise ProcessFailed with the end of its log."""
+
+    def ready_or_ended() -> bool:
+        return not process.running or ready()
+
+    retrying = Retrying(
+        retry=retry_if_result(lambda done: not done), wait=wait_fixed(0.05), stop=stop_after_delay(seconds)
+    )
+    try:
+        retrying(ready_or_ended)
+        if process.running:
+            return
+        what = f"ended with status {process.handle.wait(timeout=5)}"
+    except NotInTime:
+        what = f"was not ready after {seconds:g} s"
+    except BaseException:
+        process.kill()
+        raise
+    process.kill()
+    raise ProcessFailed(process.name, what, process.log, process.log_tail())
+
+
+def _start_guard(group: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        ["/bin/sh", "-c", GUARD, str(group)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def _descendants(process: psutil.Process) -> list[psutil.Process]:
+    try:
+        return process.children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _signal_group(process: psutil.Process, which: signal.Signals) -> None:
+    if process.is_running():  # compares the creation time, so never another process of the same id
+        try:
+            os.killpg(process.pid, which)
+            # A paused process takes no signal but SIGKILL until it goes on.
+            os.killpg(process.pid, signal.SIGCONT)
+        except (ProcessLookupError, PermissionError):  # macOS refuses a group of which only a zombie is left
+            return
+
+
+def _kill(process: psutil.Process) -> None:
+    try:
+        process.kill()
+    except psutil.NoSuchProcess:
+        return

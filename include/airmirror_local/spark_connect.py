@@ -1,0 +1,102 @@
+"""A Spark Connect server on loopback, in local mode: ``local[cores,4]``, because plain ``local`` never retries a task."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from airmirror_local.java import java_home
+from airmirror_local.ports import LOOPBACK, answers, free_port
+from airmirror_local.processes import Process, start_process, wait_until_ready
+
+START_SECONDS = 120
+ATTEMPTS = 4  # of a task, as on a real cluster
+
+
+@dataclass(frozen=True)
+class ConnectServer:
+    """A running server; ``url`` is what ``SparkSession.builder.remote`` takes."""
+
+    url: str
+    process: Process
+
+    @property
+    def log(self) -> Path:
+        return self.process.log
+
+    def stop(self) -> None:
+        self.process.stop()
+
+
+def start_connect_server(
+    directory: Path,
+    cores: int = 2,
+    settings: Mapping[str, str] | None = None,
+    *,
+    driver_memory: str = "1g",
+    outlive: bool = False,
+) -> ConnectServer:
+    """Start a server that runs ``cores`` tasks at once, its files in ``directory``; returns when it accepts connections.
+
+    ``settings`` are Spark properties that go over those of this module. Raises ProcessFailed with the end of its log.
+    """
+    directory = directory.resolve()
+    directory.mkdir(parents=True, exist_ok=True)
+    port = free_port()
+    properties = {
+        "spark.connect.grpc.binding.address": LOOPBACK,
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.driver.host": LOOPBACK,
+        "spark.local.dir": str(directory / "scratch"),
+        "spark.scheduler.mode": "FAIR",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.warehouse.dir": str(directory / "warehouse"),
+        "spark.ui.enabled": "false",
+    } | dict(settings or {})
+    spark_home = _spark_home()
+    command = [
+        str(spark_home / "bin" / "spark-submit"),
+        "--class",
+        "org.apache.spark.sql.connect.service.SparkConnectServer",
+        "--name",
+        "airmirror",
+        "--master",
+        f"local[{cores},{ATTEMPTS}]",
+        "--driver-memory",
+        driver_memory,
+    ]
+    for key, value in properties.items():
+        command += ["--conf", f"{key}={value}"]
+    process = start_process(
+        "Spark Connect server",
+        [*command, "spark-internal"],
+        directory / "spark-connect.log",
+        environment=_environment(spark_home),
+        directory=directory,  # the server keeps the artifacts of sessions in its working directory
+        outlive=outlive,
+    )
+    wait_until_ready(process, lambda: answers(port), START_SECONDS)
+    return ConnectServer(f"sc://{LOOPBACK}:{port}", process)
+
+
+def _environment(spark_home: Path) -> dict[str, str]:
+    # Executors run this very Python: Spark refuses another minor version than the client's.
+    return {
+        "JAVA_HOME": str(java_home()),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_HOME": str(spark_home),
+        "SPARK_LOCAL_IP": LOOPBACK,
+        "SPARK_CONF_DIR": str(spark_home / "conf"),  # not the user's
+        "PYTHONPATH": "",  # what executors import comes with the session, not from the starter
+    }
+
+
+def _spark_home() -> Path:
+    """The PySpark package, which is a whole Spark, found without importing it."""
+    pyspark = importlib.util.find_spec("pyspark")
+    if pyspark is None or not pyspark.submodule_search_locations:
+        raise ModuleNotFoundError("pyspark is not installed: run make install", name="pyspark")
+    return Path(pyspark.submodule_search_locations[0])

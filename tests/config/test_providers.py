@@ -1,0 +1,59 @@
+"""Config providers: values from the environment, files and directories, as Kafka's ConfigTransformer puts them in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airmirror.config import Cluster, ConfigurationError, parse
+
+CLUSTERS = "clusters = east\neast.bootstrap.servers = a:1\n"
+PACKAGE = "org.apache.kafka.common.config.provider"
+
+
+def east(lines: str) -> Cluster:
+    return parse(f"{CLUSTERS}{lines}", "f").clusters["east"]
+
+
+def test_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EAST_USER", "me")
+    lines = f"config.providers = env\nconfig.providers.env.class = {PACKAGE}.EnvVarConfigProvider\n"
+    assert east(f"{lines}east.client.id = ${{env:EAST_USER}}-${{env::EAST_USER}}").properties["client.id"] == "me-me"
+    with pytest.raises(ConfigurationError, match=r"line 5: east\.client\.id: the environment variable NONE is not set"):
+        east(f"{lines}east.client.id = ${{env:NONE}}")
+    lines += "config.providers.env.param.allowlist.pattern = WEST_.*\n"
+    with pytest.raises(ConfigurationError, match="not in allowlist"):
+        east(f"{lines}east.client.id = ${{env:EAST_USER}}")
+
+
+def test_files_and_directories(tmp_path: Path) -> None:
+    (tmp_path / "east.properties").write_text("user = me\n")
+    (tmp_path / "password").write_text("secret")
+    lines = (
+        "config.providers = file, dir\n"
+        f"config.providers.file.class = {PACKAGE}.FileConfigProvider\n"
+        "config.providers.dir.class = DirectoryConfigProvider\n"
+    )
+    file = tmp_path / "east.properties"
+    assert east(f"{lines}east.client.id = ${{file:{file}:user}}").properties["client.id"] == "me"
+    found = east(f"{lines}east.ssl.key.password = ${{dir:{tmp_path}:password}}")
+    assert found.properties["ssl.key.password"] == "secret"
+    with pytest.raises(ConfigurationError, match=r"has no key nobody"):
+        east(f"{lines}east.client.id = ${{file:{file}:nobody}}")
+    with pytest.raises(ConfigurationError, match=r"No such file or directory: .*nothing"):
+        east(f"{lines}east.client.id = ${{dir:{tmp_path}:nothing}}")
+    lines += f"config.providers.dir.param.allowed.paths = {tmp_path}/inside\n"
+    with pytest.raises(ConfigurationError, match=r"is not in allowed\.paths"):
+        east(f"{lines}east.client.id = ${{dir:{tmp_path}:password}}")
+
+
+def test_a_provider_that_nobody_named_is_an_ordinary_value() -> None:
+    assert east("east.client.id = ${env:PATH}").properties["client.id"] == "${env:PATH}"
+
+
+def test_an_unknown_provider_class() -> None:
+    with pytest.raises(ConfigurationError, match=r"line 4: config\.providers\.v\.class: must be one of .*EnvVar"):
+        east("config.providers = v\nconfig.providers.v.class = com.example.Vault")
+    with pytest.raises(ConfigurationError, match=r"line 3: config\.providers\.v\.class: must be one of"):
+        east("config.providers = v")
