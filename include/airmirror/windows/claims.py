@@ -7,12 +7,16 @@ not renewed for its lease. A renewal counts for its holder only: it never makes 
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from types import TracebackType
 
+from airmirror.errors import AirmirrorError
 from airmirror.wire.segments import Claim, ClaimEvent
+
+log = logging.getLogger(__name__)
 
 LEASE_MS = 30_000
 RENEW_SECONDS = 10.0
@@ -75,4 +79,7 @@ class Renewal:
 
     def _run(self) -> None:
         while not self._ended.wait(RENEW_SECONDS):
-            self._append(replace(self._claim, event=ClaimEvent.RENEWED))
+            try:
+                self._append(replace(self._claim, event=ClaimEvent.RENEWED))
+            except AirmirrorError as error:  # the next renewal may come in time; the fence keeps the data right
+                log.warning("the claim of window %s was not renewed: %s", self._claim.window, error)

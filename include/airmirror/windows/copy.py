@@ -10,6 +10,7 @@ from __future__ import annotations
 import select
 import time
 from collections.abc import Sequence
+from functools import partial
 
 from airmirror.clusters.connection import BrokerUnreachable, Connection
 from airmirror.clusters.log import MOVED, OFFSET_OUT_OF_RANGE, receive_fetch, send_fetch
@@ -17,7 +18,7 @@ from airmirror.clusters.routes import LeaderNotAvailable, Routes
 from airmirror.clusters.transactions import error_name
 from airmirror.wire.requests import Fetched, FetchPosition, TopicPartition
 from airmirror.windows.account import MOST_SEGMENTS
-from airmirror.windows.errors import PartitionUnavailable, SourceDiverged, SourceTruncated, TopicRecreated
+from airmirror.windows.errors import InternalTopicUnfit, PartitionUnavailable, SourceDiverged, SourceTruncated, TopicRecreated
 from airmirror.windows.intake import Intake, Way
 from airmirror.windows.internal_records import commit_records
 from airmirror.windows.outbox import Outgoing
@@ -203,10 +204,7 @@ def commit(way: Way, source: Source, intakes: Sequence[Intake]) -> None:
     if way.read_back:
         way.read_back.drain()
     source.check_topics()
-    for target, batches in commit_records(way, changed).items():
-        for count, build in batches:
-            batch = build(way.transaction.producer_id, way.transaction.epoch, way.outbox.sequence(target, count))
-            way.outbox.put(Outgoing(target, [batch], len(batch), count, _ignore, _refused(target)))
+    put_internal_records(way, changed)
     way.outbox.drain()
     way.transaction.end(commit=True)
     if way.transaction.second_protocol:
@@ -215,14 +213,18 @@ def commit(way: Way, source: Source, intakes: Sequence[Intake]) -> None:
         intake.committed()
 
 
+def put_internal_records(way: Way, intakes: Sequence[Intake]) -> None:
+    """Put the progress and segment records of ``intakes`` into the outbox, for the transaction that is open."""
+    for target, batches in commit_records(way, intakes).items():
+        for count, build in batches:
+            batch = build(way.transaction.producer_id, way.transaction.epoch, way.outbox.sequence(target, count))
+            refused = partial(_refused, way.slot.flow.target.alias, target.topic)
+            way.outbox.put(Outgoing(target, [batch], len(batch), count, _ignore, refused))
+
+
 def _ignore(_base: int) -> None:
     """Where internal records lie is of no interest."""
 
 
-def _refused(target: TopicPartition):  # type: ignore[no-untyped-def]
-    from airmirror.windows.errors import InternalTopicUnfit
-
-    def refused(_error: int, message: str) -> Exception:
-        return InternalTopicUnfit("", target.topic, f"refuses a record: {message}")
-
-    return refused
+def _refused(cluster: str, topic: str, _error: int, message: str) -> Exception:
+    return InternalTopicUnfit(cluster, topic, f"refuses a record: {message}")

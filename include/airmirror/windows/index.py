@@ -79,6 +79,9 @@ class Index(Protocol):
     def unverified(self) -> Sequence[SegmentRecord]:
         """Segment records past their partition's verified offset, by partition and source offset."""
 
+    def of_window(self, window: str) -> Sequence[SegmentRecord]:
+        """What one window has committed, by partition and source offset."""
+
 
 @dataclass(frozen=True)
 class InternalTopics:

@@ -1,0 +1,41 @@
+"""Effective settings of topics, over the hot path's connections."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from kafka.protocol.admin import DescribeConfigsRequest
+
+from airmirror.clusters.log import FetchFailed
+from airmirror.clusters.routes import Routes
+from airmirror.clusters.transactions import error_name
+from airmirror.wire.requests import TopicPartition
+
+DESCRIBE_CONFIGS = 32
+TOPIC = 2  # DescribeConfigs' resource type
+
+
+def topic_configs(routes: Routes, topics: Collection[str], keys: Collection[str]) -> dict[str, dict[str, str]]:
+    """The values of ``keys`` for each topic, the cluster's defaults included. Raises FetchFailed, BrokerUnreachable."""
+    if not topics:
+        return {}
+    connection = routes.connection(routes.nodes[0], "configs")
+    of_resource = DescribeConfigsRequest.DescribeConfigsResource
+    answer = connection.request(
+        DescribeConfigsRequest(
+            resources=[
+                of_resource(resource_type=TOPIC, resource_name=topic, configuration_keys=list(keys))
+                for topic in sorted(topics)
+            ],
+            include_synonyms=False,
+            include_documentation=False,
+        ),
+        connection.version(DESCRIBE_CONFIGS, 1, 4, "DescribeConfigs"),
+    )
+    found: dict[str, dict[str, str]] = {}
+    for result in answer.results:
+        if result.error_code:
+            reason = f"its configuration can't be read: {error_name(result.error_code)}"
+            raise FetchFailed(routes.alias, TopicPartition(result.resource_name, 0), reason)
+        found[result.resource_name] = {config.name: config.value or "" for config in result.configs}
+    return found

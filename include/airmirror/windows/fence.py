@@ -1,0 +1,104 @@
+"""Claiming a flow and fencing every slot that an earlier window may have left (invariant B)."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from kafka.protocol.admin.transactions import DescribeTransactionsRequest
+
+from airmirror.clusters.appender import Appender
+from airmirror.clusters.connection import BrokerUnreachable, UnsupportedBroker
+from airmirror.clusters.routes import CoordinatorNotAvailable, Routes
+from airmirror.clusters.transactions import TransactionalId, TransactionBusy
+from airmirror.config import Flow
+from airmirror.wire.segments import Claim, ClaimEvent
+from airmirror.windows.claims import LEASE_MS, ClaimEntry, Renewal, holder, most_slots
+from airmirror.windows.errors import FenceStuck, FlowBusy
+from airmirror.windows.index import Index, InternalTopics, read_claims
+from airmirror.windows.slots import transactional_id
+
+FENCE_SECONDS = 60.0
+DESCRIBE_TRANSACTIONS = 65
+_TIMEOUT_MS = 60_000
+
+
+@dataclass(frozen=True)
+class Granted:
+    """A claim that holds: where it lies in the segment topic, and how many ids must be fenced."""
+
+    claim: Claim
+    offset: int
+
+
+@contextmanager
+def claimed(
+    flow: Flow, window: str, slots: int, target: Routes, topics: InternalTopics, index: Index, appender: Appender
+) -> Iterator[Granted]:
+    """Hold the flow's claim for the time of a window, renewed; released at the end. Raises FlowBusy."""
+    scanned = index.scanned(topics.segments, target.topic_ids[topics.segments]).get(0, 0)
+    known = index.claims()
+    owner = f"{socket.gethostname()}:{os.getpid()}"
+    most = max(slots, max((claim.slots for _, _, claim in known), default=0))
+    claim = Claim(window, ClaimEvent.CLAIMED, owner, int(time.time() * 1000), LEASE_MS, most)
+
+    def append(record: Claim) -> int:
+        return appender.append([(record.encode_key(), record.encode_value())])[0]
+
+    offset = append(claim)
+    entries = read_claims(target, topics, known, scanned, offset + 1)
+    own = next((entry for entry in entries if entry.offset == offset), None)
+    before = [entry for entry in entries if entry.offset < offset and entry.claim.window != window]
+    held = holder(before)
+    if own is not None and held and held.alive_at(own.timestamp):
+        appender.append([(claim.encode_key(), None)])
+        raise FlowBusy(flow.name, held.claim.window, held.claim.owner, max(0, own.timestamp - held.renewed))
+    seen = most_slots(before)
+    if seen > claim.slots:
+        claim = replace(claim, slots=seen, event=ClaimEvent.RENEWED)
+        append(claim)
+    _forget_ended(appender, before)
+    try:
+        with Renewal(claim, append):
+            yield Granted(claim, offset)
+    finally:
+        append(replace(claim, event=ClaimEvent.RELEASED))
+
+
+def _forget_ended(appender: Appender, entries: list[ClaimEntry]) -> None:
+    """Delete the claims of windows that are over, so that the topic keeps one claim only."""
+    keys = {entry.claim.encode_key() for entry in entries}
+    if keys:
+        appender.append([(key, None) for key in sorted(keys)])
+
+
+def fence(flow: Flow, target: Routes, slots: int) -> None:
+    """Initialise every transactional id: earlier producers are fenced, their open transactions aborted.
+
+    Raises FenceStuck, with the partitions of the transaction that can't be ended, after sixty seconds.
+    """
+    for number in range(slots):
+        transaction = TransactionalId(target, transactional_id(flow, number), _TIMEOUT_MS)
+        try:
+            transaction.initialise(patience=FENCE_SECONDS)
+        except (TransactionBusy, CoordinatorNotAvailable) as error:
+            raise FenceStuck(flow.name, transaction.name, _open_partitions(target, transaction.name)) from error
+
+
+def _open_partitions(target: Routes, name: str) -> tuple[str, ...]:
+    try:
+        connection = target.connection(target.coordinator(name), "transactions")
+        version = connection.version(DESCRIBE_TRANSACTIONS, 0, 0, "DescribeTransactions")
+        answer = connection.request(DescribeTransactionsRequest(transactional_ids=[name]), version)
+    except (BrokerUnreachable, CoordinatorNotAvailable, UnsupportedBroker):
+        return ()
+    return tuple(
+        f"{topic.topic}-{partition}"
+        for state in answer.transaction_states
+        for topic in state.topics
+        for partition in topic.partitions
+    )

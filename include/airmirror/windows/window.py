@@ -1,0 +1,303 @@
+"""A window: claim, fence, progress, plan, slots, and what they committed, verified. Data flows one way.
+
+The caller makes the window's id and says how slots are run (in this process, or as Spark tasks). Remote topics and the
+internal ones exist already: ``airmirror.topics`` sees to that.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from airmirror.clusters.appender import Appender
+from airmirror.clusters.log import EARLIEST, LATEST, LastStableOffsetStuck, offsets_with_patience
+from airmirror.clusters.routes import Routes
+from airmirror.clusters.topic_configs import topic_configs
+from airmirror.config import Flow
+from airmirror.errors import AirmirrorError
+from airmirror.wire.requests import TopicPartition
+from airmirror.wire.segments import SegmentRecord
+from airmirror.windows.errors import PartitionUnavailable, SameCluster
+from airmirror.windows.fence import claimed, fence
+from airmirror.windows.index import Index, InternalTopics, catch_up
+from airmirror.windows.plan import Extent, Planned, pack, plan
+from airmirror.windows.slots import Outcome, Slot, SlotPartition, SlotResult
+from airmirror.windows.starts import commit_starts
+from airmirror.windows.verify import Verdict, verify
+
+PRECHECK_SECONDS = 2.0
+
+Execute = Callable[[Sequence[Slot]], Iterable[SlotResult]]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One partition's part of a window, as it is shown. Ends are exclusive; ``lag`` is in records, to the high watermark."""
+
+    topic: str
+    partition: int
+    remote_topic: str
+    source_start: int
+    source_end: int
+    target_start: int
+    target_end: int
+    copied: int
+    control: int
+    aborted: int
+    holes: int
+    bytes: int
+    lag: int
+    verified: bool
+    outcome: Outcome
+    error: AirmirrorError | None
+
+
+@dataclass(frozen=True)
+class WindowResult:
+    """What a window did. ``rows``: the partitions that it touched or that are in error."""
+
+    flow: str
+    window: str
+    rows: tuple[Row, ...]
+    partitions: int
+    seconds: float
+    phases: Mapping[str, float]
+    is_cut: bool
+
+    @property
+    def copied(self) -> int:
+        return sum(row.copied for row in self.rows)
+
+    @property
+    def bytes(self) -> int:
+        return sum(row.bytes for row in self.rows)
+
+    @property
+    def is_verified(self) -> bool:
+        return all(row.verified and row.error is None for row in self.rows)
+
+
+@dataclass
+class Phases:
+    """Where the time goes, in seconds by phase, told as it goes."""
+
+    tell: Callable[[str], None]
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        self.tell(name)
+        begun = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - begun
+
+
+def internal_topics(flow: Flow) -> InternalTopics:
+    """The names of the flow's internal topics on the target."""
+    source = flow.source.alias
+    return InternalTopics(f"airmirror-segments.{source}.internal", f"mm2-offsets.{source}.internal")
+
+
+def run_window(
+    flow: Flow,
+    index: Index,
+    remote_topics: Mapping[str, str],
+    execute: Execute,
+    *,
+    window: str,
+    slots: int,
+    tell: Callable[[str], None] = lambda phase: None,
+) -> WindowResult:
+    """Replicate everything that is new, in at most ``slots`` slots, and verify it.
+
+    Raises FlowBusy, FenceStuck, SameCluster, or a cluster's error; what is wrong with single partitions is in the rows.
+    """
+    begun = time.monotonic()
+    phases = Phases(tell)
+    topics = internal_topics(flow)
+    with _routes(flow) as (source, target):
+        with phases("offsets and progress"):
+            try:
+                catch_up(target, topics, index, flow.source.alias, PRECHECK_SECONDS)
+                stuck = False
+            except LastStableOffsetStuck:
+                stuck = True  # a dead window left a transaction open: the fence ends it
+            planned = make_plan(flow, index, remote_topics, source)
+        results: list[SlotResult] = []
+        verdicts: list[Verdict] = []
+        if stuck or any(item.has_work for item in planned) or index.unverified() or _needs_start(flow, index, planned):
+            with Appender(flow.target, topics.segments) as appender:
+                with claimed(flow, window, slots, target, topics, index, appender) as granted:
+                    with phases("fence"):
+                        fence(flow, target, granted.claim.slots)
+                    with phases("offsets and progress"):
+                        catch_up(target, topics, index, flow.source.alias)
+                        if _needs_start(flow, index, planned):
+                            commit_starts(flow, window, granted.offset, target, topics, index, planned, source.topic_ids)
+                            catch_up(target, topics, index, flow.source.alias)
+                        planned = make_plan(flow, index, remote_topics, source)
+                        work = _slots(flow, window, granted.offset, slots, planned, index, source, target, topics)
+                    if work:
+                        with phases("copy"):
+                            results = list(execute(work))
+                    with phases("verify"):
+                        catch_up(target, topics, index, flow.source.alias)
+                        read_back = {window} if work or flow.window.verify == "acks" else set()
+                        verdicts = verify(
+                            flow, index, source, target, appender,
+                            window=window, read_back=read_back, compacted=_compacted(flow, source, planned),
+                        )  # fmt: skip
+                        catch_up(target, topics, index, flow.source.alias)
+        rows = tuple(_rows(flow, window, index, planned, results, verdicts))
+    is_cut = any(result.outcome is Outcome.CUT for result in results)
+    return WindowResult(flow.name, window, rows, len(planned), time.monotonic() - begun, phases.seconds, is_cut)
+
+
+def make_plan(flow: Flow, index: Index, remote_topics: Mapping[str, str], source: Routes) -> list[Planned]:
+    """Every partition of the flow's topics, with what there is to do."""
+    source.refresh(remote_topics)
+    partitions = [TopicPartition(topic, number) for topic in remote_topics for number in range(source.partitions(topic))]
+    earliest = offsets_with_patience(source, partitions, EARLIEST)
+    watermarks = offsets_with_patience(source, partitions, LATEST)
+    ends = watermarks
+    if flow.isolation_level == "read_committed":
+        ends = offsets_with_patience(source, partitions, LATEST, read_committed=True)
+    extents = {key: Extent(earliest[key], ends[key], watermarks[key]) for key in partitions}
+    return plan(
+        flow.source.alias, remote_topics, extents, source.topic_ids, index.progress(), index.last_segments()
+    )
+
+
+@contextmanager
+def _routes(flow: Flow) -> Iterator[tuple[Routes, Routes]]:
+    with Routes(flow.source, f"airmirror|{flow.name}") as source, Routes(flow.target, f"airmirror|{flow.name}") as target:
+        source.refresh([])
+        target.refresh([])
+        if source.cluster_id == target.cluster_id:
+            raise SameCluster(flow.name, source.cluster_id)
+        yield source, target
+
+
+def _needs_start(flow: Flow, index: Index, planned: Sequence[Planned]) -> bool:
+    """Whether this is the flow's first window and begins at the latest offsets."""
+    first = not index.progress() and not index.last_segments()
+    return flow.auto_offset_reset == "latest" and first and any(item.end > 0 for item in planned)
+
+
+def _compacted(flow: Flow, source: Routes, planned: Sequence[Planned]) -> dict[str, bool]:
+    """Whether holes are allowed in a topic: it is compacted, or the user says that it once was (invariant E)."""
+    topics = {item.topic for item in planned}
+    declared = [pattern.strip() for pattern in flow.settings.get("topics.compacted", "").split(",") if pattern.strip()]
+    configs = topic_configs(source, topics, ["cleanup.policy"])
+    return {
+        topic: "compact" in configs[topic]["cleanup.policy"]
+        or any(re.fullmatch(pattern, topic) for pattern in declared)
+        for topic in topics
+    }
+
+
+def _slots(
+    flow: Flow,
+    window: str,
+    claim_offset: int,
+    most: int,
+    planned: Sequence[Planned],
+    index: Index,
+    source: Routes,
+    target: Routes,
+    topics: InternalTopics,
+) -> list[Slot]:
+    holds = index.holds()
+    work = [item for item in planned if item.has_work and item.key not in holds]
+    if not work:
+        return []
+    remote = {item.remote_topic for item in work}
+    target.refresh(remote | {topics.progress})
+    limits = topic_configs(target, remote, ["max.message.bytes"])
+    compacted = _compacted(flow, source, work)
+    last = index.last_segments()
+    partitions = []
+    for item in work:
+        before = last.get(item.key)
+        partition = SlotPartition(
+            topic=item.topic,
+            partition=item.partition,
+            remote_topic=item.remote_topic,
+            start=item.start,
+            end=item.end,
+            source_topic_id=source.topic_ids[item.topic],
+            target_topic_id=before.target_topic_id if before else target.topic_ids[item.remote_topic],
+            target_end=before.target_end if before else -1,
+            leader_epoch=before.leader_epoch if before else -1,
+            compacted=compacted[item.topic],
+            max_message_bytes=int(limits[item.remote_topic]["max.message.bytes"]),
+        )
+        partitions.append((partition, item.bytes))
+    deadline = int(time.time() * 1000) + flow.window.max_ms
+    limit = flow.window.max_bytes
+    return [
+        Slot(
+            flow=flow,
+            window=window,
+            number=number,
+            claim_offset=claim_offset,
+            deadline_ms=deadline,
+            max_bytes=None if limit is None else max(1, int(limit * share)),
+            progress_topic=topics.progress,
+            progress_partitions=target.partitions(topics.progress),
+            segment_topic=topics.segments,
+            partitions=members,
+        )
+        for number, (members, share) in enumerate(pack(partitions, most))
+    ]
+
+
+def _rows(
+    flow: Flow,
+    window: str,
+    index: Index,
+    planned: Sequence[Planned],
+    results: Sequence[SlotResult],
+    verdicts: Sequence[Verdict],
+) -> Iterator[Row]:
+    result_of = {TopicPartition(result.topic, result.partition): result for result in results}
+    verdict_of = {verdict.key: verdict for verdict in verdicts}
+    segments: dict[TopicPartition, list[SegmentRecord]] = {}
+    for record in index.of_window(window):
+        segments.setdefault(TopicPartition(record.topic, record.partition), []).append(record)
+    verified, holds, progress = index.verified(), index.holds(), index.progress()
+    for item in planned:
+        key = item.key
+        own, result, verdict, hold = segments.get(key, []), result_of.get(key), verdict_of.get(key), holds.get(key)
+        error = item.error or (result.error if result else None) or (verdict.error if verdict else None)
+        if error is None and hold is not None:
+            error = PartitionUnavailable(flow.source.alias, *key, f"it is held: {hold.reason}")
+        if not own and result is None and verdict is None and error is None:
+            continue
+        position = progress[key] + 1 if key in progress else item.start
+        first = own[0] if own else None
+        passed = verified.get(key)
+        copied = [record for record in own if record.copied]
+        yield Row(
+            topic=item.topic,
+            partition=item.partition,
+            remote_topic=item.remote_topic,
+            source_start=first.source_start if first else position,
+            source_end=own[-1].source_end if own else position,
+            target_start=copied[0].target_start if copied else -1,
+            target_end=copied[-1].target_end if copied else -1,
+            copied=sum(record.copied for record in own),
+            control=sum(record.control for record in own),
+            aborted=sum(record.aborted for record in own),
+            holes=sum(record.holes for record in own),
+            bytes=sum(record.bytes for record in own),
+            lag=max(0, item.high_watermark - position),
+            verified=position == item.start == 0 or (passed is not None and passed.offset + 1 >= position),
+            outcome=result.outcome if result else Outcome.FAILED if error else Outcome.DONE,
+            error=error,
+        )
