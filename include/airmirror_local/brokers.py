@@ -87,7 +87,7 @@ class Broker:
     def restart(self) -> None:
         """Start the node again with its ports and data, after ``stop`` or ``kill`` (or stop it first); waits for it."""
         self.stop()
-        self.process = _launch(self.name, self.directory, self.java_options)
+        self.process = _launch(self.directory, self.java_options)
         _wait_until_answering(self, nodes=1)
 
 
@@ -158,9 +158,9 @@ def start_cluster(
                 proxied = (LOOPBACK, free_port())
                 settings = _with_proxy(settings, proxied[1], proxy_port)
             _write(home / "server.properties", settings)
-            _format(name, home, cluster_id)
-            process = _launch(f"{name}-{node}" if nodes > 1 else name, home, tuple(java_options), outlive=outlive)
-            brokers.append(Broker(process.name, f"{LOOPBACK}:{port}", home, process, proxied, tuple(java_options)))
+            _format(home, cluster_id)
+            process = _launch(home, tuple(java_options), outlive=outlive)
+            brokers.append(Broker(home.name, f"{LOOPBACK}:{port}", home, process, proxied, tuple(java_options)))
         for broker in brokers:
             _wait_until_answering(broker, nodes)
     except BaseException:
@@ -209,16 +209,16 @@ def _write(file: Path, settings: Mapping[str, str]) -> None:
     file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
 
 
-def _format(name: str, home: Path, cluster_id: str) -> None:
+def _format(home: Path, cluster_id: str) -> None:
     command = [*_java(), "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(home / "server.properties")]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode != 0:
-        raise ProcessFailed(name, "storage could not be formatted", home, answer.stdout + answer.stderr)
+        raise ProcessFailed(f"broker {home.name}", "could not format its storage", home / "server.properties", answer.stdout + answer.stderr)
 
 
-def _launch(name: str, home: Path, java_options: tuple[str, ...], *, outlive: bool = False) -> Process:
+def _launch(home: Path, java_options: tuple[str, ...], *, outlive: bool = False) -> Process:
     command = [*_java(java_options), "kafka.Kafka", str(home / "server.properties")]
-    return start_process(f"broker {name}", command, home / "broker.log", outlive=outlive)
+    return start_process(f"broker {home.name}", command, home / "broker.log", outlive=outlive)
 
 
 def _java(java_options: Sequence[str] = QUICK_START) -> list[str]:

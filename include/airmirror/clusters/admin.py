@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -13,6 +13,7 @@ from uuid import UUID
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, ConfigSource, ResourceType  # type: ignore[attr-defined]
 
+from airmirror.clusters.description import ClusterDescription, ConfigValue
 from airmirror.clusters.librdkafka import UnsupportedClientSetting, librdkafka_config
 from airmirror.config import Cluster
 from airmirror.errors import AirmirrorError
@@ -67,29 +68,6 @@ class AccessDenied(AirmirrorError):
             f"cluster {self.alias!r} at {self.bootstrap} denies access: {self.reason}; "
             f"see {self.alias}.security.protocol, {self.alias}.sasl.… and {self.alias}.ssl.…, or the user's ACLs"
         )
-
-
-@dataclass(frozen=True)
-class ClusterDescription:
-    """What is on a cluster: for each topic the number of its partitions and its id."""
-
-    cluster_id: str
-    topics: Mapping[str, int]
-    topic_ids: Mapping[str, UUID]
-
-
-@dataclass(frozen=True)
-class ConfigValue:
-    """One config of a topic. ``source`` in Kafka's words (DYNAMIC_TOPIC_CONFIG, STATIC_BROKER_CONFIG, …)."""
-
-    value: str | None
-    source: str
-    read_only: bool = False
-    sensitive: bool = False
-
-    @property
-    def is_default(self) -> bool:
-        return self.source == "DEFAULT_CONFIG"
 
 
 @dataclass

@@ -5,40 +5,22 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import NewPartitions as KafkaNewPartitions
-from confluent_kafka.admin import NewTopic as KafkaNewTopic
+from confluent_kafka.admin import NewPartitions as KafkaNewPartitions  # type: ignore[attr-defined]
+from confluent_kafka.admin import NewTopic as KafkaNewTopic  # type: ignore[attr-defined]
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_exponential
 
 from airmirror.clusters.admin import Admin
+from airmirror.clusters.description import NewPartitions, NewTopic
 from airmirror.errors import AirmirrorError
 
 REQUEST_RECORDS = 2_000
 """The most metadata records one request makes: a KRaft controller takes 10,000 in one go (KAFKA-19327)."""
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class NewTopic:
-    """A topic to create. ``replication_factor`` -1: the brokers' default."""
-
-    name: str
-    partitions: int
-    replication_factor: int
-    configs: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class NewPartitions:
-    """A topic to give more partitions: ``partitions`` is the number it has afterwards, ``before`` what it has now."""
-
-    name: str
-    before: int
-    partitions: int
 
 
 @dataclass(eq=False)
@@ -143,7 +125,7 @@ def _records(topic: NewTopic | NewPartitions) -> int:
 
 
 def _wait_until_usable(admin: Admin, topics: Mapping[str, int], timeout: float) -> set[str]:
-    """The topics that after ``timeout`` seconds still lack a partition or a leader; brokers tell nobody when, so ask."""
+    """The topics that after ``timeout`` seconds still lack a partition or a leader (no event tells, so it is asked)."""
 
     def unusable() -> set[str]:
         try:

@@ -42,13 +42,23 @@ def explain() -> list[KeyRow]:
 
 def resolve(configuration: Configuration, name: str) -> list[ValueRow]:
     """Every key and client setting that counts for a flow that the file names, client settings as ``source.…``."""
-    aliases = tuple(configuration.clusters)
-    placed = [Placed(place(setting.key, aliases), setting) for setting in configuration.settings]
+    placed = _placed(configuration)
     rows = [ValueRow(each.key, masked(each.key, each.value), _origin(each.setting)) for each in effective(name, placed)]
     for side, alias in zip(("source", "target"), name.split("->"), strict=True):
         for key, setting in sorted(client_settings(alias, placed, name, side).items()):
             rows.append(ValueRow(f"{side}.{key}", masked(key, setting.value), _origin(setting)))
     return rows
+
+
+def line_of(configuration: Configuration, name: str, key: str) -> tuple[int | None, str]:
+    """Where the value of a key that counts for a flow was set: the line, and the key with its prefix."""
+    found = next((each.setting for each in effective(name, _placed(configuration)) if each.key == key), None)
+    return (found.line, found.key) if found else (None, f"{name}.{key}")
+
+
+def _placed(configuration: Configuration) -> list[Placed]:
+    aliases = tuple(configuration.clusters)
+    return [Placed(place(setting.key, aliases), setting) for setting in configuration.settings]
 
 
 def _origin(setting: Setting | None) -> str:

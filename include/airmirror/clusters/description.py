@@ -1,0 +1,49 @@
+"""Topics in plain words: what is on a cluster, and what is to be created there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from uuid import UUID
+
+
+@dataclass(frozen=True)
+class ClusterDescription:
+    """What is on a cluster: for each topic the number of its partitions and its id."""
+
+    cluster_id: str
+    topics: Mapping[str, int]
+    topic_ids: Mapping[str, UUID]
+
+
+@dataclass(frozen=True)
+class ConfigValue:
+    """One config of a topic. ``source`` in Kafka's words (DYNAMIC_TOPIC_CONFIG, STATIC_BROKER_CONFIG, …)."""
+
+    value: str | None
+    source: str
+    read_only: bool = False
+    sensitive: bool = False
+
+    @property
+    def is_default(self) -> bool:
+        return self.source == "DEFAULT_CONFIG"
+
+
+@dataclass(frozen=True)
+class NewTopic:
+    """A topic to create. ``replication_factor`` -1: the brokers' default."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class NewPartitions:
+    """A topic to give more partitions: ``partitions`` is the number it has afterwards, ``before`` what it has now."""
+
+    name: str
+    before: int
+    partitions: int

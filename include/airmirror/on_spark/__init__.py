@@ -1,0 +1,1 @@
+"""Joins windows to Spark: sessions, slots as tasks, result rows. Only this package and spark_jobs import Spark."""

@@ -1,0 +1,61 @@
+"""Running the slots of a window as tasks of one Spark job."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from airmirror.errors import AirmirrorError
+from airmirror.on_spark.tasks import RESULT_SCHEMA, SLOT_SCHEMA, run_slots
+from airmirror.windows.slots import Slot, SlotResult
+
+
+@dataclass(eq=False)
+class SparkJobFailed(AirmirrorError):
+    """A Spark job that did not end well; what its slots committed counts, the next window goes on from there."""
+
+    transient: ClassVar[bool] = True
+
+    flow: str
+    window: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"flow {self.flow!r}: the Spark job of window {self.window!r} failed: {self.reason}"
+
+
+def tag(flow: str) -> str:
+    """The tag of a flow's jobs, by which they can be interrupted."""
+    return f"airmirror {flow}"
+
+
+def execute(spark: SparkSession, slots: Sequence[Slot]) -> list[SlotResult]:
+    """Run every slot in a task of its own; jobs of the flow that an earlier window left are interrupted first.
+
+    A slot whose task dies is tried again by Spark and continues from the committed progress (invariant C).
+    Raises SparkJobFailed, MissingPackage.
+    """
+    flow, window = slots[0].flow.name, slots[0].window
+    rows = [(slot.number, bytearray(pickle.dumps(slot))) for slot in slots]
+    try:
+        spark.interruptTag(tag(flow))
+        spark.addTag(tag(flow))
+        frame = spark.createDataFrame(rows, SLOT_SCHEMA).repartitionById(len(slots), "slot")
+        collected = frame.mapInArrow(run_slots, RESULT_SCHEMA).collect()
+    except PySparkException as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise SparkJobFailed(flow, window, reason) from error
+    finally:
+        spark.removeTag(tag(flow))
+    results: list[SlotResult] = []
+    for row in collected:
+        result = pickle.loads(bytes(row.results))
+        if isinstance(result, AirmirrorError):
+            raise result
+        results.extend(result)
+    return results

@@ -1,0 +1,126 @@
+"""Spark sessions for windows: one re-joined Spark Connect session a flow, or Spark in this process.
+
+Every new Connect session leaves a Python daemon behind on the server, so a flow has one that is never stopped: its id is
+a UUID of the flow, the library's digest and a generation, which goes up when the server has closed or forgotten it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from dataclasses import dataclass
+from typing import ClassVar
+from uuid import NAMESPACE_URL, uuid5
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from airmirror.errors import AirmirrorError
+from airmirror.on_spark.library import build, digest
+
+LOCAL_MASTER = "local[*,4]"  # plain local[*] never retries a task
+MOST_GENERATIONS = 1000
+_CLOSED = ("SESSION_CLOSED", "SESSION_NOT_FOUND", "SESSION_CHANGED")
+
+
+@dataclass(eq=False)
+class SparkUnavailable(AirmirrorError):
+    """A Spark Connect server that does not answer."""
+
+    transient: ClassVar[bool] = True
+
+    url: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"Spark at {self.url} can't be used: {self.reason}; is the Spark Connect server up?"
+
+
+@dataclass(eq=False)
+class SpeculationRefused(AirmirrorError):
+    """Spark would start a slot twice."""
+
+    def __str__(self) -> str:
+        return (
+            "spark.speculation is on: two attempts of a slot would fence each other without end (invariant B); "
+            "set spark.speculation=false for the sessions of Airmirror"
+        )
+
+
+def connect(url: str, flow: str) -> SparkSession:
+    """The flow's session on a Spark Connect server (``sc://host:port``), with the library in it. Raises SparkUnavailable."""
+    library = digest()
+    for generation in range(MOST_GENERATIONS):
+        session_id = uuid5(NAMESPACE_URL, f"airmirror|{flow}|{library}|{generation}")
+        try:
+            spark = SparkSession.builder.remote(f"{url}/;session_id={session_id}").create()
+            _add_library(spark, library)
+            _check(spark)
+        except PySparkException as error:
+            if any(word in str(error) for word in _CLOSED):
+                continue
+            raise SparkUnavailable(url, _first_line(error)) from error
+        return spark
+    raise SparkUnavailable(url, f"{MOST_GENERATIONS} sessions of flow {flow!r} were closed")
+
+
+def in_process() -> SparkSession:
+    """Spark in this process, on all cores."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    spark: SparkSession = (
+        SparkSession.builder.master(LOCAL_MASTER)
+        .appName("airmirror")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .getOrCreate()
+    )
+    _check(spark)
+    return spark
+
+
+def parallelism(spark: SparkSession) -> int:
+    """How many tasks Spark runs at once."""
+    master = spark.conf.get("spark.master", "") or ""
+    local = re.fullmatch(r"local\[(\*|\d+)(?:,\d+)?\]", master)
+    if local:
+        return (os.cpu_count() or 1) if local[1] == "*" else int(local[1])
+    cores = int(spark.conf.get("spark.executor.cores", "1") or 1)
+    return int(spark.conf.get("spark.cores.max", "0") or 0) or cores * int(
+        spark.conf.get("spark.executor.instances", "1") or 1
+    )
+
+
+def close(spark: SparkSession) -> None:
+    """Leave a Connect session without ending it; stop a session of this process."""
+    if _is_remote(spark):
+        spark.client.close()
+    else:
+        spark.stop()
+
+
+def _is_remote(spark: SparkSession) -> bool:
+    return "connect" in type(spark).__module__
+
+
+def _add_library(spark: SparkSession, library: str) -> None:
+    archive = build(library)
+    try:
+        spark.addArtifacts(str(archive), pyfile=True)
+    except PySparkException as error:
+        if "ARTIFACT_ALREADY_EXISTS" not in str(error):  # the session was joined again
+            raise
+    finally:
+        shutil.rmtree(archive.parent)
+
+
+def _check(spark: SparkSession) -> None:
+    if spark.conf.get("spark.speculation", "false") == "true":
+        raise SpeculationRefused()
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

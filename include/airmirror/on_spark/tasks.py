@@ -1,0 +1,50 @@
+"""What runs on Spark's executors: slots in, results out, both pickled in rows."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from airmirror.errors import AirmirrorError
+
+if TYPE_CHECKING:
+    import pyarrow
+
+SLOT_SCHEMA = "slot int, spec binary"
+RESULT_SCHEMA = "slot int, results binary"
+
+
+@dataclass(eq=False)
+class MissingPackage(AirmirrorError):
+    """An executor without a package that slots need."""
+
+    package: str
+
+    def __str__(self) -> str:
+        return (
+            f"a Spark executor has no package {self.package!r}; install requirements-executor.txt of this release "
+            "in the Python that runs its tasks (PYSPARK_PYTHON)"
+        )
+
+
+def run_slots(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    """Run each slot of the rows (SLOT_SCHEMA) and yield its results (RESULT_SCHEMA); for ``mapInArrow``."""
+    import pyarrow
+
+    for batch in batches:
+        for number, spec in zip(batch.column("slot").to_pylist(), batch.column("spec").to_pylist(), strict=True):
+            results = pickle.dumps(_run(spec))
+            yield pyarrow.RecordBatch.from_arrays(
+                [pyarrow.array([number], pyarrow.int32()), pyarrow.array([results], pyarrow.binary())],
+                names=["slot", "results"],
+            )
+
+
+def _run(spec: bytes) -> object:
+    try:
+        from airmirror.windows.attempts import run_slot
+    except ModuleNotFoundError as error:
+        return MissingPackage(error.name or str(error))
+    return run_slot(pickle.loads(spec))

@@ -1,0 +1,60 @@
+"""Which topics a flow replicates and under which names: where configuration and naming meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from airmirror.config import Configuration, ConfigurationError, Flow, Problem
+from airmirror.config.explain import line_of
+from airmirror.config.values import as_boolean, as_list
+from airmirror.errors import AirmirrorError
+from airmirror.naming import ReplicationPolicy, TopicFilter, policy, replicated
+
+
+def policy_of(flow: Flow) -> ReplicationPolicy:
+    """The flow's replication policy. Raises UnknownReplicationPolicy."""
+    return policy(
+        flow.replication_policy_class,
+        flow.replication_policy_separator,
+        flow.internal_topic_separator_enabled,
+        flow.source.alias,
+    )
+
+
+def select(flow: Flow, topics: Iterable[str]) -> dict[str, str]:
+    """The topics of the source that the flow replicates, each with its remote topic, in order of their names.
+
+    Raises UnknownReplicationPolicy, InvalidPattern.
+    """
+    names = policy_of(flow)
+    topic_filter = TopicFilter(flow.topics, flow.topics_exclude)
+    source, target = flow.source.alias, flow.target.alias
+    heartbeats = as_boolean(flow.settings["heartbeats.replication.enabled"])
+    return {
+        topic: names.format_remote_topic(source, topic)
+        for topic in sorted(topics)
+        if replicated(topic, topic_filter, names, source, target, heartbeats)
+    }
+
+
+_PATTERNS = ("topics", "topics.exclude", "config.properties.exclude", "groups", "groups.exclude", "topics.compacted")
+
+
+def check(configuration: Configuration) -> None:
+    """Raises ConfigurationError for every pattern that can't be read and every policy that can't be had, with lines."""
+    problems = {}
+    for name, flow in configuration.flows.items():
+        questions: dict[str, Callable[[], object]] = {"replication.policy.class": lambda flow=flow: policy_of(flow)}
+        questions |= {key: _matcher(flow.settings[key]) for key in _PATTERNS}
+        for key, ask in questions.items():
+            try:
+                ask()
+            except AirmirrorError as error:
+                line, full_key = line_of(configuration, name, key)
+                problems[full_key] = Problem(line, full_key, str(error))
+    if problems:
+        raise ConfigurationError(configuration.path, tuple(problems.values()))
+
+
+def _matcher(patterns: str) -> Callable[[], bool]:
+    return lambda: TopicFilter(as_list(patterns), ()).matches("")

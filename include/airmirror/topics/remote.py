@@ -1,0 +1,110 @@
+"""What must be done on the target so that every topic of a flow has its remote topic. Nothing is done here."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from airmirror.clusters.description import ConfigValue, NewPartitions, NewTopic
+from airmirror.config import Flow
+from airmirror.topics.configs import remote_configs
+from airmirror.topics.names import select
+
+LONGEST_NAME = 249
+"""Topic.MAX_NAME_LENGTH: a topic is a folder, and a folder's name has 255 characters at most."""
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic as it is on a cluster; ``configs`` may be empty where nobody asks for them."""
+
+    partitions: int
+    configs: Mapping[str, ConfigValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RefusedTopic:
+    """A topic that can't be replicated, and the way out."""
+
+    topic: str
+    remote: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"topic {self.topic!r} can't be replicated to {self.remote!r}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class TopicPlan:
+    """``topics``: every source topic that can be replicated, with its remote topic; the rest is what that needs."""
+
+    topics: Mapping[str, str]
+    create: tuple[NewTopic, ...]
+    grow: tuple[NewPartitions, ...]
+    refused: tuple[RefusedTopic, ...]
+    notes: tuple[str, ...]
+
+
+def plan(flow: Flow, source: Mapping[str, Topic], target: Mapping[str, Topic]) -> TopicPlan:
+    """What the flow's topics need, given all topics of both clusters by name.
+
+    Asks for the configs of source topics without a remote topic, and of remote topics that are there already.
+    Never shrinks or deletes anything, as MirrorMaker 2 does not.
+    """
+    chosen = select(flow, source)
+    several = {remote for remote, count in Counter(chosen.values()).items() if count > 1}
+    taken = {_folded(name): name for name in target}
+    topics, create, grow, refused, notes = {}, [], [], [], []
+    for topic, remote in chosen.items():
+        there = target.get(remote)
+        reason = _unusable(remote, several) or (_restamping(there, remote) if there else _collision(remote, taken))
+        if reason:
+            refused.append(RefusedTopic(topic, remote, reason))
+            continue
+        topics[topic] = remote
+        partitions = source[topic].partitions
+        if there is None:
+            create.append(
+                NewTopic(remote, partitions, flow.replication_factor, remote_configs(flow, source[topic].configs))
+            )
+            taken[_folded(remote)] = remote
+        elif there.partitions < partitions:
+            grow.append(NewPartitions(remote, there.partitions, partitions))
+        elif there.partitions > partitions:
+            notes.append(
+                f"{remote} has {there.partitions} partitions, {topic} has {partitions}: "
+                f"nothing is replicated to {partitions} and above"
+            )
+    return TopicPlan(topics, tuple(create), tuple(grow), tuple(refused), tuple(notes))
+
+
+def _unusable(remote: str, several: set[str]) -> str | None:
+    if remote in several:
+        return "several topics of the source would be written to it; change the policy or exclude all but one"
+    if len(remote) > LONGEST_NAME:
+        return f"its name has {len(remote)} characters, Kafka takes {LONGEST_NAME}; use a shorter alias, or exclude it"
+    if not re.fullmatch(r"[A-Za-z0-9._-]+", remote) or remote in (".", ".."):
+        return "Kafka takes letters, digits, '.', '_' and '-' in names; see replication.policy.separator"
+    return None
+
+
+def _collision(remote: str, taken: Mapping[str, str]) -> str | None:
+    """Kafka refuses a topic whose metrics could not be told from another's."""
+    other = taken.get(_folded(remote))
+    return f"the target has {other!r}, which differs in '.' and '_' only; exclude one of them" if other else None
+
+
+def _restamping(there: Topic, remote: str) -> str | None:
+    kind = there.configs.get("message.timestamp.type")
+    if kind is None or kind.value == "CreateTime":
+        return None
+    return (
+        f"the target would replace every record's time (message.timestamp.type = {kind.value}); "
+        f"set it to CreateTime on {remote!r}"
+    )
+
+
+def _folded(name: str) -> str:
+    return name.replace(".", "_")

@@ -1,0 +1,115 @@
+"""What every test can ask for: two clusters and a Spark Connect server for the whole run, and names of its own."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+from airmirror_local.brokers import IMPATIENT, Broker, start_broker
+from airmirror_local.ports import free_port
+from airmirror_local.proxy import Proxy, start_proxy
+from airmirror_local.spark_connect import ConnectServer, start_connect_server
+
+
+@dataclass(frozen=True)
+class Brokers:
+    """Two clusters of one node each."""
+
+    east: Broker
+    west: Broker
+
+
+@pytest.fixture(scope="session")
+def stack_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where the session's brokers and server keep their files; emptied at the end."""
+    directory = tmp_path_factory.mktemp("stack")
+    yield directory
+    shutil.rmtree(directory)
+
+
+@pytest.fixture(scope="session")
+def brokers(stack_directory: Path) -> Iterator[Brokers]:
+    """Clusters ``east`` and ``west``, which all tests share: use topics of your own, leave them running."""
+    started: list[Broker] = []
+    try:
+        for name in ("east", "west"):
+            started.append(start_broker(stack_directory, name, IMPATIENT, proxy_port=free_port()))
+        yield Brokers(*started)
+    finally:
+        for broker in started:
+            broker.kill()
+
+
+@pytest.fixture(scope="session")
+def east(brokers: Brokers) -> Broker:
+    return brokers.east
+
+
+@pytest.fixture(scope="session")
+def west(brokers: Brokers) -> Broker:
+    return brokers.west
+
+
+@pytest.fixture
+def east_proxy(east: Broker) -> Iterator[Proxy]:
+    """A proxy before ``east``, whose bootstrap address leads all of a client's connections through it."""
+    with start_proxy(east) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def west_proxy(west: Broker) -> Iterator[Proxy]:
+    """A proxy before ``west``, whose bootstrap address leads all of a client's connections through it."""
+    with start_proxy(west) as proxy:
+        yield proxy
+
+
+@pytest.fixture(scope="session")
+def connect_server(stack_directory: Path) -> Iterator[ConnectServer]:
+    """A Spark Connect server, which all tests share."""
+    server = start_connect_server(stack_directory / "spark")
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def topic() -> Callable[[str], str]:
+    """Names for topics that no other test uses: ``topic("orders")``."""
+    return lambda name: f"{name}-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture(autouse=True)
+def no_process_left() -> Iterator[None]:
+    """A test that leaves a process running fails, and the process is ended so that the next test starts clean."""
+    before = _children()
+    yield
+    _, left = psutil.wait_procs(list(_children() - before), timeout=5)
+    if left:
+        commands = [" ".join(_command(process)) for process in left]
+        for process in left:
+            process.kill()
+        psutil.wait_procs(left, timeout=5)
+        pytest.fail("left running: " + "; ".join(commands))
+
+
+def _children() -> set[psutil.Process]:
+    """Our children, save the helpers that multiprocessing keeps for the whole run."""
+    return {
+        child
+        for child in psutil.Process().children()
+        if not any("multiprocessing" in argument for argument in _command(child))
+    }
+
+
+def _command(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        return []

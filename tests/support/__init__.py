@@ -1,0 +1,1 @@
+"""What tests share: records produced and read back, and the comparison of two clusters."""

@@ -1,0 +1,302 @@
+"""Topics of a test: created, and filled and read with confluent-kafka, independently of the code under test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal
+from uuid import uuid4
+
+from airmirror_local.brokers import Broker, BrokerCluster
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    Message,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
+Cluster = Broker | BrokerCluster | str
+Codec = Literal["none", "gzip", "snappy", "lz4", "zstd"]
+SECONDS = 30.0
+SETTLE_SECONDS = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record, to be produced or as it was read. ``timestamp`` is in ms; 0 is the producer's present when produced."""
+
+    value: bytes | None
+    key: bytes | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    timestamp: int = 0
+    timestamp_type: int = 1  # 1 CreateTime, 2 LogAppendTime (confluent-kafka's numbers)
+    offset: int = -1
+
+    @property
+    def content(self) -> tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...], int]:
+        """What must be equal on both sides (invariant D)."""
+        return self.key, self.value, self.headers, self.timestamp
+
+
+class NotSettled(AssertionError):
+    """A partition whose last stable offset stays below its high watermark: a transaction is open."""
+
+
+def bootstrap(cluster: Cluster) -> str:
+    return cluster if isinstance(cluster, str) else cluster.bootstrap
+
+
+def admin(cluster: Cluster) -> AdminClient:
+    return AdminClient({"bootstrap.servers": bootstrap(cluster), "log_level": 0})
+
+
+def create_topic(
+    cluster: Cluster, name: str, partitions: int = 1, config: Mapping[str, str] | None = None, replicas: int = 1
+) -> str:
+    """Create a topic, wait until every partition has a leader, and return its name."""
+    client = admin(cluster)
+    client.create_topics([NewTopic(name, partitions, replicas, config=dict(config or {}))])[name].result(SECONDS)
+    for attempt in _patiently(AssertionError):
+        with attempt:
+            found = client.list_topics(name, timeout=SECONDS).topics[name]
+            assert len(found.partitions) == partitions
+            assert all(partition.leader >= 0 for partition in found.partitions.values())
+    return name
+
+
+def delete_topic(cluster: Cluster, name: str) -> None:
+    """Delete a topic and wait until the cluster does not know it any more."""
+    client = admin(cluster)
+    client.delete_topics([name])[name].result(SECONDS)
+    for attempt in _patiently(AssertionError):
+        with attempt:
+            assert name not in client.list_topics(timeout=SECONDS).topics
+
+
+def produce(
+    cluster: Cluster,
+    topic: str,
+    records: Iterable[Record],
+    *,
+    codec: Codec = "none",
+    records_per_batch: int | None = None,
+    transactional: Literal["commit", "abort"] | None = None,
+    partition: int | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> int:
+    """Produce the records in order and return how many; the partition is the given one, or the key's.
+
+    ``records_per_batch`` makes every batch of a partition hold exactly that many (the last one: the rest).
+    ``transactional`` writes all of them in one transaction, which is committed or aborted.
+    """
+    with _producer(cluster, codec, records_per_batch, settings, transactional=transactional is not None) as producer:
+        if transactional:
+            producer.begin_transaction()
+        count = _send(producer, topic, records, partition)
+        if transactional == "commit":
+            producer.commit_transaction(SECONDS)
+        elif transactional == "abort":
+            producer.flush(SECONDS)  # else the records would never reach the log
+            producer.abort_transaction(SECONDS)
+        return count
+
+
+@contextmanager
+def open_transaction(
+    cluster: Cluster, topic: str, records: Iterable[Record], *, partition: int | None = None, codec: Codec = "none"
+) -> Iterator[Producer]:
+    """A transaction with these records in the log and no end; aborted when the block ends, unless it was ended in it."""
+    with _producer(cluster, codec, None, None, transactional=True) as producer:
+        producer.begin_transaction()
+        _send(producer, topic, records, partition)
+        yield producer
+        producer.abort_transaction(SECONDS)
+
+
+def end_offsets(
+    cluster: Cluster, topic: str, isolation: Literal["read_committed", "read_uncommitted"] = "read_uncommitted"
+) -> dict[int, int]:
+    """Per partition the high watermark, or the last stable offset under ``read_committed``."""
+    return _list_offsets(cluster, topic, OffsetSpec.latest(), isolation)
+
+
+def start_offsets(cluster: Cluster, topic: str) -> dict[int, int]:
+    """Per partition the log start offset."""
+    return _list_offsets(cluster, topic, OffsetSpec.earliest(), "read_uncommitted")
+
+
+def await_settled(cluster: Cluster, topic: str) -> dict[int, int]:
+    """Wait until no transaction is open in the topic (a commit is answered before its markers are written).
+
+    Returns the end offsets. Raises NotSettled with the partitions.
+    """
+    for attempt in _patiently(NotSettled):
+        with attempt:
+            stable = end_offsets(cluster, topic, "read_committed")
+            ends = end_offsets(cluster, topic)
+            if stable != ends:
+                open_partitions = {p: (stable[p], ends[p]) for p in ends if stable[p] != ends[p]}
+                raise NotSettled(f"{topic}: open transactions, partition: (last stable, end) = {open_partitions}")
+    return ends
+
+
+def read_all(
+    cluster: Cluster,
+    topic: str,
+    isolation: Literal["read_committed", "read_uncommitted"] = "read_committed",
+    *,
+    settled: bool = True,
+) -> dict[int, list[Record]]:
+    """Every record of every partition, in log order.
+
+    Under ``read_committed`` waits for open transactions to end first; with ``settled=False`` it reads up to the
+    last stable offset at once.
+    """
+    if settled and isolation == "read_committed":
+        await_settled(cluster, topic)
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap(cluster),
+            "group.id": "read_all",  # librdkafka wants one; nothing is committed
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": isolation,
+            "auto.offset.reset": "error",
+            "check.crcs": True,
+            "fetch.wait.max.ms": 50,
+            "log_level": 0,
+        }
+    )
+    found: dict[int, list[Record]] = {partition: [] for partition in start_offsets(cluster, topic)}
+    try:
+        consumer.assign([TopicPartition(topic, p, start) for p, start in start_offsets(cluster, topic).items()])
+        reading = set(found)
+        while reading:
+            messages = consumer.consume(10_000, timeout=SECONDS)
+            assert messages, f"{topic}: no answer in {SECONDS:g} s, still reading partitions {sorted(reading)}"
+            for message in messages:
+                error = message.error()
+                if error is None:
+                    found[message.partition()].append(_record(message))
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    reading.discard(message.partition())
+                else:
+                    raise AssertionError(f"{topic} partition {message.partition()}: {error}")
+    finally:
+        consumer.close()
+    return found
+
+
+def assert_mirrored(
+    source: Cluster,
+    topic: str,
+    target: Cluster,
+    remote_topic: str,
+    isolation: Literal["read_committed", "read_uncommitted"] = "read_committed",
+) -> int:
+    """Every record of every partition is on both sides with equal key, value, headers and timestamp, in equal order.
+
+    ``isolation`` is how the source is read; the target is always read committed. Returns how many records were equal,
+    which a test compares with what it produced.
+    """
+    expected = read_all(source, topic, isolation)
+    actual = read_all(target, remote_topic)
+    assert set(actual) == set(expected), f"{remote_topic}: partitions {sorted(actual)}, expected {sorted(expected)}"
+    for partition, records in expected.items():
+        copies = actual[partition]
+        for record, copy in zip(records, copies, strict=False):
+            assert copy.content == record.content, (
+                f"{topic}-{partition}: source offset {record.offset} {record}, target offset {copy.offset} {copy}"
+            )
+        assert len(copies) == len(records), (
+            f"{topic}-{partition}: {len(records)} records, {len(copies)} copies; "
+            f"the first that is missing or too many: {(records[len(copies) :] or copies[len(records) :])[0]}"
+        )
+    return sum(map(len, expected.values()))
+
+
+@contextmanager
+def _producer(
+    cluster: Cluster,
+    codec: Codec,
+    records_per_batch: int | None,
+    settings: Mapping[str, str] | None,
+    *,
+    transactional: bool,
+) -> Iterator[Producer]:
+    configuration: dict[str, str | int | bool] = {
+        "bootstrap.servers": bootstrap(cluster),
+        "compression.type": codec,
+        "linger.ms": 20,
+        "enable.idempotence": True,
+        "queue.buffering.max.messages": 1_000_000,
+        "log_level": 0,
+    }
+    if records_per_batch is not None:
+        # Long enough that only full batches leave; flush sends the rest.
+        configuration |= {"batch.num.messages": records_per_batch, "linger.ms": 10_000, "batch.size": 100_000_000}
+        configuration |= {"message.max.bytes": 100_000_000}
+    if transactional:
+        configuration["transactional.id"] = f"test-{uuid4()}"
+    producer = Producer(configuration | dict(settings or {}))
+    if transactional:
+        producer.init_transactions(SECONDS)
+    yield producer
+
+
+def _send(producer: Producer, topic: str, records: Iterable[Record], partition: int | None) -> int:
+    failures: list[KafkaError] = []
+
+    def delivered(error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            failures.append(error)
+
+    count = 0
+    for record in records:
+        if count % 10_000 == 0:
+            producer.poll(0)
+        producer.produce(
+            topic,
+            record.value,
+            record.key,
+            -1 if partition is None else partition,
+            timestamp=record.timestamp,
+            headers=list(record.headers),
+            on_delivery=delivered,
+        )
+        count += 1
+    left = producer.flush(SECONDS)
+    assert not left and not failures, f"{topic}: {left} records not sent, errors {failures[:3]}"
+    return count
+
+
+def _record(message: Message) -> Record:
+    timestamp_type, timestamp = message.timestamp()
+    return Record(
+        value=message.value(),
+        key=message.key(),
+        headers=tuple(message.headers() or ()),
+        timestamp=timestamp,
+        timestamp_type=timestamp_type,
+        offset=message.offset(),
+    )
+
+
+def _list_offsets(cluster: Cluster, topic: str, spec: OffsetSpec, isolation: str) -> dict[int, int]:
+    client = admin(cluster)
+    level = IsolationLevel.READ_COMMITTED if isolation == "read_committed" else IsolationLevel.READ_UNCOMMITTED
+    partitions = client.list_topics(topic, timeout=SECONDS).topics[topic].partitions
+    asked = {TopicPartition(topic, partition): spec for partition in partitions}
+    answers = client.list_offsets(asked, isolation_level=level, request_timeout=SECONDS)
+    return {asked_for.partition: answer.result(SECONDS).offset for asked_for, answer in answers.items()}
+
+
+def _patiently(error: type[BaseException]) -> Retrying:
+    return Retrying(
+        retry=retry_if_exception_type(error), wait=wait_fixed(0.05), stop=stop_after_delay(SETTLE_SECONDS), reraise=True
+    )
