@@ -54,13 +54,14 @@ IMPATIENT = {
 
 @dataclass
 class Broker:
-    """One node. ``proxied`` is the address to which a proxy forwards, when the node was told of one."""
+    """One node. A proxy listens on ``proxy_port`` and forwards to ``proxied_port``, when the node was told of one."""
 
     name: str
     bootstrap: str
     directory: Path
     process: Process
-    proxied: tuple[str, int] | None
+    proxy_port: int | None
+    proxied_port: int | None
     java_options: tuple[str, ...] = field(repr=False)
 
     @property
@@ -118,8 +119,8 @@ def start_broker(
 ) -> Broker:
     """A cluster of one node, its data and log in ``directory/name``. ``properties`` go over those of this module.
 
-    With ``proxy_port`` the node has a second listener for clients that come through a proxy at that port: its
-    address is in ``proxied``, and the node tells those clients to come back through the proxy.
+    With ``proxy_port`` the node has a second listener for clients that come through a proxy at that port, and tells
+    them to come back through it; airmirror_local.proxy starts the proxy.
     Raises ProcessFailed with the end of the broker's log.
     """
     cluster = start_cluster(
@@ -144,7 +145,10 @@ def start_cluster(
     proxy_port: int | None = None,
     outlive: bool = False,
 ) -> BrokerCluster:
-    """A cluster of ``nodes`` nodes, internal topics and new topics replicated up to three times; else as start_broker."""
+    """A cluster of ``nodes`` nodes, internal topics and new topics replicated up to three times; else as start_broker.
+
+    ``proxy_port`` stands for the first node.
+    """
     controllers = {node: free_port() for node in range(1, nodes + 1)}
     cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     brokers: list[Broker] = []
@@ -152,15 +156,16 @@ def start_cluster(
         for node in controllers:
             home = (directory / (name if nodes == 1 else f"{name}-{node}")).resolve()
             home.mkdir(parents=True)
-            port, proxied = free_port(), None
+            port, proxied_port = free_port(), None
             settings = _settings(home, node, port, controllers) | dict(properties or {})
-            if proxy_port is not None:
-                proxied = (LOOPBACK, free_port())
-                settings = _with_proxy(settings, proxied[1], proxy_port)
+            if proxy_port is not None and node == 1:
+                proxied_port = free_port()
+                settings = _with_proxy(settings, proxied_port, proxy_port)
             _write(home / "server.properties", settings)
             _format(home, cluster_id)
             process = _launch(home, tuple(java_options), outlive=outlive)
-            brokers.append(Broker(home.name, f"{LOOPBACK}:{port}", home, process, proxied, tuple(java_options)))
+            address = f"{LOOPBACK}:{port}"
+            brokers.append(Broker(home.name, address, home, process, proxy_port if node == 1 else None, proxied_port, tuple(java_options)))
         for broker in brokers:
             _wait_until_answering(broker, nodes)
     except BaseException:
@@ -213,7 +218,8 @@ def _format(home: Path, cluster_id: str) -> None:
     command = [*_java(), "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(home / "server.properties")]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode != 0:
-        raise ProcessFailed(f"broker {home.name}", "could not format its storage", home / "server.properties", answer.stdout + answer.stderr)
+        said = answer.stdout + answer.stderr
+        raise ProcessFailed(f"broker {home.name}", "could not format its storage", home / "server.properties", said)
 
 
 def _launch(home: Path, java_options: tuple[str, ...], *, outlive: bool = False) -> Process:

@@ -13,6 +13,7 @@ from confluent_kafka import (
     Consumer,
     IsolationLevel,
     KafkaError,
+    KafkaException,
     Message,
     Producer,
     TopicPartition,
@@ -115,7 +116,11 @@ def open_transaction(
         producer.begin_transaction()
         _send(producer, topic, records, partition)
         yield producer
-        producer.abort_transaction(SECONDS)
+        try:
+            producer.abort_transaction(SECONDS)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError._STATE:  # no transaction is open any more
+                raise
 
 
 def end_offsets(

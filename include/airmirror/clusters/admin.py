@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 from uuid import UUID
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, ConfigSource, ResourceType  # type: ignore[attr-defined]
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    ResourceType,
+)
 
 from airmirror.clusters.description import ClusterDescription, ConfigValue
 from airmirror.clusters.librdkafka import UnsupportedClientSetting, librdkafka_config
@@ -180,7 +186,7 @@ def _config_value(entry: ConfigEntry) -> ConfigValue:
 
 
 def _uuid(topic_id: Any) -> UUID:
-    high, low = topic_id.get_most_significant_bits(), topic_id.get_least_significant_bits()
+    high, low = (topic_id.get_most_significant_bits(), topic_id.get_least_significant_bits())
     return UUID(bytes=high.to_bytes(8, "big", signed=True) + low.to_bytes(8, "big", signed=True))
 
 
@@ -195,13 +201,13 @@ _DENIED = {
 }
 
 
-def _unresolved(servers: Collection[str], resolve: Callable[..., Any] = socket.getaddrinfo) -> str:
+def _unresolved(servers: Collection[str]) -> str:
     """The names of the brokers, if none of them has an address; a resolver that is down is not a wrong name."""
     unknown = []
     for server in servers:
         host, _, port = server.rpartition(":")
         try:
-            resolve(host.strip("[]"), port)
+            socket.getaddrinfo(host.strip("[]"), port)
             return ""
         except socket.gaierror as error:
             if error.errno == socket.EAI_AGAIN:

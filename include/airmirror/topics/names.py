@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from airmirror.config import Configuration, ConfigurationError, Flow, Problem
 from airmirror.config.explain import line_of
@@ -44,8 +45,8 @@ def check(configuration: Configuration) -> None:
     """Raises ConfigurationError for every pattern that can't be read and every policy that can't be had, with lines."""
     problems = {}
     for name, flow in configuration.flows.items():
-        questions: dict[str, Callable[[], object]] = {"replication.policy.class": lambda flow=flow: policy_of(flow)}
-        questions |= {key: _matcher(flow.settings[key]) for key in _PATTERNS}
+        questions: dict[str, Callable[[], object]] = {"replication.policy.class": partial(policy_of, flow)}
+        questions |= {key: partial(TopicFilter(as_list(flow.settings[key]), ()).matches, "") for key in _PATTERNS}
         for key, ask in questions.items():
             try:
                 ask()
@@ -54,7 +55,3 @@ def check(configuration: Configuration) -> None:
                 problems[full_key] = Problem(line, full_key, str(error))
     if problems:
         raise ConfigurationError(configuration.path, tuple(problems.values()))
-
-
-def _matcher(patterns: str) -> Callable[[], bool]:
-    return lambda: TopicFilter(as_list(patterns), ()).matches("")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from airmirror.clusters.admin import Admin, connect, describe, topic_configs
+from airmirror.clusters.admin import TIMEOUT, Admin, connect, describe, topic_configs
 from airmirror.clusters.creation import TopicCreationRefused, create_partitions, create_topics
 from airmirror.clusters.description import ClusterDescription, ConfigValue
 from airmirror.config import Flow
@@ -15,10 +15,10 @@ from airmirror.topics.remote import Topic, TopicPlan, plan
 log = logging.getLogger(__name__)
 
 
-def look(flow: Flow, source: Admin | None = None, target: Admin | None = None) -> TopicPlan:
+def look(flow: Flow, source: Admin | None = None, target: Admin | None = None, timeout: float = TIMEOUT) -> TopicPlan:
     """What the flow's remote topics need now. Raises what describe() raises, for either cluster."""
     source, target = source or connect(flow.source), target or connect(flow.target)
-    here, there = describe(source), describe(target)
+    here, there = describe(source, timeout), describe(target, timeout)
     remote = select(flow, here.topics)
     new = [topic for topic, name in remote.items() if name not in there.topics]
     old = [name for name in remote.values() if name in there.topics]

@@ -6,7 +6,6 @@ internal ones exist already: ``airmirror.topics`` sees to that.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,7 +16,9 @@ from airmirror.clusters.log import EARLIEST, LATEST, LastStableOffsetStuck, offs
 from airmirror.clusters.routes import Routes
 from airmirror.clusters.topic_configs import topic_configs
 from airmirror.config import Flow
+from airmirror.config.values import as_list
 from airmirror.errors import AirmirrorError
+from airmirror.naming import TopicFilter, progress_topic, segment_topic
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import SegmentRecord
 from airmirror.windows.errors import PartitionUnavailable, SameCluster
@@ -99,8 +100,7 @@ class Phases:
 
 def internal_topics(flow: Flow) -> InternalTopics:
     """The names of the flow's internal topics on the target."""
-    source = flow.source.alias
-    return InternalTopics(f"airmirror-segments.{source}.internal", f"mm2-offsets.{source}.internal")
+    return InternalTopics(segment_topic(flow.source.alias), progress_topic(flow.source.alias))
 
 
 def run_window(
@@ -110,10 +110,10 @@ def run_window(
     execute: Execute,
     *,
     window: str,
-    slots: int,
+    slots: Callable[[], int],
     tell: Callable[[str], None] = lambda phase: None,
 ) -> WindowResult:
-    """Replicate everything that is new, in at most ``slots`` slots, and verify it.
+    """Replicate everything that is new, in at most ``slots()`` slots, and verify it; neither is asked for nothing.
 
     Raises FlowBusy, FenceStuck, SameCluster, or a cluster's error; what is wrong with single partitions is in the rows.
     """
@@ -131,8 +131,9 @@ def run_window(
         results: list[SlotResult] = []
         verdicts: list[Verdict] = []
         if stuck or any(item.has_work for item in planned) or index.unverified() or _needs_start(flow, index, planned):
+            most = slots()
             with Appender(flow.target, topics.segments) as appender:
-                with claimed(flow, window, slots, target, topics, index, appender) as granted:
+                with claimed(flow, window, most, target, topics, index, appender) as granted:
                     with phases("fence"):
                         fence(flow, target, granted.claim.slots)
                     with phases("offsets and progress"):
@@ -141,7 +142,7 @@ def run_window(
                             commit_starts(flow, window, granted.offset, target, topics, index, planned, source.topic_ids)
                             catch_up(target, topics, index, flow.source.alias)
                         planned = make_plan(flow, index, remote_topics, source)
-                        work = _slots(flow, window, granted.offset, slots, planned, index, source, target, topics)
+                        work = _slots(flow, window, granted.offset, most, planned, index, source, target, topics)
                     if work:
                         with phases("copy"):
                             results = list(execute(work))
@@ -192,12 +193,10 @@ def _needs_start(flow: Flow, index: Index, planned: Sequence[Planned]) -> bool:
 def _compacted(flow: Flow, source: Routes, planned: Sequence[Planned]) -> dict[str, bool]:
     """Whether holes are allowed in a topic: it is compacted, or the user says that it once was (invariant E)."""
     topics = {item.topic for item in planned}
-    declared = [pattern.strip() for pattern in flow.settings.get("topics.compacted", "").split(",") if pattern.strip()]
+    declared = TopicFilter(as_list(flow.settings.get("topics.compacted", "")), ())
     configs = topic_configs(source, topics, ["cleanup.policy"])
     return {
-        topic: "compact" in configs[topic]["cleanup.policy"]
-        or any(re.fullmatch(pattern, topic) for pattern in declared)
-        for topic in topics
+        topic: "compact" in configs[topic]["cleanup.policy"] or declared.matches(topic) for topic in topics
     }
 
 

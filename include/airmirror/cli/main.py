@@ -1,0 +1,175 @@
+"""The commands of ``airmirror``: config, plan, run-window, verify, status, ledger, and the embedded stack's."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from airmirror.cli import show
+from airmirror.cli.failures import failures_reported
+from airmirror.cli.prepare import Prepared, open_flow, prepare
+from airmirror.config import explain, load, resolve
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Kafka topics, mirrored in windows that are proven.")
+ledger_commands = typer.Typer(no_args_is_help=True, help="The SQL mirror of a flow's internal topics.")
+app.add_typer(ledger_commands, name="ledger")
+
+DEFAULT_CONFIG = Path("include/mirror.properties")
+DEFAULT_LEDGER = "sqlite:///.local/ledger.db"
+DEFAULT_SPARK = "sc://127.0.0.1:15002"
+
+Config = Annotated[Path, typer.Option("--config", envvar="AIRMIRROR_CONFIG", help="The mirror.properties file.")]
+FlowName = Annotated[str, typer.Option("--flow", help="The flow, as 'east->west'.")]
+LedgerUrl = Annotated[str, typer.Option("--ledger", envvar="AIRMIRROR_LEDGER", help="The ledger's SQLAlchemy URL.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+console = Console()
+
+
+@app.command()
+@failures_reported
+def config(
+    config: Config = DEFAULT_CONFIG,
+    explain_keys: Annotated[bool, typer.Option("--explain", help="List every key with what it does here.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check the configuration and show what counts for each flow, and the line it comes from."""
+    if explain_keys:
+        rows = explain()
+        if as_json:
+            console.print_json(json.dumps([asdict(row) for row in rows]))
+        else:
+            console.print(show.keys(rows))
+        return
+    configuration = load(config)
+    values = {name: resolve(configuration, name) for name in configuration.flows}
+    if as_json:
+        console.print_json(json.dumps({name: [asdict(row) for row in rows] for name, rows in values.items()}))
+        return
+    for note in configuration.notes:
+        console.print(f"[yellow]note[/] {note}")
+    for name, rows in values.items():
+        console.print(show.values(name, configuration.flows[name].enabled, rows))
+
+
+@app.command()
+@failures_reported
+def plan(
+    flow: FlowName, config: Config = DEFAULT_CONFIG, ledger: LedgerUrl = DEFAULT_LEDGER, as_json: AsJson = False
+) -> None:
+    """Show what the next window would do; nothing is written."""
+    from airmirror.cli.prepare import dry_run
+
+    with open_flow(config, flow, ledger) as opened:
+        topics, planned = dry_run(opened)
+    if as_json:
+        console.print_json(json.dumps(show.plan_json(topics, planned)))
+    else:
+        console.print(show.plan(topics, planned))
+
+
+@app.command("run-window")
+@failures_reported
+def run_window(
+    flow: FlowName,
+    config: Config = DEFAULT_CONFIG,
+    ledger: LedgerUrl = DEFAULT_LEDGER,
+    spark: Annotated[str, typer.Option(envvar="AIRMIRROR_SPARK", help="The Spark Connect server.")] = DEFAULT_SPARK,
+    local: Annotated[bool, typer.Option("--local", help="Run Spark in this process.")] = False,
+    window: Annotated[str, typer.Option(help="The window's id; a new one by default.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Replicate, compare and verify everything that is new. Exit status: 0 verified, 1 not, 2 bad input."""
+    from airmirror.cli.windows import run
+
+    identifier = window or f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:6]}"
+    with open_flow(config, flow, ledger) as opened:
+        prepared: Prepared = prepare(opened)
+        with console.status(f"window {identifier}") as status:
+            tell = (lambda phase: None) if as_json else (lambda phase: status.update(f"window {identifier}: {phase}"))
+            result = run(prepared, None if local else spark, identifier, tell)
+    if as_json:
+        console.print_json(json.dumps(show.window_json(result, prepared.refused)))
+    else:
+        console.print(show.window(result))
+        for line in show.problems(result, prepared.refused):
+            console.print(line)
+    if not result.is_verified or prepared.refused:
+        raise typer.Exit(1)
+
+
+@app.command()
+@failures_reported
+def verify(
+    flow: FlowName,
+    config: Config = DEFAULT_CONFIG,
+    ledger: LedgerUrl = DEFAULT_LEDGER,
+    topics: Annotated[str, typer.Option(help="Only these topics: names, separated by commas.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Read both logs again and compare every replicated record that both still hold."""
+    from airmirror.cli.verification import compare_all
+
+    chosen = [name.strip() for name in topics.split(",") if name.strip()]
+    with open_flow(config, flow, ledger) as opened, console.status("comparing both logs"):
+        rows = compare_all(opened, chosen)
+    if as_json:
+        console.print_json(json.dumps([row.as_dict() for row in rows]))
+    else:
+        console.print(show.comparison(rows))
+    if any(row.error for row in rows):
+        raise typer.Exit(1)
+
+
+@app.command()
+@failures_reported
+def status(
+    config: Config = DEFAULT_CONFIG,
+    ledger: LedgerUrl = DEFAULT_LEDGER,
+    as_json: AsJson = False,
+) -> None:
+    """Show the enabled flows: their partitions, lag, verified offsets, holds, and the last windows."""
+    from airmirror.cli.status import flow_status
+
+    found = []
+    for enabled in load(config).enabled:
+        with open_flow(config, enabled.name, ledger) as opened:
+            found.append(flow_status(opened))
+    if as_json:
+        console.print_json(json.dumps([item.as_dict() for item in found]))
+    else:
+        for item in found:
+            console.print(show.status(item))
+
+
+@ledger_commands.command("rebuild")
+@failures_reported
+def rebuild(flow: FlowName, config: Config = DEFAULT_CONFIG, ledger: LedgerUrl = DEFAULT_LEDGER) -> None:
+    """Make the flow's part of the ledger anew from Kafka."""
+    from airmirror.cli.prepare import read_again
+
+    with open_flow(config, flow, ledger) as opened, console.status("reading the internal topics"):
+        counts = read_again(opened)
+    console.print(f"ledger of {flow}: " + ", ".join(f"{count} {name}" for name, count in counts.items()))
+
+
+@app.command()
+@failures_reported
+def demo(
+    seconds: Annotated[int, typer.Option(help="How long records go on arriving while windows run.")] = 20,
+) -> None:
+    """Start two clusters and Spark, mirror real records between them in two windows, show the proof, stop everything."""
+    from airmirror.cli.demo import run_demo
+
+    raise typer.Exit(run_demo(console, seconds))
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,111 @@
+"""What commands begin with: the flow of a configuration, its ledger, its topics on both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy.engine import make_url
+
+from airmirror.clusters.routes import Routes, TopicNotFound
+from airmirror.config import Configuration, Flow, load
+from airmirror.errors import AirmirrorError
+from airmirror.ledger import FlowLedger, Ledger
+from airmirror.topics.internal import ensure_internal_topics
+from airmirror.topics.remote import TopicPlan
+from airmirror.topics.sync import apply, look
+from airmirror.windows.index import catch_up
+from airmirror.windows.plan import Planned
+from airmirror.windows.window import internal_topics, make_plan
+
+
+@dataclass(eq=False)
+class NoTopicMatches(AirmirrorError):
+    """A flow whose filters match no topic of the source."""
+
+    flow: str
+    source: str
+    topics: tuple[str, ...]
+    exclude: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"flow {self.flow!r}: no topic of cluster {self.source!r} matches topics = {', '.join(self.topics)} "
+            f"without topics.exclude = {', '.join(self.exclude)}; correct them, or create the topic"
+        )
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A flow and its part of the ledger."""
+
+    configuration: Configuration
+    flow: Flow
+    ledger: FlowLedger
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A flow that is ready for a window: source topics with their remote topics, and what was refused."""
+
+    opened: Opened
+    topics: Mapping[str, str]
+    refused: tuple[str, ...]
+
+
+@contextmanager
+def open_flow(config: Path, name: str, ledger_url: str) -> Iterator[Opened]:
+    """Load the configuration, find the flow, open the ledger. Raises ConfigurationError, UnknownFlow, LedgerUnavailable."""
+    configuration = load(config)
+    flow = configuration.flow(name)
+    url = make_url(ledger_url)
+    if url.drivername.startswith("sqlite") and url.database and url.database != ":memory:":
+        Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+    ledger = Ledger(ledger_url)
+    try:
+        yield Opened(configuration, flow, ledger.flow(name))
+    finally:
+        ledger.close()
+
+
+def prepare(opened: Opened) -> Prepared:
+    """Create what is missing on the target. Raises NoTopicMatches, and what the clusters raise."""
+    planned = look(opened.flow)
+    _check_not_empty(opened.flow, planned)
+    ensure_internal_topics(opened.flow)
+    ready, errors = apply(opened.flow, planned)
+    refused = tuple(map(str, (*planned.refused, *errors)))
+    return Prepared(opened, ready.topics, refused)
+
+
+def dry_run(opened: Opened) -> tuple[TopicPlan, list[Planned]]:
+    """What ``prepare`` would create and a window would copy; nothing is written but the ledger."""
+    topics = look(opened.flow)
+    _check_not_empty(opened.flow, topics)
+    catch_up_ledger(opened)
+    with Routes(opened.flow.source, f"airmirror|{opened.flow.name}|plan") as source:
+        return topics, make_plan(opened.flow, opened.ledger, topics.topics, source)
+
+
+def read_again(opened: Opened) -> dict[str, int]:
+    """Forget what the ledger has of the flow and read it anew; how many rows each table has."""
+    opened.ledger.forget()
+    catch_up_ledger(opened)
+    return {name: len(rows) for name, rows in opened.ledger.contents().items()}
+
+
+def catch_up_ledger(opened: Opened) -> None:
+    """Read what is new in the flow's internal topics into its ledger."""
+    with Routes(opened.flow.target, f"airmirror|{opened.flow.name}|ledger") as target:
+        try:
+            catch_up(target, internal_topics(opened.flow), opened.ledger, opened.flow.source.alias)
+        except TopicNotFound as missing:  # before a flow's first window there is nothing to read
+            if missing.topic not in (internal_topics(opened.flow).segments, internal_topics(opened.flow).progress):
+                raise
+
+
+def _check_not_empty(flow: Flow, planned: TopicPlan) -> None:
+    if not planned.topics and not planned.refused:
+        raise NoTopicMatches(flow.name, flow.source.alias, flow.topics, flow.topics_exclude)

@@ -1,0 +1,176 @@
+"""Tables for people, plain values for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Group
+from rich.filesize import decimal
+from rich.table import Table
+
+from airmirror.cli.status import FlowStatus
+from airmirror.cli.verification import ComparedPartition
+from airmirror.config.explain import KeyRow, ValueRow
+from airmirror.topics.remote import TopicPlan
+from airmirror.windows.plan import Planned
+from airmirror.windows.window import Row, WindowResult
+
+MOST_ROWS = 200
+
+
+def _table(title: str, *columns: str, right: Iterable[str] = ()) -> Table:
+    table = Table(title=title, title_justify="left", header_style="bold")
+    for column in columns:
+        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    return table
+
+
+def window(result: WindowResult) -> Table:
+    """A window's partitions: what was copied from where to where, and whether it is verified."""
+    return windows([result])
+
+
+def windows(results: Sequence[WindowResult]) -> Table:
+    """One row a partition and window. Ranges are [first, end)."""
+    several = len(results) > 1
+    seconds = sum(result.seconds for result in results)
+    copied, size = sum(result.copied for result in results), sum(result.bytes for result in results)
+    rate = f"{copied / seconds:,.0f} records/s" if copied else "nothing new"
+    flow = results[0].flow
+    title = f"{flow}: {copied:,} records, {decimal(size)} in {seconds:.1f} s ({rate}), {results[0].partitions} partitions"
+    numbers = ("partition", "source range", "target range", "records", "bytes", "rate/s", "lag")
+    first = ("window",) if several else ()
+    table = _table(title, *first, "topic", *numbers, "verified", right=numbers)
+    shown = 0
+    for number, result in enumerate(results, start=1):
+        took = result.phases.get("copy", 0.0) or result.seconds
+        for row in result.rows:
+            if shown == MOST_ROWS:
+                table.caption = f"{sum(len(result.rows) for result in results) - shown} more rows: use --json"
+                return table
+            shown += 1
+            table.add_row(
+                *((str(number),) if several else ()),
+                row.topic,
+                str(row.partition),
+                f"{row.source_start:,}–{row.source_end:,}",
+                f"{row.target_start:,}–{row.target_end:,}" if row.copied else "",
+                f"{row.copied:,}",
+                decimal(row.bytes),
+                f"{row.copied / took:,.0f}",
+                f"{row.lag:,}",
+                "[green]yes[/]" if row.verified and row.error is None else "[red]no[/]",
+            )
+    return table
+
+
+def problems(result: WindowResult, refused: Sequence[str]) -> Iterator[str]:
+    """What went wrong, and what to do."""
+    for row in result.rows:
+        if row.error is not None:
+            yield f"[red]{row.outcome}[/] {row.error}"
+    for reason in refused:
+        yield f"[red]refused[/] {reason}"
+    if result.is_cut:
+        yield "The window was cut (window.max.ms or window.max.bytes): the next one continues."
+
+
+def window_json(result: WindowResult, refused: Sequence[str]) -> dict[str, Any]:
+    return {
+        "flow": result.flow, "window": result.window, "records": result.copied, "bytes": result.bytes,
+        "partitions": result.partitions, "seconds": round(result.seconds, 3), "cut": result.is_cut,
+        "verified": result.is_verified and not refused, "refused": list(refused),
+        "phases": {name: round(seconds, 3) for name, seconds in result.phases.items()},
+        "rows": [_row_json(row) for row in result.rows],
+    }  # fmt: skip
+
+
+def _row_json(row: Row) -> dict[str, Any]:
+    return {
+        "topic": row.topic, "partition": row.partition, "remote_topic": row.remote_topic,
+        "source": [row.source_start, row.source_end], "target": [row.target_start, row.target_end],
+        "copied": row.copied, "control": row.control, "aborted": row.aborted, "holes": row.holes, "bytes": row.bytes,
+        "lag": row.lag, "verified": row.verified, "outcome": str(row.outcome),
+        "error": str(row.error) if row.error else None,
+    }  # fmt: skip
+
+
+def plan(topics: TopicPlan, planned: Sequence[Planned]) -> Group:
+    """What a window would do: topics first, then offsets."""
+    changes = _table("remote topics", "topic", "what")
+    for new in topics.create:
+        changes.add_row(new.name, f"create with {new.partitions} partitions")
+    for more in topics.grow:
+        changes.add_row(more.name, f"from {more.before} to {more.partitions} partitions")
+    for refused in topics.refused:
+        changes.add_row(refused.topic, f"[red]refused[/] {refused.reason}")
+    for note in topics.notes:
+        changes.add_row("", note)
+    numbers = ("partition", "from", "to", "offsets")
+    offsets = _table("offsets to replicate", "topic", *numbers, "", right=numbers)
+    for item in planned:
+        if item.has_work or item.error:
+            offsets.add_row(
+                item.topic, str(item.partition), f"{item.start:,}", f"{item.end:,}", f"{item.end - item.start:,}",
+                str(item.error or ""),
+            )  # fmt: skip
+    return Group(changes, offsets)
+
+
+def plan_json(topics: TopicPlan, planned: Sequence[Planned]) -> dict[str, Any]:
+    return {
+        "create": {new.name: new.partitions for new in topics.create},
+        "grow": {more.name: more.partitions for more in topics.grow},
+        "refused": [str(refused) for refused in topics.refused],
+        "notes": list(topics.notes),
+        "partitions": [
+            {
+                "topic": item.topic, "partition": item.partition, "remote_topic": item.remote_topic,
+                "start": item.start, "end": item.end, "error": str(item.error) if item.error else None,
+            }
+            for item in planned
+        ],
+    }  # fmt: skip
+
+
+def comparison(rows: Sequence[ComparedPartition]) -> Table:
+    """What ``verify`` found."""
+    numbers = ("partition", "equal records", "expired")
+    table = _table("both logs compared", "topic", *numbers, "difference", right=numbers)
+    for row in rows:
+        problem = f"[red]{row.error}[/]" if row.error else "[green]none[/]"
+        table.add_row(row.topic, str(row.partition), f"{row.records:,}", f"{row.expired:,}", problem)
+    return table
+
+
+def status(item: FlowStatus) -> Group:
+    """Where a flow stands."""
+    numbers = ("topics", "partitions", "behind", "lag", "unverified", "held")
+    table = _table("flows", "flow", *numbers, right=numbers)
+    counts = (item.topics, item.partitions, item.behind, item.lag, item.unverified, len(item.held))
+    table.add_row(item.flow, *(f"{count:,}" for count in counts))
+    last = _table("last windows", "window", "ended", "partitions", "records", "bytes", right=("partitions", "records", "bytes"))
+    for row in item.windows:
+        ended = datetime.fromtimestamp(row.last_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        last.add_row(row.window, ended, str(row.partitions), f"{row.copied:,}", decimal(row.bytes))
+    wrong = [f"[red]held[/] {name}: {reason}" for name, reason in item.held.items()]
+    wrong += [f"[red]error[/] {reason}" for reason in item.errors.values()]
+    return Group(table, last, *wrong)
+
+
+def keys(rows: Sequence[KeyRow]) -> Table:
+    """Every key of the configuration."""
+    table = _table("keys", "key", "type", "default", "read at", "here", "meaning")
+    for row in rows:
+        table.add_row(row.name, row.type, row.default, row.scope, row.here, row.doc)
+    return table
+
+
+def values(flow: str, enabled: bool, rows: Sequence[ValueRow]) -> Table:
+    """What counts for a flow."""
+    table = _table(f"{flow} ({'enabled' if enabled else 'not enabled'})", "key", "value", "from")
+    for row in rows:
+        table.add_row(row.key, row.value, row.origin)
+    return table

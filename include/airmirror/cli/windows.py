@@ -1,0 +1,46 @@
+"""Running a window from the command line, its slots on Spark; Spark is started or joined only when there is work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from airmirror.cli.prepare import Prepared
+from airmirror.windows.slots import Slot, SlotResult
+from airmirror.windows.window import WindowResult, run_window
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def run(prepared: Prepared, spark_url: str | None, window: str, tell: Callable[[str], None]) -> WindowResult:
+    """Run a window of a prepared flow, on a Spark Connect server or (no URL) on Spark in this process."""
+    opened = prepared.opened
+    flow = opened.flow
+    sessions: list[SparkSession] = []
+
+    def spark() -> SparkSession:
+        if not sessions:
+            from airmirror.on_spark import sessions as make
+
+            tell("joining Spark")
+            sessions.append(make.in_process() if spark_url is None else make.connect(spark_url, flow.name))
+        return sessions[0]
+
+    def slots() -> int:
+        from airmirror.on_spark.sessions import parallelism
+
+        return flow.tasks_max or max(1, parallelism(spark()) // max(1, len(opened.configuration.enabled)))
+
+    def execute(work: Sequence[Slot]) -> list[SlotResult]:
+        from airmirror.on_spark.execute import execute as on_spark
+
+        return on_spark(spark(), work)
+
+    try:
+        return run_window(flow, opened.ledger, prepared.topics, execute, window=window, slots=slots, tell=tell)
+    finally:
+        for session in sessions:
+            from airmirror.on_spark.sessions import close
+
+            close(session)

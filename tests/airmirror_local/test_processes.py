@@ -1,0 +1,94 @@
+"""Processes of the embedded stack end with their starter, however it ends, and show their log when they fail."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+from airmirror_local.processes import ProcessFailed, attach, start_process, wait_until_ready
+
+SLEEP = ["sleep", "600"]
+# Starts a shell with a child, tells their ids, and ends as told.
+STARTER = """
+import os, signal, sys, time
+from pathlib import Path
+from airmirror_local.processes import start_process
+process = start_process("shell", ["sh", "-c", "sleep 600 & echo $!; wait"], Path(sys.argv[1]))
+while not (child := process.log.read_text().strip()):
+    time.sleep(0.01)
+print(process.pid, child, flush=True)
+how = sys.argv[2]
+if how == "exception":
+    raise ValueError
+if how == "return":
+    sys.exit()
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("how", ["return", "exception", "SIGINT", "SIGTERM", "SIGKILL", "SIGHUP"])
+def test_nothing_is_left_when_the_starter_ends(tmp_path: Path, how: str) -> None:
+    command = [sys.executable, "-c", STARTER, str(tmp_path / "log"), how]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as starter:
+        assert starter.stdout is not None
+        started = [psutil.Process(int(pid)) for pid in starter.stdout.readline().split()]
+        assert len(started) == 2
+        if how.startswith("SIG"):
+            starter.send_signal(signal.Signals[how])
+        starter.wait(20)
+    _, left = psutil.wait_procs(started, timeout=10)
+    assert not left
+
+
+def test_stop_ends_the_whole_group(tmp_path: Path) -> None:
+    process = start_process("shell", ["sh", "-c", "sleep 600 & sleep 600; wait"], tmp_path / "log")
+    process.stop()
+    assert not process.running
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
+    process.stop()  # once more does no harm
+
+
+def test_stop_ends_one_that_ignores_sigterm(tmp_path: Path) -> None:
+    script = "trap '' TERM; echo trapped; while true; do sleep 600; done"
+    process = start_process("shell", ["sh", "-c", script], tmp_path / "log")
+    wait_until_ready(process, lambda: process.log_tail() == "trapped", 10)
+    process.stop(seconds=0.5)
+    assert not process.running
+
+
+def test_one_that_ends_instead_of_getting_ready_shows_its_log(tmp_path: Path) -> None:
+    process = start_process("shell", ["sh", "-c", "echo no such luck; exit 3"], tmp_path / "log")
+    with pytest.raises(ProcessFailed, match=r"(?s)shell ended with status 3.*no such luck"):
+        wait_until_ready(process, lambda: False, 10)
+
+
+def test_one_that_is_not_ready_in_time_is_ended(tmp_path: Path) -> None:
+    process = start_process("shell", SLEEP, tmp_path / "log")
+    with pytest.raises(ProcessFailed, match=r"was not ready after 0\.2 s"):
+        wait_until_ready(process, lambda: False, 0.2)
+    assert not process.running
+
+
+def test_one_that_outlives_its_starter_is_found_again(tmp_path: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; from airmirror_local.processes import start_process\n"
+        "process = start_process('shell', ['sleep', '600'], Path(sys.argv[1]), outlive=True)\n"
+        "print(process.pid, process.handle.create_time())"
+    )
+    answer = subprocess.run([sys.executable, "-c", script, str(tmp_path / "log")], capture_output=True, check=True)
+    pid, started = answer.stdout.split()
+    process = attach("shell", int(pid), float(started), tmp_path / "log")
+    assert process is not None
+    assert process.running
+    process.stop()
+    assert attach("shell", int(pid), float(started), tmp_path / "log") is None
+
+
+def test_another_process_with_the_same_id_is_not_taken_for_it(tmp_path: Path) -> None:
+    assert attach("shell", os.getpid(), 1.0, tmp_path / "log") is None

@@ -1,0 +1,151 @@
+"""Administration of real clusters, and clusters that can't be had."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from airmirror.clusters.admin import (
+    AccessDenied,
+    ClusterUnreachable,
+    HostNotResolved,
+    connect,
+    consumer_config,
+    describe,
+    producer_config,
+    topic_configs,
+)
+from airmirror.clusters.creation import (
+    REQUEST_RECORDS,
+    TopicCreationRefused,
+    _batches,
+    create_partitions,
+    create_topics,
+)
+from airmirror.clusters.description import ConfigValue, NewPartitions, NewTopic
+from airmirror.clusters.librdkafka import UnsupportedClientSetting
+from airmirror.config import Cluster
+from airmirror_local.brokers import Broker
+
+
+def cluster(broker: Broker, **properties: str) -> Cluster:
+    return Cluster("east", (broker.bootstrap,), properties)
+
+
+def test_topics_are_created_described_and_grown(east: Broker) -> None:
+    admin, prefix = connect(cluster(east)), f"admin-{uuid4()}"
+    new = [NewTopic(f"{prefix}-{n}", n, 1, {"cleanup.policy": "compact"}) for n in (1, 2, 3)]
+    assert create_topics(admin, new).topics == tuple(topic.name for topic in new)
+    before = describe(admin)
+    assert [before.topics[topic.name] for topic in new] == [1, 2, 3]
+    assert isinstance(before.topic_ids[new[0].name], UUID) and before.cluster_id
+    again = create_topics(admin, [NewTopic(new[0].name, 1, 1)])
+    assert (again.topics, again.refused) == ((new[0].name,), ())
+    grown = create_partitions(admin, [NewPartitions(new[0].name, 1, 4)])
+    assert grown.topics == (new[0].name,)
+    after = describe(cluster(east))
+    assert after.topics[new[0].name] == 4
+    assert after.topic_ids[new[0].name] == before.topic_ids[new[0].name]
+    assert after.cluster_id == before.cluster_id
+
+
+def test_configs_tell_where_they_come_from_and_missing_topics_are_absent(east: Broker) -> None:
+    admin, name = connect(cluster(east)), f"admin-{uuid4()}"
+    create_topics(admin, [NewTopic(name, 1, 1, {"retention.ms": "-1"})])
+    configs = topic_configs(admin, [name, f"{name}-missing"])
+    assert list(configs) == [name]
+    assert configs[name]["retention.ms"] == ConfigValue("-1", "DYNAMIC_TOPIC_CONFIG")
+    assert configs[name]["delete.retention.ms"].is_default
+
+
+@pytest.mark.parametrize(
+    ("topic", "reason"),
+    [
+        (NewTopic("admin-refused", 1, 3), "set replication.factor to the number of brokers at most"),
+        (NewTopic("admin-refused", 1, 1, {"no.such.config": "1"}), "name the config in config.properties.exclude"),
+        (NewTopic("admin refused", 1, 1), "invalid"),
+    ],
+)
+def test_a_refusal_names_topic_cluster_and_way_out_and_holds_up_no_other(
+    east: Broker, topic: NewTopic, reason: str
+) -> None:
+    good = NewTopic(f"admin-{uuid4()}", 1, 1)
+    created = create_topics(connect(cluster(east)), [topic, good])
+    assert created.topics == (good.name,)
+    (refused,) = created.refused
+    assert type(refused) is TopicCreationRefused and not refused.transient
+    assert (refused.alias, refused.topic) == ("east", topic.name)
+    assert reason in str(refused)
+
+
+def test_requests_are_bounded_by_the_records_they_make() -> None:
+    topics = [NewTopic(f"t{n}", 9, 1) for n in range(500)] + [NewTopic("large", REQUEST_RECORDS * 2, 1)]
+    batches = list(_batches(topics))
+    assert [topic for batch in batches for topic in batch] == topics
+    assert [sum(1 + topic.partitions for topic in batch) for batch in batches[:-1]] == [2000, 2000, 1000]
+    assert batches[-1] == [topics[-1]]
+    assert list(_batches([NewPartitions("a", 1_000, 2_500), NewPartitions("b", 1, 501)])) == [
+        [NewPartitions("a", 1_000, 2_500), NewPartitions("b", 1, 501)]
+    ]
+
+
+def test_a_broker_that_refuses_connections_is_transient_and_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+    with pytest.raises(ClusterUnreachable, match="Connection refused") as caught:
+        describe(Cluster("east", (address,), {}), timeout=1)
+    assert type(caught.value) is ClusterUnreachable and caught.value.transient
+    assert address in str(caught.value) and "east.bootstrap.servers" in str(caught.value)
+
+
+def test_a_broker_that_never_answers_is_transient() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        with pytest.raises(ClusterUnreachable) as caught:
+            describe(Cluster("east", (address,), {}), timeout=1)
+    assert type(caught.value) is ClusterUnreachable
+
+
+def test_a_name_that_does_not_resolve_is_final_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(host: str, *_: Any) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    with pytest.raises(HostNotResolved, match=r"no address belongs to kafka\.invalid") as caught:
+        describe(Cluster("east", ("kafka.invalid:9092",), {}), timeout=1)
+    assert not caught.value.transient
+
+
+def test_a_resolver_that_is_down_is_transient(monkeypatch: pytest.MonkeyPatch) -> None:
+    def down(host: str, *_: Any) -> None:
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    monkeypatch.setattr(socket, "getaddrinfo", down)
+    with pytest.raises(ClusterUnreachable, match=r"kafka\.invalid") as caught:
+        describe(Cluster("east", ("kafka.invalid:9092",), {}), timeout=1)
+    assert caught.value.transient
+
+
+def test_a_log_in_that_is_refused_is_final_and_shows_no_secret(east: Broker) -> None:
+    jaas = 'X required username="me" password="planted";'
+    settings = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.jaas.config": jaas}
+    with pytest.raises(AccessDenied, match="SASL PLAIN") as caught:
+        describe(cluster(east, **settings), timeout=2)
+    assert not caught.value.transient and "planted" not in str(caught.value)
+
+
+def test_a_setting_that_librdkafka_refuses_is_an_error() -> None:
+    with pytest.raises(UnsupportedClientSetting, match=r"socket\.timeout\.ms"):
+        connect(Cluster("east", ("a:1",), {"request.timeout.ms": "soon"}))
+
+
+def test_consumers_commit_nothing_and_start_where_told() -> None:
+    settings = consumer_config(Cluster("east", ("a:1",), {"consumer.enable.auto.commit": "true"}))
+    assert (settings["enable.auto.commit"], settings["auto.offset.reset"]) == ("false", "earliest")
+    assert settings["group.id"] == "airmirror"
+    latest = Cluster("east", ("a:1",), {"consumer.auto.offset.reset": "latest", "consumer.group.id": "mine"})
+    assert consumer_config(latest)["auto.offset.reset"] == "latest"
+    assert consumer_config(latest)["group.id"] == "mine"
+    assert producer_config(Cluster("east", ("a:1",), {"producer.linger.ms": "5"}))["linger.ms"] == "5"

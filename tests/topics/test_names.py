@@ -1,0 +1,67 @@
+"""Which topics a flow replicates, under which names, and what can't be read of a configuration's patterns."""
+
+from __future__ import annotations
+
+import pytest
+from airmirror.config import ConfigurationError, Flow, parse
+from airmirror.topics.names import check, select
+
+CLUSTERS = "clusters = east, west\neast.bootstrap.servers=a:1\nwest.bootstrap.servers=b:1\neast->west.enabled=true\n"
+NAMES = [
+    "orders",
+    "orders.tmp",
+    "west.orders",
+    "east.orders",
+    "north.orders",
+    "heartbeats",
+    "__consumer_offsets",
+    "mm2-offsets.west.internal",
+    "airmirror-segments.west.internal",
+]
+
+
+def flow(lines: str = "") -> Flow:
+    return parse(f"{CLUSTERS}{lines}", "f").flow("east->west")
+
+
+def test_everything_but_internal_topics_and_cycles() -> None:
+    assert select(flow(), NAMES) == {
+        "heartbeats": "east.heartbeats",
+        "north.orders": "east.north.orders",
+        "orders": "east.orders",
+        "orders.tmp": "east.orders.tmp",
+    }
+
+
+def test_only_what_is_named_besides_heartbeats() -> None:
+    assert select(flow("topics = orders.*\ntopics.exclude = .*\\\\.tmp"), NAMES) == {
+        "heartbeats": "east.heartbeats",
+        "orders": "east.orders",
+    }
+    assert select(flow("topics = orders\nheartbeats.replication.enabled = false"), NAMES) == {"orders": "east.orders"}
+    assert select(flow("topics = payments\nheartbeats.replication.enabled = false"), NAMES) == {}
+
+
+def test_names_by_the_flows_policy() -> None:
+    assert select(flow("topics = orders\nreplication.policy.separator = _"), ["orders"]) == {"orders": "east_orders"}
+    identity = flow("topics = west.orders\nreplication.policy.class = IdentityReplicationPolicy")
+    assert select(identity, NAMES)["west.orders"] == "west.orders"
+
+
+def test_patterns_and_policies_are_checked_with_their_lines() -> None:
+    configuration = parse(
+        f"{CLUSTERS}topics = a, [x&&y]\nwest->east.groups = (\nwest->east.topics = fine\n"
+        "west->east.replication.policy.class = com.example.Policy\n",
+        "mm2.properties",
+    )
+    with pytest.raises(ConfigurationError) as caught:
+        check(configuration)
+    assert [str(problem) for problem in caught.value.problems] == [
+        "line 5: topics: regular expression '[x&&y]': an intersection of classes (&&) can't be translated, "
+        "at position 2",
+        "line 8: west->east.replication.policy.class: replication.policy.class = com.example.Policy: no such policy "
+        "here, and Java classes can't run; use one of DefaultReplicationPolicy, IdentityReplicationPolicy, "
+        "LegacyReplicationPolicy or a Python class, as module:Class",
+        "line 6: west->east.groups: regular expression '(': unclosed group, at position 0",
+    ]
+    check(parse(CLUSTERS, "f"))

@@ -1,0 +1,89 @@
+"""Remote topics on real clusters: created, grown, left alone, refused."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+from airmirror.clusters.admin import ClusterUnreachable, connect, describe, topic_configs
+from airmirror.clusters.creation import create_partitions, create_topics
+from airmirror.clusters.description import NewPartitions, NewTopic
+from airmirror.config import Cluster, Flow, parse
+from airmirror.topics.sync import apply, look
+from airmirror_local.brokers import Broker
+
+
+def flow(east: Broker | str, west: Broker | str, prefix: str, lines: str = "replication.factor = 1") -> Flow:
+    return parse(
+        f"""clusters = east, west
+east.bootstrap.servers = {_address(east)}
+west.bootstrap.servers = {_address(west)}
+east->west.enabled = true
+east->west.topics = {prefix}.*
+heartbeats.replication.enabled = false
+{lines}
+""",
+        "f",
+    ).flow("east->west")
+
+
+def _address(broker: Broker | str) -> str:
+    return broker if isinstance(broker, str) else broker.bootstrap
+
+
+@pytest.fixture
+def prefix() -> str:
+    return f"sync-{uuid4()}-"
+
+
+def test_remote_topics_follow_the_source(east: Broker, west: Broker, prefix: str) -> None:
+    mirror, source = (flow(east, west, prefix), connect(Cluster("east", (east.bootstrap,), {})))
+    create_topics(source, [NewTopic(f"{prefix}a", 3, 1, {"cleanup.policy": "compact", "max.message.bytes": "2000000"})])
+    planned, refused = apply(mirror, look(mirror))
+    assert planned.topics == {f"{prefix}a": f"east.{prefix}a"} and not refused
+    configs = topic_configs(mirror.target, [f"east.{prefix}a"])[f"east.{prefix}a"]
+    assert {name: config.value for name, config in configs.items() if config.source == "DYNAMIC_TOPIC_CONFIG"} == {
+        "cleanup.policy": "compact",
+        "compression.type": "producer",
+        "max.message.bytes": "2000000",
+        "message.timestamp.after.max.ms": "9223372036854775807",
+        "message.timestamp.before.max.ms": "9223372036854775807",
+        "message.timestamp.type": "CreateTime",
+    }
+    create_partitions(source, [NewPartitions(f"{prefix}a", 3, 5)])
+    create_topics(source, [NewTopic(f"{prefix}b", 1, 1)])
+    apply(mirror, look(mirror))
+    topics = describe(mirror.target).topics
+    assert (topics[f"east.{prefix}a"], topics[f"east.{prefix}b"]) == (5, 1)
+    nothing = look(mirror)
+    assert (nothing.create, nothing.grow, nothing.refused) == ((), (), ())
+
+
+def test_a_target_that_stamps_records_itself_is_refused(east: Broker, west: Broker, prefix: str) -> None:
+    mirror = flow(east, west, prefix)
+    create_topics(connect(mirror.source), [NewTopic(f"{prefix}a", 1, 1)])
+    create_topics(
+        connect(mirror.target), [NewTopic(f"east.{prefix}a", 1, 1, {"message.timestamp.type": "LogAppendTime"})]
+    )
+    planned = look(mirror)
+    assert planned.topics == {}
+    assert "set it to CreateTime" in str(planned.refused[0])
+
+
+def test_a_topic_that_the_target_refuses_is_left_out(east: Broker, west: Broker, prefix: str) -> None:
+    mirror = flow(east, west, prefix, "replication.factor = 2")
+    create_topics(connect(mirror.source), [NewTopic(f"{prefix}a", 1, 1)])
+    planned, (refused,) = apply(mirror, look(mirror))
+    assert planned.topics == {}
+    assert (refused.alias, refused.topic) == ("west", f"east.{prefix}a")
+    assert "set replication.factor" in str(refused)
+
+
+def test_no_topic_matches(east: Broker, west: Broker, prefix: str) -> None:
+    planned = look(flow(east, west, prefix))
+    assert (planned.topics, planned.create) == ({}, ())
+
+
+def test_a_cluster_that_is_down_is_named(east: Broker, prefix: str) -> None:
+    with pytest.raises(ClusterUnreachable, match="cluster 'west' can't be reached"):
+        look(flow(east, "127.0.0.1:1", prefix), timeout=1)
