@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+
 from airmirror.clusters.admin import (
     AccessDenied,
     ClusterUnreachable,

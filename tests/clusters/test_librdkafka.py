@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 
 import pytest
+from confluent_kafka.admin import AdminClient
+
 from airmirror.clusters.librdkafka import UnsupportedClientSetting, jaas_options, librdkafka_config
 from airmirror.config import Cluster
-from confluent_kafka.admin import AdminClient
 
 PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="me" password="a \\"b\\\\; c";'
 

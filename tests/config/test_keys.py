@@ -9,8 +9,8 @@ import pytest
 from airmirror.config.keys import CLIENT, FAMILIES, KEYS, OWN, ROLES, Type, Use
 from airmirror.config.values import as_list, check
 
-# Written by a program over the 4.2.0 jars: the ConfigDefs of MirrorMaker 2's connectors and MirrorMakerConfig, Connect's
-# DistributedConfig and SourceConnectorConfig (name, type, default), and the names that each kind of client knows.
+# Written by a program over the 4.2.0 jars: the ConfigDefs of MirrorMaker 2's connectors and MirrorMakerConfig, of
+# Connect's DistributedConfig and SourceConnectorConfig (name, type, default), and what each kind of client knows.
 KAFKA = [line.split("\t") for line in (Path(__file__).parent / "kafka_4_2_keys.tsv").read_text().splitlines()]
 CONNECT = [row for row in KAFKA if row[0] == "connect"]
 

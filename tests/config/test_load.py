@@ -183,16 +183,22 @@ sasl.jaas.confg = x
         "line 13: enabled: has no effect here: it is read at <source>-><target>.",
         "line 14: east.consumer.fetch.max.byte: unknown key; the closest known one is east.consumer.fetch.max.bytes",
         "line 15: east.window.max.ms: has no effect here: it is read at the top level and at <source>-><target>.",
-        "line 16: transforms: must not be set: Java classes can't run here, and leaving them out would change the data "
-        "(it is 'mask')",
+        (
+            "line 16: transforms: must not be set: Java classes can't run here, and leaving them out would change "
+            "the data (it is 'mask')"
+        ),
         "line 17: east->east.enabled: source and target are the same cluster",
         "line 18: window.verify: must be one of readback, acks (it is 'readbak')",
-        "line 19: value.converter: can only be org.apache.kafka.connect.converters.ByteArrayConverter: "
-        "records are copied byte for byte (it is 'JsonConverter')",
+        (
+            "line 19: value.converter: can only be org.apache.kafka.connect.converters.ByteArrayConverter: "
+            "records are copied byte for byte (it is 'JsonConverter')"
+        ),
         "line 20: east.security.protocol: must be one of plaintext, ssl, sasl_plaintext, sasl_ssl (it is 'TLS')",
         "line 21: east.consumer.auto.offset.reset: must be one of earliest, latest (it is 'none')",
-        "line 22: east->west.offset.storage.topic: can only be mm2-offsets.east.internal: progress is kept in "
-        "mm2-offsets.<source>.internal, as MirrorMaker 2 does by default (it is 'my-offsets')",
+        (
+            "line 22: east->west.offset.storage.topic: can only be mm2-offsets.east.internal: progress is kept in "
+            "mm2-offsets.<source>.internal, as MirrorMaker 2 does by default (it is 'my-offsets')"
+        ),
         "line 23: replication.factor: must fit the type int (32 bits) (it is '99999999999')",
         "line 24: sasl.jaas.confg: unknown key; the closest known one is sasl.jaas.config",
     ]
@@ -236,8 +242,10 @@ config.properties.exclude = x
     assert [str(note) for note in configuration.notes] == [
         "line 5: west.replication.factor: has no effect here: it is read at the top level and at <source>-><target>.",
         "line 6: east.isolation.level: has no effect here, as in MirrorMaker 2: write east.consumer.isolation.level",
-        "line 7: consumer.auto.offset.reset: has no effect here, as in MirrorMaker 2: "
-        "write <cluster>.consumer.auto.offset.reset",
+        (
+            "line 7: consumer.auto.offset.reset: has no effect here, as in MirrorMaker 2: "
+            "write <cluster>.consumer.auto.offset.reset"
+        ),
         "line 8: offset.flush.interval.ms: accepted, without effect: progress is committed with the records",
         "line 9: west.group.id: accepted, without effect: there is no Connect worker, Airflow and Spark do its work",
         "line 10: topics: has no effect: line 11 sets it again",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from airmirror.config import ConfigurationError, Flow, parse
 from airmirror.topics.names import check, select
 
@@ -57,11 +58,15 @@ def test_patterns_and_policies_are_checked_with_their_lines() -> None:
     with pytest.raises(ConfigurationError) as caught:
         check(configuration)
     assert [str(problem) for problem in caught.value.problems] == [
-        "line 5: topics: regular expression '[x&&y]': an intersection of classes (&&) can't be translated, "
-        "at position 2",
-        "line 8: west->east.replication.policy.class: replication.policy.class = com.example.Policy: no such policy "
-        "here, and Java classes can't run; use one of DefaultReplicationPolicy, IdentityReplicationPolicy, "
-        "LegacyReplicationPolicy or a Python class, as module:Class",
+        (
+            "line 5: topics: regular expression '[x&&y]': an intersection of classes (&&) can't be translated, "
+            "at position 2"
+        ),
+        (
+            "line 8: west->east.replication.policy.class: replication.policy.class = com.example.Policy: no such "
+            "policy here, and Java classes can't run; use one of DefaultReplicationPolicy, IdentityReplicationPolicy, "
+            "LegacyReplicationPolicy or a Python class, as module:Class"
+        ),
         "line 6: west->east.groups: regular expression '(': unclosed group, at position 0",
     ]
     check(parse(CLUSTERS, "f"))

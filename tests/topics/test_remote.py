@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from airmirror.clusters.description import ConfigValue, NewPartitions, NewTopic
 from airmirror.config import Flow, parse
 from airmirror.topics.configs import ALWAYS, UNLESS_SET, remote_configs

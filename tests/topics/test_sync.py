@@ -5,6 +5,7 @@ from __future__ import annotations
 from uuid import uuid4
 
 import pytest
+
 from airmirror.clusters.admin import ClusterUnreachable, connect, describe, topic_configs
 from airmirror.clusters.creation import create_partitions, create_topics
 from airmirror.clusters.description import NewPartitions, NewTopic

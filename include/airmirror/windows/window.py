@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from airmirror.clusters.appender import Appender
 from airmirror.clusters.log import EARLIEST, LATEST, LastStableOffsetStuck, offsets_with_patience
@@ -26,7 +26,7 @@ from airmirror.windows.fence import claimed, fence
 from airmirror.windows.index import Index, InternalTopics, catch_up
 from airmirror.windows.plan import Extent, Planned, pack, plan
 from airmirror.windows.slots import Outcome, Slot, SlotPartition, SlotResult
-from airmirror.windows.starts import commit_starts
+from airmirror.windows.starts import commit_starts, need_starts
 from airmirror.windows.verify import Verdict, verify
 
 PRECHECK_SECONDS = 2.0
@@ -130,7 +130,9 @@ def run_window(
             planned = make_plan(flow, index, remote_topics, source)
         results: list[SlotResult] = []
         verdicts: list[Verdict] = []
-        if stuck or any(item.has_work for item in planned) or index.unverified() or _needs_start(flow, index, planned):
+        errors: dict[TopicPartition, AirmirrorError] = {}
+        new = any(item.has_work and item.key not in index.holds() for item in planned)
+        if stuck or new or index.unverified() or need_starts(flow, index, planned):
             most = slots()
             with Appender(flow.target, topics.segments) as appender:
                 with claimed(flow, window, most, target, topics, index, appender) as granted:
@@ -138,10 +140,14 @@ def run_window(
                         fence(flow, target, granted.claim.slots)
                     with phases("offsets and progress"):
                         catch_up(target, topics, index, flow.source.alias)
-                        if _needs_start(flow, index, planned):
-                            commit_starts(flow, window, granted.offset, target, topics, index, planned, source.topic_ids)
-                            catch_up(target, topics, index, flow.source.alias)
                         planned = make_plan(flow, index, remote_topics, source)
+                        if need_starts(flow, index, planned):
+                            errors = commit_starts(
+                                flow, window, granted.offset, source, target, topics, index, planned
+                            )
+                            catch_up(target, topics, index, flow.source.alias)
+                            planned = make_plan(flow, index, remote_topics, source)
+                        planned = [replace(item, error=item.error or errors.get(item.key)) for item in planned]
                         work = _slots(flow, window, granted.offset, most, planned, index, source, target, topics)
                     if work:
                         with phases("copy"):
@@ -182,12 +188,6 @@ def _routes(flow: Flow) -> Iterator[tuple[Routes, Routes]]:
         if source.cluster_id == target.cluster_id:
             raise SameCluster(flow.name, source.cluster_id)
         yield source, target
-
-
-def _needs_start(flow: Flow, index: Index, planned: Sequence[Planned]) -> bool:
-    """Whether this is the flow's first window and begins at the latest offsets."""
-    first = not index.progress() and not index.last_segments()
-    return flow.auto_offset_reset == "latest" and first and any(item.end > 0 for item in planned)
 
 
 def _compacted(flow: Flow, source: Routes, planned: Sequence[Planned]) -> dict[str, bool]:
