@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -181,9 +182,13 @@ def read_all(
     try:
         consumer.assign([TopicPartition(topic, p, start) for p, start in start_offsets(cluster, topic).items()])
         reading = set(found)
+        last_answer = time.monotonic()
         while reading:
-            messages = consumer.consume(10_000, timeout=SECONDS)
-            assert messages, f"{topic}: no answer in {SECONDS:g} s, still reading partitions {sorted(reading)}"
+            messages = consumer.consume(10_000, timeout=0.05)  # returns early only when it has all 10,000
+            if messages:
+                last_answer = time.monotonic()
+            silent = time.monotonic() - last_answer
+            assert silent < SECONDS, f"{topic}: no answer in {SECONDS:g} s, still reading partitions {sorted(reading)}"
             for message in messages:
                 error = message.error()
                 if error is None:

@@ -16,6 +16,7 @@ from airmirror.cli import show
 from airmirror.cli.failures import failures_reported
 from airmirror.cli.prepare import Prepared, open_flow, prepare
 from airmirror.config import explain, load, resolve
+from airmirror.topics.names import check
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Kafka topics, mirrored in windows that are proven.")
 ledger_commands = typer.Typer(no_args_is_help=True, help="The SQL mirror of a flow's internal topics.")
@@ -49,14 +50,15 @@ def config(
             console.print(show.keys(rows))
         return
     configuration = load(config)
+    check(configuration)
     values = {name: resolve(configuration, name) for name in configuration.flows}
     if as_json:
-        console.print_json(json.dumps({name: [asdict(row) for row in rows] for name, rows in values.items()}))
+        console.print_json(json.dumps({name: [asdict(row) for row in effective] for name, effective in values.items()}))
         return
     for note in configuration.notes:
         console.print(f"[yellow]note[/] {note}")
-    for name, rows in values.items():
-        console.print(show.values(name, configuration.flows[name].enabled, rows))
+    for name, effective in values.items():
+        console.print(show.values(name, configuration.flows[name].enabled, effective))
 
 
 @app.command()

@@ -14,6 +14,7 @@ from airmirror.config import Configuration, Flow, load
 from airmirror.errors import AirmirrorError
 from airmirror.ledger import FlowLedger, Ledger
 from airmirror.topics.internal import ensure_internal_topics
+from airmirror.topics.names import check
 from airmirror.topics.remote import TopicPlan
 from airmirror.topics.sync import apply, look
 from airmirror.windows.index import catch_up
@@ -59,6 +60,7 @@ class Prepared:
 def open_flow(config: Path, name: str, ledger_url: str) -> Iterator[Opened]:
     """Load the configuration, find the flow, open the ledger. Raises ConfigurationError, UnknownFlow, LedgerUnavailable."""
     configuration = load(config)
+    check(configuration)
     flow = configuration.flow(name)
     url = make_url(ledger_url)
     if url.drivername.startswith("sqlite") and url.database and url.database != ":memory:":

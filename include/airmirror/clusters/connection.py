@@ -101,7 +101,7 @@ class Connection:
     def version(self, api_key: int, lowest: int, highest: int, name: str = "") -> int:
         """The highest version of a request that both sides know; UnsupportedBroker where there is none."""
         offered = self._versions.get(api_key, (0, -1))
-        version = min(offered[1], highest)
+        version: int = min(offered[1], highest)
         if version < max(lowest, offered[0]):
             raise UnsupportedBroker(
                 self.cluster, self.broker, name or str(api_key), f"{offered[0]} to {offered[1]}", f"{lowest} to {highest}"

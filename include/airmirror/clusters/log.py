@@ -95,9 +95,9 @@ def list_offsets(
     All brokers are asked at once. Raises PartitionMoved (ask again after a refresh) or FetchFailed.
     """
     request_of: dict[int, dict[str, list[int]]] = {}
-    for topic, partition in partitions:
-        node = routes.leader(TopicPartition(topic, partition)).node
-        request_of.setdefault(node, {}).setdefault(topic, []).append(partition)
+    for wanted in partitions:
+        node = routes.leader(wanted).node
+        request_of.setdefault(node, {}).setdefault(wanted.topic, []).append(wanted.partition)
     found: dict[TopicPartition, int] = {}
     of_topic = ListOffsetsRequest.ListOffsetsTopic
     of_partition = of_topic.ListOffsetsPartition

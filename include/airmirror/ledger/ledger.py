@@ -330,7 +330,7 @@ def _segment_row(flow: str, offset: int, key: bytes, value: bytes, record: Segme
         "flow": flow, "topic": record.topic, "partition": record.partition,
         "source_topic_id": str(record.source_topic_id), "source_start": record.source_start,
         "source_end": record.source_end, "log_offset": offset, "window": record.window, "time_ms": record.time_ms,
-        "copied": record.copied, "bytes": record.bytes, "key": key, "value": value,
+        "copied": record.copied, "bytes": record.size, "key": key, "value": value,
     }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import re
 import shutil
 import sys
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 from uuid import NAMESPACE_URL, uuid5
 
 from pyspark.errors import PySparkException
@@ -55,7 +55,7 @@ def connect(url: str, flow: str) -> SparkSession:
     for generation in range(MOST_GENERATIONS):
         session_id = uuid5(NAMESPACE_URL, f"airmirror|{flow}|{library}|{generation}")
         try:
-            spark = SparkSession.builder.remote(f"{url}/;session_id={session_id}").create()
+            spark: SparkSession = SparkSession.builder.remote(f"{url}/;session_id={session_id}").create()
             _add_library(spark, library)
             _check(spark)
         except PySparkException as error:
@@ -70,8 +70,9 @@ def in_process() -> SparkSession:
     """Spark in this process, on all cores."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder: Any = SparkSession.builder  # a class property, which type checkers do not see through
     spark: SparkSession = (
-        SparkSession.builder.master(LOCAL_MASTER)
+        builder.master(LOCAL_MASTER)
         .appName("airmirror")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.host", "127.0.0.1")
@@ -97,7 +98,8 @@ def parallelism(spark: SparkSession) -> int:
 def close(spark: SparkSession) -> None:
     """Leave a Connect session without ending it; stop a session of this process."""
     if _is_remote(spark):
-        spark.client.close()
+        client: Any = spark.client
+        client.close()  # the channel only: the session stays, to be joined again
     else:
         spark.stop()
 

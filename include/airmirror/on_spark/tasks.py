@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -29,7 +29,7 @@ class MissingPackage(AirmirrorError):
         )
 
 
-def run_slots(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+def run_slots(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
     """Run each slot of the rows (SLOT_SCHEMA) and yield its results (RESULT_SCHEMA); for ``mapInArrow``."""
     import pyarrow
 

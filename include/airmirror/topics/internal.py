@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import NewTopic
-
-from airmirror.clusters.admin import Admin, connect, describe
+from airmirror.clusters.admin import connect, describe
+from airmirror.clusters.creation import create_topics
+from airmirror.clusters.description import NewTopic
 from airmirror.clusters.routes import Routes, TopicNotFound, patiently
 from airmirror.clusters.topic_configs import topic_configs
 from airmirror.config import Flow
@@ -25,7 +24,7 @@ PROGRESS_CONFIG = {"cleanup.policy": "compact", "segment.ms": str(HOUR_MS)}
 
 
 def ensure_internal_topics(flow: Flow) -> None:
-    """Make the segment topic and ``mm2-offsets`` when they are missing. Raises InternalTopicUnfit, ClusterUnreachable."""
+    """Make the segment topic and ``mm2-offsets`` when they are missing. Raises InternalTopicUnfit, TopicCreationRefused."""
     admin = connect(flow.target)
     there = describe(admin).topics
     settings = flow.settings
@@ -33,12 +32,12 @@ def ensure_internal_topics(flow: Flow) -> None:
     partitions = int(settings.get("offset.storage.partitions", "25"))
     segments, progress = segment_topic(flow.source.alias), progress_topic(flow.source.alias)
     missing = [
-        NewTopic(name, count, replicas, config=config)
+        NewTopic(name, count, replicas, config)
         for name, count, config in ((segments, 1, SEGMENT_CONFIG), (progress, partitions, PROGRESS_CONFIG))
         if name not in there
     ]
-    if missing:
-        _create(admin, missing)
+    for refused in create_topics(admin, missing, READY_SECONDS).refused if missing else ():
+        raise refused
     with Routes(flow.target, f"airmirror|{flow.name}|topics") as routes:
         for attempt in patiently(READY_SECONDS, _NotYet):
             with attempt:
@@ -51,23 +50,6 @@ def ensure_internal_topics(flow: Flow) -> None:
 
 class _NotYet(TopicNotFound):
     """A topic that was created a moment ago and is not known everywhere."""
-
-
-def _create(admin: Admin, topics: list[NewTopic]) -> None:
-    for name, future in admin.client.create_topics(topics).items():
-        try:
-            future.result()
-        except KafkaException as error:
-            code = error.args[0].code()
-            if code == KafkaError.TOPIC_ALREADY_EXISTS:
-                continue
-            if code in (KafkaError.INVALID_REPLICATION_FACTOR, KafkaError.POLICY_VIOLATION, KafkaError.INVALID_CONFIG):
-                reason = f"can't be created: {error.args[0].str()} (see offset.storage.replication.factor)"
-                raise InternalTopicUnfit(admin.cluster.alias, name, reason) from error
-            if code == KafkaError.TOPIC_AUTHORIZATION_FAILED or code == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
-                reason = "can't be created: this user may not; create it, or give the user Create on it"
-                raise InternalTopicUnfit(admin.cluster.alias, name, reason) from error
-            raise admin.failed(error) from error
 
 
 def _check(routes: Routes, segments: str, progress: str) -> None:

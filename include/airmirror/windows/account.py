@@ -94,7 +94,7 @@ class Account:
             aborted=self.aborted,
             holes=self.holes,
             lost=0,
-            bytes=self.bytes,
+            size=self.bytes,
             max_timestamp=self.max_timestamp,
             leader_epoch=self.leader_epoch,
             digest=self.digest.value(),

@@ -45,7 +45,8 @@ def run_slot(slot: Slot) -> list[SlotResult]:
     """Copy a slot's partitions; one result each. Raises nothing: errors are in the results."""
     begun = time.monotonic()
     progress = _Progress({partition.source: partition.start for partition in slot.partitions})
-    outcome, error = Outcome.DONE, None
+    outcome = Outcome.DONE
+    error: AirmirrorError | None = None
     pause = 0.1
     while True:
         try:

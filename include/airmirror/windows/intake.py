@@ -211,7 +211,7 @@ class Intake:
         self.account.bytes += size
         self.account.max_timestamp = max(self.account.max_timestamp, sent.max_timestamp)
         self._way.outbox.put(
-            Outgoing(self.partition.target, buffers, size, sent.count, sent.written, sent.refused)  # type: ignore[arg-type]
+            Outgoing(self.partition.target, buffers, size, sent.count, sent.written, sent.refused)
         )
 
     def check_adjacent(self, account: Account, base: int) -> None:

@@ -158,9 +158,9 @@ class Outbox:
         partitions = self._in_flight[node].popleft()
         try:
             produced = decode_produce(self._version(connection), response, self._routes.topic_names)
-        except (IndexError, ValueError, KeyError, OverflowError) as error:
-            reason = f"its produce answer makes no sense ({error})"
-            raise BrokerUnreachable(self._routes.alias, connection.broker, reason) from error
+        except (IndexError, ValueError, KeyError, OverflowError) as problem:
+            reason = f"its produce answer makes no sense ({problem})"
+            raise BrokerUnreachable(self._routes.alias, connection.broker, reason) from problem
         for target in partitions:
             lane = self._lanes[target]
             outgoing = lane.sent.popleft()

@@ -72,7 +72,7 @@ def plan(
             error = TopicRecreated(source, *key, str(last.source_topic_id), str(topic_ids[key.topic]))
         elif start < extent.earliest or start > extent.high_watermark:
             error = SourceTruncated(source, *key, start, extent.earliest, extent.high_watermark)
-        size = last.bytes / last.copied if last and last.copied else BYTES_GUESSED
+        size = last.size / last.copied if last and last.copied else BYTES_GUESSED
         planned.append(
             Planned(
                 *key, remote_topics[key.topic], start, max(start, extent.end), extent.high_watermark, size, error

@@ -133,7 +133,7 @@ class _Log:
                     self._left_out.append((what, batch.base_offset, batch.next_offset))
                     continue
                 records = index(buffer, [batch], start, end)
-                data = memoryview(records.data)
+                data = records.data.data
                 for number in range(len(records)):
                     body = data[records.starts[number] : records.ends[number]]
                     time = int(records.timestamps[number]).to_bytes(8, "big", signed=True)

@@ -294,7 +294,7 @@ def _rows(
             control=sum(record.control for record in own),
             aborted=sum(record.aborted for record in own),
             holes=sum(record.holes for record in own),
-            bytes=sum(record.bytes for record in own),
+            bytes=sum(record.size for record in own),
             lag=max(0, item.high_watermark - position),
             verified=position == item.start == 0 or (passed is not None and passed.offset + 1 >= position),
             outcome=result.outcome if result else Outcome.FAILED if error else Outcome.DONE,

@@ -95,7 +95,7 @@ def write(records: Records, first: int, max_bytes: int) -> tuple[memoryview, int
     longest = int(records.ends[first] - records.starts[first]) + 30
     out = np.empty(min(bodies + 30 * rest, max(max_bytes, longest)), np.uint8)
     count, size = _write(records.data, records.timestamps, records.starts, records.ends, first, out)
-    return memoryview(out)[:size], int(count)
+    return out[:size].data, int(count)
 
 
 def first_difference(one: Records, other: Records) -> int:
@@ -118,8 +118,8 @@ def _decompressed(buffer: memoryview, batch: Batch) -> bytes | memoryview:
         raise CorruptBatch(batch.base_offset, f"its records can't be decompressed ({error})") from error
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
-def _varint(data: Array, position: int, end: int) -> tuple[int, int]:
+@njit(cache=True)
+def _varint(data: Array, position: int, end: int) -> tuple[Any, int]:
     """A zigzag varint and the position after it; the position is -1 where it does not end in time."""
     value = np.uint64(0)
     shift = np.uint64(0)
@@ -133,7 +133,7 @@ def _varint(data: Array, position: int, end: int) -> tuple[int, int]:
     return np.int64(0), -1
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _put_varint(out: Array, position: int, value: int) -> int:
     rest = (np.uint64(value) << np.uint64(1)) ^ np.uint64(value >> np.int64(63))
     while rest >= np.uint64(0x80):
@@ -144,7 +144,7 @@ def _put_varint(out: Array, position: int, value: int) -> int:
     return position + 1
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _varint_size(value: int) -> int:
     rest = (np.uint64(value) << np.uint64(1)) ^ np.uint64(value >> np.int64(63))
     size = 1
@@ -154,7 +154,7 @@ def _varint_size(value: int) -> int:
     return size
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _index(
     data: Array, starts: Array, ends: Array, bases: Array, base_times: Array, append_times: Array, counts: Array,
     first: int, end: int, offsets: Array, times: Array, body_starts: Array, body_ends: Array,
@@ -187,7 +187,7 @@ def _index(
     return found, -1
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _write(data: Array, times: Array, starts: Array, ends: Array, first: int, out: Array) -> tuple[int, int]:
     position = 0
     count = 0
@@ -209,7 +209,7 @@ def _write(data: Array, times: Array, starts: Array, ends: Array, first: int, ou
     return count, position
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _first_difference(
     count: int,
     data: Array, times: Array, starts: Array, ends: Array,

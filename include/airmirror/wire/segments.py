@@ -68,7 +68,10 @@ class Segment:
 
 @dataclass(frozen=True)
 class SegmentRecord:
-    """What one transaction did to one partition (invariants A, E and G). Ends are exclusive, times in milliseconds."""
+    """What one transaction did to one partition (invariants A, E and G).
+
+    Ends are exclusive, times in milliseconds, ``size`` in bytes of the batches written.
+    """
 
     kind: ClassVar[int] = 2
 
@@ -89,7 +92,7 @@ class SegmentRecord:
     aborted: int
     holes: int
     lost: int
-    bytes: int
+    size: int
     max_timestamp: int
     leader_epoch: int
     digest: bytes
@@ -111,7 +114,7 @@ class SegmentRecord:
         out += self.target_topic_id.bytes + string(self.remote_topic)
         out += self._numbers.pack(
             self.target_start, self.target_end, self.copied, self.control, self.aborted, self.holes, self.lost,
-            self.bytes, self.max_timestamp, self.leader_epoch,
+            self.size, self.max_timestamp, self.leader_epoch,
         )  # fmt: skip
         out += self.digest
         out += unsigned_varint(len(self.segments))
@@ -244,20 +247,24 @@ def _segment(key: tuple[object, ...], reader: Reader) -> Record:
     window = reader.string()
     slot, time_ms, end = reader.int32(), reader.int64(), reader.int64()
     target_topic_id, remote_topic = reader.uuid(), reader.string()
-    numbers = SegmentRecord._numbers.unpack(reader.take(SegmentRecord._numbers.size))
+    packed = SegmentRecord._numbers
+    (
+        target_start, target_end, copied, control, aborted, holes, lost, size, max_timestamp, epoch,
+    ) = packed.unpack(reader.take(packed.size))  # fmt: skip
     digest = reader.take(16)
     count = reader.unsigned_varint()
     if count * 3 > reader.left:
         raise MalformedRecord(f"{count} segments in {reader.left} bytes")
     segments = []
-    source, target = start, numbers[0]
+    source, target = start, target_start
     for _ in range(count):
         segment = Segment(source + reader.unsigned_varint(), target + reader.unsigned_varint(), reader.unsigned_varint())
         segments.append(segment)
         source, target = segment.source_end, segment.target_end
     return SegmentRecord(
         topic_id, str(topic), partition, start, window, slot, time_ms, end, target_topic_id, remote_topic,
-        *numbers, digest=digest, segments=tuple(segments),
+        target_start, target_end, copied, control, aborted, holes, lost, size, max_timestamp, epoch,
+        digest, tuple(segments),
     )  # fmt: skip
 
 
