@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from airmirror_local.ports import free_port
 from airmirror_local.proxy import Proxy, start_proxy

@@ -41,6 +41,8 @@ LOGGING = (
 )
 # Kafka works in the background every few seconds or minutes; tests do not wait that long.
 IMPATIENT = {
+    "broker.session.timeout.ms": "3000",  # how long a killed node's place stays taken
+    "broker.heartbeat.interval.ms": "500",
     "group.initial.rebalance.delay.ms": "0",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
     "transaction.remove.expired.transaction.cleanup.interval.ms": "5000",
@@ -165,7 +167,17 @@ def start_cluster(
             _format(home, cluster_id)
             process = _launch(home, tuple(java_options), outlive=outlive)
             address = f"{LOOPBACK}:{port}"
-            brokers.append(Broker(home.name, address, home, process, proxy_port if node == 1 else None, proxied_port, tuple(java_options)))
+            brokers.append(
+                Broker(
+                    home.name,
+                    address,
+                    home,
+                    process,
+                    proxy_port if node == 1 else None,
+                    proxied_port,
+                    tuple(java_options),
+                )
+            )
         for broker in brokers:
             _wait_until_answering(broker, nodes)
     except BaseException:

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
-from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 from tenacity import RetryError as NotInTime
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from airmirror.errors import AirmirrorError
 

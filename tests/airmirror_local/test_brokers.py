@@ -6,10 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from airmirror_local.brokers import IMPATIENT, Broker, start_broker, start_cluster
-from airmirror_local.processes import ProcessFailed
 from confluent_kafka import KafkaException
 from kafka import KafkaAdminClient
+from tenacity import Retrying, stop_after_delay, wait_fixed
+
+from airmirror_local.brokers import IMPATIENT, Broker, start_broker, start_cluster
+from airmirror_local.processes import ProcessFailed
 from support.topics import (
     Record,
     admin,
@@ -20,7 +22,6 @@ from support.topics import (
     produce,
     read_all,
 )
-from tenacity import Retrying, stop_after_delay, wait_fixed
 
 
 def test_a_broker_keeps_ports_and_data_over_kill_and_restart(tmp_path: Path) -> None:
@@ -54,7 +55,7 @@ def test_a_paused_broker_does_not_answer_until_it_is_resumed(tmp_path: Path) -> 
 
 
 def test_a_cluster_of_three_survives_one(tmp_path: Path) -> None:
-    cluster = start_cluster(tmp_path, "north")
+    cluster = start_cluster(tmp_path, "north", properties=IMPATIENT)
     try:
         create_topic(cluster, "orders", partitions=3, replicas=3)
         cluster.brokers[1].kill()
@@ -64,9 +65,16 @@ def test_a_cluster_of_three_survives_one(tmp_path: Path) -> None:
         cluster.stop()
 
 
-def test_a_broker_that_fails_to_start_shows_its_log(tmp_path: Path) -> None:
-    with pytest.raises(ProcessFailed, match=r"(?s)broker north ended with status 1.*min\.insync\.replicas"):
-        start_broker(tmp_path, "north", {"min.insync.replicas": "0"})
+@pytest.mark.parametrize(
+    ("properties", "message"),
+    [
+        ({"min.insync.replicas": "0"}, r"(?s)broker north could not format its storage.*min\.insync\.replicas"),
+        ({"authorizer.class.name": "no.such.Class"}, r"(?s)broker north ended with status 1.*no\.such\.Class"),
+    ],
+)
+def test_a_broker_that_fails_to_start_shows_why(tmp_path: Path, properties: dict[str, str], message: str) -> None:
+    with pytest.raises(ProcessFailed, match=message):
+        start_broker(tmp_path, "north", properties)
 
 
 def test_transactions_use_the_second_protocol(west: Broker) -> None:

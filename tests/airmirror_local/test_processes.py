@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+
 from airmirror_local.processes import ProcessFailed, attach, start_process, wait_until_ready
 
 SLEEP = ["sleep", "600"]

@@ -6,9 +6,10 @@ import threading
 from collections.abc import Callable
 
 import pytest
+from confluent_kafka import KafkaException
+
 from airmirror_local.brokers import Broker
 from airmirror_local.proxy import Exchange, Hold, Loss, Proxy
-from confluent_kafka import KafkaException
 from support.topics import Record, admin, create_topic, produce, read_all
 
 PRODUCE, METADATA = 0, 3

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import uuid4
 
-from airmirror_local.brokers import Broker, BrokerCluster
 from confluent_kafka import (
     Consumer,
     IsolationLevel,
@@ -21,6 +20,8 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
+from airmirror_local.brokers import Broker, BrokerCluster
 
 Cluster = Broker | BrokerCluster | str
 Codec = Literal["none", "gzip", "snappy", "lz4", "zstd"]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Group
 from rich.filesize import decimal
 from rich.table import Table
@@ -21,9 +22,10 @@ MOST_ROWS = 200
 
 
 def _table(title: str, *columns: str, right: Iterable[str] = ()) -> Table:
-    table = Table(title=title, title_justify="left", header_style="bold")
+    table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column in columns:
-        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+        number = column in right
+        table.add_column(column, justify="right" if number else "left", overflow="fold", no_wrap=number)
     return table
 
 
@@ -39,7 +41,9 @@ def windows(results: Sequence[WindowResult]) -> Table:
     copied, size = sum(result.copied for result in results), sum(result.bytes for result in results)
     rate = f"{copied / seconds:,.0f} records/s" if copied else "nothing new"
     flow = results[0].flow
-    title = f"{flow}: {copied:,} records, {decimal(size)} in {seconds:.1f} s ({rate}), {results[0].partitions} partitions"
+    title = (
+        f"{flow}: {copied:,} records, {decimal(size)} in {seconds:.1f} s ({rate}), {results[0].partitions} partitions"
+    )
     numbers = ("partition", "source range", "target range", "records", "bytes", "rate/s", "lag")
     first = ("window",) if several else ()
     table = _table(title, *first, "topic", *numbers, "verified", right=numbers)
@@ -151,7 +155,9 @@ def status(item: FlowStatus) -> Group:
     table = _table("flows", "flow", *numbers, right=numbers)
     counts = (item.topics, item.partitions, item.behind, item.lag, item.unverified, len(item.held))
     table.add_row(item.flow, *(f"{count:,}" for count in counts))
-    last = _table("last windows", "window", "ended", "partitions", "records", "bytes", right=("partitions", "records", "bytes"))
+    last = _table(
+        "last windows", "window", "ended", "partitions", "records", "bytes", right=("partitions", "records", "bytes")
+    )
     for row in item.windows:
         ended = datetime.fromtimestamp(row.last_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         last.add_row(row.window, ended, str(row.partitions), f"{row.copied:,}", decimal(row.bytes))

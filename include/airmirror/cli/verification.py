@@ -10,9 +10,9 @@ from airmirror.cli.prepare import Opened, catch_up_ledger
 from airmirror.clusters.log import EARLIEST, offsets_with_patience
 from airmirror.clusters.routes import Routes
 from airmirror.errors import AirmirrorError
+from airmirror.windows.compare import compare
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import Segment, SegmentRecord
-from airmirror.windows.compare import compare
 
 
 @dataclass(frozen=True)

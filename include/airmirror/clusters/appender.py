@@ -38,7 +38,12 @@ class Appender:
         self._producer = Producer(
             producer_config(cluster)
             # Not idempotent, which takes half a second to begin: a record that comes twice says the same twice.
-            | {"acks": "all", "enable.idempotence": False, "linger.ms": 0, "delivery.timeout.ms": DELIVERY_SECONDS * 1000}
+            | {
+                "acks": "all",
+                "enable.idempotence": False,
+                "linger.ms": 0,
+                "delivery.timeout.ms": DELIVERY_SECONDS * 1000,
+            }
         )
 
     def append(self, records: Sequence[tuple[bytes, bytes | None]]) -> list[int]:
@@ -68,5 +73,7 @@ class Appender:
     def __enter__(self) -> Appender:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._producer.flush(1)

@@ -104,7 +104,11 @@ class Connection:
         version: int = min(offered[1], highest)
         if version < max(lowest, offered[0]):
             raise UnsupportedBroker(
-                self.cluster, self.broker, name or str(api_key), f"{offered[0]} to {offered[1]}", f"{lowest} to {highest}"
+                self.cluster,
+                self.broker,
+                name or str(api_key),
+                f"{offered[0]} to {offered[1]}",
+                f"{lowest} to {highest}",
             )
         return version
 
@@ -141,7 +145,9 @@ class Connection:
         self._fill(memoryview(prefix))
         size = int.from_bytes(prefix, "big", signed=True)
         if not 0 <= size <= LARGEST_RESPONSE:
-            raise BrokerUnreachable(self.cluster, self.broker, f"it answers with {size} bytes, which is no Kafka response")
+            raise BrokerUnreachable(
+                self.cluster, self.broker, f"it answers with {size} bytes, which is no Kafka response"
+            )
         view = memoryview(allocate(size))[:size]
         self._fill(view)
         self.waiting -= 1
@@ -174,7 +180,9 @@ class Connection:
     def __enter__(self) -> Connection:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def _fill(self, view: memoryview) -> None:

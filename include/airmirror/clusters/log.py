@@ -132,7 +132,12 @@ def list_offsets(
 
 
 def offsets_with_patience(
-    routes: Routes, partitions: Iterable[TopicPartition], at: int, *, read_committed: bool = False, patience: float = 30.0
+    routes: Routes,
+    partitions: Iterable[TopicPartition],
+    at: int,
+    *,
+    read_committed: bool = False,
+    patience: float = 30.0,
 ) -> dict[TopicPartition, int]:
     """``list_offsets`` that refreshes the metadata first and again whenever a leader has moved."""
     wanted = list(partitions)
@@ -179,7 +184,9 @@ def receive_fetch(
     try:
         error, partitions = decode_fetch(version, buffer, routes.topic_names)
     except (IndexError, ValueError, KeyError, OverflowError) as problem:
-        raise BrokerUnreachable(routes.alias, connection.broker, f"its fetch answer makes no sense ({problem})") from problem
+        raise BrokerUnreachable(
+            routes.alias, connection.broker, f"its fetch answer makes no sense ({problem})"
+        ) from problem
     if error:
         raise BrokerUnreachable(routes.alias, connection.broker, f"it refuses fetches: {error_name(error)}")
     return buffer, partitions
@@ -311,4 +318,3 @@ def _fetch_one(
     elif fetched.error:
         raise FetchFailed(routes.alias, partition, error_name(fetched.error), position)
     return buffer, fetched
-

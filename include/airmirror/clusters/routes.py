@@ -199,7 +199,9 @@ class Routes:
         for address in self.cluster.bootstrap_servers:
             host, _, port = address.rpartition(":")
             try:
-                connection = Connection(self.alias, host.strip("[]"), int(port), f"{self._client_id}|metadata", self._timeout)
+                connection = Connection(
+                    self.alias, host.strip("[]"), int(port), f"{self._client_id}|metadata", self._timeout
+                )
             except BrokerUnreachable as error:
                 reasons.append(f"{address}: {error.reason}")
                 continue

@@ -58,7 +58,9 @@ class ProducerFenced(AirmirrorError):
     transactional_id: str
 
     def __str__(self) -> str:
-        return f"cluster {self.cluster!r}: transactional id {self.transactional_id!r} was taken over by a later producer"
+        return (
+            f"cluster {self.cluster!r}: transactional id {self.transactional_id!r} was taken over by a later producer"
+        )
 
 
 @dataclass(eq=False)
@@ -86,7 +88,9 @@ class TransactionRefused(AirmirrorError):
     way_out: str
 
     def __str__(self) -> str:
-        return f"cluster {self.cluster!r} refuses transactional id {self.transactional_id!r}: {self.error}; {self.way_out}"
+        return (
+            f"cluster {self.cluster!r} refuses transactional id {self.transactional_id!r}: {self.error}; {self.way_out}"
+        )
 
 
 def error_name(code: int) -> str:

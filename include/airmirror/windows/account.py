@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import xxhash
 
+from airmirror.windows.slots import Slot, SlotPartition
 from airmirror.wire.batches import CODEC_MASK, LOG_APPEND_TIME
 from airmirror.wire.segments import Segment, SegmentRecord
-from airmirror.windows.slots import Slot, SlotPartition
 
 MOST_SEGMENTS = 20_000  # in one record of the segment topic, which stays well below max.message.bytes then
 

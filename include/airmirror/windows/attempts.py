@@ -16,9 +16,6 @@ from airmirror.clusters.log import LATEST, offsets_with_patience, read_records
 from airmirror.clusters.routes import Routes, TopicNotFound
 from airmirror.clusters.transactions import TransactionalId
 from airmirror.errors import AirmirrorError
-from airmirror.wire.primitives import MalformedRecord
-from airmirror.wire.requests import TopicPartition
-from airmirror.wire.segments import Claim, SegmentRecord, decode
 from airmirror.windows.claims import ClaimEntry, holder
 from airmirror.windows.copy import Source, copy
 from airmirror.windows.errors import PartitionError, PartitionUnavailable, SlotFenced, TargetTruncated, TopicRecreated
@@ -26,6 +23,9 @@ from airmirror.windows.intake import Intake, Way
 from airmirror.windows.outbox import Outbox
 from airmirror.windows.readback import ReadBack
 from airmirror.windows.slots import Outcome, Slot, SlotPartition, SlotResult
+from airmirror.wire.primitives import MalformedRecord
+from airmirror.wire.requests import TopicPartition
+from airmirror.wire.segments import Claim, SegmentRecord, decode
 
 TRANSACTION_TIMEOUT_MS = 60_000
 MOST_PAUSE = 5.0  # seconds between two attempts
@@ -109,9 +109,7 @@ def _attempt(slot: Slot, source: Routes, target: Routes, progress: _Progress) ->
     if not partitions:
         return True
     source.refresh({partition.topic for partition, _ in partitions})
-    target.refresh(
-        {partition.remote_topic for partition, _ in partitions} | {slot.segment_topic, slot.progress_topic}
-    )
+    target.refresh({partition.remote_topic for partition, _ in partitions} | {slot.segment_topic, slot.progress_topic})
     for partition, _ in partitions:
         _check_topics(slot, partition, source, target)
     read_back = ReadBack(target) if slot.flow.window.verify == "readback" else None

@@ -13,12 +13,12 @@ import numpy as np
 from airmirror.clusters.log import read_batches
 from airmirror.clusters.routes import Routes
 from airmirror.errors import AirmirrorError
+from airmirror.windows.account import Digest, payload_digest
+from airmirror.windows.errors import TargetDiffers, Unaccounted
 from airmirror.wire.batches import HEADER_SIZE
 from airmirror.wire.records import Records, first_difference, index
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import SegmentRecord
-from airmirror.windows.account import Digest, payload_digest
-from airmirror.windows.errors import TargetDiffers, Unaccounted
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,9 @@ class Compared:
     error: AirmirrorError | None
 
 
-def account_error(source: str, segments: Sequence[SegmentRecord], compacted: bool, start: int | None) -> AirmirrorError | None:
+def account_error(
+    source: str, segments: Sequence[SegmentRecord], compacted: bool, start: int | None
+) -> AirmirrorError | None:
     """What does not add up in consecutive segment records of one partition, from ``start`` on (invariants C, E, G)."""
     expected = start
     for record in segments:
@@ -85,7 +87,9 @@ def compare(source: Routes, target: Routes, record: SegmentRecord, *, read_commi
             one = from_source.next(segment.count - done)
             other = from_target.next(min(segment.count - done, len(one)))
             one = from_source.keep(len(other))
-            error = _difference(source.alias, target.alias, record, one, other, segment.source_first + done, segment.target_first + done)
+            error = _difference(
+                source.alias, target.alias, record, one, other, segment.source_first + done, segment.target_first + done
+            )
             if error is not None:
                 return Compared(record, compared, error)
             done += len(other)
@@ -127,7 +131,9 @@ class _Cursor:
         self._taken = 0
 
     @staticmethod
-    def _read(routes: Routes, partition: TopicPartition, start: int, end: int, read_committed: bool) -> Iterator[Records]:
+    def _read(
+        routes: Routes, partition: TopicPartition, start: int, end: int, read_committed: bool
+    ) -> Iterator[Records]:
         if start >= end:
             return
         for buffer, batches in read_batches(routes, partition, start, end, read_committed=read_committed):
@@ -142,7 +148,9 @@ class _Cursor:
             chunk = next(self._chunks, None)
             if chunk is None:
                 self._taken = 0
-                return _NOTHING if self._records is None else self._records.slice(len(self._records), len(self._records))
+                return (
+                    _NOTHING if self._records is None else self._records.slice(len(self._records), len(self._records))
+                )
             self._records, self._at = chunk, 0
         self._taken = min(most, len(self._records) - self._at)
         return self._records.slice(self._at, self._at + self._taken)

@@ -16,13 +16,19 @@ from airmirror.clusters.connection import BrokerUnreachable, Connection
 from airmirror.clusters.log import MOVED, OFFSET_OUT_OF_RANGE, receive_fetch, send_fetch
 from airmirror.clusters.routes import LeaderNotAvailable, Routes
 from airmirror.clusters.transactions import error_name
-from airmirror.wire.requests import Fetched, FetchPosition, TopicPartition
 from airmirror.windows.account import MOST_SEGMENTS
-from airmirror.windows.errors import InternalTopicUnfit, PartitionUnavailable, SourceDiverged, SourceTruncated, TopicRecreated
+from airmirror.windows.errors import (
+    InternalTopicUnfit,
+    PartitionUnavailable,
+    SourceDiverged,
+    SourceTruncated,
+    TopicRecreated,
+)
 from airmirror.windows.intake import Intake, Way
 from airmirror.windows.internal_records import commit_records
 from airmirror.windows.outbox import Outgoing
 from airmirror.windows.slots import Slot
+from airmirror.wire.requests import Fetched, FetchPosition, TopicPartition
 
 FETCH_BYTES = 8 << 20
 LEAST_PARTITION_BYTES = 1 << 20

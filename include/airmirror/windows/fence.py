@@ -16,11 +16,11 @@ from airmirror.clusters.connection import BrokerUnreachable, UnsupportedBroker
 from airmirror.clusters.routes import CoordinatorNotAvailable, Routes
 from airmirror.clusters.transactions import TransactionalId, TransactionBusy
 from airmirror.config import Flow
-from airmirror.wire.segments import Claim, ClaimEvent
 from airmirror.windows.claims import LEASE_MS, ClaimEntry, Renewal, holder, most_slots
 from airmirror.windows.errors import FenceStuck, FlowBusy
 from airmirror.windows.index import Index, InternalTopics, read_claims
 from airmirror.windows.slots import transactional_id
+from airmirror.wire.segments import Claim, ClaimEvent
 
 FENCE_SECONDS = 60.0
 DESCRIBE_TRANSACTIONS = 65

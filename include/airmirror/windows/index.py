@@ -13,10 +13,10 @@ from uuid import UUID
 
 from airmirror.clusters.log import LATEST, offsets_with_patience, read_records
 from airmirror.clusters.routes import Routes
+from airmirror.windows.claims import ClaimEntry
 from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import Claim, Hold, SegmentRecord, Verified, decode
-from airmirror.windows.claims import ClaimEntry
 
 LOADED_AT_ONCE = 5_000
 
@@ -100,7 +100,9 @@ def catch_up(routes: Routes, topics: InternalTopics, index: Index, source: str, 
         ends = offsets_with_patience(routes, partitions, LATEST)
         scanned = index.scanned(topic, topic_id)
 
-        def load(entries: Sequence[Entry], at: Mapping[int, int], topic: str = topic, topic_id: UUID = topic_id) -> None:
+        def load(
+            entries: Sequence[Entry], at: Mapping[int, int], topic: str = topic, topic_id: UUID = topic_id
+        ) -> None:
             if topic == topics.segments:
                 index.load_segments(topic, topic_id, entries, at)
             else:

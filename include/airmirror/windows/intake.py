@@ -11,17 +11,6 @@ from typing import TYPE_CHECKING
 from airmirror.clusters.log import AbortedFilter, read_batches
 from airmirror.clusters.routes import Routes
 from airmirror.clusters.transactions import TransactionalId
-from airmirror.wire.batches import (
-    CODEC_MASK,
-    HEADER_SIZE,
-    LOG_APPEND_TIME,
-    Batch,
-    build,
-    parse,
-    restamp,
-)
-from airmirror.wire.merging import MERGED_BELOW
-from airmirror.wire.requests import Fetched
 from airmirror.windows.account import Account, payload_digest
 from airmirror.windows.errors import (
     ForeignRecords,
@@ -34,6 +23,17 @@ from airmirror.windows.errors import (
 from airmirror.windows.outbox import Outbox, Outgoing
 from airmirror.windows.readback import Expected, ReadBack
 from airmirror.windows.slots import Slot, SlotPartition
+from airmirror.wire.batches import (
+    CODEC_MASK,
+    HEADER_SIZE,
+    LOG_APPEND_TIME,
+    Batch,
+    build,
+    parse,
+    restamp,
+)
+from airmirror.wire.merging import MERGED_BELOW
+from airmirror.wire.requests import Fetched
 
 if TYPE_CHECKING:
     from airmirror.wire.transcode import DenseBatch
@@ -210,9 +210,7 @@ class Intake:
         size = sum(map(len, buffers))
         self.account.bytes += size
         self.account.max_timestamp = max(self.account.max_timestamp, sent.max_timestamp)
-        self._way.outbox.put(
-            Outgoing(self.partition.target, buffers, size, sent.count, sent.written, sent.refused)
-        )
+        self._way.outbox.put(Outgoing(self.partition.target, buffers, size, sent.count, sent.written, sent.refused))
 
     def check_adjacent(self, account: Account, base: int) -> None:
         """Nothing of others may lie between what this flow wrote last and ``base`` (invariants B and G)."""

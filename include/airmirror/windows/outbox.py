@@ -178,7 +178,9 @@ class Outbox:
             elif error in REFUSED:
                 raise outgoing.on_refused(error, result.message or error_name(error))
             else:
-                raise self._broken(f"produce to {target}: {result.message or error_name(error)}, offset {result.base_offset}")
+                raise self._broken(
+                    f"produce to {target}: {result.message or error_name(error)}, offset {result.base_offset}"
+                )
 
     def _try_again(self) -> None:
         """Send what failed again, in order and under its own sequences, within the transaction's lifetime."""
@@ -189,7 +191,9 @@ class Outbox:
         if not self._retry_until:
             self._retry_until, self._pause = now + self._transaction.timeout_ms / 2000, 0.05
         if now > self._retry_until:
-            raise self._broken(f"{', '.join(map(str, lanes))} took no records for {self._transaction.timeout_ms // 2000} s")
+            raise self._broken(
+                f"{', '.join(map(str, lanes))} took no records for {self._transaction.timeout_ms // 2000} s"
+            )
         time.sleep(self._pause)  # the backoff: nothing tells when a leader is elected
         self._pause = min(self._pause * 2, 2.0)
         self._routes.refresh({target.topic for target in lanes})
@@ -202,7 +206,11 @@ class Outbox:
 
     def _version(self, connection: Connection) -> int:
         highest = connection.produce_version
-        return highest if self._transaction.second_protocol else connection.version(PRODUCE, 9, min(highest, 11), "Produce")
+        return (
+            highest
+            if self._transaction.second_protocol
+            else connection.version(PRODUCE, 9, min(highest, 11), "Produce")
+        )
 
     def _broken(self, reason: str) -> TransactionFailed:
         return TransactionFailed(self._routes.alias, self._transaction.name, "Produce", reason)

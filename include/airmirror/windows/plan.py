@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 from airmirror.errors import AirmirrorError
-from airmirror.wire.segments import SegmentRecord
-from airmirror.wire.requests import TopicPartition
 from airmirror.windows.errors import SourceTruncated, TopicRecreated
 from airmirror.windows.slots import SlotPartition
-from uuid import UUID
+from airmirror.wire.requests import TopicPartition
+from airmirror.wire.segments import SegmentRecord
 
 BYTES_GUESSED = 1_000  # a record, where nothing was copied yet
 
@@ -74,14 +74,14 @@ def plan(
             error = SourceTruncated(source, *key, start, extent.earliest, extent.high_watermark)
         size = last.size / last.copied if last and last.copied else BYTES_GUESSED
         planned.append(
-            Planned(
-                *key, remote_topics[key.topic], start, max(start, extent.end), extent.high_watermark, size, error
-            )
+            Planned(*key, remote_topics[key.topic], start, max(start, extent.end), extent.high_watermark, size, error)
         )
     return planned
 
 
-def pack(partitions: Sequence[tuple[SlotPartition, float]], slots: int) -> list[tuple[tuple[SlotPartition, ...], float]]:
+def pack(
+    partitions: Sequence[tuple[SlotPartition, float]], slots: int
+) -> list[tuple[tuple[SlotPartition, ...], float]]:
     """Partitions with their bytes, spread over at most ``slots`` slots, the largest first to the emptiest slot.
 
     Returns each slot's partitions and its share of all bytes.

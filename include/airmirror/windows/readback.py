@@ -16,9 +16,9 @@ from airmirror.clusters.connection import BrokerUnreachable
 from airmirror.clusters.log import MOVED, receive_fetch, send_fetch
 from airmirror.clusters.routes import Routes
 from airmirror.clusters.transactions import error_name
+from airmirror.windows.account import Digest, payload_digest
 from airmirror.wire.batches import CODEC_MASK, HEADER_SIZE, LOG_APPEND_TIME, Batch, parse
 from airmirror.wire.requests import FetchPosition, TopicPartition
-from airmirror.windows.account import Digest, payload_digest
 
 if TYPE_CHECKING:
     from airmirror.wire.records import Records
@@ -142,9 +142,7 @@ def _difference(buffer: memoryview, batch: Batch, expected: Expected) -> str | N
         difference = _record_difference(buffer, batch, expected)
         if difference:
             return difference
-    expected.account.add(
-        batch.attributes, batch.count, batch.base_timestamp, batch.max_timestamp, len(payload), digest
-    )
+    expected.account.add(batch.attributes, batch.count, batch.base_timestamp, batch.max_timestamp, len(payload), digest)
     return None
 
 

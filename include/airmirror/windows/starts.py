@@ -13,7 +13,6 @@ from airmirror.clusters.routes import Routes
 from airmirror.clusters.transactions import TransactionalId
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
-from airmirror.wire.requests import TopicPartition
 from airmirror.windows.account import Account
 from airmirror.windows.copy import put_internal_records
 from airmirror.windows.index import Index, InternalTopics
@@ -22,6 +21,7 @@ from airmirror.windows.outbox import Outbox
 from airmirror.windows.plan import Planned
 from airmirror.windows.slots import Slot, SlotPartition
 from airmirror.windows.takeover import TakenOver, candidates, take_over
+from airmirror.wire.requests import TopicPartition
 
 _TIMEOUT_MS = 60_000
 

@@ -14,11 +14,11 @@ import xxhash
 
 from airmirror.clusters.log import EARLIEST, LATEST, offsets_with_patience, read_batches
 from airmirror.clusters.routes import Routes
-from airmirror.wire.requests import TopicPartition
 from airmirror.windows.account import Account
 from airmirror.windows.errors import PartitionError, TargetTruncated
 from airmirror.windows.index import Index
 from airmirror.windows.plan import Planned
+from airmirror.wire.requests import TopicPartition
 
 MOST_RECORDS = 200_000  # compared at the tail: what MirrorMaker 2 may have written since it last wrote its progress
 ANCHOR = 200  # records before the progress, which tell equal tails apart
@@ -145,6 +145,4 @@ class _Log:
 
     def left_out(self, what: str, start: int, end: int) -> int:
         """How many offsets of ``[start, end)`` are control records, or in aborted transactions."""
-        return sum(
-            max(0, min(last, end) - max(first, start)) for kind, first, last in self._left_out if kind == what
-        )
+        return sum(max(0, min(last, end) - max(first, start)) for kind, first, last in self._left_out if kind == what)

@@ -15,10 +15,10 @@ from airmirror.clusters.appender import Appender
 from airmirror.clusters.routes import Routes
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
-from airmirror.wire.requests import TopicPartition
-from airmirror.wire.segments import Hold, SegmentRecord, Verified
 from airmirror.windows.compare import account_error, compare, digest_equal
 from airmirror.windows.index import Index
+from airmirror.wire.requests import TopicPartition
+from airmirror.wire.segments import Hold, SegmentRecord, Verified
 
 
 @dataclass(frozen=True)

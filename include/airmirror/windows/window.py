@@ -19,8 +19,6 @@ from airmirror.config import Flow
 from airmirror.config.values import as_list
 from airmirror.errors import AirmirrorError
 from airmirror.naming import TopicFilter, progress_topic, segment_topic
-from airmirror.wire.requests import TopicPartition
-from airmirror.wire.segments import SegmentRecord
 from airmirror.windows.errors import PartitionUnavailable, SameCluster
 from airmirror.windows.fence import claimed, fence
 from airmirror.windows.index import Index, InternalTopics, catch_up
@@ -28,6 +26,8 @@ from airmirror.windows.plan import Extent, Planned, pack, plan
 from airmirror.windows.slots import Outcome, Slot, SlotPartition, SlotResult
 from airmirror.windows.starts import commit_starts, need_starts
 from airmirror.windows.verify import Verdict, verify
+from airmirror.wire.requests import TopicPartition
+from airmirror.wire.segments import SegmentRecord
 
 PRECHECK_SECONDS = 2.0
 
@@ -142,9 +142,7 @@ def run_window(
                         catch_up(target, topics, index, flow.source.alias)
                         planned = make_plan(flow, index, remote_topics, source)
                         if need_starts(flow, index, planned):
-                            errors = commit_starts(
-                                flow, window, granted.offset, source, target, topics, index, planned
-                            )
+                            errors = commit_starts(flow, window, granted.offset, source, target, topics, index, planned)
                             catch_up(target, topics, index, flow.source.alias)
                             planned = make_plan(flow, index, remote_topics, source)
                         planned = [replace(item, error=item.error or errors.get(item.key)) for item in planned]
@@ -168,21 +166,24 @@ def run_window(
 def make_plan(flow: Flow, index: Index, remote_topics: Mapping[str, str], source: Routes) -> list[Planned]:
     """Every partition of the flow's topics, with what there is to do."""
     source.refresh(remote_topics)
-    partitions = [TopicPartition(topic, number) for topic in remote_topics for number in range(source.partitions(topic))]
+    partitions = [
+        TopicPartition(topic, number) for topic in remote_topics for number in range(source.partitions(topic))
+    ]
     earliest = offsets_with_patience(source, partitions, EARLIEST)
     watermarks = offsets_with_patience(source, partitions, LATEST)
     ends = watermarks
     if flow.isolation_level == "read_committed":
         ends = offsets_with_patience(source, partitions, LATEST, read_committed=True)
     extents = {key: Extent(earliest[key], ends[key], watermarks[key]) for key in partitions}
-    return plan(
-        flow.source.alias, remote_topics, extents, source.topic_ids, index.progress(), index.last_segments()
-    )
+    return plan(flow.source.alias, remote_topics, extents, source.topic_ids, index.progress(), index.last_segments())
 
 
 @contextmanager
 def _routes(flow: Flow) -> Iterator[tuple[Routes, Routes]]:
-    with Routes(flow.source, f"airmirror|{flow.name}") as source, Routes(flow.target, f"airmirror|{flow.name}") as target:
+    with (
+        Routes(flow.source, f"airmirror|{flow.name}") as source,
+        Routes(flow.target, f"airmirror|{flow.name}") as target,
+    ):
         source.refresh([])
         target.refresh([])
         if source.cluster_id == target.cluster_id:
@@ -195,9 +196,7 @@ def _compacted(flow: Flow, source: Routes, planned: Sequence[Planned]) -> dict[s
     topics = {item.topic for item in planned}
     declared = TopicFilter(as_list(flow.settings.get("topics.compacted", "")), ())
     configs = topic_configs(source, topics, ["cleanup.policy"])
-    return {
-        topic: "compact" in configs[topic]["cleanup.policy"] or declared.matches(topic) for topic in topics
-    }
+    return {topic: "compact" in configs[topic]["cleanup.policy"] or declared.matches(topic) for topic in topics}
 
 
 def _slots(

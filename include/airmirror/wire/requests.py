@@ -113,7 +113,9 @@ def encode_fetch(
     return _framed(parts)
 
 
-def decode_fetch(version: int, response: memoryview, topics: Mapping[UUID, str]) -> tuple[int, dict[TopicPartition, Fetched]]:
+def decode_fetch(
+    version: int, response: memoryview, topics: Mapping[UUID, str]
+) -> tuple[int, dict[TopicPartition, Fetched]]:
     """The response's own error and its partitions. ``topics`` names the topic ids (version 13)."""
     position = 4 + 1 + 4  # correlation id, tags, throttle time
     error, _session = struct.unpack_from(">hi", response, position)
@@ -146,7 +148,9 @@ def decode_fetch(version: int, response: memoryview, topics: Mapping[UUID, str])
                 tag, position = read_unsigned_varint(response, position)
                 length, position = read_unsigned_varint(response, position)
                 if tag == 0:
-                    fetched.diverging_epoch, fetched.diverging_end_offset = struct.unpack_from(">iq", response, position)
+                    fetched.diverging_epoch, fetched.diverging_end_offset = struct.unpack_from(
+                        ">iq", response, position
+                    )
                 position += length
             found[TopicPartition(topic, number)] = fetched
         position = _skip_tags(response, position)

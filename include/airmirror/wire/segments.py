@@ -258,7 +258,9 @@ def _segment(key: tuple[object, ...], reader: Reader) -> Record:
     segments = []
     source, target = start, target_start
     for _ in range(count):
-        segment = Segment(source + reader.unsigned_varint(), target + reader.unsigned_varint(), reader.unsigned_varint())
+        segment = Segment(
+            source + reader.unsigned_varint(), target + reader.unsigned_varint(), reader.unsigned_varint()
+        )
         segments.append(segment)
         source, target = segment.source_end, segment.target_end
     return SegmentRecord(

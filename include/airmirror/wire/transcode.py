@@ -16,6 +16,7 @@ from airmirror.wire.codecs import compress
 from airmirror.wire.merging import MERGED_SIZE
 from airmirror.wire.records import Array, Records, index, write
 
+
 @dataclass(frozen=True)
 class DenseBatch:
     """Records ready to be produced as one batch: what its header needs, its compressed bytes, and where they came from."""

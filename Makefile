@@ -1,0 +1,59 @@
+# Everything a person does with this checkout. Works with GNU make 3.81 and bash 3.2.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+PYTHON = $(shell for candidate in python3 python3.13 python3.12 python3.11; do \
+	if $$candidate -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; \
+	then command -v $$candidate; break; fi; done)
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+JARS := .local/kafka-4.2.0
+
+.PHONY: help install check test test-long bench demo requirements clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 16
+
+install: $(INSTALLED) $(JARS) ## install everything into .venv and .local
+
+$(INSTALLED): requirements.txt pyproject.toml
+	@if [ -z "$(PYTHON)" ]; then echo "Python 3.11, 3.12 or 3.13 is needed, with venv: Debian, Ubuntu: apt install python3-venv; macOS: brew install python@3.13; others: https://www.python.org" >&2; exit 2; fi
+	@PYTHONPATH=include $(PYTHON) -m airmirror_local.java >/dev/null
+	@echo "Installing into .venv: about 900 MB to download the first time (PySpark alone is 430 MB), 2 GB on disk."
+	@[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv
+	@$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@echo "Compiling bytecode, which halves every start."
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m compileall -q -j 0 .venv/lib include >/dev/null || true
+	@touch $@
+
+$(JARS): $(INSTALLED)
+	@[ -d $@ ] || { echo "Resolving Kafka 4.2.0 into .local: 55 MB to download."; $(BIN)/python -m airmirror_local.jars >/dev/null; }
+	@touch $@
+
+check: install ## ruff, mypy, import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+test: install ## the tests, real brokers and Spark included (under 20 minutes on 2 cores)
+	$(BIN)/pytest -m "not long"
+
+test-long: install ## the tests that take longer
+	$(BIN)/pytest -m long
+
+bench: install ## measure side by side with MirrorMaker 2; writes benchmarks/RESULTS.md
+	$(BIN)/python -m benchmarks
+
+demo: install ## mirror real records between two clusters and show the proof
+	$(BIN)/airmirror demo
+
+requirements: ## compile requirements.txt from requirements.in
+	@scratch=$$(mktemp -d) && $(PYTHON) -m venv $$scratch && $$scratch/bin/pip install --quiet uv \
+	&& $$scratch/bin/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-emit-index-url \
+	--no-annotate -o requirements.txt requirements.in; rm -rf $$scratch
+
+clean: ## remove everything that install and runs have made
+	rm -rf .venv .local include/*.egg-info

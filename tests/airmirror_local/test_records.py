@@ -1,0 +1,75 @@
+"""The demo's records are the tables' rows, and reach the cluster as they are, in the codec of their table."""
+
+from __future__ import annotations
+
+import json
+from itertools import cycle, islice
+from pathlib import Path
+
+import pytest
+from airmirror_local.brokers import Broker
+from airmirror_local.records import (
+    TABLES,
+    RecordsNotProduced,
+    Row,
+    Table,
+    create_topics,
+    keep_producing,
+    load,
+    read_table,
+)
+from kafka.record.memory_records import MemoryRecords
+from support.topics import Record, delete_topic, read_all
+from tenacity import Retrying, stop_after_delay, wait_fixed
+
+CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
+
+
+
+def codecs_in(log: Path) -> set[int]:
+    """The codecs of the batches in a partition's first segment."""
+    batches = MemoryRecords(log.read_bytes())
+    found = set()
+    while batches.has_next():
+        found.add(batches.next_batch().compression_type)
+    return found
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_every_row_is_json_with_key_headers_and_its_own_time(table: Table) -> None:
+    rows = read_table(table)
+    assert len(rows) > 50
+    assert len({row.timestamp for row in rows}) > 10
+    for number, row in enumerate(rows):
+        assert row.key
+        assert row.timestamp > 0  # librdkafka takes 0 for the present
+        assert row.headers == (("table", table.name.encode()), ("row", str(number).encode()))
+        assert table.time in json.loads(row.value)
+
+
+def test_the_tables_are_loaded_and_go_on_arriving(east: Broker) -> None:
+    create_topics(east.bootstrap)
+    try:
+        counts = load(east.bootstrap, share=0.5)
+        with keep_producing(east.bootstrap, share=0.5) as arrivals:
+            for attempt in Retrying(stop=stop_after_delay(20), wait=wait_fixed(0.1), reraise=True):
+                with attempt:
+                    assert min(arrivals.sent.get(table.name, 0) for table in TABLES) >= 200
+        for table in TABLES:
+            rows = read_table(table)
+            produced = list(islice(cycle(rows), counts[table.name] + arrivals.sent[table.name]))
+            read = [record for records in read_all(east, table.name).values() for record in records]
+            assert sorted((r.key, r.value, r.headers, r.timestamp) for r in produced) == sorted(
+                record.content for record in read
+            )
+            assert {record.timestamp_type for record in read} == {1}
+            segments = (east.directory / "data").glob(f"{table.name}-*/00000000000000000000.log")
+            assert {codec for log in segments for codec in codecs_in(log)} == {CODECS[table.codec]}
+    finally:
+        for table in TABLES:
+            delete_topic(east, table.name)
+
+
+def test_what_the_cluster_refuses_is_an_error(east: Broker) -> None:
+    with pytest.raises(RecordsNotProduced, match=r"^51 records of iowa-electricity were not produced: .*UNKNOWN_TOPIC"):
+        load(east.bootstrap, [table for table in TABLES if table.name == "iowa-electricity"])
