@@ -8,19 +8,35 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from types import TracebackType
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import cycle, islice
 from typing import Any
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-FLUSH_EVERY = 5_000
+from airmirror.errors import AirmirrorError
+
+DELIVERY_SECONDS = 10
+
+
+@dataclass(eq=False)
+class RecordsNotProduced(AirmirrorError):
+    """Records that a cluster did not take."""
+
+    topic: str
+    count: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.count} records of {self.topic} were not produced: {self.reason}"
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of vega_datasets: the column with a row's time, the one that makes its key, and the topic's settings."""
+    """A table of vega_datasets, which becomes a topic: the column with a row's time, and the one that makes its key."""
 
     name: str
     time: str
@@ -30,16 +46,16 @@ class Table:
 
 
 TABLES = (
-    Table("seattle_temps", "date", "date", "lz4", 4),
-    Table("sf_temps", "date", "date", "zstd", 4),
-    Table("seattle_weather", "date", "weather", "snappy", 2),
+    Table("seattle-temps", "date", "date", "lz4", 4),
+    Table("sf-temps", "date", "date", "zstd", 4),
+    Table("seattle-weather", "date", "weather", "snappy", 2),
     Table("stocks", "date", "symbol", "gzip", 2),
-    Table("cars", "Year", "Origin", "none", 1),
+    Table("iowa-electricity", "year", "source", "none", 1),
 )
 
 
 @dataclass(frozen=True)
-class Record:
+class Row:
     """A record to be produced; ``timestamp`` in epoch milliseconds."""
 
     key: bytes
@@ -48,20 +64,35 @@ class Record:
     timestamp: int
 
 
-def rows(table: Table) -> list[Record]:
+@dataclass
+class Arrivals:
+    """How many records of each table were sent so far."""
+
+    sent: dict[str, int] = field(default_factory=dict)
+    ended: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def count(self) -> int:
+        return sum(self.sent.values())
+
+    def wait(self, seconds: float) -> None:
+        """Let records arrive for so long."""
+        self.ended.wait(seconds)
+
+
+@cache
+def read_table(table: Table) -> tuple[Row, ...]:
     """Every row of a table, as a record."""
     from vega_datasets import local_data
 
-    frame: Any = getattr(local_data, table.name)()
-    records = []
+    frame: Any = getattr(local_data, table.name.replace("-", "_"))()
+    rows = []
     for number, row in enumerate(frame.to_dict("records")):
-        time = row[table.time]
         value = {name: item.isoformat() if hasattr(item, "isoformat") else item for name, item in row.items()}
         headers = (("table", table.name.encode()), ("row", str(number).encode()))
-        records.append(
-            Record(str(value[table.key]).encode(), json.dumps(value).encode(), headers, int(time.timestamp() * 1000))
-        )
-    return records
+        timestamp = int(row[table.time].timestamp() * 1000)
+        rows.append(Row(str(value[table.key]).encode(), json.dumps(value).encode(), headers, timestamp))
+    return tuple(rows)
 
 
 def create_topics(bootstrap: str) -> None:
@@ -72,67 +103,93 @@ def create_topics(bootstrap: str) -> None:
         future.result()
 
 
-def load(bootstrap: str, tables: Sequence[Table] = TABLES, tell: Callable[[int], None] = lambda count: None) -> int:
-    """Produce every row of ``tables`` once; how many. ``tell`` is told how many more there are."""
-    total = 0
+def load(
+    bootstrap: str,
+    tables: Sequence[Table] = TABLES,
+    share: float = 1.0,
+    tell: Callable[[int], None] = lambda count: None,
+) -> dict[str, int]:
+    """Produce the first ``share`` of each table's rows; how many. Raises RecordsNotProduced."""
+    counts = {}
     for table in tables:
-        producer = _producer(bootstrap, table)
-        records = rows(table)
-        for start in range(0, len(records), FLUSH_EVERY):
-            part = records[start : start + FLUSH_EVERY]
-            for record in part:
-                _produce(producer, table, record)
-            producer.flush()
-            tell(len(part))
-        total += len(records)
-    return total
+        rows = read_table(table)[: int(len(read_table(table)) * share)]
+        _produce_all(_Sender(bootstrap, table), rows)
+        counts[table.name] = len(rows)
+        tell(len(rows))
+    return counts
 
 
-class Arrivals:
-    """Rows that go on arriving, a few hundred a second, in a thread; a context manager that waits for the last one."""
-
-    def __init__(self, bootstrap: str, pause: float = 0.05, each: int = 20) -> None:
-        self.count = 0
-        self._bootstrap, self._pause, self._each = bootstrap, pause, each
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="arrivals", daemon=True)
-
-    def __enter__(self) -> Arrivals:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def wait(self, seconds: float) -> None:
-        """Let records arrive for so long."""
-        self._ended.wait(seconds)
-
-    def _run(self) -> None:
-        sources = [(_producer(self._bootstrap, table), table, _again(rows(table))) for table in TABLES]
-        while not self._ended.wait(self._pause):
-            for producer, table, records in sources:
-                for _ in range(self._each):
-                    _produce(producer, table, next(records))
-                    self.count += 1
-                producer.poll(0)
-        for producer, _, _ in sources:
-            producer.flush()
+@contextmanager
+def keep_producing(bootstrap: str, share: float = 1.0, pause: float = 0.05, each: int = 20) -> Iterator[Arrivals]:
+    """While the block runs, the rows after the first ``share`` go on arriving, over and over: ``each`` a ``pause`` (s)."""
+    arrivals = Arrivals()
+    thread = threading.Thread(target=_keep_producing, args=(bootstrap, share, pause, each, arrivals), daemon=True)
+    thread.start()
+    try:
+        yield arrivals
+    finally:
+        arrivals.ended.set()
+        thread.join()
 
 
-def _again(records: Sequence[Record]) -> Iterator[Record]:
-    while True:
-        yield from records
+def _keep_producing(bootstrap: str, share: float, pause: float, each: int, arrivals: Arrivals) -> None:
+    senders = []
+    for table in TABLES:
+        rows = read_table(table)
+        senders.append((_Sender(bootstrap, table), islice(cycle(rows), int(len(rows) * share), None)))
+    while not arrivals.ended.wait(pause):
+        for sender, rows_left in senders:
+            for row in islice(rows_left, each):
+                sender.send(row)
+            arrivals.sent[sender.table.name] = arrivals.sent.get(sender.table.name, 0) + each
+    for sender, _ in senders:
+        sender.finish()
 
 
-def _producer(bootstrap: str, table: Table) -> Producer:
-    return Producer({"bootstrap.servers": bootstrap, "compression.type": table.codec, "linger.ms": 20})
+class _Sender:
+    """A producer for one table, which remembers what was refused."""
+
+    def __init__(self, bootstrap: str, table: Table) -> None:
+        self.table = table
+        self._errors: list[KafkaError] = []
+        settings = {
+            "bootstrap.servers": bootstrap,
+            "compression.type": table.codec,
+            "linger.ms": 20,
+            "delivery.timeout.ms": DELIVERY_SECONDS * 1000,
+            "topic.metadata.propagation.max.ms": 1000,
+        }
+        self._producer = Producer(settings)
+
+    def send(self, row: Row) -> None:
+        def delivered(error: KafkaError | None, _message: Message) -> None:
+            if error is not None:
+                self._errors.append(error)
+
+        while True:
+            try:
+                self._producer.produce(
+                    self.table.name,
+                    key=row.key,
+                    value=row.value,
+                    headers=list(row.headers),
+                    timestamp=row.timestamp,
+                    on_delivery=delivered,
+                )
+                break
+            except BufferError:
+                self._producer.poll(0.1)
+        self._producer.poll(0)
+
+    def finish(self) -> None:
+        """Wait until everything is taken. Raises RecordsNotProduced."""
+        left = self._producer.flush(DELIVERY_SECONDS + 1)
+        if left or self._errors:
+            reason = str(self._errors[0]) if self._errors else f"no answer within {DELIVERY_SECONDS} s"
+            raise RecordsNotProduced(self.table.name, left + len(self._errors), reason)
 
 
-def _produce(producer: Producer, table: Table, record: Record) -> None:
-    producer.produce(
-        table.name, key=record.key, value=record.value, headers=list(record.headers), timestamp=record.timestamp
-    )
+def _produce_all(sender: _Sender, rows: Sequence[Row]) -> None:
+    for row in rows:
+        sender.send(row)
+    sender.finish()

@@ -7,27 +7,26 @@ from itertools import cycle, islice
 from pathlib import Path
 
 import pytest
+from kafka.record.memory_records import MemoryRecords
+from tenacity import Retrying, stop_after_delay, wait_fixed
+
 from airmirror_local.brokers import Broker
 from airmirror_local.records import (
     TABLES,
     RecordsNotProduced,
-    Row,
     Table,
     create_topics,
     keep_producing,
     load,
     read_table,
 )
-from kafka.record.memory_records import MemoryRecords
-from support.topics import Record, delete_topic, read_all
-from tenacity import Retrying, stop_after_delay, wait_fixed
+from support.topics import delete_topic, read_all
 
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 
 
-
 def codecs_in(log: Path) -> set[int]:
-    """The codecs of the batches in a partition's first segment."""
+    """The codecs of the batches in a segment file, which holds nothing but record batches."""
     batches = MemoryRecords(log.read_bytes())
     found = set()
     while batches.has_next():
@@ -47,21 +46,26 @@ def test_every_row_is_json_with_key_headers_and_its_own_time(table: Table) -> No
         assert table.time in json.loads(row.value)
 
 
+def test_all_codecs_are_used() -> None:
+    assert {table.codec for table in TABLES} == set(CODECS)
+
+
 def test_the_tables_are_loaded_and_go_on_arriving(east: Broker) -> None:
     create_topics(east.bootstrap)
     try:
-        counts = load(east.bootstrap, share=0.5)
+        told: list[int] = []
+        loaded = load(east.bootstrap, share=0.5, tell=told.append)
+        assert list(loaded.values()) == told
         with keep_producing(east.bootstrap, share=0.5) as arrivals:
             for attempt in Retrying(stop=stop_after_delay(20), wait=wait_fixed(0.1), reraise=True):
                 with attempt:
                     assert min(arrivals.sent.get(table.name, 0) for table in TABLES) >= 200
         for table in TABLES:
             rows = read_table(table)
-            produced = list(islice(cycle(rows), counts[table.name] + arrivals.sent[table.name]))
+            assert loaded[table.name] == len(rows) // 2
+            produced = islice(cycle(rows), loaded[table.name] + arrivals.sent[table.name])
             read = [record for records in read_all(east, table.name).values() for record in records]
-            assert sorted((r.key, r.value, r.headers, r.timestamp) for r in produced) == sorted(
-                record.content for record in read
-            )
+            assert sorted((r.key, r.value, r.headers, r.timestamp) for r in produced) == sorted(r.content for r in read)
             assert {record.timestamp_type for record in read} == {1}
             segments = (east.directory / "data").glob(f"{table.name}-*/00000000000000000000.log")
             assert {codec for log in segments for codec in codecs_in(log)} == {CODECS[table.codec]}
@@ -71,5 +75,13 @@ def test_the_tables_are_loaded_and_go_on_arriving(east: Broker) -> None:
 
 
 def test_what_the_cluster_refuses_is_an_error(east: Broker) -> None:
-    with pytest.raises(RecordsNotProduced, match=r"^51 records of iowa-electricity were not produced: .*UNKNOWN_TOPIC"):
+    refused = r"^51 records of iowa-electricity were not produced: .*UNKNOWN_TOPIC"
+    with pytest.raises(RecordsNotProduced, match=refused):
         load(east.bootstrap, [table for table in TABLES if table.name == "iowa-electricity"])
+
+
+def test_records_that_stop_arriving_are_an_error(east: Broker) -> None:
+    with pytest.raises(RecordsNotProduced), keep_producing(east.bootstrap) as arrivals:
+        for attempt in Retrying(stop=stop_after_delay(20), wait=wait_fixed(0.1), reraise=True):
+            with attempt:
+                assert arrivals.count >= 100

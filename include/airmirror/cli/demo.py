@@ -22,7 +22,7 @@ from airmirror.windows.window import WindowResult
 from airmirror_local.brokers import Broker, start_broker
 from airmirror_local.jars import LOCAL
 from airmirror_local.processes import ProcessFailed
-from airmirror_local.records import Arrivals, create_topics, load
+from airmirror_local.records import create_topics, keep_producing, load
 from airmirror_local.spark_connect import ConnectServer, start_connect_server
 
 FLOW = "east->west"
@@ -77,13 +77,13 @@ def _mirror(
         stack.callback(spark.stop)
     with _step(progress, "loading real records into east"):
         create_topics(east.bootstrap)
-        load(east.bootstrap)
+        load(east.bootstrap, share=0.9)
     configuration = parse(CONFIGURATION.format(east=east.bootstrap, west=west.bootstrap), "demo")
     ledger = Ledger(f"sqlite:///{directory / 'ledger.db'}")
     stack.callback(ledger.close)
     opened = Opened(configuration, configuration.flow(FLOW), ledger.flow(FLOW))
     results = []
-    with Arrivals(east.bootstrap) as arrivals:
+    with keep_producing(east.bootstrap, share=0.9) as arrivals:
         for number in (1, 2):
             begun = time.monotonic()
             with _step(progress, f"window {number}"):

@@ -32,6 +32,8 @@ LedgerUrl = Annotated[str, typer.Option("--ledger", envvar="AIRMIRROR_LEDGER", h
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 console = Console()
+if not console.is_terminal:
+    console.width = max(console.width, 120)  # into a file or a pipe nothing is folded
 
 
 @app.command()

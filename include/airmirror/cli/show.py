@@ -25,7 +25,8 @@ def _table(title: str, *columns: str, right: Iterable[str] = ()) -> Table:
     table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column in columns:
         number = column in right
-        table.add_column(column, justify="right" if number else "left", overflow="fold", no_wrap=number)
+        short = number or column in ("topic", "window", "verified")
+        table.add_column(column, justify="right" if number else "left", overflow="fold", no_wrap=short)
     return table
 
 

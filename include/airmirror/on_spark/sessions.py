@@ -97,11 +97,11 @@ def parallelism(spark: SparkSession) -> int:
 
 def close(spark: SparkSession) -> None:
     """Leave a Connect session without ending it; stop a session of this process."""
+    session: Any = spark
     if _is_remote(spark):
-        client: Any = spark.client
-        client.close()  # the channel only: the session stays, to be joined again
+        session.client.close()  # the channel only: the session stays, to be joined again
     else:
-        spark.stop()
+        session.stop()
 
 
 def _is_remote(spark: SparkSession) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from airmirror.clusters.appender import Appender
 from airmirror.clusters.log import EARLIEST, LATEST, LastStableOffsetStuck, offsets_with_patience
-from airmirror.clusters.routes import Routes
+from airmirror.clusters.routes import Routes, TopicNotFound
 from airmirror.clusters.topic_configs import topic_configs
 from airmirror.config import Flow
 from airmirror.config.values import as_list
@@ -134,31 +134,34 @@ def run_window(
         new = any(item.has_work and item.key not in index.holds() for item in planned)
         if stuck or new or index.unverified() or need_starts(flow, index, planned):
             most = slots()
-            with Appender(flow.target, topics.segments) as appender:
-                with claimed(flow, window, most, target, topics, index, appender) as granted:
-                    with phases("fence"):
-                        fence(flow, target, granted.claim.slots)
-                    with phases("offsets and progress"):
+            with (
+                Appender(flow.target, topics.segments) as appender,
+                claimed(flow, window, most, target, topics, index, appender) as granted,
+            ):
+                with phases("fence"):
+                    fence(flow, target, granted.claim.slots)
+                with phases("offsets and progress"):
+                    catch_up(target, topics, index, flow.source.alias)
+                    planned = make_plan(flow, index, remote_topics, source)
+                    if need_starts(flow, index, planned):
+                        errors = commit_starts(flow, window, granted.offset, source, target, topics, index, planned)
                         catch_up(target, topics, index, flow.source.alias)
                         planned = make_plan(flow, index, remote_topics, source)
-                        if need_starts(flow, index, planned):
-                            errors = commit_starts(flow, window, granted.offset, source, target, topics, index, planned)
-                            catch_up(target, topics, index, flow.source.alias)
-                            planned = make_plan(flow, index, remote_topics, source)
-                        planned = [replace(item, error=item.error or errors.get(item.key)) for item in planned]
-                        work = _slots(flow, window, granted.offset, most, planned, index, source, target, topics)
-                    if work:
-                        with phases("copy"):
-                            results = list(execute(work))
-                    with phases("verify"):
-                        catch_up(target, topics, index, flow.source.alias)
-                        read_back = {window} if work or flow.window.verify == "acks" else set()
-                        verdicts = verify(
+                    planned = [replace(item, error=item.error or errors.get(item.key)) for item in planned]
+                    work = _slots(flow, window, granted.offset, most, planned, index, source, target, topics)
+                if work:
+                    with phases("copy"):
+                        results = list(execute(work))
+                with phases("verify"):
+                    catch_up(target, topics, index, flow.source.alias)
+                    read_back = {window} if work or flow.window.verify == "acks" else set()
+                    verdicts = verify(
                             flow, index, source, target, appender,
                             window=window, read_back=read_back, compacted=_compacted(flow, source, planned),
                         )  # fmt: skip
-                        catch_up(target, topics, index, flow.source.alias)
-        rows = tuple(_rows(flow, window, index, planned, results, verdicts))
+                    catch_up(target, topics, index, flow.source.alias)
+        ends = _watermarks(source, [item.key for item in planned]) if results else {}
+        rows = tuple(_rows(flow, window, index, planned, results, verdicts, ends))
     is_cut = any(result.outcome is Outcome.CUT for result in results)
     return WindowResult(flow.name, window, rows, len(planned), time.monotonic() - begun, phases.seconds, is_cut)
 
@@ -189,6 +192,14 @@ def _routes(flow: Flow) -> Iterator[tuple[Routes, Routes]]:
         if source.cluster_id == target.cluster_id:
             raise SameCluster(flow.name, source.cluster_id)
         yield source, target
+
+
+def _watermarks(source: Routes, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    """The high watermarks after the copy, for the lag that is left; none where a topic is gone by now."""
+    try:
+        return offsets_with_patience(source, partitions, LATEST)
+    except TopicNotFound:
+        return {}
 
 
 def _compacted(flow: Flow, source: Routes, planned: Sequence[Planned]) -> dict[str, bool]:
@@ -262,6 +273,7 @@ def _rows(
     planned: Sequence[Planned],
     results: Sequence[SlotResult],
     verdicts: Sequence[Verdict],
+    ends: Mapping[TopicPartition, int],
 ) -> Iterator[Row]:
     result_of = {TopicPartition(result.topic, result.partition): result for result in results}
     verdict_of = {verdict.key: verdict for verdict in verdicts}
@@ -294,7 +306,7 @@ def _rows(
             aborted=sum(record.aborted for record in own),
             holes=sum(record.holes for record in own),
             bytes=sum(record.size for record in own),
-            lag=max(0, item.high_watermark - position),
+            lag=max(0, ends.get(key, item.high_watermark) - position),
             verified=position == item.start == 0 or (passed is not None and passed.offset + 1 >= position),
             outcome=result.outcome if result else Outcome.FAILED if error else Outcome.DONE,
             error=error,
