@@ -51,9 +51,10 @@ demo: install ## mirror real records between two clusters and show the proof
 	$(BIN)/airmirror demo
 
 requirements: ## compile requirements.txt from requirements.in
-	@scratch=$$(mktemp -d) && $(PYTHON) -m venv $$scratch && $$scratch/bin/pip install --quiet uv \
-	&& $$scratch/bin/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-emit-index-url \
-	--no-annotate -o requirements.txt requirements.in; rm -rf $$scratch
+	@set -e; scratch=$$(mktemp -d); trap 'rm -rf "$$scratch"' EXIT; $(PYTHON) -m venv $$scratch; \
+	$$scratch/bin/pip install --quiet --disable-pip-version-check uv; \
+	$$scratch/bin/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-emit-index-url \
+	--no-annotate -o requirements.txt requirements.in
 
 clean: ## remove everything that install and runs have made
 	rm -rf .venv .local include/*.egg-info

@@ -1,6 +1,7 @@
 """The demo's records: rows of the tables that the vega_datasets package holds, as a source of topics.
 
 One JSON record a row, with a key, two headers and the row's own time as timestamp; every topic with another codec.
+Only tables with times after 1970: a timestamp can't be negative, and librdkafka takes 0 for the present.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -91,7 +93,9 @@ def read_table(table: Table) -> tuple[Row, ...]:
         value = {name: item.isoformat() if hasattr(item, "isoformat") else item for name, item in row.items()}
         headers = (("table", table.name.encode()), ("row", str(number).encode()))
         timestamp = int(row[table.time].timestamp() * 1000)
-        rows.append(Row(str(value[table.key]).encode(), json.dumps(value).encode(), headers, timestamp))
+        rows.append(
+            Row(str(value[table.key]).encode(), json.dumps(value, allow_nan=False).encode(), headers, timestamp)
+        )
     return tuple(rows)
 
 
@@ -121,15 +125,18 @@ def load(
 
 @contextmanager
 def keep_producing(bootstrap: str, share: float = 1.0, pause: float = 0.05, each: int = 20) -> Iterator[Arrivals]:
-    """While the block runs, the rows after the first ``share`` go on arriving, over and over: ``each`` a ``pause`` (s)."""
+    """While the block runs, the rows after the first ``share`` go on arriving, over and over: ``each`` a ``pause`` (s).
+
+    When the block ends all are sent. Raises RecordsNotProduced then.
+    """
     arrivals = Arrivals()
-    thread = threading.Thread(target=_keep_producing, args=(bootstrap, share, pause, each, arrivals), daemon=True)
-    thread.start()
-    try:
-        yield arrivals
-    finally:
-        arrivals.ended.set()
-        thread.join()
+    with ThreadPoolExecutor(1) as pool:
+        producing = pool.submit(_keep_producing, bootstrap, share, pause, each, arrivals)
+        try:
+            yield arrivals
+        finally:
+            arrivals.ended.set()
+        producing.result()
 
 
 def _keep_producing(bootstrap: str, share: float, pause: float, each: int, arrivals: Arrivals) -> None:

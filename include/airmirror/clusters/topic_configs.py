@@ -12,11 +12,15 @@ from airmirror.clusters.transactions import error_name
 from airmirror.wire.requests import TopicPartition
 
 DESCRIBE_CONFIGS = 32
+UNKNOWN_TOPIC = 3
 TOPIC = 2  # DescribeConfigs' resource type
 
 
 def topic_configs(routes: Routes, topics: Collection[str], keys: Collection[str]) -> dict[str, dict[str, str]]:
-    """The values of ``keys`` for each topic, the cluster's defaults included. Raises FetchFailed, BrokerUnreachable."""
+    """The values of ``keys`` for each topic, the cluster's defaults included; a topic that is gone is absent.
+
+    Raises FetchFailed, BrokerUnreachable.
+    """
     if not topics:
         return {}
     connection = routes.connection(routes.nodes[0], "configs")
@@ -34,6 +38,8 @@ def topic_configs(routes: Routes, topics: Collection[str], keys: Collection[str]
     )
     found: dict[str, dict[str, str]] = {}
     for result in answer.results:
+        if result.error_code == UNKNOWN_TOPIC:
+            continue
         if result.error_code:
             reason = f"its configuration can't be read: {error_name(result.error_code)}"
             raise FetchFailed(routes.alias, TopicPartition(result.resource_name, 0), reason)

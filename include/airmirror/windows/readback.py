@@ -153,6 +153,8 @@ def _record_difference(buffer: memoryview, batch: Batch, expected: Expected) -> 
     source = expected.records
     if source is None:
         payload = expected.payload
+        if payload_digest(payload) != expected.digest:
+            return "the batch was altered between the fetch and the write"
         whole = batch._replace(
             position=-HEADER_SIZE,
             size=HEADER_SIZE + len(payload),

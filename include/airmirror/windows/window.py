@@ -207,7 +207,10 @@ def _compacted(flow: Flow, source: Routes, planned: Sequence[Planned]) -> dict[s
     topics = {item.topic for item in planned}
     declared = TopicFilter(as_list(flow.settings.get("topics.compacted", "")), ())
     configs = topic_configs(source, topics, ["cleanup.policy"])
-    return {topic: "compact" in configs[topic]["cleanup.policy"] or declared.matches(topic) for topic in topics}
+    return {
+        topic: "compact" in configs.get(topic, {}).get("cleanup.policy", "") or declared.matches(topic)
+        for topic in topics
+    }
 
 
 def _slots(

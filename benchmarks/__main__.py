@@ -1,0 +1,242 @@
+"""``python -m benchmarks``: start own brokers and Spark, measure, print the tables, write RESULTS.md, stop everything."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from subprocess import CalledProcessError
+
+from confluent_kafka import KafkaException, Producer
+from rich.console import Console
+
+from airmirror.errors import AirmirrorError
+from airmirror_local.brokers import KAFKA_DEFAULTS, Broker, start_broker, start_cluster
+from airmirror_local.jars import LOCAL
+from airmirror_local.spark_connect import start_connect_server
+from benchmarks import append_limit, mirrormaker
+from benchmarks.data import (
+    DENSE_100,
+    DENSE_1000,
+    ONE_A_BATCH,
+    OVERSIZED,
+    TEN_A_BATCH,
+    THREE_BROKERS,
+    Data,
+    create_topic,
+    delete_topics,
+    fill,
+    shape,
+)
+from benchmarks.measurements import ACKS, APPEND_LIMIT, DEFAULTS, READBACK, TUNED, Measurement
+from benchmarks.report import Findings, grids, results_md
+from benchmarks.usage import python_peak
+from benchmarks.windows import Sites, Window, WindowFailed, run_window
+
+RESULTS = Path(__file__).with_name("RESULTS.md")
+VERIFY = {ACKS: "acks", READBACK: "readback"}
+# Deleted topics free the disk at once; everything else is the broker's default.
+BROKER = {"log.segment.delete.delay.ms": "1000"}
+GROWTH_BYTES = (250_000_000, 1_000_000_000, 2_000_000_000)
+PARTITION_COUNTS = (4, 100, 1000)
+BUSY_PARTITIONS = 4
+OVERSIZED_LIMIT = {"max.message.bytes": "65536"}
+
+
+@dataclass
+class Bench:
+    """What measurements need, and where they go."""
+
+    console: Console
+    scale: float
+    directory: Path
+    source: Broker
+    sites: Sites
+    found: Findings = field(default_factory=Findings)
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Tell what goes on; an error of one measurement is noted and the others go on."""
+        self.console.print(f"[dim]{time.strftime('%H:%M:%S')}[/] {name}", highlight=False)
+        try:
+            yield
+        except (AirmirrorError, WindowFailed, KafkaException, CalledProcessError, RuntimeError, OSError) as error:
+            said = f"{error} {error.stderr[-500:]}" if isinstance(error, CalledProcessError) else str(error)
+            self.found.problems.append(f"{name}: {said}")
+            self.console.print(f"[red]failed[/] {name}: {said}", highlight=False)
+
+    def note(self, data: Data, what: str, measured: Measurement) -> None:
+        self.found.results.setdefault(data.label, {})[what] = measured
+        used = measured.processor_microseconds
+        processor = "" if used is None else f", {used:.2f} µs of processor time a record"
+        self.console.print(f"         {data.label}: {what}: {measured.rate:,.0f} records/s{processor}", highlight=False)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    default = float(os.environ.get("BENCH_SCALE", "1"))
+    parser.add_argument(
+        "--scale", type=float, default=default, help="1 is 50 million small and 5 million large records"
+    )
+    parser.add_argument("--results", type=Path, default=RESULTS, help="the Markdown file to write")
+    chosen = parser.parse_args()
+    console = Console()
+    if not console.is_terminal:
+        console.width = max(console.width, 150)
+    load = os.getloadavg()[0]
+    begun = time.monotonic()
+    LOCAL.mkdir(exist_ok=True)
+    directory = Path(tempfile.mkdtemp(prefix="bench-", dir=LOCAL))
+    try:
+        with ExitStack() as stack:
+            found = measure_all(stack, console, chosen.scale, directory)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    found.seconds = time.monotonic() - begun
+    for grid in grids(found):
+        console.print(grid.on_terminal())
+    chosen.results.write_text(results_md(found, chosen.scale, load))
+    console.print(f"Written to {chosen.results} after {found.seconds:.0f} s.", highlight=False)
+
+
+def measure_all(stack: ExitStack, console: Console, scale: float, directory: Path) -> Findings:
+    console.print("starting two brokers and Spark Connect")
+    source = start_broker(directory, "east", BROKER, java_options=KAFKA_DEFAULTS)
+    stack.callback(source.kill)
+    target = start_broker(directory, "west", BROKER, java_options=KAFKA_DEFAULTS)
+    stack.callback(target.kill)
+    spark = start_connect_server(directory / "spark")
+    stack.callback(spark.stop)
+    sites = Sites(directory, source.bootstrap, target.bootstrap, spark)
+    bench = Bench(console, scale, directory, source, sites)
+    warm_up(bench)
+    dense(bench, DENSE_100.scaled(scale), growth=True)
+    dense(bench, DENSE_1000.scaled(scale))
+    small_batches(bench, TEN_A_BATCH.scaled(scale))
+    small_batches(bench, ONE_A_BATCH.scaled(scale))
+    slow_path(bench, OVERSIZED.scaled(scale))
+    empty_and_idle(bench)
+    target.kill()
+    three_brokers(stack, bench, THREE_BROKERS.scaled(scale))
+    return bench.found
+
+
+def warm_up(bench: Bench) -> None:
+    """A window of each flow that is measured: sessions are made, Python workers forked, numba's code compiled."""
+    ten = Data("warm-up", "warm-up", 100_000, 100, TEN_A_BATCH.producer)
+    with bench.step("warming up"), topic(bench, ten):
+        for verify in ("acks", "readback"):
+            run_window(bench.sites, verify, ten.topic)
+
+
+@contextmanager
+def topic(bench: Bench, data: Data) -> Iterator[None]:
+    """The topic while it is needed: on the source, and all its remote topics."""
+    fill(bench.source.bootstrap, data)
+    if data.label != "warm-up":
+        bench.found.shapes[data.label] = shape(bench.source, data.topic)
+    try:
+        yield
+    finally:
+        delete_topics(bench.source.bootstrap, data.topic)
+        remote = [f"{alias}.{data.topic}" for alias in ("acks", "readback", "growth")]
+        delete_topics(bench.sites.target, *remote)
+
+
+def dense(bench: Bench, data: Data, *, growth: bool = False) -> None:
+    with bench.step(f"filling {data.topic} with {data.records:,} records"), topic(bench, data):
+        mirrormakers(bench, data, {DEFAULTS: mirrormaker.DEFAULTS, TUNED: mirrormaker.TUNED})
+        airmirror(bench, data)
+        with bench.step("the broker's append limit"):
+            limit = append_limit.measure(bench.source, bench.sites.target, data.record_bytes)
+            bench.note(data, APPEND_LIMIT, limit)
+        if growth:
+            with bench.step("windows of several sizes"):
+                run_window(bench.sites, "acks", data.topic, alias="growth", max_bytes=1_000_000)
+                for size in GROWTH_BYTES:
+                    cut = int(size * bench.scale)
+                    window = run_window(bench.sites, "acks", data.topic, alias="growth", max_bytes=cut)
+                    row = (window.bytes, window.records, window.seconds, window.command_seconds)
+                    bench.found.growth_bytes.append(row)
+
+
+def small_batches(bench: Bench, data: Data) -> None:
+    with bench.step(f"filling {data.topic} with {data.records:,} records"), topic(bench, data):
+        mirrormakers(bench, data, {TUNED: mirrormaker.TUNED})
+        airmirror(bench, data)
+
+
+def slow_path(bench: Bench, data: Data) -> None:
+    """Batches larger than the remote topic takes: every record is decoded and written anew."""
+    with bench.step(f"filling {data.topic} with {data.records:,} records"), topic(bench, data):
+        for alias in VERIFY.values():
+            create_topic(bench.sites.target, f"{alias}.{data.topic}", config=OVERSIZED_LIMIT)
+        airmirror(bench, data)
+
+
+def mirrormakers(bench: Bench, data: Data, configs: dict[str, str]) -> None:
+    for what, config in configs.items():
+        with bench.step(f"{data.topic}: {what}"):
+            sites = bench.sites
+            measured = mirrormaker.measure(
+                bench.directory, sites.source, sites.target, data, config, replicas=sites.replicas
+            )
+            bench.note(data, what, measured)
+
+
+def airmirror(bench: Bench, data: Data) -> None:
+    for what, verify in VERIFY.items():
+        with bench.step(f"{data.topic}: {what}"):
+            with python_peak(bench.sites.spark.process.handle) as peak:
+                window: Window = run_window(bench.sites, verify, data.topic)
+            if window.records != data.records:
+                raise WindowFailed(f"{window.records:,} of {data.records:,} records copied")
+            bench.note(data, what, window.measurement)
+            bench.found.slot_peaks.append((f"{data.label}, {verify}", peak.bytes))
+            delete_topics(bench.sites.target, f"{verify}.{data.topic}")
+
+
+def empty_and_idle(bench: Bench) -> None:
+    """Windows with nothing to copy, and windows of many partitions of which few have new records."""
+    for partitions in PARTITION_COUNTS:
+        name = f"idle-{partitions}"
+        with bench.step(f"windows of {partitions:,} partitions"):
+            create_topic(bench.source.bootstrap, name, partitions=partitions)
+            seconds = []
+            for _ in range(3):
+                produce_a_few(bench.source.bootstrap, name)
+                window = run_window(bench.sites, "readback", name, alias=name)
+                seconds.append(window.command_seconds)
+            bench.found.growth_partitions.append((partitions, seconds[0], min(seconds[1:])))
+            if partitions == BUSY_PARTITIONS:
+                bench.found.empty_windows = [
+                    run_window(bench.sites, "readback", name, alias=name).command_seconds for _ in range(3)
+                ]
+
+
+def produce_a_few(bootstrap: str, name: str) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for number in range(1000 * BUSY_PARTITIONS):
+        producer.produce(name, value=b"%100d" % number, partition=number % BUSY_PARTITIONS)
+    producer.flush()
+
+
+def three_brokers(stack: ExitStack, bench: Bench, data: Data) -> None:
+    with bench.step("starting a cluster of three brokers, replication factor 3"):
+        cluster = start_cluster(bench.directory, "three", 3, BROKER, java_options=KAFKA_DEFAULTS)
+        stack.callback(cluster.stop)
+        home = bench.directory / "to-three"
+        home.mkdir()
+        sites = Sites(home, bench.source.bootstrap, cluster.bootstrap, bench.sites.spark, 3)
+        bench.sites = sites
+        small_batches(bench, data)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""The most records that a broker appends a second: one prepared batch, sent again and again, not idempotent."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from uuid import UUID
+
+from airmirror.clusters.connection import Connection
+from airmirror.clusters.routes import Routes
+from airmirror.config import Cluster
+from airmirror.wire.batches import HEADER_SIZE, Batch, build
+from airmirror.wire.requests import TopicPartition, decode_produce, encode_produce
+from airmirror_local.brokers import Broker
+from benchmarks.data import DENSE, PARTITIONS, Data, create_topic, delete_topics, fill, largest_batch
+from benchmarks.measurements import Measurement
+
+TOPIC = "append-limit"
+PREPARED = "append-limit-prepared"
+# Our own batches are as large as a producer's, or merged up to a broker's usual limit: the faster counts.
+BATCH_BYTES = (131_072, 1_000_000)
+CONNECTIONS = 2
+IN_FLIGHT = 5
+SECONDS = 6.0
+
+
+def measure(source: Broker, target: str, record_bytes: int) -> Measurement:
+    """The best of two batch sizes; the batches are Kafka's own producer's, from ``source``'s log."""
+    return max((_measure(source, target, record_bytes, size) for size in BATCH_BYTES), key=lambda found: found.rate)
+
+
+def _measure(source: Broker, target: str, record_bytes: int, batch_bytes: int) -> Measurement:
+    producer = DENSE | {"batch.size": str(batch_bytes), "linger.ms": "1000"}
+    records = 40 * batch_bytes // record_bytes
+    fill(source.bootstrap, Data(PREPARED, "", records, record_bytes, tuple(producer.items())))
+    try:
+        batch, content = largest_batch(source, PREPARED)
+    finally:
+        delete_topics(source.bootstrap, PREPARED)
+    create_topic(target, TOPIC)
+    try:
+        return _send(target, batch, content)
+    finally:
+        delete_topics(target, TOPIC)
+
+
+def _send(target: str, batch: Batch, content: bytes) -> Measurement:
+    prepared = build(
+        content[HEADER_SIZE:], count=batch.count, base_timestamp=batch.base_timestamp, max_timestamp=batch.max_timestamp
+    )
+    with Routes(Cluster("west", (target,), {}), "append-limit") as routes:
+        routes.refresh([TOPIC])
+        topic_ids = routes.topic_ids
+    appended = [0] * CONNECTIONS
+    deadline = time.monotonic() + SECONDS
+
+    def send(number: int) -> None:
+        partitions = [TopicPartition(TOPIC, partition) for partition in range(number, PARTITIONS, CONNECTIONS)]
+        appended[number] = _send_until(deadline, target, partitions, prepared, topic_ids)
+
+    begun = time.monotonic()
+    threads = [threading.Thread(target=send, args=(number,)) for number in range(CONNECTIONS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    seconds = time.monotonic() - begun
+    if not all(appended):
+        raise RuntimeError("a connection of the append limit appended nothing")
+    return Measurement(sum(appended) * batch.count, seconds)
+
+
+def _send_until(
+    deadline: float, target: str, partitions: Sequence[TopicPartition], prepared: bytearray, topic_ids: dict[str, UUID]
+) -> int:
+    """How many batches were acknowledged."""
+    names = {topic_id: topic for topic, topic_id in topic_ids.items()}
+    batches = {partition: [prepared] for partition in partitions}
+    host, _, port = target.partition(",")[0].rpartition(":")
+    done = 0
+    with Connection("west", host, int(port), "append-limit") as connection:
+        version = connection.produce_version
+        while True:
+            going_on = time.monotonic() < deadline
+            while going_on and connection.waiting < IN_FLIGHT:
+                connection.send(
+                    encode_produce(
+                        version, connection.next_correlation_id(), connection.client_id, None, batches, topic_ids,
+                        timeout_ms=30_000,
+                    )
+                )  # fmt: skip
+            if not connection.waiting:
+                return done
+            for partition, produced in decode_produce(version, connection.receive(), names).items():
+                if produced.error:
+                    raise RuntimeError(f"{partition}: the broker answers with error {produced.error}")
+                done += 1

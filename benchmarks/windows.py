@@ -1,0 +1,94 @@
+"""Windows of Airmirror, each its own ``airmirror run-window`` against a Spark Connect server that runs already."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from airmirror_local.spark_connect import ConnectServer
+from benchmarks.measurements import Measurement
+from benchmarks.usage import processor_seconds
+
+CONFIGURATION = """
+clusters = {alias}, west
+{alias}.bootstrap.servers = {source}
+west.bootstrap.servers = {target}
+{alias}->west.enabled = true
+{alias}->west.topics = {topics}
+replication.factor = {replicas}
+offset.storage.replication.factor = {replicas}
+window.max.ms = 900000
+window.verify = {verify}
+"""
+
+
+class WindowFailed(Exception):
+    """A window that did not copy and verify everything; the text is what the command said."""
+
+
+@dataclass(frozen=True)
+class Sites:
+    """Where windows run: both clusters, Spark, and a directory for configuration and ledger."""
+
+    directory: Path
+    source: str
+    target: str
+    spark: ConnectServer
+    replicas: int = 1
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window's JSON figures, the whole command's time and processor time (Spark's included), in seconds."""
+
+    records: int
+    bytes: int
+    seconds: float
+    command_seconds: float
+    processor_seconds: float
+    phases: dict[str, float]
+
+    @property
+    def measurement(self) -> Measurement:
+        """Records by the window's time, claim to verified, and all processor time of the command and of Spark."""
+        return Measurement(self.records, self.seconds, self.processor_seconds)
+
+
+def run_window(
+    sites: Sites, verify: str, topics: str, *, alias: str | None = None, max_bytes: int | None = None
+) -> Window:
+    """Run a window of the flow ``alias->west`` (alias: ``verify`` itself). Raises WindowFailed."""
+    alias = alias or verify
+    text = CONFIGURATION.format(
+        alias=alias, source=sites.source, target=sites.target, topics=topics, replicas=sites.replicas, verify=verify
+    )
+    if max_bytes is not None:
+        text += f"window.max.bytes = {max_bytes}\n"
+    file = sites.directory / f"{alias}.properties"
+    file.write_text(text)
+    ledger = f"sqlite:///{sites.directory / 'ledger.db'}"
+    command = [
+        sys.executable, "-m", "airmirror.cli.main", "run-window", "--config", str(file), "--flow", f"{alias}->west",
+        "--ledger", ledger, "--spark", sites.spark.url, "--json",
+    ]  # fmt: skip
+    server = sites.spark.process.handle
+    used, begun = _used() + processor_seconds(server), time.monotonic()
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    command_seconds, used = time.monotonic() - begun, _used() + processor_seconds(server) - used
+    if answer.returncode != 0:
+        raise WindowFailed(
+            f"{alias}->west {topics}: status {answer.returncode}: {(answer.stdout + answer.stderr)[-1500:]}"
+        )
+    told = json.loads(answer.stdout)
+    return Window(told["records"], told["bytes"], told["seconds"], command_seconds, used, told["phases"])
+
+
+def _used() -> float:
+    """Processor time of the children of this process that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime

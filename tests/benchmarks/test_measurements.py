@@ -1,0 +1,50 @@
+"""The arithmetic of ratios and targets."""
+
+from benchmarks.measurements import (
+    ACKS,
+    APPEND_LIMIT,
+    READBACK,
+    TUNED,
+    Measurement,
+    processor_ratio,
+    rate_ratio,
+    targets,
+)
+from benchmarks.mirrormaker import steady
+from benchmarks.report import Findings, grids
+
+MEASURED = {
+    TUNED: Measurement(1_000, 10.0, 5.0),  # 100 a second, 5 ms of processor time each
+    ACKS: Measurement(9_000, 6.0, 3.0),  # 1,500 a second, a third of a ms
+    APPEND_LIMIT: Measurement(20_000, 10.0),
+}
+
+
+def test_rate_is_records_by_seconds_and_ratios_compare_rates() -> None:
+    assert rate_ratio(MEASURED, ACKS) == 15
+    assert rate_ratio(MEASURED, ACKS, APPEND_LIMIT) == 0.75
+    assert rate_ratio(MEASURED, READBACK) is None
+
+
+def test_processor_ratio_is_by_record_and_none_where_it_was_not_taken() -> None:
+    assert processor_ratio(MEASURED, ACKS) == 15
+    assert processor_ratio(MEASURED, APPEND_LIMIT) is None
+
+
+def test_targets_tell_met_missed_and_not_measured() -> None:
+    found = {row.what: row.verdict for row in targets({"a": MEASURED}, "a", "b", "c", "d") if row.data == "a"}
+    assert list(found.values()) == ["met", "not measured", "met", "not measured", "met"]
+    slower = MEASURED | {ACKS: Measurement(9_000, 10.0, 30.0)}
+    assert [row.verdict for row in targets({"a": slower}, "a", "b", "c", "d")][:3:2] == ["missed", "missed"]
+
+
+def test_steady_rate_leaves_the_warm_up_out() -> None:
+    slow = [(float(second), second * 10, second * 2.0) for second in range(6)]
+    fast = [(float(second), 100 * second, second * 1.0) for second in range(6, 16)]
+    assert steady(slow + fast) == Measurement(900, 9.0, 9.0)
+    assert steady(slow) == Measurement(50, 5.0, 10.0)
+
+
+def test_tables_show_what_was_measured() -> None:
+    shown = "\n".join(grid.markdown() for grid in grids(Findings(results={"some records": MEASURED})))
+    assert "| some records | Airmirror, acks | 9,000 | 6.0 | 1,500 | 15.0 | 333.33 | 15.0 |" in shown

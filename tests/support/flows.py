@@ -1,0 +1,80 @@
+"""A flow between the test clusters, run in this process: an alias of its own, so that its internal topics are fresh."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from airmirror.cli.prepare import Opened, prepare
+from airmirror.config import Flow, parse
+from airmirror.ledger import Ledger
+from airmirror.windows.attempts import run_slot
+from airmirror.windows.slots import Slot, SlotResult
+from airmirror.windows.window import Execute, WindowResult, run_window
+from support.topics import Cluster, assert_mirrored, bootstrap, create_topic
+
+
+def in_this_process(slots: Sequence[Slot]) -> list[SlotResult]:
+    """Runs slots one after the other, without Spark."""
+    return [result for slot in slots for result in run_slot(slot)]
+
+
+@dataclass(frozen=True)
+class Mirror:
+    """A flow of one topic, its clusters and its ledger."""
+
+    source: Cluster
+    target: Cluster
+    topic: str
+    opened: Opened
+
+    @property
+    def flow(self) -> Flow:
+        return self.opened.flow
+
+    @property
+    def remote_topic(self) -> str:
+        return f"{self.flow.source.alias}.{self.topic}"
+
+    def run(self, execute: Execute = in_this_process, window: str | None = None, slots: int = 2) -> WindowResult:
+        """Run one window."""
+        prepared = prepare(self.opened)
+        identifier = window or uuid.uuid4().hex[:8]
+        return run_window(
+            self.flow, self.opened.ledger, prepared.topics, execute, window=identifier, slots=lambda: slots
+        )
+
+    def assert_equal(self, isolation: str = "read_committed") -> int:
+        """Every record is on both sides exactly once, equal, in order; how many."""
+        return assert_mirrored(self.source, self.topic, self.target, self.remote_topic, isolation)  # type: ignore[arg-type]
+
+
+def mirror(
+    source: Cluster,
+    target: Cluster,
+    directory: Path,
+    *,
+    partitions: int = 1,
+    config: dict[str, str] | None = None,
+    settings: dict[str, str] | None = None,
+    through: str | None = None,
+) -> Mirror:
+    """A new topic on ``source`` and a flow for it. ``through``: the target's address as the flow has it (a proxy's)."""
+    alias = f"s{uuid.uuid4().hex[:8]}"
+    topic = create_topic(source, f"orders-{alias}", partitions, config)
+    lines = {
+        "clusters": f"{alias}, west",
+        f"{alias}.bootstrap.servers": bootstrap(source),
+        "west.bootstrap.servers": through or bootstrap(target),
+        f"{alias}->west.enabled": "true",
+        f"{alias}->west.topics": topic,
+        "replication.factor": "1",
+        "offset.storage.replication.factor": "1",
+        "offset.storage.partitions": "3",
+    } | {f"{alias}->west.{key}": value for key, value in (settings or {}).items()}
+    configuration = parse("\n".join(f"{key} = {value}" for key, value in lines.items()), "test")
+    flow = configuration.flow(f"{alias}->west")
+    ledger = Ledger(f"sqlite:///{directory / alias}.db")
+    return Mirror(source, target, topic, Opened(configuration, flow, ledger.flow(flow.name)))

@@ -1,0 +1,31 @@
+"""The guard against processes that tests leave behind does its duty."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+
+LEAVES_A_PROCESS = """
+import subprocess
+
+def test_leaves_a_process():
+    print("started", subprocess.Popen(["sleep", "600"]).pid)
+
+def test_next():
+    pass
+"""
+
+
+def test_a_test_that_leaves_a_process_fails_and_the_process_ends(tmp_path: Path) -> None:
+    (tmp_path / "test_leak.py").write_text(LEAVES_A_PROCESS)
+    command = [sys.executable, "-m", "pytest", "-p", "conftest", "-s", "--rootdir", str(tmp_path), str(tmp_path)]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parent, check=False)
+    assert "2 passed, 1 error" in run.stdout
+    assert "left running: sleep 600" in run.stdout
+    (started,) = (
+        int(line.split()[-1]) for line in run.stdout.splitlines() if "started" in line and "print" not in line
+    )
+    assert not psutil.pid_exists(started)

@@ -1,0 +1,311 @@
+"""Faults in the middle of a window: after each, no record is lost, none twice, order kept; and what can't be is refused."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from airmirror.clusters.connection import BrokerUnreachable
+from airmirror.clusters.transactions import TransactionalId
+from airmirror.windows import copy as copy_module
+from airmirror.windows.attempts import run_slot
+from airmirror.windows.errors import FlowBusy, SameCluster
+from airmirror.windows.intake import Intake
+from airmirror.windows.slots import Outcome, Slot, SlotResult
+from airmirror_local.brokers import IMPATIENT, Broker, start_broker
+from support.flows import Mirror, in_this_process, mirror
+from support.topics import Record, admin, create_topic, delete_topic, end_offsets, produce, read_all
+
+
+def records(count: int, start: int = 0) -> list[Record]:
+    return [Record(b"v%d" % n, b"k%d" % (n % 50), (), 1_700_000_000_000 + n) for n in range(start, start + count)]
+
+
+def filled(east: Broker, west: Broker, directory: Path, count: int = 2000, **settings: str) -> Mirror:
+    """A flow with one verified window behind it, and more records to copy, in many small commits."""
+    many = {"window.commit.bytes": "2000"} | {key.replace("_", "."): value for key, value in settings.items()}
+    flow = mirror(east, west, directory, partitions=2, settings=many)
+    produce(east, flow.topic, records(100))
+    assert flow.run().is_verified
+    produce(east, flow.topic, records(count, 100), records_per_batch=50)
+    return flow
+
+
+def in_a_process_that_dies(slots: Sequence[Slot], commits: int) -> list[SlotResult]:
+    """Run the slots in a process that kills itself with SIGKILL in its transaction after some ``commits``."""
+    process = multiprocessing.get_context("fork").Process(target=_die_after, args=(slots, commits))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    return []
+
+
+def _die_after(slots: Sequence[Slot], commits: int) -> None:
+    left = [commits]
+    end = TransactionalId.end
+
+    def die(self: TransactionalId, commit: bool) -> None:
+        if left[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)  # everything is written, nothing of it committed
+        left[0] -= 1
+        end(self, commit)
+
+    TransactionalId.end = die  # type: ignore[method-assign]
+    copy_module.FETCH_BYTES = 4096
+    copy_module.LEAST_PARTITION_BYTES = 2048
+    in_this_process(slots)
+
+
+@pytest.mark.parametrize("commits", [0, 2])
+def test_a_slot_killed_in_its_transaction_is_tried_again(
+    east: Broker, west: Broker, tmp_path: Path, commits: int
+) -> None:
+    flow = filled(east, west, tmp_path)
+
+    def killed_once(slots: Sequence[Slot]) -> list[SlotResult]:
+        in_a_process_that_dies(slots, commits)
+        return in_this_process(slots)  # as Spark does: the same slots, from the committed progress (invariant C)
+
+    assert flow.run(killed_once).is_verified
+    assert flow.assert_equal() == 2100
+
+
+def test_a_killed_window_is_judged_by_the_next_one(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = filled(east, west, tmp_path)
+
+    def dies(slots: Sequence[Slot]) -> list[SlotResult]:
+        in_a_process_that_dies(slots, 2)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        flow.run(dies)
+    result = flow.run()
+    assert result.is_verified
+    assert flow.assert_equal() == 2100
+    assert not flow.opened.ledger.unverified()
+
+
+def test_an_answer_to_a_commit_that_is_lost(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = filled(east, west, tmp_path)
+    end = TransactionalId.end
+    lost = [0]
+
+    def lose_the_answer(self: TransactionalId, commit: bool) -> None:
+        end(self, commit)
+        if commit and lost[0] < 2:
+            lost[0] += 1
+            raise BrokerUnreachable(self.routes.alias, "the coordinator", "the answer was lost")
+
+    monkeypatch.setattr(TransactionalId, "end", lose_the_answer)
+    assert flow.run().is_verified
+    assert lost[0] == 2
+    assert flow.assert_equal() == 2100
+
+
+def test_a_stale_slot_is_fenced_by_a_new_window(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = filled(east, west, tmp_path)
+    stale: list[Slot] = []
+
+    def put_off(slots: Sequence[Slot]) -> list[SlotResult]:
+        stale.extend(slots)
+        return []
+
+    flow.run(put_off)
+    assert flow.run().is_verified
+    ends = end_offsets(west, flow.remote_topic, "read_committed")
+    results = in_this_process(stale)
+    assert {result.outcome for result in results} == {Outcome.FENCED}
+    assert end_offsets(west, flow.remote_topic, "read_committed") == ends
+    produce(east, flow.topic, records(50, 2100))
+    assert flow.run().is_verified
+    assert flow.assert_equal() == 2150
+
+
+def test_a_stale_attempt_that_initialises_after_the_new_fence(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It bumps the new window's producer, sees the later claim and ends; the new window's slot goes on (invariant B)."""
+    flow = filled(east, west, tmp_path)
+    stale: list[Slot] = []
+    flow.run(lambda slots: stale.extend(slots) or [])  # type: ignore[func-returns-value]
+    take = Intake.take
+    woken: list[SlotResult] = []
+
+    def wake_the_stale_one(self: Intake, *args: object) -> None:
+        if not woken:
+            woken.append(SlotResult("", 0, Outcome.DONE, 0, 0.0))
+            woken.extend(run_slot(stale[0]))
+        take(self, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Intake, "take", wake_the_stale_one)
+    assert flow.run().is_verified
+    assert {result.outcome for result in woken[1:]} == {Outcome.FENCED}
+    assert flow.assert_equal() == 2100
+
+
+def test_two_windows_at_once(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = filled(east, west, tmp_path)
+
+    def with_another_meanwhile(slots: Sequence[Slot]) -> list[SlotResult]:
+        produce(east, flow.topic, records(10, 2100))
+        with pytest.raises(FlowBusy, match="busy: window 'first'"):
+            flow.run(window="second")
+        return in_this_process(slots)
+
+    assert flow.run(with_another_meanwhile, window="first").is_verified
+    assert flow.run().is_verified
+    assert flow.assert_equal() == 2110
+
+
+def test_a_record_altered_between_write_and_read_back(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airmirror.windows import intake
+    from airmirror.wire.batches import HEADER, HEADER_SIZE
+
+    flow = mirror(east, west, tmp_path)
+    produce(east, flow.topic, records(5000), records_per_batch=5000)  # large enough to be copied whole
+    restamp = intake.restamp
+
+    def alter(buffer: memoryview, batch: object, *producer: int) -> None:
+        position = batch.position + HEADER_SIZE + 20  # type: ignore[attr-defined]
+        buffer[position] ^= 1
+        restamp(buffer, batch, *producer)  # type: ignore[arg-type]
+
+    assert HEADER.size == HEADER_SIZE
+    monkeypatch.setattr(intake, "restamp", alter)
+    result = flow.run()
+    assert not result.is_verified
+    assert type(result.rows[0].error).__name__ == "ReadBackDiffers"
+    assert read_all(west, flow.remote_topic)[0] == []
+    monkeypatch.undo()
+    assert flow.run().is_verified
+    assert flow.assert_equal() == 5000
+
+
+def test_a_difference_that_acks_let_through_is_found_by_verify(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airmirror.cli.verification import compare_all
+    from airmirror.windows import intake
+    from airmirror.wire.batches import HEADER_SIZE
+
+    flow = mirror(east, west, tmp_path, settings={"window.verify": "acks"})
+    produce(east, flow.topic, records(5000), records_per_batch=5000)  # large enough to be copied whole
+    restamp = intake.restamp
+
+    def alter(buffer: memoryview, batch: object, *producer: int) -> None:
+        buffer[batch.position + HEADER_SIZE + 20] ^= 1  # type: ignore[attr-defined]
+        restamp(buffer, batch, *producer)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(intake, "restamp", alter)
+    flow.run()
+    [row] = compare_all(flow.opened, [])
+    assert type(row.error).__name__ == "TargetDiffers"
+
+
+def test_records_of_others_hold_the_partition(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = filled(east, west, tmp_path)
+    produce(west, flow.remote_topic, records(1), partition=0)
+    result = flow.run()
+    errors = {row.partition: type(row.error).__name__ for row in result.rows if row.error}
+    assert errors == {0: "ForeignRecords"}
+    assert [row for row in result.rows if row.partition == 1][0].verified
+
+
+def test_a_remote_topic_that_was_created_again(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = filled(east, west, tmp_path)
+    delete_topic(west, flow.remote_topic)
+    create_topic(west, flow.remote_topic, 2)
+    result = flow.run()
+    assert {type(row.error).__name__ for row in result.rows} == {"TargetTruncated"}
+    assert sum(end_offsets(west, flow.remote_topic).values()) == 0
+
+
+def test_a_source_topic_that_was_created_again(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = filled(east, west, tmp_path)
+    flow.run()
+    ends = end_offsets(west, flow.remote_topic)
+    delete_topic(east, flow.topic)
+    create_topic(east, flow.topic, 2)
+    produce(east, flow.topic, records(5000))
+    result = flow.run()
+    assert {type(row.error).__name__ for row in result.rows} == {"TopicRecreated"}
+    assert end_offsets(west, flow.remote_topic) == ends
+
+
+def test_records_deleted_before_they_were_copied(east: Broker, west: Broker, tmp_path: Path) -> None:
+    from confluent_kafka import TopicPartition
+
+    flow = filled(east, west, tmp_path)
+    client = admin(east)
+    for future in client.delete_records([TopicPartition(flow.topic, 0, 500)]).values():
+        future.result()
+    result = flow.run()
+    errors = {row.partition: str(row.error) for row in result.rows if row.error}
+    assert list(errors) == [0] and "were deleted before they were copied" in errors[0]
+    assert [row for row in result.rows if row.partition == 1][0].verified
+
+
+def test_a_topic_that_vanishes_in_mid_window(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = filled(east, west, tmp_path)
+
+    def vanish(slots: Sequence[Slot]) -> list[SlotResult]:
+        delete_topic(east, flow.topic)
+        return in_this_process(slots)
+
+    result = flow.run(vanish)
+    assert not result.is_verified
+    assert all("deleted" in str(row.error) for row in result.rows)
+
+
+def test_the_target_broker_restarts_in_mid_window(east: Broker, tmp_path: Path) -> None:
+    west = start_broker(tmp_path, "restarting", IMPATIENT)
+    try:
+        flow = filled(east, west, tmp_path)
+        take = Intake.take
+        restarted = []
+
+        def restart(self: Intake, *args: object) -> None:
+            take(self, *args)  # type: ignore[arg-type]
+            if not restarted:
+                restarted.append(True)
+                west.kill()
+                west.restart()
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Intake, "take", restart)
+            result = flow.run()
+        assert result.is_verified, [str(row.error) for row in result.rows]
+        assert flow.assert_equal() == 2100
+    finally:
+        west.kill()
+
+
+def test_source_and_target_are_one_cluster(east: Broker, tmp_path: Path) -> None:
+    flow = mirror(east, east, tmp_path)
+    with pytest.raises(SameCluster):
+        flow.run()
+
+
+def test_a_window_cut_by_bytes_is_continued(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = filled(east, west, tmp_path)
+
+    def small_fetches(slots: Sequence[Slot]) -> list[SlotResult]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(copy_module, "FETCH_BYTES", 4096)
+            patch.setattr(copy_module, "LEAST_PARTITION_BYTES", 2048)
+            return in_this_process([replace(slot, max_bytes=3000) for slot in slots])
+
+    result = flow.run(small_fetches)
+    assert result.is_cut and 0 < result.copied < 2000
+    assert flow.run().is_verified
+    assert flow.assert_equal() == 2100
