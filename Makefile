@@ -20,7 +20,7 @@ install: $(INSTALLED) $(JARS) ## install everything into .venv and .local
 $(INSTALLED): requirements.txt pyproject.toml
 	@if [ -z "$(PYTHON)" ]; then echo "Python 3.11, 3.12 or 3.13 is needed, with venv: Debian, Ubuntu: apt install python3-venv; macOS: brew install python@3.13; others: https://www.python.org" >&2; exit 2; fi
 	@PYTHONPATH=include $(PYTHON) -m airmirror_local.java >/dev/null
-	@echo "Installing into .venv: about 900 MB to download the first time (PySpark alone is 430 MB), 2 GB on disk."
+	@echo "Installing into .venv: about 810 MB to download the first time (PySpark alone is 455 MB), 2 GB on disk; a few minutes."
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv
 	@$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .

@@ -218,7 +218,7 @@ def test_records_of_others_hold_the_partition(east: Broker, west: Broker, tmp_pa
     result = flow.run()
     errors = {row.partition: type(row.error).__name__ for row in result.rows if row.error}
     assert errors == {0: "ForeignRecords"}
-    assert [row for row in result.rows if row.partition == 1][0].verified
+    assert next(row for row in result.rows if row.partition == 1).verified
 
 
 def test_a_remote_topic_that_was_created_again(east: Broker, west: Broker, tmp_path: Path) -> None:
@@ -252,7 +252,7 @@ def test_records_deleted_before_they_were_copied(east: Broker, west: Broker, tmp
     result = flow.run()
     errors = {row.partition: str(row.error) for row in result.rows if row.error}
     assert list(errors) == [0] and "were deleted before they were copied" in errors[0]
-    assert [row for row in result.rows if row.partition == 1][0].verified
+    assert next(row for row in result.rows if row.partition == 1).verified
 
 
 def test_a_topic_that_vanishes_in_mid_window(east: Broker, west: Broker, tmp_path: Path) -> None:

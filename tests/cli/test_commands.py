@@ -1,0 +1,124 @@
+"""The commands, as a person or a program types them: output, exit status, and what bad input is told."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from airmirror.cli import windows as cli_windows
+from airmirror.cli.main import app
+from airmirror.windows.window import run_window
+from airmirror_local.brokers import Broker
+from airmirror_local.ports import free_port
+from support.flows import in_this_process
+from support.topics import Record, create_topic, produce
+
+
+class Deployment:
+    """A configuration file of a flow with one topic, and commands on it."""
+
+    def __init__(self, directory: Path, source: str, target: str, topics: str, **more: str) -> None:
+        self.alias = f"c{uuid.uuid4().hex[:8]}"
+        self.flow = f"{self.alias}->west"
+        self.file = directory / "mirror.properties"
+        lines = {
+            "clusters": f"{self.alias}, west",
+            f"{self.alias}.bootstrap.servers": source,
+            "west.bootstrap.servers": target,
+            f"{self.flow}.enabled": "true",
+            f"{self.flow}.topics": topics,
+            "replication.factor": "1",
+            "offset.storage.replication.factor": "1",
+        } | more
+        self.file.write_text("\n".join(f"{key} = {value}" for key, value in lines.items()))
+        self.ledger = f"sqlite:///{directory / 'ledger.db'}"
+
+    def __call__(self, *arguments: str, flow: bool = True) -> Result:
+        options = ["--config", str(self.file)]
+        if arguments[0] != "config":
+            options += ["--ledger", self.ledger]
+        if flow:
+            options += ["--flow", self.flow]
+        return CliRunner().invoke(app, [*arguments, *options])
+
+
+@pytest.fixture(autouse=True)
+def slots_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows without Spark, which tests/on_spark covers."""
+
+    def run(prepared, _spark, window, tell):  # type: ignore[no-untyped-def]
+        opened = prepared.opened
+        return run_window(
+            opened.flow, opened.ledger, prepared.topics, in_this_process, window=window, slots=lambda: 2, tell=tell
+        )
+
+    monkeypatch.setattr(cli_windows, "run", run)
+
+
+def test_plan_run_verify_status_and_rebuild(east: Broker, west: Broker, tmp_path: Path) -> None:
+    topic = create_topic(east, f"orders-{uuid.uuid4().hex[:8]}", 2)
+    produce(east, topic, [Record(b"v%d" % n, b"k%d" % n) for n in range(100)])
+    command = Deployment(tmp_path, east.bootstrap, west.bootstrap, topic)
+    planned = json.loads(command("plan", "--json").stdout)
+    assert planned["create"] == {f"{command.alias}.{topic}": 2}
+    assert sum(item["end"] - item["start"] for item in planned["partitions"]) == 100
+    done = command("run-window", "--json")
+    assert done.exit_code == 0, done.output
+    result = json.loads(done.stdout)
+    assert result["records"] == 100 and result["verified"]
+    assert all(row["verified"] and row["lag"] == 0 for row in result["rows"])
+    assert "0 records" in command("run-window").stdout
+    compared = json.loads(command("verify", "--json").stdout)
+    assert sum(row["records"] for row in compared) == 100 and not any(row["error"] for row in compared)
+    status = json.loads(command("status", "--json", flow=False).stdout)
+    assert status[0]["lag"] == 0 and status[0]["unverified"] == 0 and status[0]["windows"][0]["copied"] == 100
+    rebuilt = command("ledger", "rebuild")
+    assert rebuilt.exit_code == 0 and "2 segments" in rebuilt.stdout
+    for name in ("plan", "run-window", "verify"):
+        assert command(name).exit_code == 0
+
+
+def test_a_broker_that_is_down(west: Broker, tmp_path: Path) -> None:
+    command = Deployment(tmp_path, f"127.0.0.1:{free_port()}", west.bootstrap, ".*")
+    failed = command("run-window")
+    assert failed.exit_code == 1
+    assert "can't be reached" in failed.stderr and command.alias in failed.stderr
+
+
+def test_a_name_that_does_not_resolve(west: Broker, tmp_path: Path) -> None:
+    command = Deployment(tmp_path, "no-such-host.invalid:9092", west.bootstrap, ".*")
+    failed = command("run-window")
+    assert failed.exit_code in (1, 2) and "no-such-host.invalid" in failed.stderr
+
+
+def test_no_topic_matches(east: Broker, west: Broker, tmp_path: Path) -> None:
+    failed = Deployment(tmp_path, east.bootstrap, west.bootstrap, "nothing-like-this")("run-window")
+    assert failed.exit_code == 2 and "nothing-like-this" in failed.stderr
+
+
+def test_a_target_that_refuses_topic_creation(east: Broker, west: Broker, tmp_path: Path) -> None:
+    topic = create_topic(east, f"orders-{uuid.uuid4().hex[:8]}", 1)
+    command = Deployment(tmp_path, east.bootstrap, west.bootstrap, topic, **{"replication.factor": "3"})
+    failed = command("run-window", "--json")
+    assert failed.exit_code == 1
+    assert "can't be created" in failed.stdout and json.loads(failed.stdout)["refused"]
+
+
+def test_bad_configuration_is_told_with_lines(tmp_path: Path) -> None:
+    file = tmp_path / "mirror.properties"
+    file.write_text("clusters = a, b\na.bootstrap.servers = x:1\nb.bootstrap.servers = y:1\na->b.window.max.mss = 5\n")
+    failed = CliRunner().invoke(app, ["config", "--config", str(file)])
+    assert failed.exit_code == 2
+    assert "line 4" in failed.stderr and "window.max.ms" in failed.stderr
+    unknown = Deployment(tmp_path, "x:1", "y:1", ".*")
+    wrong = CliRunner().invoke(app, ["plan", "--config", str(unknown.file), "--flow", "x->y"])
+    assert wrong.exit_code == 2 and unknown.flow in wrong.stderr
+
+
+def test_every_command_has_help() -> None:
+    for command in ([], ["config"], ["plan"], ["run-window"], ["verify"], ["status"], ["ledger", "rebuild"], ["demo"]):
+        assert CliRunner().invoke(app, [*command, "--help"]).exit_code == 0

@@ -1,0 +1,116 @@
+"""Windows whose slots are Spark tasks: over Spark Connect, in one re-joined session a flow, retried by Spark."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from pyspark.sql import SparkSession
+
+from airmirror.on_spark import execute as on_spark
+from airmirror.on_spark.execute import execute
+from airmirror.on_spark.sessions import close, connect, parallelism
+from airmirror_local.brokers import Broker
+from airmirror_local.spark_connect import ConnectServer
+from support.flows import Mirror, mirror
+from support.topics import Record, produce
+
+ONE_WINDOW = """
+import sys
+from airmirror.on_spark.sessions import close, connect
+spark = connect(sys.argv[1], sys.argv[2])
+spark.range(4).repartition(2).mapInArrow(lambda batches: batches, "id long").collect()
+close(spark)
+"""
+
+
+def records(count: int, start: int = 0) -> list[Record]:
+    return [
+        Record(b"v%d" % n + b"x" * 100, b"k%d" % n, (("h", b"1"),), 1_700_000_000_000 + n)
+        for n in range(start, start + count)
+    ]
+
+
+@pytest.fixture
+def spark_of(connect_server: ConnectServer) -> Iterator[Callable[[Mirror], SparkSession]]:
+    sessions: list[SparkSession] = []
+
+    def join(flow: Mirror) -> SparkSession:
+        sessions.append(connect(connect_server.url, flow.flow.name))
+        return sessions[-1]
+
+    yield join
+    for session in sessions:
+        close(session)
+
+
+def python_daemons(server: ConnectServer) -> int:
+    """How many Python daemons the server has; each forks its workers."""
+    found = 0
+    for child in psutil.Process(server.process.pid).children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            parent = child.parent()
+            found += _is_daemon(child) and not (parent and _is_daemon(parent))
+    return found
+
+
+def _is_daemon(process: psutil.Process) -> bool:
+    return any("pyspark.daemon" in argument for argument in process.cmdline())
+
+
+def test_two_windows_over_spark_connect(
+    east: Broker, west: Broker, tmp_path: Path, spark_of: Callable[[Mirror], SparkSession]
+) -> None:
+    flow = mirror(east, west, tmp_path, partitions=4)
+    spark = spark_of(flow)
+    assert parallelism(spark) == 2
+    for start in (0, 3000):
+        produce(east, flow.topic, records(3000, start))
+        assert flow.run(lambda slots: execute(spark, slots)).is_verified
+    assert flow.assert_equal() == 6000
+
+
+def test_a_worker_killed_in_its_transaction_is_replaced_by_spark(
+    east: Broker,
+    west: Broker,
+    tmp_path: Path,
+    spark_of: Callable[[Mirror], SparkSession],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    flow = mirror(east, west, tmp_path, partitions=2)
+    spark = spark_of(flow)
+    produce(east, flow.topic, records(2_000), records_per_batch=200)
+
+    def die_at_the_first_commit(batches: object) -> Iterator[object]:
+        import os
+        import signal
+
+        from pyspark import TaskContext
+
+        from airmirror.clusters.transactions import TransactionalId
+        from airmirror.on_spark.tasks import run_slots
+
+        if TaskContext.get().attemptNumber() == 0:
+            TransactionalId.end = lambda self, commit: os.kill(os.getpid(), signal.SIGKILL)
+        yield from run_slots(batches)
+
+    monkeypatch.setattr(on_spark, "run_slots", die_at_the_first_commit)
+    result = flow.run(lambda slots: execute(spark, slots))
+    assert result.is_verified, [str(row.error) for row in result.rows]
+    assert flow.assert_equal() == 2_000
+
+
+def test_twenty_processes_leave_one_python_daemon(connect_server: ConnectServer) -> None:
+    def run(count: int) -> int:
+        for _ in range(count):
+            subprocess.run([sys.executable, "-c", ONE_WINDOW, connect_server.url, "east->daemons"], check=True)
+        return python_daemons(connect_server)
+
+    first = run(1)
+    assert first >= 1
+    assert run(19) <= first
