@@ -10,7 +10,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 JARS := .local/kafka-4.2.0
 
-.PHONY: help install check test test-long bench demo requirements clean
+.PHONY: help install check test test-long bench demo up down status requirements clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 16
@@ -49,6 +49,15 @@ bench: install ## measure side by side with MirrorMaker 2; writes benchmarks/RES
 
 demo: install ## mirror real records between two clusters and show the proof
 	$(BIN)/airmirror demo
+
+up: install ## start the stack and leave it running
+	$(BIN)/airmirror up
+
+down: install ## stop what up has started
+	$(BIN)/airmirror down
+
+status: install ## where the flow of the running stack stands
+	$(BIN)/airmirror status --config .local/up/mirror.properties
 
 requirements: ## compile requirements.txt from requirements.in
 	@set -e; scratch=$$(mktemp -d); trap 'rm -rf "$$scratch"' EXIT; $(PYTHON) -m venv $$scratch; \

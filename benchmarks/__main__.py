@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import CalledProcessError
 
+import psutil
 from confluent_kafka import KafkaException, Producer
 from rich.console import Console
 
@@ -36,7 +37,7 @@ from benchmarks.data import (
 )
 from benchmarks.measurements import ACKS, APPEND_LIMIT, DEFAULTS, READBACK, TUNED, Measurement
 from benchmarks.report import Findings, grids, results_md
-from benchmarks.usage import python_peak
+from benchmarks.usage import machine_seconds, processor_seconds, python_peak
 from benchmarks.windows import Sites, Window, WindowFailed, run_window
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
@@ -89,8 +90,7 @@ def main() -> None:
     console = Console()
     if not console.is_terminal:
         console.width = max(console.width, 150)
-    load = os.getloadavg()[0]
-    begun = time.monotonic()
+    begun, busy, own = time.monotonic(), machine_seconds(), processor_seconds(psutil.Process())
     LOCAL.mkdir(exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="bench-", dir=LOCAL))
     try:
@@ -99,9 +99,11 @@ def main() -> None:
     finally:
         shutil.rmtree(directory, ignore_errors=True)
     found.seconds = time.monotonic() - begun
+    others = machine_seconds() - busy - (processor_seconds(psutil.Process()) - own)
+    found.others = max(0.0, others / found.seconds / (os.cpu_count() or 1))
     for grid in grids(found):
         console.print(grid.on_terminal())
-    chosen.results.write_text(results_md(found, chosen.scale, load))
+    chosen.results.write_text(results_md(found, chosen.scale))
     console.print(f"Written to {chosen.results} after {found.seconds:.0f} s.", highlight=False)
 
 
@@ -221,7 +223,7 @@ def empty_and_idle(bench: Bench) -> None:
 
 
 def produce_a_few(bootstrap: str, name: str) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap})
+    producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0})
     for number in range(1000 * BUSY_PARTITIONS):
         producer.produce(name, value=b"%100d" % number, partition=number % BUSY_PARTITIONS)
     producer.flush()

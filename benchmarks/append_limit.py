@@ -7,8 +7,10 @@ import time
 from collections.abc import Sequence
 from uuid import UUID
 
+from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
+
 from airmirror.clusters.connection import Connection
-from airmirror.clusters.routes import Routes
+from airmirror.clusters.routes import Routes, TopicNotFound
 from airmirror.config import Cluster
 from airmirror.wire.batches import HEADER_SIZE, Batch, build
 from airmirror.wire.requests import TopicPartition, decode_produce, encode_produce
@@ -25,6 +27,10 @@ IN_FLIGHT = 5
 SECONDS = 6.0
 
 
+class AppendFailed(RuntimeError):
+    """The broker did not take the prepared batch; the text is its answer."""
+
+
 def measure(source: Broker, target: str, record_bytes: int) -> Measurement:
     """The best of two batch sizes; the batches are Kafka's own producer's, from ``source``'s log."""
     return max((_measure(source, target, record_bytes, size) for size in BATCH_BYTES), key=lambda found: found.rate)
@@ -38,25 +44,24 @@ def _measure(source: Broker, target: str, record_bytes: int, batch_bytes: int) -
         batch, content = largest_batch(source, PREPARED)
     finally:
         delete_topics(source.bootstrap, PREPARED)
-    create_topic(target, TOPIC)
+    topic = f"{TOPIC}-{record_bytes}-{batch_bytes}"
+    create_topic(target, topic)
     try:
-        return _send(target, batch, content)
+        return _send(target, topic, batch, content)
     finally:
-        delete_topics(target, TOPIC)
+        delete_topics(target, topic)
 
 
-def _send(target: str, batch: Batch, content: bytes) -> Measurement:
+def _send(target: str, topic: str, batch: Batch, content: bytes) -> Measurement:
     prepared = build(
         content[HEADER_SIZE:], count=batch.count, base_timestamp=batch.base_timestamp, max_timestamp=batch.max_timestamp
     )
-    with Routes(Cluster("west", (target,), {}), "append-limit") as routes:
-        routes.refresh([TOPIC])
-        topic_ids = routes.topic_ids
+    topic_ids = _ready(target, topic, prepared)
     appended = [0] * CONNECTIONS
     deadline = time.monotonic() + SECONDS
 
     def send(number: int) -> None:
-        partitions = [TopicPartition(TOPIC, partition) for partition in range(number, PARTITIONS, CONNECTIONS)]
+        partitions = [TopicPartition(topic, partition) for partition in range(number, PARTITIONS, CONNECTIONS)]
         appended[number] = _send_until(deadline, target, partitions, prepared, topic_ids)
 
     begun = time.monotonic()
@@ -67,8 +72,23 @@ def _send(target: str, batch: Batch, content: bytes) -> Measurement:
         thread.join()
     seconds = time.monotonic() - begun
     if not all(appended):
-        raise RuntimeError("a connection of the append limit appended nothing")
+        raise AppendFailed("a connection of the append limit appended nothing")
     return Measurement(sum(appended) * batch.count, seconds)
+
+
+@retry(
+    retry=retry_if_exception_type((AppendFailed, TopicNotFound)),
+    stop=stop_after_delay(10),
+    wait=wait_fixed(0.1),
+    reraise=True,
+)
+def _ready(target: str, topic: str, prepared: bytearray) -> dict[str, UUID]:
+    """Append one batch to every partition, until all have their leader; the topic's id, by its name."""
+    with Routes(Cluster("west", (target,), {}), "append-limit") as routes:
+        routes.refresh([topic])
+        partitions = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
+        _send_until(time.monotonic() + 0.01, target, partitions, prepared, routes.topic_ids)
+        return routes.topic_ids
 
 
 def _send_until(
@@ -94,5 +114,5 @@ def _send_until(
                 return done
             for partition, produced in decode_produce(version, connection.receive(), names).items():
                 if produced.error:
-                    raise RuntimeError(f"{partition}: the broker answers with error {produced.error}")
+                    raise AppendFailed(f"{partition}: the broker answers with error {produced.error}")
                 done += 1

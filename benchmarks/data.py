@@ -51,13 +51,13 @@ def create_topic(
     bootstrap: str, topic: str, *, partitions: int = PARTITIONS, replicas: int = 1, config: dict[str, str] | None = None
 ) -> None:
     new = NewTopic(topic, partitions, replicas, config=config or {})
-    admin = AdminClient({"bootstrap.servers": bootstrap})  # its futures fail when it is gone
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})  # its futures fail when it is gone
     admin.create_topics([new])[topic].result()
 
 
 def delete_topics(bootstrap: str, *topics: str) -> None:
     """Delete what is there of ``topics``."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     for future in admin.delete_topics(list(topics)).values():
         try:
             future.result()

@@ -53,8 +53,8 @@ east.consumer.max.poll.records = 50000
 """
 )
 START_SECONDS = 90
-WARM_UP_SECONDS = 6  # after its first record: the JVM compiles, and every task has begun
-STEADY_SECONDS = 18
+WARM_UP_SECONDS = 5  # after its first record: the JVM compiles, and every task has begun
+STEADY_SECONDS = 12
 SAMPLE_SECONDS = 0.25
 STILL_SECONDS = 3  # without a new record: it has arrived at the end
 
@@ -72,7 +72,7 @@ def measure(directory: Path, source: str, target: str, data: Data, config: str, 
         str(find_java()), *JAVA_OPTIONS, *LOGGING, "-cp", classpath(),
         "org.apache.kafka.connect.mirror.MirrorMaker", str(file),
     ]  # fmt: skip
-    admin = AdminClient({"bootstrap.servers": target})
+    admin = AdminClient({"bootstrap.servers": target, "log_level": 0})
     process = start_process("MirrorMaker 2", command, directory / "mm2.log")
     try:
         samples: list[tuple[float, int, float]] = []  # time, records on the target, processor seconds

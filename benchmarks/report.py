@@ -54,6 +54,7 @@ class Findings:
     slot_peaks: list[tuple[str, float]] = field(default_factory=list)  # label, bytes
     problems: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    others: float = 0.0  # share of the machine's processor time that other programs took meanwhile
 
 
 def grids(found: Findings) -> list[Grid]:
@@ -64,11 +65,11 @@ def grids(found: Findings) -> list[Grid]:
     ]
 
 
-def results_md(found: Findings, scale: float, load: float) -> str:
+def results_md(found: Findings, scale: float) -> str:
     """RESULTS.md as a whole."""
     parts = [
         "# Airmirror and MirrorMaker 2, measured side by side\n",
-        f"Written by `make bench` (scale {scale:g}) in {found.seconds / 60:.0f} minutes. {_machine(load)}\n",
+        f"Written by `make bench` (scale {scale:g}) in {found.seconds / 60:.0f} minutes. {_machine(found.others)}\n",
         f"Brokers, Spark, Airmirror and MirrorMaker 2 {KAFKA_VERSION} all run on this machine and share its cores, so the "
         "brokers' own work is part of every figure. Brokers have one node unless told otherwise, Kafka's default JVM "
         "options, topics of 4 partitions, no compression. Airmirror runs as `airmirror run-window` against a warm Spark "
@@ -175,11 +176,11 @@ def _memory(found: Findings) -> Grid:
     return grid
 
 
-def _machine(load: float) -> str:
+def _machine(others: float) -> str:
     memory = psutil.virtual_memory().total / 2**30
     beside = (
-        f"Other programs ran beside it (load {load:.1f} before it began), which lowers and blurs the figures."
-        if load > 0.3
+        f"Other programs ran beside it and took {others:.0%} of the machine's processor time, which lowers and blurs the figures."
+        if others > 0.03
         else "Nothing else of weight ran beside it."
     )
     return (

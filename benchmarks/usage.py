@@ -25,6 +25,12 @@ def processor_seconds(root: psutil.Process) -> float:
     return total
 
 
+def machine_seconds() -> float:
+    """Processor time of everything on this machine since it started, waiting left out."""
+    times = psutil.cpu_times()
+    return sum(getattr(times, name, 0.0) for name in ("user", "nice", "system", "irq", "softirq"))
+
+
 @dataclass
 class Peak:
     """The largest resident memory of a single Python process that was seen, in bytes."""

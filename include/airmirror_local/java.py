@@ -18,6 +18,11 @@ from airmirror.errors import AirmirrorError
 
 OLDEST, NEWEST = 17, 21
 MACOS_JAVA_HOME = "/usr/libexec/java_home"
+PLACES = (
+    ("/usr/lib/jvm", "*/bin/java"),
+    ("/opt/homebrew/opt", "openjdk@*/bin/java"),
+    ("/usr/local/opt", "openjdk@*/bin/java"),
+)
 
 
 @dataclass(eq=False)
@@ -64,11 +69,7 @@ def _candidates() -> Iterator[Path]:
             )
             if answer.returncode == 0:
                 yield Path(answer.stdout.strip(), "bin", "java")
-    for directory, pattern in (
-        ("/usr/lib/jvm", "*/bin/java"),
-        ("/opt/homebrew/opt", "openjdk@*/bin/java"),
-        ("/usr/local/opt", "openjdk@*/bin/java"),
-    ):
+    for directory, pattern in PLACES:
         yield from sorted(Path(directory).glob(pattern))
 
 

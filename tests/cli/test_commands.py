@@ -120,5 +120,16 @@ def test_bad_configuration_is_told_with_lines(tmp_path: Path) -> None:
 
 
 def test_every_command_has_help() -> None:
-    for command in ([], ["config"], ["plan"], ["run-window"], ["verify"], ["status"], ["ledger", "rebuild"], ["demo"]):
+    for command in (
+        [],
+        ["config"],
+        ["plan"],
+        ["run-window"],
+        ["verify"],
+        ["status"],
+        ["ledger", "rebuild"],
+        ["demo"],
+        ["up"],
+        ["down"],
+    ):
         assert CliRunner().invoke(app, [*command, "--help"]).exit_code == 0

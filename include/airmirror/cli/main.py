@@ -175,5 +175,23 @@ def demo(
     raise typer.Exit(run_demo(console, seconds))
 
 
+@app.command()
+@failures_reported
+def up() -> None:
+    """Start two clusters with the demo's records and Spark Connect, and leave them running."""
+    from airmirror.cli import stack
+
+    raise typer.Exit(stack.up(console))
+
+
+@app.command()
+@failures_reported
+def down() -> None:
+    """Stop what `airmirror up` has started."""
+    from airmirror.cli import stack
+
+    raise typer.Exit(stack.down(console))
+
+
 if __name__ == "__main__":
     app()

@@ -1,0 +1,36 @@
+"""Kafka's jars are complete, resolved once, and a failure shows what Ivy said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airmirror_local.jars import KAFKA_VERSION, JarsNotResolved, resolve
+
+
+def test_the_jars_hold_brokers_tools_and_mirrormaker() -> None:
+    names = {jar.name for jar in resolve().iterdir()}
+    for module in ("kafka_2.13", "kafka-clients", "kafka-tools", "connect-mirror", "connect-runtime"):
+        assert f"{module}-{KAFKA_VERSION}.jar" in names
+    for library in ("snappy-java", "lz4-java", "zstd-jni", "slf4j-simple"):
+        assert any(name.startswith(library) for name in names)
+
+
+def test_what_is_there_is_not_resolved_again(tmp_path: Path) -> None:
+    there = tmp_path / f"kafka-{KAFKA_VERSION}"
+    there.mkdir()
+    assert resolve(tmp_path) == there
+    assert list(there.iterdir()) == []
+
+
+def test_a_failure_shows_what_ivy_said_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nowhere = tmp_path / "ivysettings.xml"
+    nowhere.write_text(
+        '<ivysettings><settings defaultResolver="none"/><resolvers><filesystem name="none">'
+        f'<artifact pattern="{tmp_path}/none/[artifact]"/></filesystem></resolvers></ivysettings>'
+    )
+    monkeypatch.setenv("IVY_SETTINGS", str(nowhere))
+    with pytest.raises(JarsNotResolved, match=r"(?s)kafka_2\.13.*not found.*IVY_SETTINGS"):
+        resolve(tmp_path / "local")
+    assert [path.name for path in (tmp_path / "local").iterdir()] in ([], ["ivy"])
