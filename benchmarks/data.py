@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 from dataclasses import dataclass, replace
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
-from confluent_kafka.error import KafkaException
 
 from airmirror.wire.batches import Batch, parse
 from airmirror_local.brokers import KAFKA_DEFAULTS, LOGGING, Broker

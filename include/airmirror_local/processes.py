@@ -20,6 +20,7 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 from airmirror.errors import AirmirrorError
 
 LOG_TAIL = 30  # lines
+KILLED_SECONDS = 10  # how long the system may take to end what was killed
 GUARD = 'read -r released || kill -s KILL -- "-$0"'
 
 
@@ -51,10 +52,7 @@ class Process:
 
     @property
     def running(self) -> bool:
-        try:
-            return self.handle.is_running() and self.handle.status() != psutil.STATUS_ZOMBIE
-        except psutil.NoSuchProcess:
-            return False
+        return _runs(self.handle)
 
     def stop(self, seconds: float = 10) -> None:
         """End the process and its descendants with SIGTERM, with SIGKILL what is still there after ``seconds``."""
@@ -78,11 +76,11 @@ class Process:
         # Spark's Python daemon has a process group of its own, so the group alone is not all.
         family = [*_descendants(self.handle), self.handle]
         _signal_group(self.handle, first)
-        if first is signal.SIGTERM:
-            _, family = psutil.wait_procs(family, timeout=seconds)
-        for process in family:
+        for process in _wait(family, seconds):
             _kill(process)
-        psutil.wait_procs(family, timeout=10)
+        _wait(family, KILLED_SECONDS)
+        if isinstance(self.handle, psutil.Popen):
+            self.handle.wait(KILLED_SECONDS)  # our child: nobody else collects its exit status
         self._release()
 
     def _release(self) -> None:
@@ -162,6 +160,24 @@ def _start_guard(group: int) -> subprocess.Popen[bytes]:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
+
+
+def _wait(family: Sequence[psutil.Process], seconds: float) -> list[psutil.Process]:
+    """Those that still run after ``seconds``, or sooner none. A zombie has ended; who collects it is its parent's affair."""
+    retrying = Retrying(
+        retry=retry_if_result(bool),
+        wait=wait_fixed(0.02),
+        stop=stop_after_delay(seconds),
+        retry_error_callback=lambda state: state.outcome.result() if state.outcome else None,
+    )
+    return retrying(lambda: [process for process in family if _runs(process)])
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _descendants(process: psutil.Process) -> list[psutil.Process]:

@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 
 from airmirror.wire.batches import HEADER_SIZE, LOG_APPEND_TIME, Batch, CorruptBatch
-from airmirror.wire.codecs import decompress
+from airmirror.wire.codecs import UnknownCodec, decompress
 
 Array = np.ndarray[Any, Any]
 
@@ -114,8 +114,10 @@ def _decompressed(buffer: memoryview, batch: Batch) -> bytes | memoryview:
     payload = buffer[batch.position + HEADER_SIZE : batch.position + batch.size]
     try:
         return decompress(batch.codec, payload)
-    except (ValueError, EOFError, OSError, RuntimeError, ArithmeticError) as error:  # what the codec libraries raise
-        raise CorruptBatch(batch.base_offset, f"its records can't be decompressed ({error})") from error
+    except UnknownCodec:
+        raise
+    except Exception as error:  # each codec library raises errors of its own
+        raise CorruptBatch(batch.base_offset, f"its records can't be decompressed ({error!r})") from error
 
 
 @njit(cache=True)

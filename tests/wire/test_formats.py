@@ -1,0 +1,101 @@
+"""Our records and MirrorMaker 2's: golden bytes, round trips, and garbage."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from airmirror.wire.mirrormaker import (
+    SourceOffset,
+    decode_source_offset,
+    murmur2_partition,
+    source_offset_key,
+    source_offset_value,
+)
+from airmirror.wire.primitives import MalformedRecord
+from airmirror.wire.segments import (
+    Claim,
+    ClaimEvent,
+    FlowIdentity,
+    Hold,
+    Segment,
+    SegmentRecord,
+    Tombstone,
+    Verified,
+    decode,
+)
+
+ID = uuid.UUID(int=0x0102030405060708090A0B0C0D0E0F10)
+SEGMENT = SegmentRecord(
+    ID, "orders", 3, 100, "w1", 0, 1_700_000_000_000, 250, ID, "east.orders", 90, 241,
+    140, 2, 5, 3, 0, 5000, 1_700_000_000_500, 4, bytes(range(16)),
+    (Segment(100, 90, 100), Segment(205, 191, 40)),
+)  # fmt: skip
+RECORDS = [
+    Claim("w1", ClaimEvent.RENEWED, "host:1", 1, 30_000, 4),
+    SEGMENT,
+    Verified("orders", 3, ID, 249, 231, "w1", 5),
+    Hold("orders", 3, 100, "größer", "w1", "gate", 5),
+    FlowIdentity("east", "west", "id1", "id2", 9),
+]
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: type(record).__name__)
+def test_round_trips(record: Claim | SegmentRecord) -> None:
+    assert decode(record.encode_key(), record.encode_value()) == record
+    tombstone = decode(record.encode_key(), None)
+    assert isinstance(tombstone, Tombstone) and tombstone.kind == record.kind
+
+
+def test_the_bytes_of_a_segment_are_as_documented() -> None:
+    key = "02" + ID.bytes.hex() + "00066f7264657273" + "00000003" + "0000000000000064"
+    assert SEGMENT.encode_key().hex() == key
+    value = SEGMENT.encode_value()
+    assert value.hex().startswith("0000" + "00027731" + "00000000" + "0000018bcfe56800" + "00000000000000fa")
+    # two segments: gaps 0, 0 and count 100; gaps 5, 1 and count 40
+    assert value.hex().endswith(bytes(range(16)).hex() + "02" + "000064" + "050128")
+    assert len(SEGMENT.encode_key()) == 31 + len("orders")
+    assert len(value) == 138 - 4 + len("w1") + len("east.orders") + 1 + 6
+
+
+@given(st.binary(max_size=200), st.one_of(st.none(), st.binary(max_size=300)))
+@settings(max_examples=2000, deadline=None)
+def test_garbage_is_malformed_and_nothing_worse(key: bytes, value: bytes | None) -> None:
+    for attempt in (lambda: decode(key, value), lambda: decode_source_offset(key, value)):
+        with contextlib.suppress(MalformedRecord):
+            attempt()
+
+
+@given(st.sampled_from(RECORDS), st.data())
+@settings(max_examples=1000, deadline=None)
+def test_altered_records_are_malformed_or_other_records(record: Claim, data: st.DataObject) -> None:
+    value = bytearray(record.encode_value())
+    value[data.draw(st.integers(0, len(value) - 1))] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.integers(0, len(value)))
+    for altered in (bytes(value), bytes(value[:cut])):
+        with contextlib.suppress(MalformedRecord):
+            decode(record.encode_key(), altered)
+
+
+def test_progress_is_byte_for_byte_mirrormaker_2s() -> None:
+    key = source_offset_key("A", "t100", 3)
+    assert key == b'["MirrorSourceConnector",{"cluster":"A","partition":3,"topic":"t100"}]'
+    assert source_offset_value(2496412) == b'{"offset":2496412}'
+    assert decode_source_offset(key, b'{"offset":5}') == SourceOffset("MirrorSourceConnector", "A", "t100", 3, 5)
+    assert decode_source_offset(key, None) == SourceOffset("MirrorSourceConnector", "A", "t100", 3, None)
+    assert decode_source_offset(b'["MirrorHeartbeatConnector",{"sourceClusterAlias":"a"}]', b'{"offset":0}') is None
+    strimzi = source_offset_key("A", "größe", 0, "A->B.MirrorSourceConnector")
+    assert "größe".encode() in strimzi
+    found = decode_source_offset(strimzi, b'{"offset":1}')
+    assert found is not None and found.topic == "größe"
+
+
+@given(st.binary(max_size=60))
+def test_partitions_are_those_of_kafkas_partitioner(key: bytes) -> None:
+    from confluent_kafka import murmur2
+
+    assert murmur2_partition(key, 25) == murmur2(key, 25)

@@ -1,0 +1,131 @@
+"""Batches parsed, restamped, indexed and written anew: against kafka-python's own encoder and decoder, and garbage."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
+
+from airmirror.errors import AirmirrorError
+from airmirror.wire.batches import (
+    HEADER_SIZE,
+    CorruptBatch,
+    OldMessageFormat,
+    build,
+    next_sequence,
+    parse,
+    restamp,
+)
+from airmirror.wire.records import first_difference, index
+from airmirror.wire.transcode import transcode
+
+texts = st.one_of(st.none(), st.binary(max_size=300))
+headers = st.lists(st.tuples(st.text(max_size=10), texts), max_size=4)
+timestamps = st.integers(0, 2**41)
+records = st.lists(st.tuples(timestamps, texts, texts, headers), min_size=1, max_size=30)
+Rows = list[tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]]
+
+
+def encode(rows: Rows, base: int = 0, codec: int = 0) -> bytearray:
+    builder = DefaultRecordBatchBuilder(
+        magic=2, compression_type=codec, is_transactional=False, producer_id=-1, producer_epoch=-1, base_sequence=-1,
+        batch_size=1 << 30,
+    )  # fmt: skip
+    for number, (timestamp, key, value, its_headers) in enumerate(rows):
+        builder.append(number, timestamp=timestamp, key=key, value=value, headers=its_headers)
+    batch = bytearray(builder.build())
+    struct.pack_into(">q", batch, 0, base)
+    return batch
+
+
+def decode(batch: bytes) -> Rows:
+    return [(r.timestamp, r.key, r.value, list(r.headers)) for r in DefaultRecordBatch(batch)]
+
+
+@given(st.lists(records, min_size=1, max_size=5), st.integers(0, 4), st.integers(200, 5000), st.data())
+@settings(max_examples=150, deadline=None)
+def test_transcoded_batches_hold_the_same_records(
+    groups: list[Rows], codec: int, most: int, data: st.DataObject
+) -> None:
+    log, offset = bytearray(), 0
+    for group in groups:
+        log += encode(group, offset, codec)
+        offset += len(group)
+    buffer = memoryview(log)
+    batches = list(parse(buffer, 0, len(log)))
+    first = data.draw(st.integers(0, offset - 1))
+    end = data.draw(st.integers(first + 1, offset))
+    expected = [row for group in groups for row in group][first:end]
+    found: Rows = []
+    source = index(buffer, batches, first, end)
+    for dense in transcode(buffer, batches, first=first, end=end, max_bytes=most):
+        batch = build(
+            dense.payload, count=len(dense.offsets), base_timestamp=dense.base_timestamp,
+            max_timestamp=dense.max_timestamp, codec=dense.codec, producer_id=7, producer_epoch=1, sequence=0,
+            transactional=True,
+        )  # fmt: skip
+        assert len(batch) <= most or len(dense.offsets) == 1
+        [header] = parse(memoryview(batch), 0, len(batch))
+        assert header.is_dense and header.is_transactional
+        again = index(memoryview(batch), [header])
+        assert first_difference(source.slice(len(found), len(found) + len(again)), again) == -1
+        assert sum(count for _, count in dense.runs()) == len(again)
+        found += decode(bytes(batch))
+    assert found == expected
+
+
+@given(records, records)
+@settings(max_examples=100, deadline=None)
+def test_a_difference_is_found_where_it_is(one: Rows, other: Rows) -> None:
+    left, right = (
+        index(memoryview(log), list(parse(memoryview(log), 0, len(log)))) for log in (encode(one), encode(other))
+    )
+    expected = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), -1)
+    assert first_difference(left, right) == expected
+
+
+def test_a_batch_is_restamped_and_its_records_stay() -> None:
+    rows: Rows = [(1000 + n, b"k", b"v%d" % n, [("h", None)]) for n in range(10)]
+    log = encode(rows, base=77)
+    buffer = memoryview(log)
+    [batch] = parse(buffer, 0, len(log))
+    assert (batch.base_offset, batch.next_offset, batch.count, batch.is_transactional) == (77, 87, 10, False)
+    payload = bytes(log[HEADER_SIZE:])
+    restamp(buffer, batch, 5, 3, 41)
+    [again] = parse(buffer, 0, len(log))  # the checksum is right
+    assert (again.base_offset, again.producer_id, again.producer_epoch, again.base_sequence) == (0, 5, 3, 41)
+    assert again.is_transactional and bytes(log[HEADER_SIZE:]) == payload and decode(bytes(log)) == rows
+
+
+def test_sequences_wrap() -> None:
+    assert next_sequence(2**31 - 1, 1) == 0
+    assert next_sequence(2**31 - 3, 5) == 2
+
+
+def test_a_batch_that_is_cut_off_is_left_out() -> None:
+    log = encode([(1, None, b"v", [])]) + encode([(1, None, b"w", [])], base=1)
+    assert [batch.base_offset for batch in parse(memoryview(log), 0, len(log) - 1)] == [0]
+
+
+def test_old_formats_and_altered_bytes_are_errors() -> None:
+    log = encode([(1, b"k", b"v" * 50, [])])
+    log[-1] ^= 1
+    with pytest.raises(CorruptBatch, match="checksum"):
+        list(parse(memoryview(log), 0, len(log)))
+    log[16] = 1
+    with pytest.raises(OldMessageFormat, match="format 1 at offset 0"):
+        list(parse(memoryview(log), 0, len(log)))
+
+
+@given(st.binary(max_size=400), st.integers(0, 4))
+@settings(max_examples=1000, deadline=None)
+def test_garbage_in_a_batch_is_an_error_and_nothing_worse(payload: bytes, codec: int) -> None:
+    batch = build(payload, count=3, base_timestamp=0, max_timestamp=0, codec=codec)
+    try:
+        found = index(memoryview(batch), list(parse(memoryview(batch), 0, len(batch))))
+        assert len(found) == 3
+    except AirmirrorError:
+        pass
