@@ -227,7 +227,14 @@ def _write(file: Path, settings: Mapping[str, str]) -> None:
 
 
 def _format(home: Path, cluster_id: str) -> None:
-    command = [*_java(), "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(home / "server.properties")]
+    command = [
+        *_java(),
+        "kafka.tools.StorageTool",
+        "format",
+        f"--cluster-id={cluster_id}",
+        "-c",
+        str(home / "server.properties"),
+    ]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode != 0:
         said = answer.stdout + answer.stderr

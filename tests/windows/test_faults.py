@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -309,3 +310,33 @@ def test_a_window_cut_by_bytes_is_continued(east: Broker, west: Broker, tmp_path
     assert result.is_cut and 0 < result.copied < 2000
     assert flow.run().is_verified
     assert flow.assert_equal() == 2100
+
+
+def test_a_target_broker_that_hangs_is_waited_for(
+    east: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SIGSTOP: connections stay open and nothing answers; the attempt ends in time, the next one goes on."""
+    from airmirror.windows import outbox
+
+    west = start_broker(tmp_path, "hanging", IMPATIENT)
+    try:
+        flow = filled(east, west, tmp_path)
+        monkeypatch.setattr(outbox, "ANSWER_SECONDS", 1.0)
+        take = Intake.take
+        hung = []
+
+        def hang(self: Intake, *args: object) -> None:
+            take(self, *args)  # type: ignore[arg-type]
+            if not hung:
+                west.pause()
+                timer = threading.Timer(3.0, west.resume)
+                timer.start()
+                hung.append(timer)
+
+        monkeypatch.setattr(Intake, "take", hang)
+        result = flow.run()
+        hung[0].join()
+        assert result.is_verified, [str(row.error) for row in result.rows]
+        assert flow.assert_equal() == 2100
+    finally:
+        west.kill()

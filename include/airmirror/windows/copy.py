@@ -33,6 +33,7 @@ from airmirror.wire.requests import Fetched, FetchPosition, TopicPartition
 FETCH_BYTES = 8 << 20
 LEAST_PARTITION_BYTES = 1 << 20
 FETCH_WAIT_MS = 500
+ANSWER_SECONDS = 30.0  # a broker that is stopped keeps its connections open and says nothing
 TOPIC_CHANGED = frozenset({3, 100, 103})  # unknown topic or partition, unknown topic id, inconsistent topic id
 
 
@@ -75,7 +76,11 @@ class Source:
         connections: dict[Connection, int] = {self._connection(node): node for node in self._under_way}
         if not connections:
             return memoryview(b""), []
-        ready = select.select(list(connections), [], [])[0][0]
+        answering = select.select(list(connections), [], [], ANSWER_SECONDS)[0]
+        if not answering:
+            broker = ", ".join(connection.broker for connection in connections)
+            raise BrokerUnreachable(self._routes.alias, broker, f"no answer to a fetch for {ANSWER_SECONDS:g} s")
+        ready = answering[0]
         node = connections[ready]
         version = self._under_way.pop(node)
         try:

@@ -29,6 +29,7 @@ from airmirror.wire.requests import PRODUCE, Buffer, TopicPartition, decode_prod
 IN_FLIGHT = 5  # the most for which a broker keeps the order and recognises a batch that it has already
 REQUEST_BYTES = 16 << 20
 PURPOSE = "produce"
+ANSWER_SECONDS = 40.0  # more than the time that the broker itself may take for a write
 
 OUT_OF_ORDER_SEQUENCE, DUPLICATE_SEQUENCE = 45, 46
 # what passes by waiting, the batch unchanged: also too few in-sync replicas and a transaction that is still ending
@@ -148,7 +149,10 @@ class Outbox:
         """Take the answers that are there; with ``block`` wait for at least one."""
         nodes = {self._connection(node): node for node, requests in self._in_flight.items() if requests}
         if nodes:
-            ready, _, _ = select.select(list(nodes), [], [], None if block else 0)
+            ready, _, _ = select.select(list(nodes), [], [], ANSWER_SECONDS if block else 0)
+            if block and not ready:
+                broker = ", ".join(connection.broker for connection in nodes)
+                raise BrokerUnreachable(self._routes.alias, broker, f"no answer to a write for {ANSWER_SECONDS:g} s")
             for connection in ready:
                 self._answer(connection, nodes[connection])
         self._try_again()
