@@ -37,8 +37,8 @@ from benchmarks.data import (
 )
 from benchmarks.measurements import ACKS, APPEND_LIMIT, DEFAULTS, READBACK, TUNED, Measurement
 from benchmarks.report import Findings, grids, results_md
-from benchmarks.usage import machine_seconds, processor_seconds, python_peak
-from benchmarks.windows import Sites, Window, WindowFailed, run_window
+from benchmarks.usage import machine_seconds, processor_seconds
+from benchmarks.windows import Sites, WindowFailed, run_window
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 VERIFY = {ACKS: "acks", READBACK: "readback"}
@@ -195,12 +195,11 @@ def mirrormakers(bench: Bench, data: Data, configs: dict[str, str]) -> None:
 def airmirror(bench: Bench, data: Data) -> None:
     for what, verify in VERIFY.items():
         with bench.step(f"{data.topic}: {what}"):
-            with python_peak(bench.sites.spark.process.handle) as peak:
-                window: Window = run_window(bench.sites, verify, data.topic)
+            window = run_window(bench.sites, verify, data.topic)
             if window.records != data.records:
                 raise WindowFailed(f"{window.records:,} of {data.records:,} records copied")
             bench.note(data, what, window.measurement)
-            bench.found.slot_peaks.append((f"{data.label}, {verify}", peak.bytes))
+            bench.found.slot_peaks.append((f"{data.label}, {verify}", window.slot_peak))
             delete_topics(bench.sites.target, f"{verify}.{data.topic}")
 
 

@@ -32,43 +32,56 @@ def machine_seconds() -> float:
 
 
 @dataclass
-class Peak:
-    """The largest resident memory of a single Python process that was seen, in bytes."""
+class Watch:
+    """What a process and its descendants have used since the watch began; both grow with every sample."""
 
-    bytes: int = 0
-    stopped: threading.Event = field(default_factory=threading.Event, repr=False)
+    root: psutil.Process
+    largest_python: int = 0  # bytes: the peak resident memory of the largest Python process
+    _before: dict[tuple[int, float], float] = field(default_factory=dict, repr=False)
+    _last: dict[tuple[int, float], float] = field(default_factory=dict, repr=False)
+    _stop: threading.Event = field(default_factory=threading.Event, repr=False)
 
     @property
-    def megabytes(self) -> float:
-        return self.bytes / 1e6
+    def processor_seconds(self) -> float:
+        """User and system time; what a process uses between its last sample and its end is left out."""
+        return sum(used - self._before.get(process, 0.0) for process, used in self._last.items())
+
+    def sample(self) -> None:
+        for process in [self.root, *self.root.children(recursive=True)]:
+            try:
+                times = process.cpu_times()
+                self._last[process.pid, process.create_time()] = times.user + times.system
+                if "python" in process.name():
+                    self.largest_python = max(self.largest_python, _peak(process))
+            except (psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
+                continue
+
+    def run(self) -> None:
+        while not self._stop.wait(SAMPLE_SECONDS):
+            self.sample()
 
 
 @contextmanager
-def python_peak(root: psutil.Process) -> Iterator[Peak]:
-    """Watch the Python processes under ``root``: VmHWM, the kernel's own high-water mark, or what samples see without it."""
-    peak = Peak()
-
-    def watch() -> None:
-        while not peak.stopped.wait(SAMPLE_SECONDS):
-            peak.bytes = max([peak.bytes, *map(_peak, root.children(recursive=True))])
-
-    thread = threading.Thread(target=watch, daemon=True)
+def watch(root: psutil.Process) -> Iterator[Watch]:
+    """Sample ``root`` and its descendants meanwhile: Spark ends idle Python workers, whose time would be lost."""
+    watched = Watch(root)
+    watched.sample()
+    watched._before.update(watched._last)
+    watched.largest_python = 0
+    thread = threading.Thread(target=watched.run, daemon=True)
     thread.start()
     try:
-        yield peak
+        yield watched
     finally:
-        peak.stopped.set()
+        watched._stop.set()
         thread.join()
+        watched.sample()
 
 
 def _peak(process: psutil.Process) -> int:
-    try:
-        if "python" not in process.name():
-            return 0
-        status = Path(f"/proc/{process.pid}/status")
-        if status.exists():
-            marks = [line for line in status.read_text().splitlines() if line.startswith("VmHWM")]
-            return int(marks[0].split()[1]) * 1024 if marks else 0
-        return int(process.memory_info().rss)
-    except (psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
-        return 0
+    """VmHWM, the kernel's own high-water mark; without /proc what is resident now."""
+    status = Path(f"/proc/{process.pid}/status")
+    if status.exists():
+        marks = [line for line in status.read_text().splitlines() if line.startswith("VmHWM")]
+        return int(marks[0].split()[1]) * 1024 if marks else 0
+    return int(process.memory_info().rss)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from airmirror_local.spark_connect import ConnectServer
 from benchmarks.measurements import Measurement
-from benchmarks.usage import processor_seconds
+from benchmarks.usage import watch
 
 CONFIGURATION = """
 clusters = {alias}, west
@@ -52,6 +52,7 @@ class Window:
     command_seconds: float
     processor_seconds: float
     phases: dict[str, float]
+    slot_peak: int  # bytes, of the largest Python process under Spark
 
     @property
     def measurement(self) -> Measurement:
@@ -77,9 +78,12 @@ def run_window(
         "--ledger", ledger, "--spark", sites.spark.url, "--json",
     ]  # fmt: skip
     server = sites.spark.process.handle
-    used, begun = _used() + processor_seconds(server), time.monotonic()
-    answer = subprocess.run(command, capture_output=True, text=True, check=False)
-    command_seconds, used = time.monotonic() - begun, _used() + processor_seconds(server) - used
+    used = _used()
+    with watch(server) as watched:
+        begun = time.monotonic()
+        answer = subprocess.run(command, capture_output=True, text=True, check=False)
+        command_seconds = time.monotonic() - begun
+    used = _used() - used + watched.processor_seconds
     if answer.returncode != 0:
         raise WindowFailed(
             f"{alias}->west {topic}: status {answer.returncode}: {(answer.stdout + answer.stderr)[-1500:]}"
@@ -88,7 +92,7 @@ def run_window(
     # The source's heartbeats topic, which MirrorMaker 2 makes, is replicated with whatever is asked for.
     rows = [row for row in told["rows"] if row["topic"] == topic]
     records, size = sum(row["copied"] for row in rows), sum(row["bytes"] for row in rows)
-    return Window(records, size, told["seconds"], command_seconds, used, told["phases"])
+    return Window(records, size, told["seconds"], command_seconds, used, told["phases"], watched.largest_python)
 
 
 def _used() -> float:

@@ -30,7 +30,7 @@ from airmirror.windows.outbox import Outgoing
 from airmirror.windows.slots import Slot
 from airmirror.wire.requests import Fetched, FetchPosition, TopicPartition
 
-FETCH_BYTES = 8 << 20
+FETCH_BYTES = 4 << 20
 LEAST_PARTITION_BYTES = 1 << 20
 FETCH_WAIT_MS = 500
 ANSWER_SECONDS = 30.0  # a broker that is stopped keeps its connections open and says nothing

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 PURPOSE = "read back"
 LEAST_BYTES = 2 << 20  # asked for at once, unless it is the last of a transaction
-MOST_BYTES = 8 << 20
+MOST_BYTES = 4 << 20
 
 Differs = Callable[[int, str], Exception]
 
