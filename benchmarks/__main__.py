@@ -67,7 +67,15 @@ class Bench:
         self.console.print(f"[dim]{time.strftime('%H:%M:%S')}[/] {name}", highlight=False)
         try:
             yield
-        except (AirmirrorError, WindowFailed, KafkaException, CalledProcessError, RuntimeError, OSError) as error:
+        except (
+            AirmirrorError,
+            WindowFailed,
+            KafkaException,
+            CalledProcessError,
+            RuntimeError,
+            ValueError,
+            OSError,
+        ) as error:
             said = f"{error} {error.stderr[-500:]}" if isinstance(error, CalledProcessError) else str(error)
             self.found.problems.append(f"{name}: {said}")
             self.console.print(f"[red]failed[/] {name}: {said}", highlight=False)
@@ -85,6 +93,7 @@ def main() -> None:
     parser.add_argument(
         "--scale", type=float, default=default, help="1 is 50 million small and 5 million large records"
     )
+    parser.add_argument("--minutes", type=float, default=60, help="begin no part after that time")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the Markdown file to write")
     chosen = parser.parse_args()
     console = Console()
@@ -95,7 +104,7 @@ def main() -> None:
     directory = Path(tempfile.mkdtemp(prefix="bench-", dir=LOCAL))
     try:
         with ExitStack() as stack:
-            found = measure_all(stack, console, chosen.scale, directory)
+            found = measure_all(stack, console, chosen.scale, chosen.minutes, directory)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
     found.seconds = time.monotonic() - begun
@@ -107,7 +116,7 @@ def main() -> None:
     console.print(f"Written to {chosen.results} after {found.seconds:.0f} s.", highlight=False)
 
 
-def measure_all(stack: ExitStack, console: Console, scale: float, directory: Path) -> Findings:
+def measure_all(stack: ExitStack, console: Console, scale: float, minutes: float, directory: Path) -> Findings:
     console.print("starting two brokers and Spark Connect")
     source = start_broker(directory, "east", BROKER, java_options=KAFKA_DEFAULTS)
     stack.callback(source.kill)
@@ -118,14 +127,21 @@ def measure_all(stack: ExitStack, console: Console, scale: float, directory: Pat
     sites = Sites(directory, source.bootstrap, target.bootstrap, spark)
     bench = Bench(console, scale, directory, source, sites)
     warm_up(bench)
-    dense(bench, DENSE_100.scaled(scale), growth=True)
-    dense(bench, DENSE_1000.scaled(scale))
-    small_batches(bench, TEN_A_BATCH.scaled(scale))
-    small_batches(bench, ONE_A_BATCH.scaled(scale))
-    slow_path(bench, OVERSIZED.scaled(scale))
-    empty_and_idle(bench)
-    target.kill()
-    three_brokers(stack, bench, THREE_BROKERS.scaled(scale))
+    parts = {
+        "dense batches, 100-byte records": lambda: dense(bench, DENSE_100.scaled(scale), growth=True),
+        "dense batches, 1,000-byte records": lambda: dense(bench, DENSE_1000.scaled(scale)),
+        "empty windows and idle partitions": lambda: empty_and_idle(bench),
+        "10 records a batch": lambda: small_batches(bench, TEN_A_BATCH.scaled(scale)),
+        "1 record a batch": lambda: small_batches(bench, ONE_A_BATCH.scaled(scale)),
+        "the slow path": lambda: slow_path(bench, OVERSIZED.scaled(scale)),
+        "three brokers": lambda: three_brokers(stack, bench, target, THREE_BROKERS.scaled(scale)),
+    }
+    begun = time.monotonic()
+    for name, measure in parts.items():
+        if time.monotonic() - begun > minutes * 60:
+            bench.found.problems.append(f"not measured, the time was up: {name}")
+            continue
+        measure()
     return bench.found
 
 
@@ -228,8 +244,9 @@ def produce_a_few(bootstrap: str, name: str) -> None:
     producer.flush()
 
 
-def three_brokers(stack: ExitStack, bench: Bench, data: Data) -> None:
+def three_brokers(stack: ExitStack, bench: Bench, target: Broker, data: Data) -> None:
     with bench.step("starting a cluster of three brokers, replication factor 3"):
+        target.kill()  # memory for three more
         cluster = start_cluster(bench.directory, "three", 3, BROKER, java_options=KAFKA_DEFAULTS)
         stack.callback(cluster.stop)
         home = bench.directory / "to-three"

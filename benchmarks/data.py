@@ -79,9 +79,13 @@ def fill(bootstrap: str, data: Data) -> None:
 
 
 def largest_batch(broker: Broker, topic: str) -> tuple[Batch, bytes]:
-    """The largest batch in the sample, and its bytes as they are in the log."""
-    sample, batches = _sample(broker, topic)
-    batch = max(batches, key=lambda batch: batch.size)
+    """The largest batch in the samples of all partitions (some may be empty), and its bytes as they are in the log."""
+    found = [
+        (batch, sample)
+        for sample, batches in (_sample(broker, topic, number) for number in range(PARTITIONS))
+        for batch in batches
+    ]
+    batch, sample = max(found, key=lambda pair: pair[0].size)
     return batch, bytes(sample[batch.position : batch.position + batch.size])
 
 
@@ -91,8 +95,8 @@ def shape(broker: Broker, topic: str) -> tuple[float, float]:
     return sum(batch.count for batch in batches) / len(batches), sum(batch.size for batch in batches) / len(batches)
 
 
-def _sample(broker: Broker, topic: str) -> tuple[memoryview, list[Batch]]:
-    """The batches in the first megabytes of the topic's first partition."""
-    with (broker.directory / "data" / f"{topic}-0" / f"{0:020}.log").open("rb") as log:
+def _sample(broker: Broker, topic: str, partition: int = 0) -> tuple[memoryview, list[Batch]]:
+    """The batches in the first megabytes of one partition."""
+    with (broker.directory / "data" / f"{topic}-{partition}" / f"{0:020}.log").open("rb") as log:
         sample = memoryview(log.read(SAMPLE_BYTES))
     return sample, list(parse(sample, 0, len(sample)))

@@ -53,8 +53,8 @@ east.consumer.max.poll.records = 50000
 """
 )
 START_SECONDS = 90
-WARM_UP_SECONDS = 5  # after its first record: the JVM compiles, and every task has begun
-STEADY_SECONDS = 12
+WARM_UP_SECONDS = 6  # after its first record: the JVM compiles, and every task has begun
+STEADY_SECONDS = 18
 SAMPLE_SECONDS = 0.25
 STILL_SECONDS = 3  # without a new record: it has arrived at the end
 
