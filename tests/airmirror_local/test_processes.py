@@ -20,6 +20,8 @@ STARTER = """
 import os, signal, sys, time
 from pathlib import Path
 from airmirror_local.processes import start_process
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore both
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 process = start_process("shell", ["sh", "-c", "sleep 600 & echo $!; wait"], Path(sys.argv[1]))
 while not (child := process.log.read_text().strip()):
     time.sleep(0.01)
