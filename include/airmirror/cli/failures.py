@@ -34,6 +34,7 @@ def failures_reported(command: Callable[P, None]) -> Callable[P, None]:
 def _is_bad_input(error: AirmirrorError) -> bool:
     from airmirror.cli.prepare import NoTopicMatches
     from airmirror.clusters.admin import HostNotResolved
+    from airmirror.clusters.connection import SecurityNotSupported
     from airmirror.clusters.librdkafka import UnsupportedClientSetting
     from airmirror.config import ConfigurationError, FlowNotEnabled, UnknownFlow
     from airmirror.naming import InvalidPattern, UnknownReplicationPolicy
@@ -42,5 +43,5 @@ def _is_bad_input(error: AirmirrorError) -> bool:
     return isinstance(
         error,
         ConfigurationError | FlowNotEnabled | UnknownFlow | InvalidPattern | UnknownReplicationPolicy | SameCluster
-        | UnsupportedClientSetting | HostNotResolved | NoTopicMatches | InternalTopicUnfit,
+        | UnsupportedClientSetting | SecurityNotSupported | HostNotResolved | NoTopicMatches | InternalTopicUnfit,
     )  # fmt: skip

@@ -10,7 +10,7 @@ from uuid import UUID
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
 
-from airmirror.clusters.connection import BrokerUnreachable, Connection
+from airmirror.clusters.connection import BrokerUnreachable, Connection, SecurityNotSupported
 from airmirror.config import Cluster
 from airmirror.errors import AirmirrorError
 from airmirror.wire.requests import TopicPartition
@@ -76,9 +76,15 @@ class Leader:
 
 
 class Routes:
-    """A cluster's leaders, topic ids and connections. Not thread-safe; close it (or use it as a context manager)."""
+    """A cluster's leaders, topic ids and connections. Not thread-safe; close it (or use it as a context manager).
+
+    Raises SecurityNotSupported for a cluster that wants more than PLAINTEXT.
+    """
 
     def __init__(self, cluster: Cluster, client_id: str, timeout: float = 30.0) -> None:
+        protocol = cluster.client("consumer").get("security.protocol", "PLAINTEXT").upper()
+        if protocol != "PLAINTEXT":
+            raise SecurityNotSupported(cluster.alias, protocol)
         self.cluster = cluster
         self.alias = cluster.alias
         self.topic_ids: dict[str, UUID] = {}

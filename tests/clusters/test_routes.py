@@ -1,0 +1,41 @@
+"""The hot path's view of a cluster."""
+
+from __future__ import annotations
+
+import pytest
+
+from airmirror.clusters.connection import BrokerUnreachable, SecurityNotSupported
+from airmirror.clusters.log import EARLIEST, LATEST, offsets_with_patience
+from airmirror.clusters.routes import Routes, TopicNotFound
+from airmirror.config import Cluster
+from airmirror.wire.requests import TopicPartition
+from airmirror_local.brokers import Broker
+from airmirror_local.ports import free_port
+from support.topics import Record, create_topic, produce
+
+
+def test_leaders_ids_and_offsets(east: Broker, topic) -> None:  # type: ignore[no-untyped-def]
+    name = create_topic(east, topic("routes"), 2)
+    produce(east, name, [Record(b"v")] * 5, partition=1)
+    partitions = [TopicPartition(name, 0), TopicPartition(name, 1)]
+    with Routes(Cluster("east", (east.bootstrap,), {}), "test") as routes:
+        assert offsets_with_patience(routes, partitions, LATEST) == {partitions[0]: 0, partitions[1]: 5}
+        assert offsets_with_patience(routes, partitions, EARLIEST) == {partitions[0]: 0, partitions[1]: 0}
+        assert routes.partitions(name) == 2 and routes.cluster_id
+        assert routes.topic_names[routes.topic_ids[name]] == name
+        with pytest.raises(TopicNotFound, match="no topic 'no-such-topic'"):
+            routes.refresh(["no-such-topic"])
+
+
+def test_what_is_not_plaintext_is_refused() -> None:
+    with pytest.raises(SecurityNotSupported, match="=SASL_SSL is not supported"):
+        Routes(Cluster("east", ("x:1",), {"security.protocol": "sasl_ssl"}), "test")
+
+
+def test_no_broker_answers() -> None:
+    port = free_port()
+    with (
+        Routes(Cluster("east", (f"127.0.0.1:{port}",), {}), "test") as routes,
+        pytest.raises(BrokerUnreachable, match=f"127.0.0.1:{port}"),
+    ):
+        routes.refresh([])
