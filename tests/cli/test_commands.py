@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from airmirror.cli import windows as cli_windows
 from airmirror.cli.main import app
+from airmirror.on_spark import windows as spark_windows
 from airmirror.windows.window import run_window
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import free_port
@@ -56,7 +56,7 @@ def slots_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
             opened.flow, opened.ledger, prepared.topics, in_this_process, window=window, slots=lambda: 2, tell=tell
         )
 
-    monkeypatch.setattr(cli_windows, "run", run)
+    monkeypatch.setattr(spark_windows, "run", run)
 
 
 def test_plan_run_verify_status_and_rebuild(east: Broker, west: Broker, tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from airmirror.cli.prepare import Opened, prepare
 from airmirror.config import Flow, parse
+from airmirror.flows.prepare import Opened, prepare
 from airmirror.ledger import Ledger
 from airmirror.windows.attempts import run_slot
 from airmirror.windows.slots import Slot, SlotResult

@@ -195,7 +195,7 @@ def test_a_record_altered_between_write_and_read_back(
 def test_a_difference_that_acks_let_through_is_found_by_verify(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from airmirror.cli.verification import compare_all
+    from airmirror.flows.verification import compare_all
     from airmirror.windows import intake
     from airmirror.wire.batches import HEADER_SIZE
 

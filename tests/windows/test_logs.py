@@ -190,7 +190,7 @@ def test_a_partition_that_is_added_is_copied_from_its_beginning(east: Broker, we
 
 
 def test_the_ledger_is_rebuilt_equal(east: Broker, west: Broker, tmp_path: Path) -> None:
-    from airmirror.cli.prepare import catch_up_ledger, read_again
+    from airmirror.flows.prepare import catch_up_ledger, read_again
 
     flow = mirror(east, west, tmp_path, partitions=3)
     for start in (0, 30):

@@ -13,11 +13,11 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from airmirror.cli import show
-from airmirror.cli.prepare import Opened, prepare
-from airmirror.cli.verification import ComparedPartition, compare_all
-from airmirror.cli.windows import run
 from airmirror.config import parse
+from airmirror.flows.prepare import Opened, prepare
+from airmirror.flows.verification import ComparedPartition, compare_all
 from airmirror.ledger import Ledger
+from airmirror.on_spark.windows import run
 from airmirror.windows.window import WindowResult
 from airmirror_local.brokers import Broker, start_broker
 from airmirror_local.jars import LOCAL

@@ -32,11 +32,11 @@ def failures_reported(command: Callable[P, None]) -> Callable[P, None]:
 
 
 def _is_bad_input(error: AirmirrorError) -> bool:
-    from airmirror.cli.prepare import NoTopicMatches
     from airmirror.clusters.admin import HostNotResolved
     from airmirror.clusters.connection import SecurityNotSupported
     from airmirror.clusters.librdkafka import UnsupportedClientSetting
     from airmirror.config import ConfigurationError, FlowNotEnabled, UnknownFlow
+    from airmirror.flows.prepare import NoTopicMatches
     from airmirror.naming import InvalidPattern, UnknownReplicationPolicy
     from airmirror.windows.errors import InternalTopicUnfit, SameCluster
 

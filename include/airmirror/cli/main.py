@@ -14,8 +14,8 @@ from rich.console import Console
 
 from airmirror.cli import show
 from airmirror.cli.failures import failures_reported
-from airmirror.cli.prepare import Prepared, open_flow, prepare
 from airmirror.config import explain, load, resolve
+from airmirror.flows.prepare import Prepared, open_flow, prepare
 from airmirror.topics.names import check
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Kafka topics, mirrored in windows that are proven.")
@@ -69,7 +69,7 @@ def plan(
     flow: FlowName, config: Config = DEFAULT_CONFIG, ledger: LedgerUrl = DEFAULT_LEDGER, as_json: AsJson = False
 ) -> None:
     """Show what the next window would do; nothing is written."""
-    from airmirror.cli.prepare import dry_run
+    from airmirror.flows.prepare import dry_run
 
     with open_flow(config, flow, ledger) as opened:
         topics, planned = dry_run(opened)
@@ -91,7 +91,7 @@ def run_window(
     as_json: AsJson = False,
 ) -> None:
     """Replicate, compare and verify everything that is new. Exit status: 0 verified, 1 not, 2 bad input."""
-    from airmirror.cli.windows import run
+    from airmirror.on_spark.windows import run
 
     identifier = window or f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:6]}"
     with open_flow(config, flow, ledger) as opened:
@@ -119,7 +119,7 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Read both logs again and compare every replicated record that both still hold."""
-    from airmirror.cli.verification import compare_all
+    from airmirror.flows.verification import compare_all
 
     chosen = [name.strip() for name in topics.split(",") if name.strip()]
     with open_flow(config, flow, ledger) as opened, console.status("comparing both logs"):
@@ -140,7 +140,7 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Show the enabled flows: their partitions, lag, verified offsets, holds, and the last windows."""
-    from airmirror.cli.status import flow_status
+    from airmirror.flows.status import flow_status
 
     found = []
     for enabled in load(config).enabled:
@@ -157,7 +157,7 @@ def status(
 @failures_reported
 def rebuild(flow: FlowName, config: Config = DEFAULT_CONFIG, ledger: LedgerUrl = DEFAULT_LEDGER) -> None:
     """Make the flow's part of the ledger anew from Kafka."""
-    from airmirror.cli.prepare import read_again
+    from airmirror.flows.prepare import read_again
 
     with open_flow(config, flow, ledger) as opened, console.status("reading the internal topics"):
         counts = read_again(opened)

@@ -11,9 +11,9 @@ from rich.console import Group
 from rich.filesize import decimal
 from rich.table import Table
 
-from airmirror.cli.status import FlowStatus
-from airmirror.cli.verification import ComparedPartition
 from airmirror.config.explain import KeyRow, ValueRow
+from airmirror.flows.status import FlowStatus
+from airmirror.flows.verification import ComparedPartition
 from airmirror.topics.remote import TopicPlan
 from airmirror.windows.plan import Planned
 from airmirror.windows.window import Row, WindowResult

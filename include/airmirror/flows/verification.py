@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from airmirror.cli.prepare import Opened, catch_up_ledger
 from airmirror.clusters.log import EARLIEST, offsets_with_patience
 from airmirror.clusters.routes import Routes
 from airmirror.errors import AirmirrorError
+from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.windows.compare import compare
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import Segment, SegmentRecord

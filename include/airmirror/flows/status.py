@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from airmirror.cli.prepare import Opened, dry_run
+from airmirror.flows.prepare import Opened, dry_run
 from airmirror.ledger import WindowRow
 
 

@@ -1,4 +1,4 @@
-"""What commands begin with: the flow of a configuration, its ledger, its topics on both sides."""
+"""What commands and tasks begin with: the flow of a configuration, its ledger, its topics on both sides."""
 
 from __future__ import annotations
 

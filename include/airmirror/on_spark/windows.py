@@ -1,11 +1,11 @@
-"""Running a window from the command line, its slots on Spark; Spark is started or joined only when there is work."""
+"""Running a window with its slots on Spark, which is started or joined only when there is work."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from airmirror.cli.prepare import Prepared
+from airmirror.flows.prepare import Prepared
 from airmirror.windows.slots import Slot, SlotResult
 from airmirror.windows.window import WindowResult, run_window
 
