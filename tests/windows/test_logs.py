@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from airmirror.wire import merging
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, mirror
 from support.topics import Codec, Record, end_offsets, open_transaction, produce, read_all
@@ -44,7 +45,10 @@ def accounted(flow: Mirror) -> None:
     ("codec", "per_batch"),
     [("none", 1), ("lz4", 1), *((codec, size) for codec in CODECS for size in (10, 1000))],
 )
-def test_every_codec_and_batch_size(east: Broker, west: Broker, tmp_path: Path, codec: Codec, per_batch: int) -> None:
+def test_every_codec_and_batch_size(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, codec: Codec, per_batch: int
+) -> None:
+    monkeypatch.setattr(merging, "MERGED_FROM", 20)  # so that small batches go whole first, then are merged
     flow = mirror(east, west, tmp_path, partitions=2)
     for start in (0, 500):
         produce(east, flow.topic, records(500, start), codec=codec, records_per_batch=per_batch)

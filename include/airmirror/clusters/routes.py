@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 from uuid import UUID
@@ -136,6 +137,29 @@ class Routes:
             raise LeaderNotAvailable(self.alias, partition, self._errors[partition])
         return leader
 
+    def refresh_existing(self, topics: Iterable[str]) -> set[str]:
+        """``refresh`` those of ``topics`` that exist; which they are."""
+        existing = set(topics)
+        while existing:
+            try:
+                self.refresh(existing)
+                break
+            except TopicNotFound as gone:
+                existing.discard(gone.topic)
+        return existing
+
+    def with_leader(self, partitions: Sequence[TopicPartition], seconds: float) -> list[TopicPartition]:
+        """Those of ``partitions`` (of refreshed topics) that have a leader; an election is awaited for ``seconds``."""
+
+        with suppress(LeaderNotAvailable):
+            for attempt in patiently(seconds, LeaderNotAvailable):
+                with attempt:
+                    if attempt.retry_state.attempt_number > 1:
+                        self.refresh({key.topic for key in partitions})
+                    for key in partitions:
+                        self.leader(key)
+        return [key for key in partitions if self._leaders[key].node in self._nodes]
+
     def partitions(self, topic: str) -> int:
         """How many partitions the topic has, as of the last refresh."""
         return sum(1 for key in self._leaders if key.topic == topic)
@@ -221,6 +245,6 @@ def patiently(seconds: float, *errors: type[AirmirrorError]) -> Retrying:
     return Retrying(
         retry=retry_if_exception_type(errors),
         stop=stop_after_delay(seconds),
-        wait=wait_exponential_jitter(initial=0.05, max=2.0),
+        wait=wait_exponential_jitter(multiplier=0.05, max=2.0),
         reraise=True,
     )

@@ -23,6 +23,7 @@ from airmirror.windows.intake import Intake, Way
 from airmirror.windows.outbox import Outbox
 from airmirror.windows.readback import ReadBack
 from airmirror.windows.slots import Outcome, Slot, SlotPartition, SlotResult
+from airmirror.wire.merging import Merging
 from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import Claim, SegmentRecord, decode
@@ -113,7 +114,7 @@ def _attempt(slot: Slot, source: Routes, target: Routes, progress: _Progress) ->
     for partition, _ in partitions:
         _check_topics(slot, partition, source, target)
     read_back = ReadBack(target) if slot.flow.window.verify == "readback" else None
-    way = Way(slot, target, transaction, Outbox(target, transaction), read_back)
+    way = Way(slot, target, transaction, Outbox(target, transaction), read_back, Merging())
     intakes = [Intake(way, partition, end) for partition, end in partitions]
     try:
         return copy(way, Source(source, slot, intakes), intakes)

@@ -30,6 +30,14 @@ class Compared:
     error: AirmirrorError | None
 
 
+@dataclass(frozen=True)
+class Held:
+    """What a target holds of a segment record: its records, and whether they are the very batches that were written."""
+
+    records: int
+    equal: bool
+
+
 def account_error(
     source: str, segments: Sequence[SegmentRecord], compacted: bool, start: int | None
 ) -> AirmirrorError | None:
@@ -50,9 +58,10 @@ def account_error(
     return None
 
 
-def digest_equal(target: Routes, record: SegmentRecord) -> bool:
-    """Whether the target holds the very batches whose digest the segment record has; read from the target alone."""
+def look_at_target(target: Routes, record: SegmentRecord) -> Held:
+    """What the target holds in the range of a segment record, and whether its digest says so; from the target alone."""
     digest = Digest()
+    records = 0
     if record.copied:
         partition = TopicPartition(record.remote_topic, record.partition)
         for buffer, batches in read_batches(
@@ -61,12 +70,13 @@ def digest_equal(target: Routes, record: SegmentRecord) -> bool:
             for batch, aborted in batches:
                 if aborted or batch.is_control or batch.base_offset < record.target_start:
                     continue
+                records += batch.count
                 payload = buffer[batch.position + HEADER_SIZE : batch.position + batch.size]
                 digest.add(
                     batch.attributes, batch.count, batch.base_timestamp, batch.max_timestamp, len(payload),
                     payload_digest(payload),
                 )  # fmt: skip
-    return digest.value() == record.digest
+    return Held(records, digest.value() == record.digest)
 
 
 def compare(source: Routes, target: Routes, record: SegmentRecord, *, read_committed: bool) -> Compared:

@@ -163,6 +163,21 @@ class ReadBackDiffers(PartitionError):
 
 
 @dataclass(eq=False)
+class GateFailed(PartitionError):
+    """The gate does not let a partition's range pass (invariant F); it is held."""
+
+    first: int
+    last: int
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.where}: offsets {self.first} to {self.last} did not pass the gate: {self.reason}; the partition is held "
+            "until a gate lets it pass: mend the cause, then `airmirror verify`, or clear the task verify_window"
+        )
+
+
+@dataclass(eq=False)
 class ForeignRecords(PartitionError):
     """Somebody else writes to the remote topic."""
 

@@ -32,7 +32,7 @@ from airmirror.wire.batches import (
     parse,
     restamp,
 )
-from airmirror.wire.merging import MERGED_BELOW
+from airmirror.wire.merging import Merging
 from airmirror.wire.requests import Fetched
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ class Way:
     transaction: TransactionalId
     outbox: Outbox
     read_back: ReadBack | None
+    merging: Merging
 
 
 class Intake:
@@ -124,7 +125,7 @@ class Intake:
         )
 
     def _data(self, buffer: memoryview, batch: Batch) -> None:
-        small = batch.size < MERGED_BELOW.get(batch.codec, 0)
+        small = self._way.merging.wanted(batch)
         if self._can_go_whole(batch) and not small:
             self._flush(buffer)
             self._send_whole(buffer, batch)

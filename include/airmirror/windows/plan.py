@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from airmirror.errors import AirmirrorError
-from airmirror.windows.errors import SourceTruncated, TopicRecreated
+from airmirror.windows.errors import PartitionUnavailable, SourceTruncated, TopicRecreated
 from airmirror.windows.slots import SlotPartition
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import SegmentRecord
@@ -77,6 +77,13 @@ def plan(
             Planned(*key, remote_topics[key.topic], start, max(start, extent.end), extent.high_watermark, size, error)
         )
     return planned
+
+
+def leaderless(source: str, key: TopicPartition, remote_topic: str, progress: Mapping[tuple[str, int], int]) -> Planned:
+    """A partition that nobody leads now: it is left out of this window, alone."""
+    position = progress.get(key, -1) + 1
+    error = PartitionUnavailable(source, *key, "it has no leader; the next window tries again")
+    return Planned(*key, remote_topic, position, position, position, BYTES_GUESSED, error)
 
 
 def pack(

@@ -21,6 +21,7 @@ from airmirror.windows.outbox import Outbox
 from airmirror.windows.plan import Planned
 from airmirror.windows.slots import Slot, SlotPartition
 from airmirror.windows.takeover import TakenOver, candidates, take_over
+from airmirror.wire.merging import Merging
 from airmirror.wire.requests import TopicPartition
 
 _TIMEOUT_MS = 60_000
@@ -79,7 +80,7 @@ def _commit(
     )  # fmt: skip
     transaction = TransactionalId(target, slot.transactional_id, _TIMEOUT_MS)
     transaction.initialise()
-    way = Way(slot, target, transaction, Outbox(target, transaction), None)
+    way = Way(slot, target, transaction, Outbox(target, transaction), None, Merging())
     intakes = []
     for partition, start in zip(partitions, starts, strict=True):
         intake = Intake(way, partition, partition.end)

@@ -7,7 +7,7 @@ internal ones exist already: ``airmirror.topics`` sees to that.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -21,15 +21,17 @@ from airmirror.errors import AirmirrorError
 from airmirror.naming import TopicFilter, progress_topic, segment_topic
 from airmirror.windows.errors import PartitionUnavailable, SameCluster
 from airmirror.windows.fence import claimed, fence
+from airmirror.windows.findings import Finding, examine
 from airmirror.windows.index import Index, InternalTopics, catch_up
-from airmirror.windows.plan import Extent, Planned, pack, plan
+from airmirror.windows.plan import Extent, Planned, leaderless, pack, plan
 from airmirror.windows.slots import Outcome, Slot, SlotPartition, SlotResult
 from airmirror.windows.starts import commit_starts, need_starts
-from airmirror.windows.verify import Verdict, verify
+from airmirror.windows.verify import Gate, Verdict, judge, no_objection
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import SegmentRecord
 
 PRECHECK_SECONDS = 2.0
+LEADER_SECONDS = 5.0
 
 Execute = Callable[[Sequence[Slot]], Iterable[SlotResult]]
 
@@ -111,10 +113,13 @@ def run_window(
     *,
     window: str,
     slots: Callable[[], int],
+    only: Callable[[TopicPartition], bool] = lambda partition: True,
+    advance: bool = True,
     tell: Callable[[str], None] = lambda phase: None,
 ) -> WindowResult:
     """Replicate everything that is new, in at most ``slots()`` slots, and verify it; neither is asked for nothing.
 
+    ``only``: which of the source's partitions. Without ``advance`` the judgement is left to ``judge_window``.
     Raises FlowBusy, FenceStuck, SameCluster, or a cluster's error; what is wrong with single partitions is in the rows.
     """
     begun = time.monotonic()
@@ -131,8 +136,8 @@ def run_window(
         results: list[SlotResult] = []
         verdicts: list[Verdict] = []
         errors: dict[TopicPartition, AirmirrorError] = {}
-        new = any(item.has_work and item.key not in index.holds() for item in planned)
-        if stuck or new or index.unverified() or need_starts(flow, index, planned):
+        new = any(item.has_work and only(item.key) and item.key not in index.holds() for item in planned)
+        if stuck or new or (advance and index.unverified()) or need_starts(flow, index, planned):
             most = slots()
             with (
                 Appender(flow.target, topics.segments) as appender,
@@ -148,37 +153,97 @@ def run_window(
                         catch_up(target, topics, index, flow.source.alias)
                         planned = make_plan(flow, index, remote_topics, source)
                     planned = [replace(item, error=item.error or errors.get(item.key)) for item in planned]
-                    work = _slots(flow, window, granted.offset, most, planned, index, source, target, topics)
+                    chosen = [item for item in planned if only(item.key)]
+                    work = _slots(flow, window, granted.offset, most, chosen, index, source, target, topics)
                 if work:
                     with phases("copy"):
                         results = list(execute(work))
                 with phases("verify"):
                     catch_up(target, topics, index, flow.source.alias)
-                    read_back = {window} if work or flow.window.verify == "acks" else set()
-                    verdicts = verify(
-                            flow, index, source, target, appender,
-                            window=window, read_back=read_back, compacted=_compacted(flow, source, planned),
-                        )  # fmt: skip
-                    catch_up(target, topics, index, flow.source.alias)
+                    if advance:
+                        findings = _examine(flow, index, source, target, {window})
+                        verdicts = judge(
+                            findings, no_objection, index, appender, source=flow.source.alias, window=window
+                        )
+                        catch_up(target, topics, index, flow.source.alias)
         ends = _watermarks(source, [item.key for item in planned]) if results else {}
         rows = tuple(_rows(flow, window, index, planned, results, verdicts, ends))
     is_cut = any(result.outcome is Outcome.CUT for result in results)
     return WindowResult(flow.name, window, rows, len(planned), time.monotonic() - begun, phases.seconds, is_cut)
 
 
+@dataclass(frozen=True)
+class Judged:
+    """What a gate was shown, and what it said, partition by partition."""
+
+    findings: tuple[Finding, ...]
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def errors(self) -> list[AirmirrorError]:
+        return [verdict.error for verdict in self.verdicts if verdict.error is not None]
+
+
+def judge_window(
+    flow: Flow,
+    index: Index,
+    gate: Gate,
+    *,
+    window: str,
+    trusted: Collection[str],
+    tell: Callable[[str], None] = lambda phase: None,
+) -> Judged:
+    """Judge everything between verified offset and progress, and advance or hold each partition (invariant F).
+
+    ``trusted``: the windows whose slots have read back before they committed; what others left is read from the target.
+    ``window`` is who judges: a claim of that name is held meanwhile, so that nobody writes. Raises FlowBusy, or a
+    cluster's error.
+    """
+    topics = internal_topics(flow)
+    with _routes(flow) as (source, target):
+        catch_up(target, topics, index, flow.source.alias)
+        if not index.unverified():
+            return Judged((), ())
+        with (
+            Appender(flow.target, topics.segments) as appender,
+            claimed(flow, window, 0, target, topics, index, appender),
+        ):
+            tell("reading what is to be judged")
+            catch_up(target, topics, index, flow.source.alias)
+            findings = _examine(flow, index, source, target, trusted)
+            tell(f"judging {len(findings)} partitions")
+            verdicts = judge(findings, gate, index, appender, source=flow.source.alias, window=window)
+            catch_up(target, topics, index, flow.source.alias)
+    return Judged(tuple(findings), tuple(verdicts))
+
+
+def _examine(flow: Flow, index: Index, source: Routes, target: Routes, trusted: Collection[str]) -> list[Finding]:
+    unverified = {TopicPartition(record.topic, record.partition) for record in index.unverified()}
+    topics = source.refresh_existing({key.topic for key in unverified})
+    watermarks = _watermarks(source, [key for key in unverified if key.topic in topics])
+    compacted = _compacted(flow, source, topics)
+    return examine(flow, index, source, target, trusted=trusted, compacted=compacted, watermarks=watermarks)
+
+
 def make_plan(flow: Flow, index: Index, remote_topics: Mapping[str, str], source: Routes) -> list[Planned]:
-    """Every partition of the flow's topics, with what there is to do."""
+    """Every partition of the flow's topics, with what there is to do; one without a leader is in error, alone."""
     source.refresh(remote_topics)
-    partitions = [
+    everything = [
         TopicPartition(topic, number) for topic in remote_topics for number in range(source.partitions(topic))
     ]
+    partitions = source.with_leader(everything, LEADER_SECONDS)
     earliest = offsets_with_patience(source, partitions, EARLIEST)
     watermarks = offsets_with_patience(source, partitions, LATEST)
     ends = watermarks
     if flow.isolation_level == "read_committed":
         ends = offsets_with_patience(source, partitions, LATEST, read_committed=True)
     extents = {key: Extent(earliest[key], ends[key], watermarks[key]) for key in partitions}
-    return plan(flow.source.alias, remote_topics, extents, source.topic_ids, index.progress(), index.last_segments())
+    planned = plan(flow.source.alias, remote_topics, extents, source.topic_ids, index.progress(), index.last_segments())
+    return planned + [
+        leaderless(flow.source.alias, key, remote_topics[key.topic], index.progress())
+        for key in everything
+        if key not in extents
+    ]
 
 
 @contextmanager
@@ -202,9 +267,8 @@ def _watermarks(source: Routes, partitions: Sequence[TopicPartition]) -> dict[To
         return {}
 
 
-def _compacted(flow: Flow, source: Routes, planned: Sequence[Planned]) -> dict[str, bool]:
+def _compacted(flow: Flow, source: Routes, topics: Collection[str]) -> dict[str, bool]:
     """Whether holes are allowed in a topic: it is compacted, or the user says that it once was (invariant E)."""
-    topics = {item.topic for item in planned}
     declared = TopicFilter(as_list(flow.settings.get("topics.compacted", "")), ())
     configs = topic_configs(source, topics, ["cleanup.policy"])
     return {
@@ -231,7 +295,7 @@ def _slots(
     remote = {item.remote_topic for item in work}
     target.refresh(remote | {topics.progress})
     limits = topic_configs(target, remote, ["max.message.bytes"])
-    compacted = _compacted(flow, source, work)
+    compacted = _compacted(flow, source, {item.topic for item in work})
     last = index.last_segments()
     partitions = []
     for item in work:

@@ -1,0 +1,176 @@
+"""What lies between a partition's verified offset and its progress, and what the engine's own checks say of it.
+
+The gate judges these (invariant F): what a window's slots have read back before they committed is taken at its word,
+everything else is read from the target now and compared with the digests of its segments, then with the source where
+they differ.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from uuid import UUID
+
+from airmirror.clusters.routes import Routes
+from airmirror.config import Flow
+from airmirror.errors import AirmirrorError
+from airmirror.windows.compare import account_error, compare, look_at_target
+from airmirror.windows.index import Index
+from airmirror.wire.requests import TopicPartition
+from airmirror.wire.segments import SegmentRecord, Verified
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One partition's range ``[source_start, source_end)`` that no gate has let pass yet.
+
+    Counts are of source offsets, ``target_records`` of records that the target holds for them. ``lag_records`` is what
+    the source has beyond ``source_end``, ``lag_seconds`` the age of the newest record copied where there is such a lag.
+    """
+
+    topic: str
+    partition: int
+    remote_topic: str
+    source_topic_id: UUID
+    source_start: int
+    source_end: int
+    target_start: int
+    target_end: int
+    copied: int
+    target_records: int
+    control: int
+    aborted: int
+    holes: int
+    unexpected_holes: int
+    lost: int
+    bytes: int
+    gaps: int
+    order_violations: int
+    digest_differences: int
+    lag_records: int
+    lag_seconds: float
+    max_timestamp: int
+    error: AirmirrorError | None
+
+    @property
+    def key(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+    def row(self) -> dict[str, object]:
+        """The finding as the gate's rows have it: plain values, one a column."""
+        counts = self.copied + self.control + self.aborted + self.holes + self.lost
+        row = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "source_topic_id"}
+        return row | {
+            "offsets": self.source_end - self.source_start,
+            "accounted": counts,
+            "error": None if self.error is None else str(self.error),
+        }
+
+
+def examine(
+    flow: Flow,
+    index: Index,
+    source: Routes,
+    target: Routes,
+    *,
+    trusted: Collection[str],
+    compacted: Mapping[str, bool],
+    watermarks: Mapping[TopicPartition, int],
+) -> list[Finding]:
+    """One finding for every partition with unverified segment records. ``trusted``: windows that have read back.
+
+    ``compacted``: topics that may have holes (invariant E); ``watermarks``: of the source, for the lag. A log that can't be
+    read is the finding's error.
+    """
+    known = index.verified()
+    now = time.time() * 1000
+    findings = []
+    for key, group in groupby(index.unverified(), key=lambda record: TopicPartition(record.topic, record.partition)):
+        segments = list(group)
+        last = segments[-1]
+        passed = known.get(key)
+        start = passed.offset + 1 if passed and passed.source_topic_id == last.source_topic_id else None
+        allowed = compacted.get(key.topic, False)
+        doubtful = [segment for segment in segments if segment.window not in trusted]
+        missing, differences, error = _look_again(flow, source, target, doubtful)
+        error = account_error(flow.source.alias, segments, allowed, start) or error
+        copied = [segment for segment in segments if segment.copied]
+        total = sum(segment.copied for segment in segments)
+        lag = max(0, watermarks.get(key, last.source_end) - last.source_end)
+        newest = max((segment.max_timestamp for segment in copied), default=-1)
+        findings.append(
+            Finding(
+                topic=key.topic,
+                partition=key.partition,
+                remote_topic=last.remote_topic,
+                source_topic_id=last.source_topic_id,
+                source_start=segments[0].source_start if start is None else start,
+                source_end=last.source_end,
+                target_start=copied[0].target_start if copied else last.target_start,
+                target_end=_target_end(copied, passed),
+                copied=total,
+                target_records=total - missing,
+                control=sum(segment.control for segment in segments),
+                aborted=sum(segment.aborted for segment in segments),
+                holes=sum(segment.holes for segment in segments),
+                unexpected_holes=0 if allowed else sum(segment.holes for segment in segments),
+                lost=sum(segment.lost for segment in segments),
+                bytes=sum(segment.size for segment in segments),
+                gaps=_gaps(segments, start),
+                order_violations=_order_violations(copied),
+                digest_differences=differences,
+                lag_records=lag,
+                lag_seconds=max(0.0, (now - newest) / 1000) if lag and newest >= 0 else 0.0,
+                max_timestamp=newest,
+                error=error,
+            )
+        )
+    return findings
+
+
+def _look_again(
+    flow: Flow, source: Routes, target: Routes, segments: Sequence[SegmentRecord]
+) -> tuple[int, int, AirmirrorError | None]:
+    """Read the target: records missing, segment records that differ from their digest, and what is really wrong."""
+    if not segments:
+        return 0, 0, None
+    read_committed = flow.isolation_level == "read_committed"
+    missing = differences = 0
+    first: AirmirrorError | None = None
+    try:
+        target.refresh({segment.remote_topic for segment in segments})
+        for segment in segments:
+            held = look_at_target(target, segment)
+            if held.equal:
+                continue
+            source.refresh([segment.topic])
+            error = compare(source, target, segment, read_committed=read_committed).error
+            if error is not None:
+                missing += max(0, segment.copied - held.records)
+                differences += 1
+                first = first or error
+    except AirmirrorError as error:
+        return missing, differences, first or error
+    return missing, differences, first
+
+
+def _target_end(copied: Sequence[SegmentRecord], passed: Verified | None) -> int:
+    return copied[-1].target_end if copied else passed.target_end if passed else 0
+
+
+def _gaps(segments: Sequence[SegmentRecord], start: int | None) -> int:
+    """Source offsets between ``start`` and the end that no segment record covers, or that two cover."""
+    ends = [segments[0].source_start if start is None else start, *(segment.source_end for segment in segments)]
+    return sum(abs(segment.source_start - end) for end, segment in zip(ends, segments, strict=False))
+
+
+def _order_violations(copied: Sequence[SegmentRecord]) -> int:
+    """Runs of records that lie on the target before the run that precedes them on the source."""
+    runs = [run for record in copied for run in record.segments]
+    return sum(
+        1
+        for before, after in pairwise(runs)
+        if after.target_first < before.target_end or after.source_first < before.source_end
+    )
