@@ -35,7 +35,7 @@ from benchmarks.data import (
     fill,
     shape,
 )
-from benchmarks.measurements import ACKS, APPEND_LIMIT, DEFAULTS, READBACK, TUNED, Measurement
+from benchmarks.measurements import ACKS, APPEND_LIMIT, APPEND_LIMIT_LARGE, DEFAULTS, READBACK, TUNED, Measurement
 from benchmarks.report import Findings, grids, results_md
 from benchmarks.usage import machine_seconds, processor_seconds
 from benchmarks.windows import Sites, WindowFailed, run_window
@@ -126,7 +126,7 @@ def measure_all(stack: ExitStack, console: Console, scale: float, minutes: float
     stack.callback(spark.stop)
     sites = Sites(directory, source.bootstrap, target.bootstrap, spark)
     bench = Bench(console, scale, directory, source, sites)
-    warm_up(bench)
+    warm_up(bench, DENSE_100)
     parts = {
         "dense batches, 100-byte records": lambda: dense(bench, DENSE_100.scaled(scale), growth=True),
         "dense batches, 1,000-byte records": lambda: dense(bench, DENSE_1000.scaled(scale)),
@@ -145,12 +145,12 @@ def measure_all(stack: ExitStack, console: Console, scale: float, minutes: float
     return bench.found
 
 
-def warm_up(bench: Bench) -> None:
-    """A window of each flow that is measured: sessions are made, Python workers forked, numba's code compiled."""
-    ten = Data("warm-up", "warm-up", 100_000, 100, TEN_A_BATCH.producer)
-    with bench.step("warming up"), topic(bench, ten):
+def warm_up(bench: Bench, like: Data) -> None:
+    """A window of each flow that is measured: sessions are made, Python workers forked, for small batches numba compiled."""
+    data = Data("warm-up", "warm-up", 100_000, 100, like.producer)
+    with bench.step("warming up"), topic(bench, data):
         for verify in ("acks", "readback"):
-            run_window(bench.sites, verify, ten.topic)
+            run_window(bench.sites, verify, data.topic)
 
 
 @contextmanager
@@ -172,8 +172,9 @@ def dense(bench: Bench, data: Data, *, growth: bool = False) -> None:
         mirrormakers(bench, data, {DEFAULTS: mirrormaker.DEFAULTS, TUNED: mirrormaker.TUNED})
         airmirror(bench, data)
         with bench.step("the broker's append limit"):
-            limit = append_limit.measure(bench.source, bench.sites.target, data.record_bytes)
-            bench.note(data, APPEND_LIMIT, limit)
+            for what, size in {APPEND_LIMIT: 131_072, APPEND_LIMIT_LARGE: 1_000_000}.items():
+                limit = append_limit.measure(bench.source, bench.sites.target, data.record_bytes, size)
+                bench.note(data, what, limit)
         if growth:
             with bench.step("windows of several sizes"):
                 run_window(bench.sites, "acks", data.topic, alias="growth", max_bytes=1_000_000)
@@ -185,6 +186,7 @@ def dense(bench: Bench, data: Data, *, growth: bool = False) -> None:
 
 
 def small_batches(bench: Bench, data: Data) -> None:
+    warm_up(bench, data)
     with bench.step(f"filling {data.topic} with {data.records:,} records"), topic(bench, data):
         mirrormakers(bench, data, {TUNED: mirrormaker.TUNED})
         airmirror(bench, data)

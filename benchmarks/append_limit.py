@@ -20,8 +20,6 @@ from benchmarks.measurements import Measurement
 
 TOPIC = "append-limit"
 PREPARED = "append-limit-prepared"
-# Our own batches are as large as a producer's, or merged up to a broker's usual limit: the faster counts.
-BATCH_BYTES = (131_072, 1_000_000)
 CONNECTIONS = 2
 IN_FLIGHT = 5
 SECONDS = 6.0
@@ -31,12 +29,8 @@ class AppendFailed(RuntimeError):
     """The broker did not take the prepared batch; the text is its answer."""
 
 
-def measure(source: Broker, target: str, record_bytes: int) -> Measurement:
-    """The best of two batch sizes; the batches are Kafka's own producer's, from ``source``'s log."""
-    return max((_measure(source, target, record_bytes, size) for size in BATCH_BYTES), key=lambda found: found.rate)
-
-
-def _measure(source: Broker, target: str, record_bytes: int, batch_bytes: int) -> Measurement:
+def measure(source: Broker, target: str, record_bytes: int, batch_bytes: int) -> Measurement:
+    """The limit for batches of a size; they are Kafka's own producer's, from ``source``'s log."""
     producer = DENSE | {"batch.size": str(batch_bytes), "linger.ms": "1000"}
     records = 40 * batch_bytes // record_bytes
     fill(source.bootstrap, Data(PREPARED, "", records, record_bytes, tuple(producer.items())))

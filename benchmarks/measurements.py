@@ -9,7 +9,8 @@ TUNED = "MirrorMaker 2, tuned"
 DEFAULTS = "MirrorMaker 2, defaults"
 ACKS = "Airmirror, acks"
 READBACK = "Airmirror, readback"
-APPEND_LIMIT = "broker's append limit"
+APPEND_LIMIT = "broker's append limit"  # of batches as large as the topic's own, which are copied whole
+APPEND_LIMIT_LARGE = "broker's append limit, 1 MB batches"
 
 
 @dataclass(frozen=True)
