@@ -87,7 +87,7 @@ def _mirror(
         for number in (1, 2):
             begun = time.monotonic()
             with _step(progress, f"window {number}"):
-                results.append(run(prepare(opened), spark.url, f"demo-{number}", lambda phase: None))
+                results.append(run(prepare(opened), spark.url, f"demo-{number}"))
             if number == 1:
                 with _step(progress, "more records arrive"):
                     arrivals.wait(max(0.0, seconds / 2 - (time.monotonic() - begun)))

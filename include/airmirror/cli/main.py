@@ -97,8 +97,12 @@ def run_window(
     with open_flow(config, flow, ledger) as opened:
         prepared: Prepared = prepare(opened)
         with console.status(f"window {identifier}") as status:
-            tell = (lambda phase: None) if as_json else (lambda phase: status.update(f"window {identifier}: {phase}"))
-            result = run(prepared, None if local else spark, identifier, tell)
+            said = f"window {identifier}: "
+            result = run(
+                prepared, None if local else spark, identifier,
+                tell=lambda phase: status.update(said + phase),
+                report=lambda progress: status.update(said + show.progress(progress)),
+            )  # fmt: skip
     if as_json:
         console.print_json(json.dumps(show.window_json(result, prepared.refused)))
     else:

@@ -16,6 +16,7 @@ from airmirror.flows.status import FlowStatus
 from airmirror.flows.verification import ComparedPartition
 from airmirror.topics.remote import TopicPlan
 from airmirror.windows.plan import Planned
+from airmirror.windows.progress import Progress
 from airmirror.windows.window import Row, WindowResult
 
 MOST_ROWS = 200
@@ -69,6 +70,15 @@ def windows(results: Sequence[WindowResult]) -> Table:
                 "[green]yes[/]" if row.verified and row.error is None else "[red]no[/]",
             )
     return table
+
+
+def progress(state: Progress) -> str:
+    """What is committed of a window that runs."""
+    left = "" if state.seconds_left is None else f", {state.seconds_left:.0f} s left"
+    return (
+        f"{state.offsets / max(1, state.planned):.0%} committed: {state.records:,} records, {decimal(state.bytes)}, "
+        f"{state.rate:,.0f} records/s{left}"
+    )
 
 
 def problems(result: WindowResult, refused: Sequence[str]) -> Iterator[str]:

@@ -101,7 +101,7 @@ def _sources(at: Place, placed: Iterable[Placed]) -> set[str]:
 
 
 def _without_servers(placed: Sequence[Placed], aliases: Iterable[str], line: int | None) -> list[Problem]:
-    given = {entry.at.owner for entry in placed if entry.at.name == "bootstrap.servers"}
+    given = {entry.at.owner for entry in placed if entry.at.name in ("bootstrap.servers", "airflow.conn.id")}
     message = "must be set, as in: broker-1:9092, broker-2:9092"
     return [Problem(line, f"{alias}.bootstrap.servers", message) for alias in aliases if alias not in given]
 

@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from airmirror.errors import AirmirrorError
+from airmirror.on_spark.sessions import close, connect
 from airmirror.on_spark.tasks import RESULT_SCHEMA, SLOT_SCHEMA, run_slots
 from airmirror.windows.slots import Slot, SlotResult
 
@@ -32,6 +33,15 @@ class SparkJobFailed(AirmirrorError):
 def tag(flow: str) -> str:
     """The tag of a flow's jobs, by which they can be interrupted."""
     return f"airmirror {flow}"
+
+
+def interrupt(url: str, flow: str) -> None:
+    """Interrupt the flow's jobs on a Spark Connect server, from any process. Raises SparkUnavailable."""
+    spark = connect(url, flow)
+    try:
+        spark.interruptTag(tag(flow))
+    finally:
+        close(spark)
 
 
 def execute(spark: SparkSession, slots: Sequence[Slot]) -> list[SlotResult]:

@@ -6,15 +6,26 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from airmirror.flows.prepare import Prepared
+from airmirror.windows.progress import Progress
 from airmirror.windows.slots import Slot, SlotResult
 from airmirror.windows.window import WindowResult, run_window
+from airmirror.wire.requests import TopicPartition
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def run(prepared: Prepared, spark_url: str | None, window: str, tell: Callable[[str], None]) -> WindowResult:
-    """Run a window of a prepared flow, on a Spark Connect server or (no URL) on Spark in this process."""
+def run(
+    prepared: Prepared,
+    spark_url: str | None,
+    window: str,
+    *,
+    only: Callable[[TopicPartition], bool] = lambda partition: True,
+    advance: bool = True,
+    tell: Callable[[str], None] = lambda phase: None,
+    report: Callable[[Progress], None] = lambda progress: None,
+) -> WindowResult:
+    """``run_window`` of a prepared flow, on a Spark Connect server or (no URL) on Spark in this process."""
     opened = prepared.opened
     flow = opened.flow
     sessions: list[SparkSession] = []
@@ -38,7 +49,10 @@ def run(prepared: Prepared, spark_url: str | None, window: str, tell: Callable[[
         return on_spark(spark(), work)
 
     try:
-        return run_window(flow, opened.ledger, prepared.topics, execute, window=window, slots=slots, tell=tell)
+        return run_window(
+            flow, opened.ledger, prepared.topics, execute,
+            window=window, slots=slots, only=only, advance=advance, tell=tell, report=report,
+        )  # fmt: skip
     finally:
         for session in sessions:
             from airmirror.on_spark.sessions import close

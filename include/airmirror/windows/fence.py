@@ -13,13 +13,15 @@ from kafka.protocol.admin.transactions import DescribeTransactionsRequest
 
 from airmirror.clusters.appender import Appender
 from airmirror.clusters.connection import BrokerUnreachable, UnsupportedBroker
-from airmirror.clusters.routes import CoordinatorNotAvailable, Routes
+from airmirror.clusters.log import LATEST, offsets_with_patience
+from airmirror.clusters.routes import CoordinatorNotAvailable, Routes, TopicNotFound
 from airmirror.clusters.transactions import TransactionalId, TransactionBusy
 from airmirror.config import Flow
 from airmirror.windows.claims import LEASE_MS, ClaimEntry, Renewal, holder, most_slots
 from airmirror.windows.errors import FenceStuck, FlowBusy
 from airmirror.windows.index import Index, InternalTopics, read_claims
 from airmirror.windows.slots import transactional_id
+from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import Claim, ClaimEvent
 
 FENCE_SECONDS = 60.0
@@ -50,7 +52,7 @@ def claimed(
         return appender.append([(record.encode_key(), record.encode_value())])[0]
 
     offset = append(claim)
-    entries = read_claims(target, topics, known, scanned, offset + 1)
+    entries = read_claims(target, topics.segments, known, scanned, offset + 1)
     own = next((entry for entry in entries if entry.offset == offset), None)
     before = [entry for entry in entries if entry.offset < offset and entry.claim.window != window]
     held = holder(before)
@@ -87,6 +89,26 @@ def fence(flow: Flow, target: Routes, slots: int) -> None:
             transaction.initialise(patience=FENCE_SECONDS)
         except (TransactionBusy, CoordinatorNotAvailable) as error:
             raise FenceStuck(flow.name, transaction.name, _open_partitions(target, transaction.name)) from error
+
+
+def end_window(flow: Flow, window: str, segment_topic: str, index: Index) -> bool:
+    """End a window from outside while the claim is its own: fence its slots, release its claim; whether it was."""
+    with Routes(flow.target, f"airmirror|{flow.name}|end") as target:
+        try:
+            target.refresh([segment_topic])
+        except TopicNotFound:  # before the flow's first window
+            return False
+        log = TopicPartition(segment_topic, 0)
+        end = offsets_with_patience(target, [log], LATEST)[log]
+        scanned = index.scanned(segment_topic, target.topic_ids[segment_topic]).get(0, 0)
+        held = holder(read_claims(target, segment_topic, index.claims(), scanned, end))
+        if held is None or held.claim.window != window or held.released:
+            return False
+        fence(flow, target, held.claim.slots)
+        with Appender(flow.target, segment_topic) as appender:
+            claim = replace(held.claim, event=ClaimEvent.RELEASED)
+            appender.append([(claim.encode_key(), claim.encode_value())])
+    return True
 
 
 def _open_partitions(target: Routes, name: str) -> tuple[str, ...]:

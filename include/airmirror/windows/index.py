@@ -123,14 +123,14 @@ def catch_up(routes: Routes, topics: InternalTopics, index: Index, source: str, 
 
 
 def read_claims(
-    routes: Routes, topics: InternalTopics, known: Iterable[tuple[int, int, Claim]], scanned: int, end: int
+    routes: Routes, segment_topic: str, known: Iterable[tuple[int, int, Claim]], scanned: int, end: int
 ) -> list[ClaimEntry]:
     """All claims below ``end``: those known, and those in the tail from ``scanned`` on, which is read uncommitted.
 
     Claims are written outside transactions, and a transaction that a dead window left open must not hide them.
     """
     entries = {offset: ClaimEntry(offset, timestamp, claim) for offset, timestamp, claim in known}
-    log = TopicPartition(topics.segments, 0)
+    log = TopicPartition(segment_topic, 0)
     for record in read_records(routes, log, scanned, end, read_committed=False):
         try:
             decoded = decode(record.key or b"", record.value)

@@ -24,6 +24,7 @@ from airmirror.windows.fence import claimed, fence
 from airmirror.windows.findings import Finding, examine
 from airmirror.windows.index import Index, InternalTopics, catch_up
 from airmirror.windows.plan import Extent, Planned, leaderless, pack, plan
+from airmirror.windows.progress import Progress, Watch
 from airmirror.windows.slots import Outcome, Slot, SlotPartition, SlotResult
 from airmirror.windows.starts import commit_starts, need_starts
 from airmirror.windows.verify import Gate, Verdict, judge, no_objection
@@ -116,10 +117,12 @@ def run_window(
     only: Callable[[TopicPartition], bool] = lambda partition: True,
     advance: bool = True,
     tell: Callable[[str], None] = lambda phase: None,
+    report: Callable[[Progress], None] = lambda progress: None,
 ) -> WindowResult:
     """Replicate everything that is new, in at most ``slots()`` slots, and verify it; neither is asked for nothing.
 
-    ``only``: which of the source's partitions. Without ``advance`` the judgement is left to ``judge_window``.
+    ``only``: which of the source's partitions. ``tell`` hears of every phase, ``report`` of what is committed. Without
+    ``advance`` the judgement is left to ``judge_window``.
     Raises FlowBusy, FenceStuck, SameCluster, or a cluster's error; what is wrong with single partitions is in the rows.
     """
     begun = time.monotonic()
@@ -156,7 +159,9 @@ def run_window(
                     chosen = [item for item in planned if only(item.key)]
                     work = _slots(flow, window, granted.offset, most, chosen, index, source, target, topics)
                 if work:
-                    with phases("copy"):
+                    offsets = sum(part.end - part.start for slot in work for part in slot.partitions)
+                    watch = Watch(flow, topics.segments, window, granted.offset, offsets, report)
+                    with phases("copy"), watch:
                         results = list(execute(work))
                 with phases("verify"):
                     catch_up(target, topics, index, flow.source.alias)

@@ -1,0 +1,100 @@
+"""Clusters' client settings from Airflow connections, and secrets kept out of task logs. Used in tasks only.
+
+A connection of type ``kafka`` holds librdkafka's names; they become Java's here, which a configuration speaks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowNotFoundException
+from airflow.sdk.log import mask_secret
+
+from airmirror.config import Cluster, Configuration, Flow
+from airmirror.config.values import as_list, is_secret
+from airmirror.errors import AirmirrorError
+
+_JAVA_NAMES = {
+    "sasl.mechanisms": "sasl.mechanism",
+    "ssl.ca.pem": "ssl.truststore.certificates",
+    "ssl.ca.location": "ssl.truststore.location",
+    "ssl.certificate.pem": "ssl.keystore.certificate.chain",
+    "ssl.key.pem": "ssl.keystore.key",
+}
+_LOGIN = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+
+
+@dataclass(eq=False)
+class BadConnection(AirmirrorError):
+    """An Airflow connection that a cluster names and that can't be used. No value of it is in the message."""
+
+    cluster: str
+    conn_id: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"cluster {self.cluster!r}: Airflow connection {self.conn_id!r} ({self.cluster}.airflow.conn.id): {self.reason}"
+
+
+def with_connections(configuration: Configuration, flow: Flow) -> Flow:
+    """The flow with what its clusters' connections hold over what the file says. Raises BadConnection."""
+    given = {setting.key: setting.value.strip() for setting in configuration.settings}
+
+    def connected(cluster: Cluster) -> Cluster:
+        conn_id = given.get(f"{cluster.alias}.airflow.conn.id")
+        found = _from_connection(cluster, conn_id) if conn_id else cluster
+        for secret in _secrets(found.properties):
+            mask_secret(secret)
+        return found
+
+    return replace(flow, source=connected(flow.source), target=connected(flow.target))
+
+
+def _from_connection(cluster: Cluster, conn_id: str) -> Cluster:
+    try:
+        connection = BaseHook.get_connection(conn_id)
+    except AirflowNotFoundException as error:
+        raise BadConnection(cluster.alias, conn_id, "there is no such connection") from error
+    try:
+        extra = json.loads(connection.extra or "{}")
+    except ValueError as error:
+        raise BadConnection(cluster.alias, conn_id, "its extra is no JSON") from error
+    if not isinstance(extra, dict):
+        raise BadConnection(cluster.alias, conn_id, "its extra must be a JSON object of client settings")
+    settings = java_settings({str(key): str(value) for key, value in extra.items()})
+    servers = as_list(settings.pop("bootstrap.servers", "")) or cluster.bootstrap_servers
+    if not servers:
+        raise BadConnection(cluster.alias, conn_id, "neither it nor the file has bootstrap.servers")
+    return Cluster(cluster.alias, servers, {**cluster.properties, **settings})
+
+
+def java_settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """librdkafka's client settings by Java's names; what has one name only is left as it is."""
+    found = {_JAVA_NAMES.get(key, key): value for key, value in settings.items()}
+    user, password = found.pop("sasl.username", None), found.pop("sasl.password", None)
+    if user is not None and password is not None and "sasl.jaas.config" not in found:
+        module = _LOGIN.get(found.get("sasl.mechanism", "").upper(), _LOGIN["PLAIN"])
+        found["sasl.jaas.config"] = f"{module} required username={_quoted(user)} password={_quoted(password)};"
+    if "ssl.truststore.location" in found and "ssl.ca.location" in settings:
+        found.setdefault("ssl.truststore.type", "PEM")
+    return found
+
+
+def _quoted(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _secrets(properties: Mapping[str, str]) -> Iterator[str]:
+    for key, value in properties.items():
+        if is_secret(key) and value:
+            yield value
+            if "jaas.config" in key:  # the password inside it too
+                yield from (part for part in value.split('"')[1::2] if len(part) > 3)

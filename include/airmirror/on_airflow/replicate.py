@@ -1,0 +1,99 @@
+"""The DAG ``replicate.<source>.<target>`` of a flow: topics → window → gate → offset syncs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import DAG, Param, TriggerRule
+
+from airmirror.config import Flow
+from airmirror.on_airflow.operators import NextWindow, ReplicateWindow, SyncTopics, VerifyWindow, timeout
+from airmirror.on_airflow.schedules import timetable
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+RETRIES = 3
+RETRY_DELAY = timedelta(seconds=15)  # the claim of a window that died ends after 30 s
+
+DOC = """
+Replicates **{flow}**: one run is one window.
+
+1. `sync_topics`: remote topics and partitions exist on {target}.
+2. `replicate_window`: every record that {source} has beyond the progress is copied by Spark, in transactions with the
+   progress itself, and read back before each commit. A run with nothing new ends without Spark.
+3. `verify_window`: the gate. Partitions that pass advance; one that does not is held, fails this task, and the others go on.
+4. `next_window`: starts the next run at once where the window was cut.
+
+When a run is red: the failed task's log ends with what is wrong and what to do. A window can always be run again: it goes
+on from the committed progress. To judge again what is held, clear `verify_window`; it then reads the target anew.
+"""
+
+
+def dag_id(flow: Flow) -> str:
+    return f"replicate.{flow.source.alias}.{flow.target.alias}"
+
+
+def replicate_dag(flow: Flow) -> DAG:
+    """The DAG of a flow. Raises BadSchedule."""
+    source, target = flow.source.alias, flow.target.alias
+    with DAG(
+        dag_id(flow),
+        schedule=timetable(flow.name, flow.settings["window.schedule"]),
+        start_date=START,
+        catchup=False,
+        max_active_runs=1,
+        default_args={"retries": RETRIES, "retry_delay": RETRY_DELAY},
+        doc_md=DOC.format(flow=flow.name, source=source, target=target),
+        tags=[f"flow:{flow.name}", f"source:{source}", f"target:{target}"],
+        params=_params(flow),
+    ) as dag:
+        sync_topics = SyncTopics(task_id="sync_topics", flow=flow.name)
+        replicate_window = ReplicateWindow(
+            task_id="replicate_window",
+            flow=flow.name,
+            spark_conn_id=flow.settings["spark.conn.id"],
+            max_active_tis_per_dag=1,
+            execution_timeout=timeout(flow.window.max_ms),
+        )
+        # What a failed window has committed, for other partitions or before it failed, is judged all the same.
+        verify_window = VerifyWindow(
+            task_id="verify_window", flow=flow.name, max_active_tis_per_dag=1, trigger_rule=TriggerRule.ALL_DONE
+        )
+        next_window = NextWindow(task_id="next_window", trigger_dag_id=dag_id(flow), retries=0)
+        # The run's state is its last task's: failed where anything before has failed.
+        done = EmptyOperator(task_id="done", trigger_rule=TriggerRule.NONE_FAILED)
+        sync_topics >> replicate_window >> verify_window >> next_window
+        [replicate_window, verify_window, next_window] >> done
+    return dag
+
+
+def _params(flow: Flow) -> dict[str, Param]:
+    return {
+        "topics": Param(
+            None,
+            type=["null", "array"],
+            items={"type": "string"},
+            title="Topics",
+            description_md="Only these topics of the source. Empty: all that the flow mirrors.",
+        ),
+        "partitions": Param(
+            None,
+            type=["null", "array"],
+            items={"type": "integer", "minimum": 0},
+            title="Partitions",
+            description_md="Only these partition numbers. Empty: all.",
+        ),
+        "verify": Param(
+            None,
+            type=["null", "string"],
+            enum=[None, "readback", "acks"],
+            title="Verify mode",
+            description_md=f"What proves the window. Empty: as configured (`{flow.window.verify}`).",
+        ),
+        "dry_run": Param(
+            False,
+            type="boolean",
+            title="Dry run",
+            description_md="Tell in the log of `sync_topics` what would be done; write nothing.",
+        ),
+    }

@@ -1,0 +1,224 @@
+"""What the tasks of a flow's DAG do: the same steps as the commands', told to the task's log. Loaded in tasks only."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from airmirror.errors import AirmirrorError
+from airmirror.flows.prepare import Opened, Prepared, dry_run, open_flow, prepare
+from airmirror.naming import segment_topic
+from airmirror.on_airflow.connections import with_connections
+from airmirror.on_airflow.deployment import Deployment
+from airmirror.on_spark.windows import run
+from airmirror.quality import report
+from airmirror.quality.gate import Judgement, Limits, judge
+from airmirror.quality.suites import check_suites, load_suites
+from airmirror.windows.fence import end_window
+from airmirror.windows.findings import Finding
+from airmirror.windows.progress import Progress
+from airmirror.windows.window import Judged, WindowResult, judge_window
+from airmirror.wire.requests import TopicPartition
+
+log = logging.getLogger(__name__)
+
+BUILT_IN = "replication.yaml"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the trigger form narrows a run down to. Empty: everything; ``verify`` None: as the flow has it."""
+
+    topics: tuple[str, ...] = ()
+    partitions: tuple[int, ...] = ()
+    verify: str | None = None
+    dry_run: bool = False
+
+    def takes(self, partition: TopicPartition) -> bool:
+        return (not self.topics or partition.topic in self.topics) and (
+            not self.partitions or partition.partition in self.partitions
+        )
+
+
+@dataclass(eq=False)
+class PartitionsFailed(AirmirrorError):
+    """Partitions of a window that were not replicated; the others were."""
+
+    flow: str
+    window: str
+    errors: tuple[str, ...]
+    final: bool
+
+    @property
+    def transient(self) -> bool:  # type: ignore[override]
+        return not self.final
+
+    def __str__(self) -> str:
+        shown = "\n".join(self.errors[:20])
+        more = f"\n… and {len(self.errors) - 20} more" if len(self.errors) > 20 else ""
+        return f"flow {self.flow!r}, window {self.window!r}: {len(self.errors)} partitions have errors:\n{shown}{more}"
+
+
+@dataclass(eq=False)
+class NotVerified(AirmirrorError):
+    """Partitions that did not pass the gate; the others have advanced."""
+
+    flow: str
+    window: str
+    table: str
+    errors: tuple[str, ...]
+
+    def __str__(self) -> str:
+        reasons = "\n".join(self.errors[:20])
+        where = f"flow {self.flow!r}, window {self.window!r}"
+        return f"{where}: partitions did not pass the gate and are held:\n{self.table}\n{reasons}"
+
+
+@contextmanager
+def opened_flow(place: Deployment, name: str, choice: Choice) -> Iterator[Opened]:
+    """The flow of a task: with its connections, and verified as the trigger form wants it."""
+    with open_flow(place.config, name, place.ledger) as opened:
+        flow = with_connections(opened.configuration, opened.flow)
+        if choice.verify:
+            flow = replace(flow, window=replace(flow.window, verify=choice.verify))
+        yield replace(opened, flow=flow)
+
+
+def sync_topics(place: Deployment, name: str, choice: Choice) -> None:
+    """Create what is missing on the target; of a dry run, tell what would be done. Bad expectations are refused here."""
+    suites = load_suites(place.expectations)
+    users = [suite for suite in suites if Path(suite.path).name != BUILT_IN]
+    check_suites(users)
+    log.info("Gate: %s.", ", ".join(f"suite {suite.name} ({len(suite.expectations)} expectations)" for suite in suites))
+    with opened_flow(place, name, choice) as opened:
+        if choice.dry_run:
+            _tell_plan(opened, choice)
+            return
+        prepared = prepare(opened)
+    _tell_topics(prepared)
+
+
+def replicate(place: Deployment, name: str, window: str, spark_url: str, choice: Choice) -> WindowResult:
+    """Run a window and leave its judgement to ``verify``. Raises PartitionsFailed when all is done that can be."""
+    with opened_flow(place, name, choice) as opened:
+        prepared = prepare(opened)
+        log.info("Window %s of flow %s: verify=%s.", window, name, opened.flow.window.verify)
+        result = run(
+            prepared, spark_url, window, only=choice.takes, advance=False, tell=_phase, report=_progress
+        )  # fmt: skip
+    _tell_result(result)
+    errors = [row.error for row in result.rows if row.error is not None]
+    if errors or prepared.refused:
+        final = any(not error.transient for error in errors) or bool(prepared.refused)
+        raise PartitionsFailed(name, window, (*map(str, errors), *prepared.refused), final)
+    return result
+
+
+def verify(place: Deployment, name: str, window: str, trusted: Collection[str], choice: Choice) -> Path | None:
+    """Judge what is not verified yet, advance what passes, hold what does not; the Data Docs' page. Raises NotVerified."""
+    judgements: list[Judgement] = []
+    suites = load_suites(place.expectations)
+    with opened_flow(place, name, choice) as opened:
+        limits = _limits(opened.flow.settings)
+        docs = place.data_docs / name.replace("->", ".")
+
+        def gate(findings: Sequence[Finding]) -> Mapping[TopicPartition, str]:
+            rows = [finding.row() for finding in findings]
+            judgement = judge(rows, suites, flow=name, window=window, limits=limits, docs=docs)
+            judgements.append(judgement)
+            return {TopicPartition(*key): "; ".join(reasons) for key, reasons in judgement.failed.items()}
+
+        judged = judge_window(opened.flow, opened.ledger, gate, window=window, trusted=trusted, tell=_phase)
+    if not judgements:
+        log.info("Nothing to judge: everything that was replicated is verified.")
+        return None
+    _tell_judgement(judged, judgements[0])
+    if judged.errors:
+        rows = [finding.row() for finding in judged.findings]
+        transient = all(error.transient for error in judged.errors)
+        if transient:
+            raise judged.errors[0]
+        raise NotVerified(
+            name, window, report.failures(judgements[0], rows), tuple(str(error) for error in judged.errors)
+        )  # fmt: skip
+    return judgements[0].docs
+
+
+def interrupt(place: Deployment, name: str, window: str, spark_url: str, choice: Choice) -> None:
+    """End a window from outside: its Spark job by tag, then, while the claim is its own, its slots by the fence."""
+    from airmirror.on_spark.execute import interrupt as interrupt_job
+
+    with opened_flow(place, name, choice) as opened:
+        interrupt_job(spark_url, name)
+        ended = end_window(opened.flow, window, segment_topic(opened.flow.source.alias), opened.ledger)
+    log.info("Window %s: %s.", window, "fenced and released" if ended else "it holds no claim (any more)")
+
+
+def _limits(settings: Mapping[str, str]) -> Limits:
+    records, seconds = settings.get("window.max.lag.records"), settings.get("window.max.lag.seconds")
+    return Limits(int(records) if records else None, float(seconds) if seconds else None)
+
+
+def _phase(name: str) -> None:
+    log.info("Now: %s.", name)
+
+
+def _progress(progress: Progress) -> None:
+    left = "" if progress.seconds_left is None else f", about {progress.seconds_left:.0f} s left"
+    log.info(
+        "Committed so far: %s of %s offsets, %s records, %.1f MB, %s records/s%s.",
+        f"{progress.offsets:,}", f"{progress.planned:,}", f"{progress.records:,}", progress.bytes / 1e6,
+        f"{progress.rate:,.0f}", left,
+    )  # fmt: skip
+
+
+def _tell_plan(opened: Opened, choice: Choice) -> None:
+    topics, planned = dry_run(opened)
+    for new in topics.create:
+        log.info("Would create %s with %d partitions.", new.name, new.partitions)
+    for more in topics.grow:
+        log.info("Would grow %s from %d to %d partitions.", more.name, more.before, more.partitions)
+    for refused in topics.refused:
+        log.warning("Refused: %s", refused)
+    for item in planned:
+        if choice.takes(item.key) and (item.has_work or item.error):
+            what = item.error or f"offsets {item.start:,} to {item.end - 1:,} ({item.end - item.start:,})"
+            log.info("Would replicate %s to %s: %s.", item.key, item.remote_topic, what)
+    log.info("A dry run: nothing was written.")
+
+
+def _tell_topics(prepared: Prepared) -> None:
+    log.info("%d topics are mirrored: their remote topics are there.", len(prepared.topics))
+    for reason in prepared.refused:
+        log.warning("Refused: %s", reason)
+
+
+def _tell_result(result: WindowResult) -> None:
+    if not result.rows:
+        log.info("Nothing new in %d partitions; Spark was not needed. (%.1f s)", result.partitions, result.seconds)
+        return
+    rate = result.copied / result.seconds if result.seconds else 0.0
+    log.info(
+        "Replicated %s records, %.1f MB of %d partitions in %.1f s (%s records/s).",
+        f"{result.copied:,}", result.bytes / 1e6, len(result.rows), result.seconds, f"{rate:,.0f}",
+    )  # fmt: skip
+    columns = ("topic", "partition", "remote_topic", "source_start", "source_end", "copied", "lag")
+    log.info("\n%s", report.table([{name: getattr(row, name) for name in columns} for row in result.rows], columns))
+    if result.is_cut:
+        log.info("The window was cut (window.max.ms or window.max.bytes); the next run starts at once.")
+
+
+def _tell_judgement(judged: Judged, judgement: Judgement) -> None:
+    passed = [verdict for verdict in judged.verdicts if verdict.error is None]
+    log.info(
+        "Judged %d partitions: %d verified and advanced (%s records), %d not.",
+        len(judged.verdicts), len(passed), f"{sum(verdict.records for verdict in passed):,}",
+        len(judged.verdicts) - len(passed),
+    )  # fmt: skip
+    for warning in judgement.warnings:
+        log.warning("Warning of the gate: %s", warning)
+    if judgement.docs is not None:
+        log.info("Data Docs: %s", judgement.docs)

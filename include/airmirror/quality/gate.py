@@ -1,0 +1,206 @@
+"""Judging rows with Great Expectations: which partitions must not pass, and what is only worth a warning.
+
+Great Expectations is loaded when there is something to judge, and never for an empty window.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from airmirror.quality.rows import COLUMNS, KEY, Row
+from airmirror.quality.suites import Expectation, Suite, build
+
+Partition = tuple[str, int]
+
+PAGES_KEPT = 200  # validations of a flow that its Data Docs keep
+_NAME = "airmirror"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The most lag that is no warning, ``None`` where there is no limit (``window.max.lag.…``)."""
+
+    lag_records: int | None = None
+    lag_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The gate's answer. ``failed``: reasons by partition; ``lagging``: partitions over a limit; ``docs``: their page."""
+
+    failed: Mapping[Partition, tuple[str, ...]]
+    warnings: tuple[str, ...]
+    lagging: frozenset[Partition]
+    docs: Path | None
+
+    @property
+    def passed(self) -> bool:
+        return not self.failed
+
+
+def judge(
+    rows: Sequence[Row], suites: Sequence[Suite], *, flow: str, window: str, limits: Limits, docs: Path | None
+) -> Judgement:
+    """Validate every suite of the flow over the rows of its topics. ``docs``: the directory of the flow's Data Docs.
+
+    An expectation about single rows fails these, one about the whole fails every partition it was asked for, and one that
+    can't be evaluated fails as critical: nothing passes in silence.
+    """
+    if not rows:
+        return Judgement({}, (), frozenset(), None)
+    failed: dict[Partition, list[str]] = {}
+    warnings: list[str] = []
+    lagging: set[Partition] = set()
+    context = _context(docs)
+    lag = _lag_suite(limits)
+    for suite in [*suites, *([lag] if lag else [])]:
+        chosen = [row for row in rows if suite.is_for_topic(str(row["topic"]))]
+        if not chosen or not suite.is_for_flow(flow):
+            continue
+        for expectation, result in _validate(context, suite, chosen, f"{window}"):
+            if result.success:
+                continue
+            partitions, reason = _who_and_why(expectation, result, chosen)
+            critical = expectation.severity == "critical" or _raised(result)
+            for partition in partitions:
+                if critical:
+                    failed.setdefault(partition, []).append(f"{reason} (suite {suite.name})")
+                if suite is lag:
+                    lagging.add(partition)
+            if not critical:
+                named = ", ".join(f"{topic}-{number}" for topic, number in partitions[:10])
+                more = f" and {len(partitions) - 10} more" if len(partitions) > 10 else ""
+                warnings.append(f"{reason} (suite {suite.name}): {named}{more}")
+    page = None
+    if docs is not None:
+        context.build_data_docs()
+        page = _newest_page(docs)
+        _forget_old(docs)
+    return Judgement(
+        {partition: tuple(reasons) for partition, reasons in failed.items()}, tuple(warnings), frozenset(lagging), page
+    )
+
+
+def _context(docs: Path | None) -> Any:
+    import great_expectations as gx
+    from great_expectations.data_context.types.base import ProgressBarsConfig
+
+    context = gx.get_context(mode="ephemeral")
+    context.variables.progress_bars = ProgressBarsConfig(globally=False)
+    if docs is not None:
+        docs.mkdir(parents=True, exist_ok=True)
+        backend = {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(docs)}
+        context.add_data_docs_site(
+            _NAME,
+            {
+                "class_name": "SiteBuilder",
+                "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
+                "store_backend": backend,
+            },
+        )
+    return context
+
+
+def _validate(context: Any, suite: Suite, rows: Sequence[Row], run: str) -> list[tuple[Expectation, Any]]:
+    """Each expectation of a suite with its result."""
+    import great_expectations as gx
+    import pandas
+    from great_expectations.checkpoint.actions import UpdateDataDocsAction
+
+    frame = pandas.DataFrame([dict(row) for row in rows], columns=list(COLUMNS))
+    frame["error"] = frame["error"].astype(object).where(frame["error"].notna(), None)
+    built = context.suites.add(gx.ExpectationSuite(name=suite.name, expectations=list(map(build, suite.expectations))))
+    source = context.data_sources.add_pandas(suite.name)
+    batch = source.add_dataframe_asset("partitions").add_batch_definition_whole_dataframe("window")
+    validation = context.validation_definitions.add(gx.ValidationDefinition(name=suite.name, data=batch, suite=built))
+    checkpoint = context.checkpoints.add(
+        gx.Checkpoint(
+            name=suite.name,
+            validation_definitions=[validation],
+            actions=[UpdateDataDocsAction(name="docs", site_names=[_NAME])] if _has_docs(context) else [],
+            result_format={
+                "result_format": "COMPLETE",
+                "unexpected_index_column_names": list(KEY),
+                "return_unexpected_index_query": False,
+            },
+        )
+    )
+    answer = checkpoint.run(batch_parameters={"dataframe": frame}, run_id=gx.RunIdentifier(run_name=run))
+    (result,) = answer.run_results.values()
+    by_configuration = [(item.expectation_config, item) for item in result.results]
+    found = []
+    for expectation in suite.expectations:
+        item = next(
+            result
+            for configuration, result in by_configuration
+            if configuration.type == expectation.type
+            and all(configuration.kwargs.get(key) == value for key, value in expectation.kwargs.items())
+        )
+        found.append((expectation, item))
+    return found
+
+
+def _has_docs(context: Any) -> bool:
+    return _NAME in (context.get_site_names() or [])
+
+
+def _who_and_why(expectation: Expectation, result: Any, rows: Sequence[Row]) -> tuple[list[Partition], str]:
+    everybody = [(str(row["topic"]), int(str(row["partition"]))) for row in rows]
+    asked = ", ".join(f"{name}={value!r}" for name, value in expectation.kwargs.items())
+    what = f"{expectation.type}({asked})"
+    if _raised(result):
+        return everybody, f"{what} can't be evaluated: {_message(result)}"
+    indices = result.result.get("unexpected_index_list")
+    if not indices:
+        observed = result.result.get("observed_value")
+        return everybody, f"{what} is not met, observed {observed!r}"
+    partitions = [(str(index["topic"]), int(index["partition"])) for index in indices]
+    values = result.result.get("unexpected_list") or []
+    shown = sorted({_text(value) for value in values})[:3]
+    return list(dict.fromkeys(partitions)), f"{what} is not met, found {', '.join(shown)}"
+
+
+def _text(value: object) -> str:
+    return " and ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _newest_page(docs: Path) -> Path:
+    """The page of this validation: the product's own suite's, where there is one."""
+    pages = docs / "validations"
+    found = [*pages.glob("replication/*/*/*.html")] or [*pages.glob("*/*/*/*.html")]
+    return max(found, key=lambda page: page.stat().st_mtime)
+
+
+def _raised(result: Any) -> bool:
+    info = result.exception_info or {}
+    return bool(info.get("raised_exception")) or any(
+        isinstance(item, dict) and item.get("raised_exception") for item in info.values()
+    )
+
+
+def _message(result: Any) -> str:
+    info = result.exception_info or {}
+    items = [info, *(item for item in info.values() if isinstance(item, dict))]
+    return "; ".join(str(item["exception_message"]) for item in items if item.get("exception_message"))
+
+
+def _lag_suite(limits: Limits) -> Suite | None:
+    limited = {"lag_records": limits.lag_records, "lag_seconds": limits.lag_seconds}
+    expectations = tuple(
+        Expectation("expect_column_values_to_be_between", {"column": column, "max_value": most}, "warning")
+        for column, most in limited.items()
+        if most is not None
+    )
+    return Suite("lag", "mirror.properties", expectations) if expectations else None
+
+
+def _forget_old(docs: Path) -> None:
+    """Keep the newest validations' pages: ``validations/<suite>/<run name>/…``."""
+    for suite in (docs / "validations").glob("*"):
+        runs = sorted((path for path in suite.glob("*") if path.is_dir()), key=lambda path: path.stat().st_mtime)
+        for run in runs[:-PAGES_KEPT]:
+            shutil.rmtree(run)

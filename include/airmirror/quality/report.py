@@ -1,0 +1,36 @@
+"""What the gate says, as plain text for task logs and error messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from airmirror.quality.gate import Judgement
+from airmirror.quality.rows import Row
+
+MOST_ROWS = 20
+_SHOWN = ("topic", "partition", "source_start", "source_end", "copied", "target_records", "lag_records")
+
+
+def table(rows: Sequence[Row], columns: Sequence[str] = _SHOWN) -> str:
+    """Rows as aligned columns, at most twenty and how many more there are."""
+    lines = [list(columns), *([_text(row[column]) for column in columns] for row in rows[:MOST_ROWS])]
+    widths = [max(len(line[number]) for line in lines) for number in range(len(columns))]
+    shown = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    if len(rows) > MOST_ROWS:
+        shown.append(f"… and {len(rows) - MOST_ROWS} more")
+    return "\n".join(shown)
+
+
+def failures(judgement: Judgement, rows: Sequence[Row]) -> str:
+    """The failing rows with their reasons; empty where everything passed."""
+    failing = [row for row in rows if (str(row["topic"]), int(str(row["partition"]))) in judgement.failed]
+    if not failing:
+        return ""
+    lines = [table(failing)]
+    for (topic, partition), reasons in list(judgement.failed.items())[:MOST_ROWS]:
+        lines += [f"{topic}-{partition}: {reason}" for reason in reasons]
+    return "\n".join(lines)
+
+
+def _text(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)

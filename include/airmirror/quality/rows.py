@@ -1,0 +1,37 @@
+"""The rows that the gate judges: one a partition, for the source offsets from its verified offset to its progress."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+Row = Mapping[str, object]
+
+# Every column with its meaning; docs/expectations.md lists them for users.
+COLUMNS: Mapping[str, str] = {
+    "topic": "the source's topic",
+    "partition": "the number of the partition, the same on both sides",
+    "remote_topic": "the topic on the target",
+    "source_start": "the first source offset of the range",
+    "source_end": "the source offset after the range",
+    "target_start": "the target offset of the first record",
+    "target_end": "the target offset after the last record",
+    "offsets": "source offsets in the range",
+    "accounted": "source offsets that are accounted for: copied, control, aborted, holes, lost",
+    "copied": "records that were copied",
+    "target_records": "records that the target holds for the range",
+    "control": "control records (transaction markers), which are not copied",
+    "aborted": "records of aborted transactions",
+    "holes": "source offsets without a record",
+    "unexpected_holes": "holes in a topic that is not compacted",
+    "lost": "records that were declared lost",
+    "bytes": "bytes of the record batches written",
+    "gaps": "source offsets that no segment covers, or that two cover",
+    "order_violations": "runs of records that lie before their predecessors on the target",
+    "digest_differences": "segments of which the target holds something else than was written",
+    "lag_records": "records that the source has beyond the range",
+    "lag_seconds": "the age of the newest copied record in seconds, 0 where nothing is left to copy",
+    "max_timestamp": "the latest timestamp copied, in epoch milliseconds",
+    "error": "what the engine's own checks found wrong, null where nothing is",
+}
+
+KEY = ("topic", "partition")

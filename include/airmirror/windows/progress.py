@@ -1,0 +1,99 @@
+"""How far a window has come while its slots run, read from what they have committed to the segment topic."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+
+from airmirror.clusters.log import LATEST, offsets_with_patience, read_records
+from airmirror.clusters.routes import Routes
+from airmirror.config import Flow
+from airmirror.errors import AirmirrorError
+from airmirror.wire.primitives import MalformedRecord
+from airmirror.wire.requests import TopicPartition
+from airmirror.wire.segments import SegmentRecord, decode
+
+log = logging.getLogger(__name__)
+
+EVERY_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What is committed of a window: source offsets of all planned ones, records, bytes, after so many seconds."""
+
+    offsets: int
+    planned: int
+    records: int
+    bytes: int
+    seconds: float
+
+    @property
+    def rate(self) -> float:
+        """Records a second."""
+        return self.records / self.seconds if self.seconds else 0.0
+
+    @property
+    def seconds_left(self) -> float | None:
+        """An estimate; None while nothing is committed."""
+        if not self.offsets:
+            return None
+        return self.seconds * max(0, self.planned - self.offsets) / self.offsets
+
+
+class Watch:
+    """Tells the progress of a window every two seconds, in a thread of its own; a context manager."""
+
+    def __init__(
+        self, flow: Flow, segment_topic: str, window: str, start: int, planned: int, report: Callable[[Progress], None]
+    ) -> None:
+        self._flow, self._window, self._planned, self._report = flow, window, planned, report
+        self._log = TopicPartition(segment_topic, 0)
+        self._position = start
+        self._offsets = self._records = self._bytes = 0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"progress {window}", daemon=True)
+
+    def __enter__(self) -> Watch:
+        self._begun = time.monotonic()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._ended.wait(EVERY_SECONDS):
+            try:
+                with Routes(self._flow.target, f"airmirror|{self._flow.name}|progress") as target:
+                    while not self._ended.is_set():
+                        self._look(target)
+                        self._ended.wait(EVERY_SECONDS)
+            except AirmirrorError as error:  # the slots see to the data; this only tells of it
+                log.debug("no progress of window %s can be told: %s", self._window, error)
+
+    def _look(self, target: Routes) -> None:
+        end = offsets_with_patience(target, [self._log], LATEST, read_committed=True)[self._log]
+        if self._position < end:
+            for entry in read_records(target, self._log, self._position, end):
+                self._take(entry.key, entry.value)
+            self._position = end
+            seconds = time.monotonic() - self._begun
+            self._report(Progress(self._offsets, self._planned, self._records, self._bytes, seconds))
+
+    def _take(self, key: bytes | None, value: bytes | None) -> None:
+        try:
+            record = decode(key or b"", value)
+        except MalformedRecord:
+            return  # counted and logged when the ledger reads it
+        if isinstance(record, SegmentRecord) and record.window == self._window:
+            self._offsets += record.source_end - record.source_start
+            self._records += record.copied
+            self._bytes += record.size

@@ -1,0 +1,187 @@
+"""A real Airflow as plain processes: database, API server, scheduler, DAG processor and triggerer on loopback.
+
+Its home, SQLite database, passwords and logs lie in one directory. The components are started one by one, each in a
+process group of its own: ``airflow standalone`` leaves children behind when it is ended.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+
+from airmirror_local.ports import LOOPBACK, free_port
+from airmirror_local.processes import Process, ProcessFailed, start_process, wait_until_ready
+
+START_SECONDS = 180
+USER = "admin"
+COMPONENTS = {
+    "API server": ("api-server", "--workers", "1"),
+    "scheduler": ("scheduler", "--skip-serve-logs"),
+    "DAG processor": ("dag-processor",),
+    "triggerer": ("triggerer", "--skip-serve-logs"),
+}
+HEALTH = {"scheduler": "scheduler", "dag_processor": "DAG processor", "triggerer": "triggerer"}
+
+
+@dataclass
+class AirflowStack:
+    """A running Airflow. ``processes`` by component; ``environment`` is what every component (and command) needs."""
+
+    directory: Path
+    url: str
+    password: str = field(repr=False)
+    environment: Mapping[str, str] = field(repr=False)
+    processes: dict[str, Process]
+    outlive: bool
+    user: str = USER
+
+    def restart(self, component: str) -> None:
+        """Start a component that was stopped or killed again."""
+        self.processes[component] = _start(self.directory, component, self.environment, self.outlive)
+
+    def command(self, *arguments: str, seconds: float = 120) -> str:
+        """Run ``airflow arguments…`` and return what it prints. Raises CalledProcessError."""
+        done = subprocess.run(
+            [*_airflow(), *arguments],
+            env={**os.environ, **self.environment},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=seconds,
+        )
+        return done.stdout
+
+    def stop(self) -> None:
+        """End every component and all that they have started, and wait for it."""
+        for process in reversed(list(self.processes.values())):
+            process.stop(seconds=15)
+
+
+def start_airflow(
+    directory: Path,
+    *,
+    dags: Path,
+    plugins: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    parallelism: int = 4,
+    port: int | None = None,
+    outlive: bool = False,
+    on_start: object = None,
+) -> AirflowStack:
+    """Start Airflow with its home in ``directory``; returns when every component reports that it is healthy.
+
+    ``environment`` goes to every component. Raises ProcessFailed with the end of the log of the one that failed.
+    """
+    directory = directory.resolve()
+    directory.mkdir(parents=True, exist_ok=True)
+    port = port or free_port()
+    url = f"http://{LOOPBACK}:{port}"
+    password = secrets.token_urlsafe(12)
+    passwords = directory / "passwords.json"
+    with os.fdopen(os.open(passwords, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        json.dump({USER: password}, file)
+    settings = _settings(directory, url, port, dags, plugins, passwords, parallelism) | dict(environment or {})
+    _migrate(directory, settings)
+    stack = AirflowStack(directory, url, password, settings, {}, outlive)
+    try:
+        for component in COMPONENTS:
+            stack.processes[component] = _start(directory, component, settings, outlive)
+            if callable(on_start):
+                on_start(stack.processes[component])
+        wait_until_ready(stack.processes["API server"], lambda: _answers(url), START_SECONDS)
+        for name, component in HEALTH.items():
+            wait_until_ready(stack.processes[component], lambda name=name: _healthy(url, name), START_SECONDS)  # type: ignore[misc]
+    except BaseException:
+        for process in stack.processes.values():
+            process.kill()
+        raise
+    return stack
+
+
+def _settings(
+    directory: Path, url: str, port: int, dags: Path, plugins: Path | None, passwords: Path, parallelism: int
+) -> dict[str, str]:
+    sections = {
+        "CORE": {
+            "AUTH_MANAGER": "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager",
+            "DAGS_FOLDER": str(dags.resolve()),
+            "EXECUTION_API_SERVER_URL": f"{url}/execution/",  # follows the port, or tasks die in the queue
+            "EXECUTOR": "LocalExecutor",
+            "FERNET_KEY": "",
+            "LOAD_EXAMPLES": "False",
+            "MP_FORKSERVER_PRELOAD": "airflow.sdk,airflow.executors.local_executor,great_expectations",
+            "PARALLELISM": str(parallelism),  # each place is a process
+            "PLUGINS_FOLDER": str((plugins or directory / "plugins").resolve()),
+            "SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
+            "SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
+        },
+        "API": {
+            "BASE_URL": url,
+            "EXPOSE_CONFIG": "False",
+            "HOST": LOOPBACK,
+            "PORT": str(port),
+            "SECRET_KEY": secrets.token_urlsafe(32),
+            "WORKERS": "1",
+        },
+        "API_AUTH": {"JWT_SECRET": secrets.token_urlsafe(32)},
+        "DATABASE": {"SQL_ALCHEMY_CONN": f"sqlite:///{directory / 'airflow.db'}"},
+        "DAG_PROCESSOR": {"REFRESH_INTERVAL": "10", "MIN_FILE_PROCESS_INTERVAL": "15", "PARSING_PROCESSES": "1"},
+        "LOGGING": {"BASE_LOG_FOLDER": str(directory / "logs"), "COLORED_CONSOLE_LOG": "False"},
+        "SCHEDULER": {
+            "ENABLE_HEALTH_CHECK": "False",
+            "MP_START_METHOD": "forkserver",
+            "SCHEDULER_HEARTBEAT_SEC": "1",
+        },
+        "TRIGGERER": {"CAPACITY": "100"},
+        "USAGE_DATA_COLLECTION": {"ENABLED": "False"},
+    }
+    found = {f"AIRFLOW__{section}__{key}": value for section, keys in sections.items() for key, value in keys.items()}
+    return found | {
+        "AIRFLOW_HOME": str(directory),
+        "PYTHONDONTWRITEBYTECODE": "",
+        "PYTHONUNBUFFERED": "1",
+        "NO_PROXY": LOOPBACK,
+        "no_proxy": LOOPBACK,
+    }
+
+
+def _airflow() -> list[str]:
+    return [sys.executable, "-m", "airflow"]
+
+
+def _migrate(directory: Path, settings: Mapping[str, str]) -> None:
+    log = directory / "logs" / "migrate.log"
+    process = start_process("airflow db migrate", [*_airflow(), "db", "migrate"], log, environment=settings)
+    status = process.handle.wait(timeout=START_SECONDS)
+    process.stop()
+    if status:
+        raise ProcessFailed(process.name, f"ended with status {status}", log, process.log_tail())
+
+
+def _start(directory: Path, component: str, settings: Mapping[str, str], outlive: bool) -> Process:
+    log = directory / "logs" / f"{COMPONENTS[component][0]}.log"
+    command = [*_airflow(), *COMPONENTS[component]]
+    return start_process(f"Airflow {component}", command, log, environment=settings, outlive=outlive)
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/api/v2/version", timeout=5, trust_env=False).status_code == httpx.codes.OK
+    except httpx.HTTPError:
+        return False
+
+
+def _healthy(url: str, component: str) -> bool:
+    try:
+        health = httpx.get(f"{url}/api/v2/monitor/health", timeout=5, trust_env=False).json()
+    except (httpx.HTTPError, ValueError):
+        return False
+    return bool(health.get(component, {}).get("status") == "healthy")
