@@ -34,6 +34,7 @@ east->west.enabled = true
 east->west.topics = .*
 replication.factor = 1
 offset.storage.replication.factor = 1
+offset-syncs.topic.replication.factor = 1
 """
 
 

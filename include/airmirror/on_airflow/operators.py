@@ -119,6 +119,17 @@ class VerifyWindow(FlowOperator):
             task.xcom_push(DATA_DOCS, f"/airmirror/data-docs/{quote(str(path))}")
 
 
+class EmitOffsetSyncs(FlowOperator):
+    """MirrorMaker 2's offset syncs, up to the verified offsets."""
+
+    def work(self, context: Context, choice: Choice) -> None:
+        from airmirror.on_airflow.work import emit_syncs
+
+        if choice.dry_run:
+            raise AirflowSkipException("a dry run")
+        emit_syncs(deployment(), self.flow, window_id(context, "syncs"), choice)
+
+
 class NextWindow(TriggerDagRunOperator):
     """Starts the next run at once where this one's window was cut by time or bytes."""
 

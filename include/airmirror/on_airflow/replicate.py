@@ -8,7 +8,14 @@ from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, Param, TriggerRule
 
 from airmirror.config import Flow
-from airmirror.on_airflow.operators import NextWindow, ReplicateWindow, SyncTopics, VerifyWindow, timeout
+from airmirror.on_airflow.operators import (
+    EmitOffsetSyncs,
+    NextWindow,
+    ReplicateWindow,
+    SyncTopics,
+    VerifyWindow,
+    timeout,
+)
 from airmirror.on_airflow.schedules import timetable
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -22,7 +29,8 @@ Replicates **{flow}**: one run is one window.
 2. `replicate_window`: every record that {source} has beyond the progress is copied by Spark, in transactions with the
    progress itself, and read back before each commit. A run with nothing new ends without Spark.
 3. `verify_window`: the gate. Partitions that pass advance; one that does not is held, fails this task, and the others go on.
-4. `next_window`: starts the next run at once where the window was cut.
+4. `emit_offset_syncs`: MirrorMaker 2's offset syncs, up to what is verified.
+5. `next_window`: starts the next run at once where the window was cut.
 
 When a run is red: the failed task's log ends with what is wrong and what to do. A window can always be run again: it goes
 on from the committed progress. To judge again what is held, clear `verify_window`; it then reads the target anew.
@@ -59,10 +67,14 @@ def replicate_dag(flow: Flow) -> DAG:
         verify_window = VerifyWindow(
             task_id="verify_window", flow=flow.name, max_active_tis_per_dag=1, trigger_rule=TriggerRule.ALL_DONE
         )
+        # What has passed gets its syncs, whatever is held.
+        emit_offset_syncs = EmitOffsetSyncs(
+            task_id="emit_offset_syncs", flow=flow.name, max_active_tis_per_dag=1, trigger_rule=TriggerRule.ALL_DONE
+        )
         next_window = NextWindow(task_id="next_window", trigger_dag_id=dag_id(flow), retries=0)
         # The run's state is its last task's: failed where anything before has failed.
         done = EmptyOperator(task_id="done", trigger_rule=TriggerRule.NONE_FAILED)
-        sync_topics >> replicate_window >> verify_window >> next_window
+        sync_topics >> replicate_window >> verify_window >> emit_offset_syncs >> next_window
         [replicate_window, verify_window, next_window] >> done
     return dag
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from airmirror.errors import AirmirrorError
-from airmirror.flows.prepare import Opened, Prepared, dry_run, open_flow, prepare
+from airmirror.flows.prepare import Opened, Prepared, catch_up_ledger, dry_run, open_flow, prepare
 from airmirror.naming import segment_topic
+from airmirror.offsets.syncs import emit_offset_syncs
 from airmirror.on_airflow.connections import with_connections
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_spark.windows import run
@@ -145,6 +146,14 @@ def verify(place: Deployment, name: str, window: str, trusted: Collection[str], 
             name, window, report.failures(judgements[0], rows), tuple(str(error) for error in judged.errors)
         )  # fmt: skip
     return judgements[0].docs
+
+
+def emit_syncs(place: Deployment, name: str, window: str, choice: Choice) -> None:
+    """Write MirrorMaker 2's offset syncs up to the verified offsets."""
+    with opened_flow(place, name, choice) as opened:
+        catch_up_ledger(opened)
+        count = emit_offset_syncs(opened.flow, opened.ledger, window=window, tell=_phase)
+    log.info("%d offset syncs written.", count)
 
 
 def interrupt(place: Deployment, name: str, window: str, spark_url: str, choice: Choice) -> None:

@@ -1,17 +1,18 @@
-"""MirrorMaker 2's progress: the source offsets that Kafka Connect keeps in ``mm2-offsets.<source>.internal``.
+"""MirrorMaker 2's records: its progress, which Kafka Connect keeps in ``mm2-offsets.<source>.internal``, and offset syncs.
 
-Byte for byte as MirrorMaker 2 4.2.0 writes them (MirrorUtils.java, Connect's OffsetStorageWriter): JSON without spaces,
+Progress is byte for byte as MirrorMaker 2 4.2.0 writes it (MirrorUtils.java, Connect's OffsetStorageWriter): JSON without spaces,
 not ASCII-escaped; Connect looks keys up by their exact bytes.
 """
 
 from __future__ import annotations
 
 import json
+import struct
 from dataclasses import dataclass
 
 from kafka.partitioner.default import murmur2
 
-from airmirror.wire.primitives import MalformedRecord
+from airmirror.wire.primitives import MalformedRecord, Reader, string
 
 SOURCE_CONNECTOR = "MirrorSourceConnector"
 
@@ -60,3 +61,29 @@ def murmur2_partition(key: bytes, partitions: int) -> int:
 
 def _json(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+@dataclass(frozen=True)
+class OffsetSync:
+    """A record's offset on the source (``upstream``) and on the target. ``topic`` is the source's (OffsetSync.java)."""
+
+    topic: str
+    partition: int
+    upstream: int
+    downstream: int
+
+    def encode_key(self) -> bytes:
+        return string(self.topic) + struct.pack(">i", self.partition)
+
+    def encode_value(self) -> bytes:
+        """Two INT64, without a version."""
+        return struct.pack(">qq", self.upstream, self.downstream)
+
+
+def decode_offset_sync(key: bytes, value: bytes) -> OffsetSync:
+    """Raises MalformedRecord."""
+    keys, values = Reader(key), Reader(value)
+    sync = OffsetSync(keys.string(), keys.int32(), values.int64(), values.int64())
+    keys.end()
+    values.end()
+    return sync

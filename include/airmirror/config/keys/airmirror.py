@@ -115,9 +115,8 @@ KEYS = (
     Key(
         "offset.syncs.per.window",
         Type.INT,
-        None,
+        "10",
         "The most offset syncs between the first and the last of a segment.",
-        use=Use.LATER,
         minimum=0,
     ),
     Key(

@@ -161,18 +161,16 @@ _OFFSETS = (
         Type.STRING,
         "source",
         "The cluster that holds the offset syncs topic.",
-        use=Use.LATER,
         values=("source", "target"),
     ),
-    Key("offset-syncs.topic.replication.factor", Type.SHORT, "3", "Of the offset syncs topic.", use=Use.LATER),
-    Key("emit.offset-syncs.enabled", Type.BOOLEAN, "true", "Whether to write offset syncs.", use=Use.LATER),
+    Key("offset-syncs.topic.replication.factor", Type.SHORT, "3", "Of the offset syncs topic."),
+    Key("emit.offset-syncs.enabled", Type.BOOLEAN, "true", "Whether to write offset syncs."),
     Key(
         "offset.lag.max",
         Type.LONG,
         "100",
-        "How far, in records, MirrorMaker 2 lets a partition go without an offset sync.",
-        use=Use.LATER,
-        reason="translation is exact through segments; it only spaces the syncs for MirrorMaker 2's tools",
+        "How far, in records, a partition goes without an offset sync, within offset.syncs.per.window; translation by "
+        "Airmirror is exact whatever it is.",
     ),
 )
 

@@ -1,0 +1,182 @@
+"""Offset syncs as MirrorMaker 2 writes them, from verified segments, so that its tools can go on reading them.
+
+Never past the verified offset (invariant F), and never below the last upstream offset that was written: on one that is,
+MirrorMaker 2's store forgets everything that it knows of the partition (OffsetSyncStore.java).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+from uuid import UUID
+
+from confluent_kafka import KafkaException, Producer
+
+from airmirror.clusters.admin import connect, describe, producer_config
+from airmirror.clusters.appender import Appender
+from airmirror.clusters.creation import create_topics
+from airmirror.clusters.description import NewTopic
+from airmirror.clusters.log import LATEST, offsets_with_patience, read_records
+from airmirror.clusters.routes import Routes
+from airmirror.config import Cluster, Flow
+from airmirror.config.values import as_boolean
+from airmirror.errors import AirmirrorError
+from airmirror.topics.names import policy_of
+from airmirror.windows.fence import claimed
+from airmirror.windows.index import Index, InternalTopics
+from airmirror.windows.window import internal_topics
+from airmirror.wire.mirrormaker import OffsetSync, decode_offset_sync
+from airmirror.wire.primitives import MalformedRecord
+from airmirror.wire.requests import TopicPartition
+from airmirror.wire.segments import SegmentRecord
+
+SECONDS = 30.0
+COMPACTED = {"cleanup.policy": "compact"}
+
+
+@dataclass(eq=False)
+class OffsetSyncsNotWritten(AirmirrorError):
+    """Offset syncs that a cluster did not take; the next run writes them."""
+
+    transient: ClassVar[bool] = True
+
+    cluster: str
+    topic: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"cluster {self.cluster!r}: offset syncs were not written to {self.topic!r}: {self.reason}"
+
+
+class SegmentIndex(Index, Protocol):
+    """An index that knows all segments of a partition."""
+
+    def segments(
+        self, topic: str, partition: int, source_topic_id: UUID | None = None, start: int = 0, end: int | None = None
+    ) -> Iterator[SegmentRecord]: ...
+
+
+def choose(segments: Iterable[SegmentRecord], written: int, verified: int, most: int, lag_max: int) -> list[OffsetSync]:
+    """The syncs to write for a partition's segment records: source offsets above ``written``, up to ``verified``.
+
+    The first and the last copied record of each segment record, and at most ``most`` between: where a run of consecutive
+    offsets begins, and within one every ``lag_max + 1`` records.
+    """
+    found: dict[int, OffsetSync] = {}
+    for record in segments:
+        inside = [
+            OffsetSync(record.topic, record.partition, upstream, downstream)
+            for upstream, downstream in _points(record, lag_max, written, verified)
+        ]
+        if inside:
+            between = inside[1:-1]
+            step = max(1, -(-len(between) // most)) if most else 0
+            chosen = [inside[0], *(between[::step] if step else ()), inside[-1]]
+            found.update({sync.upstream: sync for sync in chosen})
+    return [found[upstream] for upstream in sorted(found)]
+
+
+def _points(record: SegmentRecord, lag_max: int, written: int, verified: int) -> Iterator[tuple[int, int]]:
+    for run in record.segments:
+        first = max(run.source_first, written + 1)
+        last = min(run.source_end - 1, verified)
+        if first <= last:
+            moved = run.target_first - run.source_first
+            stops = range(first, last, max(1, lag_max + 1))
+            yield from ((offset, offset + moved) for offset in stops)
+            yield last, last + moved
+
+
+def emit_offset_syncs(
+    flow: Flow, index: SegmentIndex, *, window: str, tell: Callable[[str], None] = lambda phase: None
+) -> int:
+    """Write the offset syncs of what was verified since the last ones, in one transaction; how many.
+
+    Done under a claim of the name ``window``, and under a transactional id of its own, which is initialised before the
+    last syncs are read (invariant B). Raises FlowBusy, OffsetSyncsNotWritten, or a cluster's error.
+    """
+    settings = flow.settings
+    if not as_boolean(settings["emit.offset-syncs.enabled"]):
+        return 0
+    cluster, topic = _place(flow)
+    _ensure_topic(cluster, topic, int(settings["offset-syncs.topic.replication.factor"]))
+    if not _syncs(flow, index, _written(cluster, topic)):
+        return 0
+    topics = internal_topics(flow)
+    with (
+        Routes(flow.target, f"airmirror|{flow.name}|syncs") as target,
+        Appender(flow.target, topics.segments) as appender,
+    ):
+        target.refresh([topics.segments, topics.progress])
+        with claimed(flow, window, 0, target, topics, index, appender):
+            return _write(flow, index, cluster, topic, topics, tell)
+
+
+def _write(
+    flow: Flow, index: SegmentIndex, cluster: Cluster, topic: str, topics: InternalTopics, tell: Callable[[str], None]
+) -> int:
+    transactional_id = f"airmirror.{flow.source.alias}.{flow.target.alias}.offset-syncs"
+    producer = Producer(producer_config(cluster) | {"transactional.id": transactional_id})
+    failed: list[str] = []
+    try:
+        producer.init_transactions(SECONDS)
+        syncs = _syncs(flow, index, _written(cluster, topic))
+        tell(f"writing {len(syncs)} offset syncs to {topic} on {cluster.alias}")
+        producer.begin_transaction()
+        arguments: dict[str, Any] = {
+            "partition": 0,
+            "on_delivery": lambda error, _message: failed.append(str(error)) if error else None,
+        }
+        for sync in syncs:
+            producer.produce(topic, key=sync.encode_key(), value=sync.encode_value(), **arguments)
+            producer.poll(0)
+        producer.commit_transaction(SECONDS)
+    except (KafkaException, BufferError) as error:
+        raise OffsetSyncsNotWritten(cluster.alias, topic, str(error)) from error
+    if failed:
+        raise OffsetSyncsNotWritten(cluster.alias, topic, failed[0])
+    return len(syncs)
+
+
+def _place(flow: Flow) -> tuple[Cluster, str]:
+    names = policy_of(flow)
+    if flow.settings["offset-syncs.topic.location"].strip() == "target":
+        return flow.target, names.offset_syncs_topic(flow.source.alias)
+    return flow.source, names.offset_syncs_topic(flow.target.alias)
+
+
+def _ensure_topic(cluster: Cluster, topic: str, replicas: int) -> None:
+    admin = connect(cluster)
+    if topic not in describe(admin).topics:
+        for refused in create_topics(admin, [NewTopic(topic, 1, replicas, COMPACTED)], SECONDS).refused:
+            raise refused
+
+
+def _written(cluster: Cluster, topic: str) -> dict[TopicPartition, int]:
+    """The last upstream offset written, by source partition. The topic is compacted: one record a partition and what is new."""
+    log = TopicPartition(topic, 0)
+    found: dict[TopicPartition, int] = {}
+    with Routes(cluster, "airmirror|syncs") as routes:
+        routes.refresh([topic])
+        end = offsets_with_patience(routes, [log], LATEST, read_committed=True)[log]
+        for entry in read_records(routes, log, 0, end):
+            if entry.value is None:
+                continue
+            try:
+                sync = decode_offset_sync(entry.key or b"", entry.value)
+            except MalformedRecord:
+                continue  # somebody else's: MirrorMaker 2 skips it too
+            found[TopicPartition(sync.topic, sync.partition)] = sync.upstream
+    return found
+
+
+def _syncs(flow: Flow, index: SegmentIndex, written: Mapping[TopicPartition, int]) -> Sequence[OffsetSync]:
+    most, lag_max = int(flow.settings["offset.syncs.per.window"]), int(flow.settings["offset.lag.max"])
+    found: list[OffsetSync] = []
+    for (topic, partition), verified in sorted(index.verified().items()):
+        last = written.get(TopicPartition(topic, partition), -1)
+        if verified.offset > last:
+            segments = index.segments(topic, partition, verified.source_topic_id, last + 1, verified.offset + 1)
+            found += choose(segments, last, verified.offset, most, lag_max)
+    return found
