@@ -62,7 +62,7 @@ class AirflowStack:
     def stop(self) -> None:
         """End every component and all that they have started, and wait for it."""
         for process in reversed(list(self.processes.values())):
-            process.stop(seconds=15)
+            process.stop(seconds=5)  # a scheduler would wait for its tasks
 
 
 def start_airflow(
@@ -139,6 +139,7 @@ def _settings(
             "ENABLE_HEALTH_CHECK": "False",
             "MP_START_METHOD": "forkserver",
             "SCHEDULER_HEARTBEAT_SEC": "1",
+            "SCHEDULER_IDLE_SLEEP_TIME": "0.3",
         },
         "TRIGGERER": {"CAPACITY": "100"},
         "USAGE_DATA_COLLECTION": {"ENABLED": "False"},

@@ -1,107 +1,149 @@
-"""``airmirror demo``: two clusters and Spark on this machine, real records, two windows while more arrive, the proof."""
+"""``airmirror demo``: the stack on this machine, real records, scheduled runs while more arrive, the proof."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
-import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from airmirror.cli import show
-from airmirror.config import parse
-from airmirror.flows.prepare import Opened, prepare
+from airmirror.flows.prepare import Opened, dry_run, open_flow
 from airmirror.flows.verification import ComparedPartition, compare_all
-from airmirror.ledger import Ledger
-from airmirror.on_spark.windows import run
-from airmirror.windows.window import WindowResult
-from airmirror_local.brokers import Broker, start_broker
+from airmirror.windows.window import Row, WindowResult, rows_of
+from airmirror_local.airflow_client import ENDED, AirflowClient
 from airmirror_local.jars import LOCAL
 from airmirror_local.processes import ProcessFailed
-from airmirror_local.records import create_topics, keep_producing, load
-from airmirror_local.spark_connect import ConnectServer, start_connect_server
+from airmirror_local.records import keep_producing
+from airmirror_local.stack import DAG_ID, FLOW, Stack, running_stack
 
-FLOW = "east->west"
-CONFIGURATION = """
-clusters = east, west
-east.bootstrap.servers = {east}
-west.bootstrap.servers = {west}
-east->west.enabled = true
-east->west.topics = .*
-replication.factor = 1
-offset.storage.replication.factor = 1
-offset-syncs.topic.replication.factor = 1
-"""
+SCHEDULE = "10 s"
+RUN_SECONDS = 180
 
 
 def run_demo(console: Console, seconds: int) -> int:
-    """The exit status: 0 when every window was verified and both logs are equal. Leaves nothing running."""
+    """The exit status: 0 when every run has succeeded and both logs are equal. Leaves nothing running."""
     LOCAL.mkdir(exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="demo-", dir=LOCAL))
     try:
-        with ExitStack() as stack, _progress(console) as progress:
-            results, compared, arrived = _mirror(stack, progress, directory, seconds)
-    except ProcessFailed as failed:
-        console.print(f"[red]failed[/] {failed}", highlight=False)
+        with _progress(console) as progress:
+
+            @contextmanager
+            def step(name: str) -> Iterator[None]:
+                task = progress.add_task(name, total=1)
+                yield
+                progress.update(task, completed=1)
+
+            with running_stack(directory, schedule=SCHEDULE, share=0.9, step=step) as stack:
+                results, compared, arrived, failed = _mirror(stack, step, seconds)
+    except (ProcessFailed, TimeoutError) as error:
+        console.print(f"[red]failed[/] {error}", highlight=False)
         return 1
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-    console.print(show.windows(results))
-    for result in results:
-        for line in show.problems(result, ()):
-            console.print(line)
+    console.print(show.window(_together(results)))
+    console.print(show.runs(results))
+    for text in failed:
+        console.print(text, highlight=False)
     equal = sum(row.records for row in compared)
     different = [row for row in compared if row.error]
     console.print(
-        f"{arrived:,} records arrived while the windows ran. Both logs were read again and compared, record by record: "
+        f"{arrived:,} records arrived while runs were scheduled. Both logs were read again and compared, record by record: "
         f"{equal:,} equal, {len(different)} partitions with a difference. Everything is stopped."
     )
     copied = sum(result.copied for result in results)
-    return 0 if all(result.is_verified for result in results) and not different and equal == copied else 1
+    proven = all(result.is_verified for result in results) and not different and equal == copied
+    return 0 if proven and not failed else 1
 
 
 def _mirror(
-    stack: ExitStack, progress: Progress, directory: Path, seconds: int
-) -> tuple[list[WindowResult], list[ComparedPartition], int]:
-    with _step(progress, "starting cluster east"):
-        east: Broker = start_broker(directory, "east")
-        stack.callback(east.kill)
-    with _step(progress, "starting cluster west"):
-        west: Broker = start_broker(directory, "west")
-        stack.callback(west.kill)
-    with _step(progress, "starting Spark Connect"):
-        spark: ConnectServer = start_connect_server(directory / "spark")
-        stack.callback(spark.stop)
-    with _step(progress, "loading real records into east"):
-        create_topics(east.bootstrap)
-        load(east.bootstrap, share=0.9)
-    configuration = parse(CONFIGURATION.format(east=east.bootstrap, west=west.bootstrap), "demo")
-    ledger = Ledger(f"sqlite:///{directory / 'ledger.db'}")
-    stack.callback(ledger.close)
-    opened = Opened(configuration, configuration.flow(FLOW), ledger.flow(FLOW))
-    results = []
-    with keep_producing(east.bootstrap, share=0.9) as arrivals:
-        for number in (1, 2):
-            begun = time.monotonic()
-            with _step(progress, f"window {number}"):
-                results.append(run(prepare(opened), spark.url, f"demo-{number}"))
-            if number == 1:
-                with _step(progress, "more records arrive"):
-                    arrivals.wait(max(0.0, seconds / 2 - (time.monotonic() - begun)))
-    with _step(progress, "comparing both logs, record by record"):
-        compared = compare_all(opened, [])
-    return results, compared, arrivals.count
+    stack: Stack, step: Any, seconds: int
+) -> tuple[list[WindowResult], list[ComparedPartition], int, list[str]]:
+    """The windows that copied something, both logs compared, how many records arrived, and the logs of failed tasks."""
+    with stack.client() as client, open_flow(stack.configuration, FLOW, stack.ledger) as opened:
+        with keep_producing(stack.east.bootstrap, share=0.9) as arrivals:
+            client.unpause(DAG_ID)
+            with step("Airflow runs the first window"):
+                client.wait(lambda: _ended(client), RUN_SECONDS)
+            with step("more records arrive"):
+                arrivals.wait(seconds)
+        with step("Airflow runs windows until everything is mirrored and verified"):
+            client.wait(lambda: _everything_verified(opened), RUN_SECONDS)
+            seen = len(_ended(client))  # the run that has done it ends too; later ones find nothing new
+            client.wait(lambda: len(_ended(client)) > seen, RUN_SECONDS)
+        with step("comparing both logs, record by record"):
+            compared = compare_all(opened, [])
+        return _windows(opened, client), compared, arrivals.count, list(_failures(client))
 
 
-@contextmanager
-def _step(progress: Progress, name: str) -> Iterator[None]:
-    task = progress.add_task(name, total=1)
-    yield
-    progress.update(task, completed=1)
+def _ended(client: AirflowClient) -> list[dict[str, Any]]:
+    return [run for run in reversed(client.runs(DAG_ID)) if run["state"] in ENDED]
+
+
+def _everything_verified(opened: Opened) -> bool:
+    _, planned = dry_run(opened)
+    return not any(item.has_work for item in planned) and not opened.ledger.unverified()
+
+
+def _windows(opened: Opened, client: AirflowClient) -> list[WindowResult]:
+    """The windows that copied something, as Airflow's runs have named and timed them."""
+    _, planned = dry_run(opened)
+    found = []
+    for run in _ended(client):
+        task = client.tasks(DAG_ID, run["dag_run_id"])["replicate_window"]
+        for attempt in range(1, task["try_number"] + 1):
+            window = f"{run['dag_run_id']}#{attempt}"
+            rows = rows_of(opened.flow, window, opened.ledger, planned)
+            if rows:
+                seconds = _seconds(task)
+                found.append(WindowResult(FLOW, window, rows, len(planned), seconds, {"copy": seconds}, False))
+    return found
+
+
+def _together(results: Sequence[WindowResult]) -> WindowResult:
+    """All windows as one: each partition's ranges follow one another."""
+    rows: dict[tuple[str, int], Row] = {}
+    for row in (row for result in results for row in result.rows):
+        before = rows.get((row.topic, row.partition))
+        rows[row.topic, row.partition] = (
+            row
+            if before is None
+            else replace(
+                row,
+                source_start=before.source_start,
+                target_start=before.target_start,
+                copied=before.copied + row.copied,
+                bytes=before.bytes + row.bytes,
+                verified=before.verified and row.verified,
+            )
+        )
+    seconds = sum(result.seconds for result in results)
+    ordered = tuple(rows[key] for key in sorted(rows))
+    return WindowResult(FLOW, "", ordered, len(ordered), seconds, {"copy": seconds}, False)
+
+
+def _seconds(task: dict[str, Any]) -> float:
+    start, end = (datetime.fromisoformat(task[key]) for key in ("start_date", "end_date"))
+    return max((end - start).total_seconds(), 0.001)
+
+
+def _failures(client: AirflowClient) -> Iterator[str]:
+    for run in _ended(client):
+        for name, task in client.tasks(DAG_ID, run["dag_run_id"]).items():
+            if task["state"] == "failed":
+                log = client.log(DAG_ID, run["dag_run_id"], name, task["try_number"])
+                yield f"{run['dag_run_id']}, {name} failed:\n" + "\n".join(_last(log.splitlines()))
+
+
+def _last(lines: Sequence[str]) -> Sequence[str]:
+    return lines[-30:]
 
 
 def _progress(console: Console) -> Progress:

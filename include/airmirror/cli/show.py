@@ -32,43 +32,42 @@ def _table(title: str, *columns: str, right: Iterable[str] = ()) -> Table:
 
 
 def window(result: WindowResult) -> Table:
-    """A window's partitions: what was copied from where to where, and whether it is verified."""
-    return windows([result])
-
-
-def windows(results: Sequence[WindowResult]) -> Table:
-    """One row a partition and window. Ranges are [first, end)."""
-    several = len(results) > 1
-    seconds = sum(result.seconds for result in results)
-    copied, size = sum(result.copied for result in results), sum(result.bytes for result in results)
-    rate = f"{copied / seconds:,.0f} records/s" if copied else "nothing new"
-    flow = results[0].flow
+    """A window's partitions: what was copied from where to where, and whether it is verified. Ranges are [first, end)."""
+    rate = f"{result.copied / result.seconds:,.0f} records/s" if result.copied else "nothing new"
     title = (
-        f"{flow}: {copied:,} records, {decimal(size)} in {seconds:.1f} s ({rate}), {results[0].partitions} partitions"
+        f"{result.flow}: {result.copied:,} records, {decimal(result.bytes)} in {result.seconds:.1f} s ({rate}), "
+        f"{result.partitions} partitions"
     )
     numbers = ("partition", "source range", "target range", "records", "bytes", "rate/s", "lag")
-    first = ("window",) if several else ()
-    table = _table(title, *first, "topic", *numbers, "verified", right=numbers)
-    shown = 0
-    for number, result in enumerate(results, start=1):
-        took = result.phases.get("copy", 0.0) or result.seconds
-        for row in result.rows:
-            if shown == MOST_ROWS:
-                table.caption = f"{sum(len(result.rows) for result in results) - shown} more rows: use --json"
-                return table
-            shown += 1
-            table.add_row(
-                *((str(number),) if several else ()),
-                row.topic,
-                str(row.partition),
-                f"{row.source_start:,}–{row.source_end:,}",
-                f"{row.target_start:,}–{row.target_end:,}" if row.copied else "",
-                f"{row.copied:,}",
-                decimal(row.bytes),
-                f"{row.copied / took:,.0f}",
-                f"{row.lag:,}",
-                "[green]yes[/]" if row.verified and row.error is None else "[red]no[/]",
-            )
+    table = _table(title, "topic", *numbers, "verified", right=numbers)
+    took = result.phases.get("copy", 0.0) or result.seconds
+    for row in result.rows[:MOST_ROWS]:
+        table.add_row(
+            row.topic,
+            str(row.partition),
+            f"{row.source_start:,}–{row.source_end:,}",
+            f"{row.target_start:,}–{row.target_end:,}" if row.copied else "",
+            f"{row.copied:,}",
+            decimal(row.bytes),
+            f"{row.copied / took:,.0f}",
+            f"{row.lag:,}",
+            "[green]yes[/]" if row.verified and row.error is None else "[red]no[/]",
+        )
+    if len(result.rows) > MOST_ROWS:
+        table.caption = f"{len(result.rows) - MOST_ROWS} more rows: use --json"
+    return table
+
+
+def runs(results: Sequence[WindowResult]) -> Table:
+    """One row a window, by the name of the run that it belongs to."""
+    numbers = ("partitions", "records", "bytes", "seconds")
+    table = _table("Airflow's runs that replicated something", "run", *numbers, "verified", right=numbers)
+    for result in results:
+        verified = "[green]yes[/]" if result.is_verified else "[red]no[/]"
+        table.add_row(
+            result.window, str(len(result.rows)), f"{result.copied:,}", decimal(result.bytes), f"{result.seconds:.1f}",
+            verified,
+        )  # fmt: skip
     return table
 
 

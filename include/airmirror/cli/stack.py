@@ -8,19 +8,17 @@ from pathlib import Path
 
 from rich.console import Console
 
-from airmirror.cli.demo import CONFIGURATION, FLOW
-from airmirror_local.brokers import start_broker
 from airmirror_local.jars import LOCAL
 from airmirror_local.processes import Process, attach
-from airmirror_local.records import create_topics, load
-from airmirror_local.spark_connect import start_connect_server
+from airmirror_local.stack import DAG_ID, FLOW, start_stack
 
 HOME = LOCAL / "up"
 STATE = HOME / "processes.json"
+SCHEDULE = "1 minute"
 
 
 def up(console: Console) -> int:
-    """Start two clusters with the demo's records and Spark Connect; the exit status."""
+    """Start two clusters with the demo's records, Spark Connect and Airflow; the exit status."""
     if _running():
         console.print(
             f"It is running already; its configuration is {HOME / 'mirror.properties'}. `airmirror down` stops it."
@@ -29,30 +27,21 @@ def up(console: Console) -> int:
     shutil.rmtree(HOME, ignore_errors=True)
     HOME.mkdir(parents=True)
     started: list[Process] = []
-    try:
-        with console.status("starting cluster east"):
-            east = start_broker(HOME, "east", outlive=True)
-        _remember(started, east.process)
-        with console.status("starting cluster west"):
-            west = start_broker(HOME, "west", outlive=True)
-        _remember(started, west.process)
-        with console.status("starting Spark Connect"):
-            spark = start_connect_server(HOME / "spark", outlive=True)
-        _remember(started, spark.process)
-        with console.status("loading real records into east"):
-            create_topics(east.bootstrap)
-            load(east.bootstrap)
-    except BaseException:
-        for process in started:
-            process.kill()
-        raise
-    configuration = HOME / "mirror.properties"
-    configuration.write_text(CONFIGURATION.format(east=east.bootstrap, west=west.bootstrap))
-    console.print(f"east {east.bootstrap}, west {west.bootstrap}, Spark Connect {spark.url}. Next:", highlight=False)
-    console.print(
-        f"  airmirror run-window --config {configuration} --flow '{FLOW}' --spark {spark.url}", soft_wrap=True
+    stack = start_stack(
+        HOME,
+        schedule=SCHEDULE,
+        outlive=True,
+        step=console.status,
+        started=lambda process: _remember(started, process),
     )
-    console.print("  airmirror down")
+    console.print(f"Airflow     {stack.airflow.url}/dags/{DAG_ID}", highlight=False, soft_wrap=True)
+    console.print(f"            log in as {stack.airflow.user}, password {stack.airflow.password}", highlight=False)
+    console.print(f"Clusters    east {stack.east.bootstrap}, west {stack.west.bootstrap}", highlight=False)
+    console.print(f"Spark       {stack.spark.url}", highlight=False)
+    console.print(f"The flow {FLOW} is paused: switch {DAG_ID} on, or run a window by hand:", highlight=False)
+    command = f"airmirror run-window --config {stack.configuration} --flow '{FLOW}' --spark {stack.spark.url}"
+    console.print(f"  {command} --ledger {stack.ledger}", highlight=False, soft_wrap=True)
+    console.print("`airmirror down` stops all of it.")
     return 0
 
 

@@ -230,6 +230,12 @@ def _examine(flow: Flow, index: Index, source: Routes, target: Routes, trusted: 
     return examine(flow, index, source, target, trusted=trusted, compacted=compacted, watermarks=watermarks)
 
 
+def rows_of(flow: Flow, window: str, index: Index, planned: Sequence[Planned]) -> tuple[Row, ...]:
+    """What a window has committed and what became of it, from the index; the lag is what is left now."""
+    committed = {TopicPartition(record.topic, record.partition) for record in index.of_window(window)}
+    return tuple(_rows(flow, window, index, [item for item in planned if item.key in committed], [], [], {}))
+
+
 def make_plan(flow: Flow, index: Index, remote_topics: Mapping[str, str], source: Routes) -> list[Planned]:
     """Every partition of the flow's topics, with what there is to do; one without a leader is in error, alone."""
     source.refresh(remote_topics)

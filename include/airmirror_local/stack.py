@@ -1,0 +1,138 @@
+"""The whole embedded stack: two clusters with real records, Spark Connect, and Airflow with the flow between them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from airmirror_local.airflow_client import AirflowClient
+from airmirror_local.airflow_stack import AirflowStack, start_airflow
+from airmirror_local.brokers import Broker, start_broker
+from airmirror_local.processes import Process
+from airmirror_local.records import create_topics, load
+from airmirror_local.spark_connect import ConnectServer, start_connect_server
+
+ROOT = Path(__file__).resolve().parents[2]
+FLOW = "east->west"
+DAG_ID = "replicate.east.west"
+START_SECONDS = 120
+CONFIGURATION = """
+clusters = east, west
+east.bootstrap.servers = {east}
+west.bootstrap.servers = {west}
+east->west.enabled = true
+east->west.topics = .*
+east->west.window.schedule = {schedule}
+replication.factor = 1
+offset.storage.replication.factor = 1
+offset-syncs.topic.replication.factor = 1
+"""
+
+Step = Callable[[str], AbstractContextManager[object]]
+
+
+@dataclass(frozen=True)
+class Stack:
+    """What runs. ``ledger`` is its SQLAlchemy URL."""
+
+    east: Broker
+    west: Broker
+    spark: ConnectServer
+    airflow: AirflowStack
+    configuration: Path
+    ledger: str
+
+    def client(self) -> AirflowClient:
+        return AirflowClient(self.airflow.url, self.airflow.user, self.airflow.password)
+
+    def stop(self) -> None:
+        """End everything, Airflow first, and wait for it."""
+        self.airflow.stop()
+        self.spark.stop()
+        self.west.kill()
+        self.east.kill()
+
+
+def start_stack(
+    directory: Path,
+    *,
+    schedule: str,
+    share: float = 1.0,
+    outlive: bool = False,
+    step: Step = nullcontext,
+    started: Callable[[Process], None] = lambda process: None,
+) -> Stack:
+    """Start everything, its files in ``directory``; the flow's DAG is there and paused.
+
+    ``share`` of the real records is loaded. ``step`` shows what goes on, ``started`` is told of every process. Whatever was
+    started is ended when something fails.
+    """
+    running: list[Process] = []
+
+    def note(process: Process) -> None:
+        running.append(process)
+        started(process)
+
+    try:
+        brokers = {}
+        for name in ("east", "west"):
+            with step(f"starting cluster {name}"):
+                brokers[name] = start_broker(directory, name, outlive=outlive)
+            note(brokers[name].process)
+        east, west = brokers["east"], brokers["west"]
+        with step("loading real records into east"):
+            create_topics(east.bootstrap)
+            load(east.bootstrap, share=share)
+        with step("starting Spark Connect"):
+            spark = start_connect_server(directory / "spark", outlive=outlive)
+        note(spark.process)
+        configuration = directory / "mirror.properties"
+        text = CONFIGURATION.format(east=east.bootstrap, west=west.bootstrap, schedule=schedule)
+        configuration.write_text(text)
+        ledger = f"sqlite:///{directory / 'ledger.db'}"
+        with step("starting Airflow"):
+            airflow = start_airflow(
+                directory / "airflow",
+                dags=ROOT / "dags",
+                plugins=ROOT / "plugins",
+                environment=airflow_environment(configuration, ledger, directory / "data-docs", spark.url),
+                outlive=outlive,
+                on_start=note,
+            )
+        stack = Stack(east, west, spark, airflow, configuration, ledger)
+        with step("waiting for the flow's DAG"), stack.client() as client:
+            client.wait(lambda: DAG_ID in client.dag_ids(), START_SECONDS)
+    except BaseException:
+        for process in reversed(running):
+            process.kill()
+        raise
+    return stack
+
+
+def airflow_environment(configuration: Path, ledger: str, data_docs: Path, spark_url: str) -> Mapping[str, str]:
+    """What Airflow's components must know of a deployment."""
+    host, _, port = spark_url.rpartition(":")
+    connection = {"conn_type": "spark_connect", "host": host, "port": int(port)}
+    return {
+        "AIRMIRROR_CONFIG": str(configuration),
+        "AIRMIRROR_LEDGER": ledger,
+        "AIRMIRROR_DATA_DOCS": str(data_docs),
+        "AIRFLOW_CONN_SPARK_CONNECT_DEFAULT": json.dumps(connection),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+
+
+@contextmanager
+def running_stack(directory: Path, *, schedule: str, share: float, step: Step) -> Iterator[Stack]:
+    """A stack that is stopped at the end, however it comes."""
+    stack = start_stack(directory, schedule=schedule, share=share, step=step)
+    try:
+        yield stack
+    finally:
+        with step("stopping everything"):
+            stack.stop()
