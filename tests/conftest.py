@@ -15,6 +15,7 @@ from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from airmirror_local.ports import free_port
 from airmirror_local.proxy import Proxy, start_proxy
 from airmirror_local.spark_connect import ConnectServer, start_connect_server
+from support.servers import KEPT
 
 
 @dataclass(frozen=True)
@@ -101,11 +102,11 @@ def no_process_left() -> Iterator[None]:
 
 
 def _children() -> set[psutil.Process]:
-    """Our children, save the helpers that multiprocessing keeps for the whole run."""
+    """Our children, save the helpers that multiprocessing keeps for the whole run, and servers that were started again."""
     return {
         child
         for child in psutil.Process().children()
-        if not any("multiprocessing" in argument for argument in _command(child))
+        if child.pid not in KEPT and not any("multiprocessing" in argument for argument in _command(child))
     }
 
 

@@ -80,10 +80,10 @@ class AirflowClient:
         return {task["task_id"]: task for task in answer["task_instances"]}
 
     def log(self, dag_id: str, run_id: str, task_id: str, attempt: int = 1) -> str:
-        """A task's log as text, one line an event."""
+        """A task's log as text, one line an event, with the messages of exceptions."""
         path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/logs/{attempt}"
         content = self.request("GET", path, full_content=True)["content"]
-        return "\n".join(str(line.get("event", line)) if isinstance(line, dict) else str(line) for line in content)
+        return "\n".join(_line(line) for line in content)
 
     def xcom(self, dag_id: str, run_id: str, task_id: str, key: str = "return_value") -> Any:
         path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/xcomEntries/{key}"
@@ -117,3 +117,10 @@ class AirflowClient:
             lambda: found if (found := self.run(dag_id, run_id)["state"]) in ENDED else None, seconds
         )  # fmt: skip
         return str(state)
+
+
+def _line(line: Any) -> str:
+    if not isinstance(line, dict):
+        return str(line)
+    errors = [f"{error['exc_type']}: {error['exc_value']}" for error in line.get("error_detail") or ()]
+    return "\n".join([str(line.get("event", line)), *errors])

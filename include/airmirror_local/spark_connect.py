@@ -37,6 +37,7 @@ def start_connect_server(
     settings: Mapping[str, str] | None = None,
     *,
     driver_memory: str = "1g",
+    port: int | None = None,
     outlive: bool = False,
 ) -> ConnectServer:
     """Start a server that runs ``cores`` tasks at once, its files in ``directory``; returns when it accepts connections.
@@ -45,7 +46,7 @@ def start_connect_server(
     """
     directory = directory.resolve()
     directory.mkdir(parents=True, exist_ok=True)
-    port = free_port()
+    port = port or free_port()
     properties = {
         "spark.connect.grpc.binding.address": LOOPBACK,
         "spark.connect.grpc.binding.port": str(port),

@@ -25,7 +25,7 @@ DATA_DOCS = "data_docs"
 
 
 class DataDocsLink(BaseOperatorLink):
-    """The button to the Data Docs of a task's judgement; the task pushes the address."""
+    """The button to the Data Docs of a task's judgement. Airflow asks for the address when the task has ended."""
 
     name = "Data Docs"
 
@@ -34,7 +34,7 @@ class DataDocsLink(BaseOperatorLink):
         return DATA_DOCS
 
     def get_link(self, operator: BaseOperator, *, ti_key: Any) -> str:
-        return ""
+        return str(getattr(operator, "data_docs", ""))
 
 
 class FlowOperator(BaseOperator):
@@ -103,6 +103,7 @@ class VerifyWindow(FlowOperator):
     """The gate: what passes is advanced, what does not is held, and fails the task."""
 
     operator_extra_links = (DataDocsLink(),)
+    data_docs = ""
 
     def work(self, context: Context, choice: Choice) -> None:
         from airmirror.on_airflow.work import verify
@@ -116,7 +117,7 @@ class VerifyWindow(FlowOperator):
         page = verify(deployment(), self.flow, window_id(context, "verify"), trusted, choice)
         if page is not None:
             path = page.relative_to(deployment().data_docs.absolute())
-            task.xcom_push(DATA_DOCS, f"/airmirror/data-docs/{quote(str(path))}")
+            self.data_docs = f"/airmirror/data-docs/{quote(str(path))}"
 
 
 class EmitOffsetSyncs(FlowOperator):

@@ -5,6 +5,7 @@ Great Expectations is loaded when there is something to judge, and never for an 
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from airmirror.quality.suites import Expectation, Suite, build
 
 Partition = tuple[str, int]
 
-PAGES_KEPT = 200  # validations of a flow that its Data Docs keep
+SITES_KEPT = 200  # of a flow, one a validation
 _NAME = "airmirror"
 
 
@@ -45,7 +46,8 @@ class Judgement:
 def judge(
     rows: Sequence[Row], suites: Sequence[Suite], *, flow: str, window: str, limits: Limits, docs: Path | None
 ) -> Judgement:
-    """Validate every suite of the flow over the rows of its topics. ``docs``: the directory of the flow's Data Docs.
+    """Validate every suite of the flow over the rows of its topics. ``docs``: the directory of the flow's Data Docs, in
+    which every validation has a site of its own.
 
     An expectation about single rows fails these, one about the whole fails every partition it was asked for, and one that
     can't be evaluated fails as critical: nothing passes in silence.
@@ -55,7 +57,8 @@ def judge(
     failed: dict[Partition, list[str]] = {}
     warnings: list[str] = []
     lagging: set[Partition] = set()
-    context = _context(docs)
+    site = None if docs is None else docs / re.sub(r"[^\w.:+-]", "-", window)
+    context = _context(site)
     lag = _lag_suite(limits)
     for suite in [*suites, *([lag] if lag else [])]:
         chosen = [row for row in rows if suite.is_for_topic(str(row["topic"]))]
@@ -75,25 +78,23 @@ def judge(
                 named = ", ".join(f"{topic}-{number}" for topic, number in partitions[:10])
                 more = f" and {len(partitions) - 10} more" if len(partitions) > 10 else ""
                 warnings.append(f"{reason} (suite {suite.name}): {named}{more}")
-    page = None
     if docs is not None:
-        context.build_data_docs()
-        page = _newest_page(docs)
         _forget_old(docs)
+    page = site and site / "index.html"
     return Judgement(
         {partition: tuple(reasons) for partition, reasons in failed.items()}, tuple(warnings), frozenset(lagging), page
     )
 
 
-def _context(docs: Path | None) -> Any:
+def _context(site: Path | None) -> Any:
     import great_expectations as gx
     from great_expectations.data_context.types.base import ProgressBarsConfig
 
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = ProgressBarsConfig(globally=False)
-    if docs is not None:
-        docs.mkdir(parents=True, exist_ok=True)
-        backend = {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(docs)}
+    if site is not None:
+        site.mkdir(parents=True, exist_ok=True)
+        backend = {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(site)}
         context.add_data_docs_site(
             _NAME,
             {
@@ -168,13 +169,6 @@ def _text(value: object) -> str:
     return " and ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def _newest_page(docs: Path) -> Path:
-    """The page of this validation: the product's own suite's, where there is one."""
-    pages = docs / "validations"
-    found = [*pages.glob("replication/*/*/*.html")] or [*pages.glob("*/*/*/*.html")]
-    return max(found, key=lambda page: page.stat().st_mtime)
-
-
 def _raised(result: Any) -> bool:
     info = result.exception_info or {}
     return bool(info.get("raised_exception")) or any(
@@ -199,8 +193,7 @@ def _lag_suite(limits: Limits) -> Suite | None:
 
 
 def _forget_old(docs: Path) -> None:
-    """Keep the newest validations' pages: ``validations/<suite>/<run name>/…``."""
-    for suite in (docs / "validations").glob("*"):
-        runs = sorted((path for path in suite.glob("*") if path.is_dir()), key=lambda path: path.stat().st_mtime)
-        for run in runs[:-PAGES_KEPT]:
-            shutil.rmtree(run)
+    """Keep the newest sites."""
+    sites = sorted((path for path in docs.iterdir() if path.is_dir()), key=lambda path: path.stat().st_mtime)
+    for old in sites[:-SITES_KEPT]:
+        shutil.rmtree(old)

@@ -1,0 +1,185 @@
+"""A real Airflow for the whole run, with flows of its own for every test: each from an alias of ``east`` to ``west``."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airmirror_local.airflow_client import AirflowClient
+from airmirror_local.airflow_stack import AirflowStack, start_airflow
+from airmirror_local.brokers import Broker
+from airmirror_local.ports import LOOPBACK, free_port
+from airmirror_local.spark_connect import ConnectServer, start_connect_server
+from airmirror_local.stack import ROOT, airflow_environment
+from support.servers import keep
+from support.topics import assert_mirrored, create_topic
+
+SECRET = "planted-8c1f0e"
+NAMES = ("scheduled", "gate", "form", "terminated", "killed", "scheduler", "spark", "cut", "secret")
+HEAD = f"""
+clusters = {", ".join(NAMES)}, west, proxied
+replication.factor = 1
+offset.storage.replication.factor = 1
+offset.storage.partitions = 3
+offset-syncs.topic.replication.factor = 1
+offset-syncs.topic.location = target
+# One run when the DAG is switched on, no other for a day but those that are triggered.
+window.schedule = 1 day
+window.commit.bytes = 300000
+scheduled->west.window.schedule = 5 s
+cut->west.window.max.bytes = 60000
+spark->proxied.spark.conn.id = spark_restarted
+secret.ssl.key.password = {SECRET}-key
+secret.sasl.jaas.config = org.apache.kafka.common.security.plain.PlainLoginModule required \\
+  username="u" password="{SECRET}-jaas";
+"""
+THROUGH_PROXY = ("terminated", "killed", "scheduler", "spark")
+
+
+@dataclass
+class AirflowUnderTest:
+    """Airflow, the Spark Connect server that tests may restart, and where files lie."""
+
+    stack: AirflowStack
+    client: AirflowClient
+    expectations: Path
+    ledger: Path
+    directory: Path
+    spark: dict[str, ConnectServer]
+    restart_spark: Callable[[], None]
+
+
+@dataclass(frozen=True)
+class AirflowFlow:
+    """A flow of the configuration with a topic of its own."""
+
+    under_test: AirflowUnderTest
+    east: Broker
+    west: Broker
+    source: str
+    target: str
+    topic: str
+
+    @property
+    def dag_id(self) -> str:
+        return f"replicate.{self.source}.{self.target}"
+
+    @property
+    def client(self) -> AirflowClient:
+        return self.under_test.client
+
+    def ended(self) -> list[dict[str, Any]]:
+        """The runs that have ended, the first one first."""
+        return [run for run in reversed(self.client.runs(self.dag_id)) if run["state"] in ("success", "failed")]
+
+    def first_run(self, seconds: float = 120) -> dict[str, Any]:
+        """Switch the DAG on and wait for the run that this begins."""
+        self.client.unpause(self.dag_id)
+        return self.client.wait(self.ended, seconds)[0]
+
+    def run(self, conf: dict[str, Any] | None = None, seconds: float = 120) -> tuple[str, str]:
+        """Trigger a run and wait for its end: its id and state."""
+        run_id = self.client.trigger(self.dag_id, conf)
+        return run_id, self.client.wait_for_run(self.dag_id, run_id, seconds)
+
+    def states(self, run_id: str) -> dict[str, str | None]:
+        return {name: task["state"] for name, task in self.client.tasks(self.dag_id, run_id).items()}
+
+    def log(self, run_id: str, task: str) -> str:
+        """A task's log, of all its attempts."""
+        tries = self.client.tasks(self.dag_id, run_id)[task]["try_number"]
+        return "\n".join(self.client.log(self.dag_id, run_id, task, attempt) for attempt in range(1, tries + 1))
+
+    def wait_until_running(self, run_id: str, task: str = "replicate_window") -> dict[str, Any]:
+        def running() -> dict[str, Any] | None:
+            found = self.client.tasks(self.dag_id, run_id)[task]
+            return found if found["state"] == "running" and found["pid"] else None
+
+        found = self.client.wait(running)
+        assert found is not None
+        return found
+
+    def assert_equal(self) -> int:
+        return assert_mirrored(self.east, self.topic, self.west, f"{self.source}.{self.topic}")
+
+    def verified(self) -> int:
+        """How many partitions have a verified offset in the ledger."""
+        with sqlite3.connect(self.under_test.ledger) as connection:
+            query = "select count(*) from control where kind = 3 and flow = ?"
+            return int(connection.execute(query, (f"{self.source}->{self.target}",)).fetchone()[0])
+
+
+@pytest.fixture(scope="session")
+def airflow(
+    east: Broker, west: Broker, connect_server: ConnectServer, stack_directory: Path
+) -> Iterator[AirflowUnderTest]:
+    """Airflow with all flows of NAMES, switched off."""
+    directory = stack_directory / "airflow"
+    directory.mkdir()
+    lines = [HEAD, f"west.bootstrap.servers = {west.bootstrap}"]
+    lines.append(f"proxied.bootstrap.servers = {LOOPBACK}:{west.proxy_port}")
+    for name in NAMES:
+        target = "proxied" if name in THROUGH_PROXY else "west"
+        lines += [
+            f"{name}.bootstrap.servers = {east.bootstrap}",
+            f"{name}->{target}.enabled = true",
+            f"{name}->{target}.topics = {name}-.*",
+        ]
+    configuration = directory / "mirror.properties"
+    configuration.write_text("\n".join(lines))
+    expectations = directory / "expectations"
+    shutil.copytree(ROOT / "include" / "expectations", expectations)
+    ledger = directory / "ledger.db"
+    port = free_port()
+    spark = {"server": start_connect_server(directory / "spark", port=port)}
+
+    def restart_spark() -> None:
+        spark["server"].process.kill()
+        spark["server"] = start_connect_server(directory / "spark", port=port)
+        keep(spark["server"].process)
+
+    environment = dict(
+        airflow_environment(configuration, f"sqlite:///{ledger}", directory / "data-docs", connect_server.url)
+    )
+    environment |= {
+        "AIRMIRROR_EXPECTATIONS": str(expectations),
+        "AIRFLOW_CONN_SPARK_RESTARTED": f'{{"conn_type": "spark_connect", "host": "sc://{LOOPBACK}", "port": {port}}}',
+        # A task whose scheduler has died is noticed soon.
+        "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_SEC": "2",
+        "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "15",
+        "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "3",
+    }
+    try:
+        stack = start_airflow(
+            directory / "airflow", dags=ROOT / "dags", plugins=ROOT / "plugins", environment=environment
+        )
+        try:
+            with AirflowClient(stack.url, stack.user, stack.password) as client:
+                client.wait(lambda: len(client.dag_ids()) == len(NAMES) or client.import_errors())
+                assert client.import_errors() == []
+                yield AirflowUnderTest(stack, client, expectations, ledger, directory, spark, restart_spark)
+        finally:
+            stack.stop()
+    finally:
+        spark["server"].stop()
+
+
+@pytest.fixture
+def flow(
+    airflow: AirflowUnderTest, east: Broker, west: Broker, request: pytest.FixtureRequest
+) -> Iterator[AirflowFlow]:
+    """The flow that the test names with ``@pytest.mark.flow("name")``, with a topic of two partitions."""
+    marker = request.node.get_closest_marker("flow")
+    assert marker is not None, "mark the test with the flow that it uses"
+    name = marker.args[0]
+    target = "proxied" if name in THROUGH_PROXY else "west"
+    topic = create_topic(east, f"{name}-orders", 2)
+    found = AirflowFlow(airflow, east, west, name, target, topic)
+    yield found
+    airflow.client.pause(found.dag_id)

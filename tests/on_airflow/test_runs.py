@@ -1,0 +1,136 @@
+"""Runs in a real Airflow: scheduled, from the trigger form, cut, gated."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from on_airflow.conftest import SECRET, AirflowFlow
+from support.topics import Record, produce, read_all
+
+GATE = """
+name: at-most-ten
+flows: ["gate->west"]
+expectations:
+  - type: expect_column_values_to_be_between
+    kwargs: {column: copied, max_value: 10}
+"""
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def records(count: int, start: int = 0, size: int = 200) -> list[Record]:
+    return [
+        Record(b"value-%d" % n + b"x" * size, b"key-%d" % n, (), 1_700_000_000_000 + n)
+        for n in range(start, start + count)
+    ]
+
+
+@pytest.mark.flow("scheduled")
+def test_scheduled_runs_replicate_verify_and_advance(flow: AirflowFlow) -> None:
+    produce(flow.east, flow.topic, records(500))
+    first = flow.first_run()
+    assert first["run_type"] == "scheduled" and first["state"] == "success"
+    produce(flow.east, flow.topic, records(300, 500))
+    seen = len(flow.ended())
+    flow.client.wait(lambda: len(flow.ended()) > seen + 1)
+    assert flow.assert_equal() == 800
+    assert flow.verified() == 2
+    run_id = first["dag_run_id"]
+    expected = dict.fromkeys(
+        ("sync_topics", "replicate_window", "verify_window", "emit_offset_syncs", "done"), "success"
+    )
+    assert flow.states(run_id) == expected | {"next_window": "skipped"}
+    assert flow.client.xcom(flow.dag_id, run_id, "replicate_window") == f"{run_id}#1"
+    log = flow.log(run_id, "replicate_window")
+    assert "Replicated 500 records" in log and "scheduled.scheduled-orders" in log
+    # The gate's Data Docs are linked, for those who have logged in.
+    link = flow.client.xcom(flow.dag_id, run_id, "verify_window", "data_docs")
+    url = flow.under_test.stack.url
+    assert httpx.get(url + link, trust_env=False).status_code == 401
+    token = flow.client._http.headers["Authorization"]
+    page = httpx.get(url + link, headers={"Authorization": token}, trust_env=False)
+    assert page.status_code == 200 and "Data Docs" in page.text, (link, page.text)
+    outside = f"{url}/airmirror/data-docs/%2e%2e/ledger.db"
+    assert httpx.get(outside, headers={"Authorization": token}, trust_env=False).status_code == 404
+    syncs = read_all(flow.west, "mm2-offset-syncs.scheduled.internal")
+    idle = flow.client.wait(
+        lambda: [run for run in flow.ended() if run["run_after"] > flow.ended()[seen]["run_after"]]
+    )[-1]
+    assert "Spark was not needed" in flow.log(idle["dag_run_id"], "replicate_window")
+    keys = {record.key for part in syncs.values() for record in part}
+    assert {key[2:-4] for key in keys if key} == {flow.topic.encode()}
+
+
+@pytest.mark.flow("gate")
+def test_a_failed_gate_holds_the_partition_until_it_passes(flow: AirflowFlow) -> None:
+    suite = flow.under_test.expectations / "gate.yaml"
+    suite.write_text(GATE)
+    produce(flow.east, flow.topic, records(50), partition=0)
+    produce(flow.east, flow.topic, records(5), partition=1)
+    first = flow.first_run()
+    run_id = first["dag_run_id"]
+    assert first["state"] == "failed"
+    assert flow.states(run_id)["verify_window"] == "failed"
+    assert flow.states(run_id)["replicate_window"] == "success"
+    log = flow.log(run_id, "verify_window")
+    assert "gate-orders-0" in log and "expect_column_values_to_be_between" in log and "at-most-ten" in log
+    assert flow.verified() == 1  # partition 1 went on
+    # The next window leaves the held partition out, and says so.
+    produce(flow.east, flow.topic, records(5, 50), partition=0)
+    produce(flow.east, flow.topic, records(5, 5), partition=1)
+    second, state = flow.run()
+    assert state == "failed" and "held" in flow.log(second, "replicate_window")
+    remote = read_all(flow.west, f"gate.{flow.topic}")
+    assert {number: len(found) for number, found in remote.items()} == {0: 50, 1: 10}
+    # The cause is mended: the task judges again, reading the target.
+    suite.unlink()
+    flow.client.clear(flow.dag_id, run_id, "verify_window")
+    flow.client.wait(lambda: flow.states(run_id)["verify_window"] == "success")
+    _, state = flow.run()
+    assert state == "success"
+    assert flow.assert_equal() == 65
+    assert flow.verified() == 2
+
+
+@pytest.mark.flow("form")
+def test_the_trigger_form_narrows_a_run_down(flow: AirflowFlow) -> None:
+    suite = flow.under_test.expectations / "broken.yaml"
+    suite.write_text(GATE.replace("expect_column_values_to_be_between", "expect_colum_values_to_be_betwen"))
+    produce(flow.east, flow.topic, records(40), partition=0)
+    produce(flow.east, flow.topic, records(40), partition=1)
+    first = flow.first_run()
+    assert first["state"] == "failed"
+    assert "broken.yaml" in flow.log(first["dag_run_id"], "sync_topics")
+    suite.unlink()
+    dry, state = flow.run({"dry_run": True})
+    assert state == "success" and flow.states(dry)["replicate_window"] == "skipped"
+    assert "Would replicate form-orders-0" in flow.log(dry, "sync_topics")
+    _, state = flow.run({"partitions": [1], "topics": [flow.topic], "verify": "acks"})
+    assert state == "success"
+    assert {n: len(found) for n, found in read_all(flow.west, f"form.{flow.topic}").items()} == {0: 0, 1: 40}
+    _, state = flow.run()
+    assert state == "success" and flow.assert_equal() == 80
+
+
+@pytest.mark.flow("cut")
+def test_a_window_that_was_cut_is_followed_by_the_next_at_once(flow: AirflowFlow) -> None:
+    produce(flow.east, flow.topic, records(3000, size=4000), records_per_batch=20)  # several fetches
+    first = flow.first_run()
+    assert flow.states(first["dag_run_id"])["next_window"] == "success"
+    flow.client.wait(
+        lambda: (ended := flow.ended()) and flow.states(ended[-1]["dag_run_id"])["next_window"] == "skipped", 180
+    )
+    assert len(flow.ended()) > 2 and flow.assert_equal() == 3000
+
+
+@pytest.mark.flow("secret")
+def test_secrets_are_nowhere(flow: AirflowFlow) -> None:
+    produce(flow.east, flow.topic, records(10))
+    first = flow.first_run()
+    assert first["state"] == "success", flow.log(first["dag_run_id"], "sync_topics")
+    looked = [
+        path for path in flow.under_test.directory.rglob("*") if path.is_file() and path.name != "mirror.properties"
+    ]
+    assert any(path.name == "airflow.db" for path in looked) and any(path.name == "ledger.db" for path in looked)
+    assert [path.name for path in looked if SECRET.encode() in path.read_bytes()] == []
