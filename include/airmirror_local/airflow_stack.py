@@ -138,6 +138,8 @@ def _settings(
         "SCHEDULER": {
             "ENABLE_HEALTH_CHECK": "False",
             "MP_START_METHOD": "forkserver",
+            "ORPHANED_TASKS_CHECK_INTERVAL": "10",  # tasks of a scheduler that died are started again soon
+            "SCHEDULER_HEALTH_CHECK_THRESHOLD": "10",
             "SCHEDULER_HEARTBEAT_SEC": "1",
             "SCHEDULER_IDLE_SLEEP_TIME": "0.3",
         },

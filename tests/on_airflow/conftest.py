@@ -96,6 +96,10 @@ class AirflowFlow:
         tries = self.client.tasks(self.dag_id, run_id)[task]["try_number"]
         return "\n".join(self.client.log(self.dag_id, run_id, task, attempt) for attempt in range(1, tries + 1))
 
+    def started(self, run_id: str) -> int:
+        """How many windows the run has begun."""
+        return self.log(run_id, "replicate_window").count(f"Window {run_id}#")
+
     def wait_until_running(self, run_id: str, task: str = "replicate_window") -> dict[str, Any]:
         def running() -> dict[str, Any] | None:
             found = self.client.tasks(self.dag_id, run_id)[task]

@@ -95,15 +95,16 @@ def _everything_verified(opened: Opened) -> bool:
 def _windows(opened: Opened, client: AirflowClient) -> list[WindowResult]:
     """The windows that copied something, as Airflow's runs have named and timed them."""
     _, planned = dry_run(opened)
+    windows = [row.window for row in opened.ledger.windows(limit=1000)]
     found = []
     for run in _ended(client):
-        task = client.tasks(DAG_ID, run["dag_run_id"])["replicate_window"]
-        for attempt in range(1, task["try_number"] + 1):
-            window = f"{run['dag_run_id']}#{attempt}"
-            rows = rows_of(opened.flow, window, opened.ledger, planned)
-            if rows:
-                seconds = _seconds(task)
-                found.append(WindowResult(FLOW, window, rows, len(planned), seconds, {"copy": seconds}, False))
+        seconds = _seconds(client.tasks(DAG_ID, run["dag_run_id"])["replicate_window"])
+        for window in windows:
+            if window.startswith(f"{run['dag_run_id']}#"):
+                rows = rows_of(opened.flow, window, opened.ledger, planned)
+                found.append(
+                    WindowResult(FLOW, run["dag_run_id"], rows, len(planned), seconds, {"copy": seconds}, False)
+                )
     return found
 
 

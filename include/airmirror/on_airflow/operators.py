@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
+from uuid import uuid4
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import BaseOperator, BaseOperatorLink
@@ -141,8 +142,9 @@ class NextWindow(TriggerDagRunOperator):
 
 
 def window_id(context: Context, purpose: str = "") -> str:
-    """The run's id and the attempt: every attempt is a window of its own (invariant B)."""
-    return "#".join(filter(None, (str(context["run_id"]), purpose, str(context["ti"].try_number))))
+    """The run's id, the attempt, and what tells apart two starts of one attempt: each is a window of its own (B)."""
+    start = f"{context['ti'].try_number}-{uuid4().hex[:4]}"
+    return "#".join(filter(None, (str(context["run_id"]), purpose, start)))
 
 
 def choice(context: Context) -> Choice:
