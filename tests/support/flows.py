@@ -60,6 +60,7 @@ def mirror(
     config: dict[str, str] | None = None,
     settings: dict[str, str] | None = None,
     through: str | None = None,
+    ledger_url: str | None = None,
 ) -> Mirror:
     """A new topic on ``source`` and a flow for it. ``through``: the target's address as the flow has it (a proxy's)."""
     alias = f"s{uuid.uuid4().hex[:8]}"
@@ -76,5 +77,5 @@ def mirror(
     } | {f"{alias}->west.{key}": value for key, value in (settings or {}).items()}
     configuration = parse("\n".join(f"{key} = {value}" for key, value in lines.items()), "test")
     flow = configuration.flow(f"{alias}->west")
-    ledger = Ledger(f"sqlite:///{directory / alias}.db")
+    ledger = Ledger(ledger_url or f"sqlite:///{directory / alias}.db")
     return Mirror(source, target, topic, Opened(configuration, flow, ledger.flow(flow.name)))

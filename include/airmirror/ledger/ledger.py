@@ -11,6 +11,7 @@ from uuid import UUID
 import sqlalchemy as sql
 from sqlalchemy.engine import Connection, make_url
 from sqlalchemy.exc import SQLAlchemyError
+from tenacity import Retrying, stop_after_attempt, wait_random
 
 from airmirror.errors import AirmirrorError
 from airmirror.ledger.tables import control, metadata, newest, progress, scanned, segments
@@ -73,8 +74,10 @@ class Ledger:
             self.engine = sql.create_engine(url, connect_args=arguments)
             if self.engine.dialect.name == "sqlite":
                 sql.event.listen(self.engine, "connect", _write_ahead)
-            with self.engine.begin() as connection:
-                metadata.create_all(connection)
+            # Another process may be making the tables at the same moment: then they are there the next time.
+            for attempt in Retrying(stop=stop_after_attempt(5), wait=wait_random(0, 0.1), reraise=True):
+                with attempt, self.engine.begin() as connection:
+                    metadata.create_all(connection)
         except SQLAlchemyError as error:
             raise LedgerUnavailable(self.url, str(error.__cause__ or error)) from error
 

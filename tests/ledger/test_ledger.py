@@ -1,0 +1,192 @@
+"""The ledger on SQLite and on PostgreSQL: what is loaded twice counts once, and it can always be made anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from itertools import pairwise
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from airmirror.flows.prepare import Opened, read_again
+from airmirror.ledger import FlowLedger, Ledger
+from airmirror.ledger.ledger import LedgerUnavailable
+from airmirror.windows.index import Entry
+from airmirror.wire.mirrormaker import source_offset_key, source_offset_value
+from airmirror.wire.segments import Claim, ClaimEvent, FlowIdentity, Hold, Segment, SegmentRecord, Verified
+from airmirror_local.brokers import Broker
+from ledger.conftest import PASSWORD
+from support.flows import mirror
+from support.topics import Record, produce
+
+TOPIC, PROGRESS = "airmirror-segments.east.internal", "mm2-offsets.east.internal"
+ID, OTHER = UUID(int=1), UUID(int=2)
+ORDERS = UUID(int=7)
+
+
+def segment(
+    start: int, end: int, topic: str = "orders", partition: int = 0, window: str = "w1", id: UUID = ORDERS
+) -> SegmentRecord:
+    return SegmentRecord(
+        id, topic, partition, start, window, 0, 1000 + start, end, UUID(int=9), f"east.{topic}", start, end, end - start, 0, 0,
+        0, 0, 10 * (end - start), 5, 0, bytes(16), (Segment(start, start, end - start),),
+    )  # fmt: skip
+
+
+def verified(offset: int, topic: str = "orders", partition: int = 0) -> Verified:
+    return Verified(topic, partition, ORDERS, offset, offset + 1, "w1", 0)
+
+
+def entries(*records: object, start: int = 0) -> list[Entry]:
+    """Records of the segment topic at consecutive offsets; a (record, None) is its tombstone."""
+    found = []
+    for offset, record in enumerate(records, start=start):
+        if isinstance(record, bytes):
+            found.append(Entry(0, offset, offset, record, b"x"))
+        elif isinstance(record, tuple):
+            found.append(Entry(0, offset, offset, record[0].encode_key(), None))
+        else:
+            found.append(Entry(0, offset, offset, record.encode_key(), record.encode_value()))  # type: ignore[attr-defined]
+    return found
+
+
+def load(ledger: FlowLedger, given: Sequence[Entry], topic_id: UUID = ID) -> None:
+    ledger.load_segments(TOPIC, topic_id, given, {0: given[-1].offset + 1} if given else {})
+
+
+STREAM = entries(
+    Claim("w1", ClaimEvent.CLAIMED, "me", 1, 30_000, 2),
+    segment(0, 10),
+    segment(0, 4, partition=1),
+    b"\x63malformed",
+    verified(9),
+    Hold("orders", 1, 0, "why", "w1", "gate", 5),
+    Claim("w1", ClaimEvent.RELEASED, "me", 1, 30_000, 2),
+    segment(10, 30, window="w2"),
+    (Hold("orders", 1, 0, "why", "w1", "gate", 5), None),
+    FlowIdentity("east", "west", "a", "b", 1),
+    segment(0, 5, "päyments.ß", window="w2"),
+    (segment(0, 10), None),
+    verified(3, partition=1),
+)
+
+
+@contextmanager
+def opened(url: str, flow: str = "east->west") -> Iterator[FlowLedger]:
+    with closing(Ledger(url)) as ledger:
+        yield ledger.flow(flow)
+
+
+def test_what_is_loaded_can_be_asked(ledger_url: str) -> None:
+    with opened(ledger_url) as ledger:
+        load(ledger, STREAM)
+        assert ledger.malformed == 1
+        assert ledger.scanned(TOPIC, ID) == {0: len(STREAM)}
+        assert [claim.event for _, _, claim in ledger.claims()] == [ClaimEvent.RELEASED]
+        assert {key: record.offset for key, record in ledger.verified().items()} == {("orders", 0): 9, ("orders", 1): 3}
+        assert ledger.holds() == {}
+        assert ledger.identity() == FlowIdentity("east", "west", "a", "b", 1)
+        assert [record.source_start for record in ledger.segments("orders", 0)] == [10]  # the first one was pruned
+        assert list(ledger.segments("orders", 0, ORDERS, 0, 10)) == []
+        assert {key: record.source_end for key, record in ledger.last_segments().items()} == {
+            ("orders", 0): 30, ("orders", 1): 4, ("päyments.ß", 0): 5,
+        }  # fmt: skip
+        assert [(r.topic, r.partition, r.source_start) for r in ledger.unverified()] == [
+            ("orders", 0, 10), ("päyments.ß", 0, 0),
+        ]  # fmt: skip
+        assert [record.window for record in ledger.of_window("w2")] == ["w2", "w2"]
+        assert [(row.window, row.partitions, row.copied, row.bytes) for row in ledger.windows()] == [
+            ("w2", 2, 25, 250), ("w1", 1, 4, 40),
+        ]  # fmt: skip
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(cuts=st.lists(st.integers(0, len(STREAM)), max_size=4), again=st.integers(0, len(STREAM)))
+def test_however_it_is_cut_and_repeated_it_is_the_same(ledger_url: str, cuts: list[int], again: int) -> None:
+    with opened(ledger_url) as ledger, opened(ledger_url, "other->west") as other:
+        ledger.forget()
+        other.forget()
+        load(other, STREAM)
+        edges = sorted({0, *cuts, len(STREAM)})
+        for first, end in pairwise(edges):
+            load(ledger, STREAM[first:end])
+        load(ledger, STREAM[again:])  # a load that was interrupted before it was noted
+        assert _without_flow(ledger) == _without_flow(other)
+
+
+def _without_flow(ledger: FlowLedger) -> dict[str, list[tuple[object, ...]]]:
+    return {name: [row[1:] for row in rows] for name, rows in ledger.contents().items()}
+
+
+def test_progress_is_loaded_and_deleted(ledger_url: str) -> None:
+    def entry(offset: int, partition: int, value: bytes | None, cluster: str = "east") -> Entry:
+        return Entry(3, offset, 0, source_offset_key(cluster, "orders", partition), value)
+
+    with opened(ledger_url) as ledger:
+        given = [
+            entry(0, 0, source_offset_value(5)), entry(1, 1, source_offset_value(7)), entry(2, 0, source_offset_value(9)),
+            entry(3, 0, source_offset_value(99), "south"), entry(4, 1, None), Entry(3, 5, 0, b"{", b""),
+        ]  # fmt: skip
+        ledger.load_progress(PROGRESS, ID, given, {3: 6}, "east")
+        assert ledger.progress() == {("orders", 0): 9}
+        assert ledger.malformed == 1 and ledger.scanned(PROGRESS, ID) == {3: 6}
+
+
+def test_a_topic_that_was_made_anew_begins_empty(ledger_url: str) -> None:
+    with opened(ledger_url) as ledger:
+        load(ledger, STREAM)
+        ledger.load_progress(PROGRESS, ID, [], {0: 1}, "east")
+        assert ledger.scanned(TOPIC, OTHER) == {}
+        assert ledger.last_segments() == {} and ledger.claims() == [] and list(ledger.segments("orders", 0)) == []
+        assert ledger.scanned(PROGRESS, ID) == {0: 1}
+
+
+def test_flows_in_one_database_are_apart(ledger_url: str) -> None:
+    with opened(ledger_url) as ledger, opened(ledger_url, "north->west") as other:
+        load(ledger, STREAM)
+        load(other, entries(segment(0, 3)))
+        ledger.forget()
+        assert ledger.contents() == {name: [] for name in ledger.contents()}
+        assert [record.source_end for record in other.segments("orders", 0)] == [3]
+
+
+def test_loads_at_once_are_no_harm(ledger_url: str) -> None:
+    def work(_number: int) -> dict[str, list[tuple[object, ...]]]:
+        with opened(ledger_url) as ledger:
+            for _ in range(5):
+                load(ledger, STREAM)
+            return ledger.contents()
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(work, range(4)))
+    assert all(contents == found[0] for contents in found)
+
+
+@pytest.mark.parametrize(
+    "url", [f"postgresql+psycopg2://me:{PASSWORD}@127.0.0.1:1/x", "sqlite:////proc/nowhere/ledger.db"]
+)
+def test_a_database_that_is_not_there(url: str) -> None:
+    with pytest.raises(LedgerUnavailable) as caught:
+        Ledger(url)
+    assert PASSWORD not in str(caught.value) and caught.value.transient
+
+
+def test_a_window_with_this_ledger_and_its_rebuilding(
+    east: Broker, west: Broker, tmp_path: Path, ledger_url: str
+) -> None:
+    flow = mirror(east, west, tmp_path, partitions=2, ledger_url=ledger_url)
+    produce(east, flow.topic, [Record(b"v%d" % n, b"k%d" % n) for n in range(200)])
+    assert flow.run().is_verified
+    produce(east, flow.topic, [Record(b"v%d" % n, b"k%d" % n) for n in range(100)])
+    assert flow.run().is_verified
+    assert flow.assert_equal() == 300
+    ledger = flow.opened.ledger
+    flow.run()  # reads what the last window has released
+    before = ledger.contents()
+    read_again(Opened(flow.opened.configuration, flow.flow, ledger))
+    assert ledger.contents() == before

@@ -1,0 +1,77 @@
+"""Offset syncs: MirrorMaker 2's bytes, chosen from verified segments, written once and never backwards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airmirror.offsets.syncs import choose, emit_offset_syncs
+from airmirror.wire.mirrormaker import OffsetSync, decode_offset_sync
+from airmirror.wire.primitives import MalformedRecord
+from airmirror.wire.segments import Segment, SegmentRecord
+from airmirror_local.brokers import Broker
+from support.flows import mirror
+from support.topics import Record, produce, read_all
+
+
+def segment_record(*runs: tuple[int, int, int]) -> SegmentRecord:
+    segments = tuple(Segment(*run) for run in runs)
+    start, end = segments[0].source_first, segments[-1].source_end
+    return SegmentRecord(
+        UUID(int=1), "orders", 0, start, "w", 0, 0, end, UUID(int=2), "east.orders", segments[0].target_first,
+        segments[-1].target_end, sum(run.count for run in segments), 0, 0, 0, 0, 0, 0, 0, bytes(16), segments,
+    )  # fmt: skip
+
+
+def test_golden_bytes() -> None:
+    sync = OffsetSync("t1", 3, 100, 200)
+    assert sync.encode_key().hex() == "0002743100000003"
+    assert sync.encode_value().hex() == "000000000000006400000000000000c8"
+    assert decode_offset_sync(sync.encode_key(), sync.encode_value()) == sync
+    with pytest.raises(MalformedRecord):
+        decode_offset_sync(sync.encode_key()[:-1], sync.encode_value())
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(1, 30)), min_size=1, max_size=8),
+    st.integers(-1, 60), st.integers(0, 200), st.integers(0, 5), st.integers(0, 10),
+)  # fmt: skip
+def test_chosen_syncs_map_real_records(
+    steps: list[tuple[int, int, int]], written: int, verified: int, most: int, lag_max: int
+) -> None:
+    runs: list[tuple[int, int, int]] = []
+    source = target = 0
+    for hole, marker, count in steps:
+        runs.append((source + hole, target + marker, count))
+        source, target = source + hole + count, target + marker + count
+    mapping = {first + n: there + n for first, there, count in runs for n in range(count)}
+    chosen = choose([segment_record(*runs)], written, verified, most, lag_max)
+    assert all(mapping[sync.upstream] == sync.downstream for sync in chosen)
+    upstream = [sync.upstream for sync in chosen]
+    assert upstream == sorted(set(upstream)) and len(upstream) <= most + 2
+    allowed = [offset for offset in mapping if written < offset <= verified]
+    assert bool(allowed) == bool(upstream)
+    if allowed:
+        assert upstream[0] == min(allowed) and upstream[-1] == max(allowed)
+
+
+def test_syncs_are_written_up_to_the_verified_offset_and_once(east: Broker, west: Broker, tmp_path: Path) -> None:
+    settings = {"offset-syncs.topic.location": "target", "offset-syncs.topic.replication.factor": "1"}
+    flow = mirror(east, west, tmp_path, settings=settings)
+    produce(east, flow.topic, [Record(b"v%d" % n) for n in range(50)])
+    flow.run()
+    assert emit_offset_syncs(flow.flow, flow.opened.ledger, window="syncs-1") == 2
+    assert emit_offset_syncs(flow.flow, flow.opened.ledger, window="syncs-2") == 0
+    produce(east, flow.topic, [Record(b"v%d" % n) for n in range(25)])
+    flow.run()
+    assert emit_offset_syncs(flow.flow, flow.opened.ledger, window="syncs-3") == 2
+    source = flow.flow.source.alias
+    (found,) = read_all(west, f"mm2-offset-syncs.{source}.internal").values()
+    syncs = [decode_offset_sync(record.key or b"", record.value or b"") for record in found]
+    # The marker of the first window's transaction lies between the two on the target.
+    assert [(sync.upstream, sync.downstream) for sync in syncs] == [(0, 0), (49, 49), (50, 51), (74, 75)]
+    assert flow.assert_equal() == 75

@@ -1,0 +1,54 @@
+"""Airflow connections of type kafka, in librdkafka's names, become a cluster's settings in Java's."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from airmirror.config import parse
+from airmirror.on_airflow.connections import BadConnection, java_settings, with_connections
+
+TEXT = """
+clusters = a, b
+a.airflow.conn.id = kafka_a
+b.bootstrap.servers = two:9092
+a->b.enabled = true
+"""
+
+
+def connection(monkeypatch: pytest.MonkeyPatch, extra: object) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_A", json.dumps({"conn_type": "kafka", "extra": extra}))
+
+
+def test_a_connection_stands_for_the_clusters_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    connection(monkeypatch, {"bootstrap.servers": "one:1, two:2", "client.rack": "r1"})
+    configuration = parse(TEXT, "test")
+    flow = with_connections(configuration, configuration.flow("a->b"))
+    assert flow.source.bootstrap_servers == ("one:1", "two:2")
+    assert flow.source.properties["client.rack"] == "r1"
+    assert flow.target.bootstrap_servers == ("two:9092",)
+
+
+def test_what_is_wrong_with_a_connection_is_said_without_its_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    configuration = parse(TEXT, "test")
+    with pytest.raises(BadConnection, match="no such connection"):
+        with_connections(configuration, configuration.flow("a->b"))
+    connection(monkeypatch, {"sasl.password": "planted"})
+    with pytest.raises(BadConnection, match=r"bootstrap\.servers") as caught:
+        with_connections(configuration, configuration.flow("a->b"))
+    assert "planted" not in str(caught.value)
+
+
+def test_login_by_name_and_password() -> None:
+    found = java_settings(
+        {
+            "sasl.mechanisms": "SCRAM-SHA-512",
+            "sasl.username": "u",
+            "sasl.password": 'p"\\',
+            "ssl.ca.location": "/ca.pem",
+        }
+    )
+    assert found["sasl.mechanism"] == "SCRAM-SHA-512"
+    assert found["sasl.jaas.config"].endswith('ScramLoginModule required username="u" password="p\\"\\\\";')
+    assert found["ssl.truststore.location"] == "/ca.pem" and found["ssl.truststore.type"] == "PEM"

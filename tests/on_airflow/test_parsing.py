@@ -1,0 +1,88 @@
+"""DAG files: quick to parse, the same every time, and clear about a configuration that is wrong."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from airmirror.on_airflow.schedules import BadSchedule, timetable
+from airmirror_local.stack import ROOT
+
+GOOD = """
+clusters = a, b
+a.bootstrap.servers = one:9092
+b.bootstrap.servers = two:9092
+a->b.enabled = true
+b->a.enabled = true
+a->b.window.schedule = */5 * * * *
+"""
+PARSE = """
+import json, sys, time
+from airflow.sdk import DAG
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
+from airflow.dag_processing.dagbag import DagBag
+begun = time.process_time()
+bag = DagBag(sys.argv[1])
+seconds = time.process_time() - begun
+from airflow.serialization.serialized_objects import DagSerialization
+heavy = [name for name in ("pyspark", "great_expectations", "confluent_kafka", "kafka", "pandas", "numba") if name in sys.modules]
+dags = {name: DagSerialization.to_dict(dag) for name, dag in sorted(bag.dags.items())}
+print("ANSWER" + json.dumps([seconds, heavy, bag.import_errors, dags], sort_keys=True, default=str))
+"""
+
+
+def parse(directory: Path, text: str, seed: str = "1") -> list[object]:
+    import json
+
+    configuration = directory / "mirror.properties"
+    configuration.write_text(text)
+    environment = os.environ | {
+        "AIRFLOW_HOME": str(directory), "AIRMIRROR_CONFIG": str(configuration), "PYTHONHASHSEED": seed,
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+    }  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", PARSE, str(ROOT / "dags")], env=environment, capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    found: list[object] = json.loads(done.stdout.split("ANSWER", 1)[1])
+    return found
+
+
+def test_dags_parse_quickly_and_equally(tmp_path: Path) -> None:
+    seconds, heavy, errors, dags = parse(tmp_path, GOOD)
+    assert isinstance(seconds, float) and seconds < 1
+    assert heavy == [] and errors == {}
+    assert isinstance(dags, dict) and list(dags) == ["replicate.a.b", "replicate.b.a"]
+    again = parse(tmp_path, GOOD, seed="2")[3]
+    assert isinstance(again, dict) and {**dags} == {**again}
+
+
+def test_a_broken_configuration_is_one_clear_import_error(tmp_path: Path) -> None:
+    _, _, errors, dags = parse(tmp_path, GOOD.replace("a->b.enabled = true", "a->b.enabld = true"))
+    assert isinstance(errors, dict) and len(errors) == 1 and dags == {}
+    (message,) = errors.values()
+    assert "enabld" in message and "a->b.enabled" in message
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("1 minute", 60), ("30 s", 30), ("5min", 300), ("2 hours", 7200), ("1 d", 86_400)]
+)
+def test_intervals(text: str, seconds: int) -> None:
+    assert timetable("a->b", text).delta == timedelta(seconds=seconds)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("text", ["*/5 * * * *", "@hourly", "0 3 * * 1-5"])
+def test_cron_lines(text: str) -> None:
+    assert timetable("a->b", text).expression  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("text", ["soon", "0 s", "61 * * * *", "@never", ""])
+def test_bad_schedules(text: str) -> None:
+    with pytest.raises(BadSchedule, match="a->b"):
+        timetable("a->b", text)

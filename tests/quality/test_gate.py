@@ -1,0 +1,156 @@
+"""The gate: what fails which partition, what only warns, and what files of expectations may say."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from airmirror.quality.gate import SITES_KEPT, Judgement, Limits, judge
+from airmirror.quality.report import failures
+from airmirror.quality.rows import COLUMNS
+from airmirror.quality.suites import BadExpectations, Suite, check_suites, load_suites
+from airmirror_local.stack import ROOT
+
+BUILT_IN = ROOT / "include" / "expectations"
+GOOD: Mapping[str, object] = {
+    "topic": "orders", "partition": 0, "remote_topic": "east.orders", "source_start": 0, "source_end": 12,
+    "target_start": 0, "target_end": 10, "offsets": 12, "accounted": 12, "copied": 10, "target_records": 10, "control": 2,
+    "aborted": 0, "holes": 0, "unexpected_holes": 0, "lost": 0, "bytes": 1000, "gaps": 0, "order_violations": 0,
+    "digest_differences": 0, "lag_records": 0, "lag_seconds": 0.0, "max_timestamp": 1_700_000_000_000, "error": None,
+}  # fmt: skip
+
+
+def rows(*changes: Mapping[str, object]) -> list[Mapping[str, object]]:
+    """A good row, and one with each of the changes, numbered from partition 1 on."""
+    return [GOOD, *({**GOOD, "partition": number, **change} for number, change in enumerate(changes, start=1))]
+
+
+def asked(given: list[Mapping[str, object]], suites: tuple[Suite, ...] | None = None, **limits: float) -> Judgement:
+    chosen = load_suites(BUILT_IN) if suites is None else suites
+    return judge(given, chosen, flow="east->west", window="w", limits=Limits(**limits), docs=None)  # type: ignore[arg-type]
+
+
+def written(directory: Path, text: str, name: str = "mine.yaml") -> tuple[Suite, ...]:
+    (directory / name).write_text(text)
+    return load_suites(directory)
+
+
+def test_the_rows_have_the_documented_columns() -> None:
+    assert set(GOOD) == set(COLUMNS)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"accounted": 11}, {"target_records": 9}, {"gaps": 1}, {"order_violations": 1}, {"digest_differences": 1},
+        {"unexpected_holes": 1}, {"error": "the target differs"},
+    ],
+    ids=lambda change: next(iter(change)),
+)  # fmt: skip
+def test_each_violation_fails_its_partition_only(change: Mapping[str, object]) -> None:
+    given = rows({}, change)
+    judgement = asked(given)
+    assert list(judgement.failed) == [("orders", 2)]
+    assert not judgement.passed and not judgement.warnings
+    assert "orders-2: " in failures(judgement, given)
+
+
+def test_good_rows_pass_and_nothing_is_not_judged() -> None:
+    assert asked(rows({}, {})).passed
+    assert asked([]) == Judgement({}, (), frozenset(), None)
+
+
+def test_lag_warns_and_is_told() -> None:
+    given = rows({"lag_records": 101, "lag_seconds": 5.0}, {"lag_records": 5, "lag_seconds": 61.0})
+    judgement = asked(given, lag_records=100, lag_seconds=60.0)
+    assert judgement.passed and judgement.lagging == {("orders", 1), ("orders", 2)}
+    assert len(judgement.warnings) == 2
+    assert asked(given).warnings == ()
+
+
+def test_users_suites_are_for_their_flows_and_topics(tmp_path: Path) -> None:
+    expectation = "[{type: expect_column_max_to_be_between, kwargs: {column: bytes, max_value: 10}}]"
+    suites = written(tmp_path, f"name: mine\nflows: ['east->*']\ntopics: ['ord.*']\nexpectations: {expectation}\n")
+    other: Mapping[str, object] = {**GOOD, "topic": "payments"}
+    # An expectation about the whole fails everything that it was asked for.
+    assert set(asked([*rows({}), other], suites).failed) == {("orders", 0), ("orders", 1)}
+    suites = written(tmp_path, f"name: mine\nflows: ['west->*']\nexpectations: {expectation}\n")
+    assert asked(rows(), suites).passed
+
+
+def test_a_warning_of_a_users_suite_does_not_fail(tmp_path: Path) -> None:
+    expectation = (
+        "{type: expect_column_values_to_be_in_set, kwargs: {column: bytes, value_set: [1]}, severity: warning}"
+    )
+    judgement = asked(rows(), written(tmp_path, f"name: mine\nexpectations: [{expectation}]\n"))
+    assert judgement.passed and "suite mine" in judgement.warnings[0]
+
+
+def test_what_cannot_be_evaluated_fails(tmp_path: Path) -> None:
+    expectation = "{type: expect_column_values_to_match_regex, kwargs: {column: bytes, regex: '['}, severity: warning}"
+    judgement = asked(rows({}), written(tmp_path, f"name: mine\nexpectations: [{expectation}]\n"))
+    assert set(judgement.failed) == {("orders", 0), ("orders", 1)}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("name: [", "no YAML"),
+        ("- 1", "must be a mapping"),
+        ("name: a\nexpectation: []", "did you mean 'expectations'"),
+        ("name: a\nexpectations: []", "at least one"),
+        ("name: a\ntopics: ['[']\nexpectations: [{type: x}]", "no regular expression"),
+        ("name: a\nexpectations: [{type: x, severity: bad}]", "severity must be one of"),
+        ("name: a\nexpectations: [{type: x, kwargs: {column: lag_record}}]", "did you mean 'lag_records'"),
+    ],
+)
+def test_bad_files_are_named_with_their_error(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "other.yml").write_text("name: 1")
+    with pytest.raises(BadExpectations) as caught:
+        written(tmp_path, text)
+    assert f"mine.yaml: {said}" in str(caught.value).replace("unknown key 'expectation'; ", "") or said in str(
+        caught.value
+    )
+    assert "other.yml: name must be a text" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("expectation", "said"),
+    [
+        ("{type: expect_column_values_to_be_betwen, kwargs: {column: lag_records}}", "did you mean"),
+        ("{type: expect_column_values_to_be_between, kwargs: {column: lag_records, most: 1}}", "most"),
+    ],
+)
+def test_great_expectations_checks_types_and_arguments(tmp_path: Path, expectation: str, said: str) -> None:
+    suites = written(tmp_path, f"name: mine\nexpectations: [{expectation}]\n")
+    with pytest.raises(BadExpectations) as caught:
+        check_suites(suites)
+    assert "mine.yaml: expectation 1" in str(caught.value) and said in str(caught.value)
+
+
+def test_data_docs_are_written_and_pruned(tmp_path: Path) -> None:
+    for number in range(SITES_KEPT + 1):
+        (tmp_path / f"old-{number}").mkdir()
+    judgement = judge(
+        rows({"gaps": 1}),
+        load_suites(BUILT_IN),
+        flow="east->west",
+        window="run 1#verify",
+        limits=Limits(),
+        docs=tmp_path,
+    )
+    assert judgement.docs == tmp_path / "run-1-verify" / "index.html" and judgement.docs.is_file()
+    assert len(list(tmp_path.iterdir())) == SITES_KEPT
+
+
+def test_reading_files_does_not_load_great_expectations() -> None:
+    code = (
+        "import sys, pathlib; from airmirror.quality.suites import load_suites; import airmirror.quality.gate;"
+        f"load_suites(pathlib.Path({str(BUILT_IN)!r})); print('great_expectations' in sys.modules, 'pandas' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
