@@ -10,7 +10,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 JARS := .local/kafka-4.2.0
 
-.PHONY: help install check test test-long bench demo up down status requirements clean
+.PHONY: help install check test test-long bench bench-airflow demo up down status requirements clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 16
@@ -47,17 +47,20 @@ test-long: install ## the tests that take longer
 bench: install ## measure side by side with MirrorMaker 2; writes benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks
 
-demo: install ## mirror real records between two clusters and show the proof
+bench-airflow: install ## measure runs in Airflow; writes their part of benchmarks/RESULTS.md
+	$(BIN)/python -m benchmarks.airflow
+
+demo: install ## Airflow mirrors real records between two clusters, with the proof
 	$(BIN)/airmirror demo
 
-up: install ## start the stack and leave it running
+up: install ## start the stack, Airflow included, and leave it running
 	$(BIN)/airmirror up
 
 down: install ## stop what up has started
 	$(BIN)/airmirror down
 
 status: install ## where the flow of the running stack stands
-	$(BIN)/airmirror status --config .local/up/mirror.properties
+	$(BIN)/airmirror status --config .local/up/mirror.properties --ledger sqlite:///.local/up/ledger.db
 
 requirements: ## compile requirements.txt from requirements.in
 	@set -e; scratch=$$(mktemp -d); trap 'rm -rf "$$scratch"' EXIT; $(PYTHON) -m venv $$scratch; \

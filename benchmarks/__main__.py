@@ -22,6 +22,7 @@ from airmirror_local.brokers import KAFKA_DEFAULTS, Broker, start_broker, start_
 from airmirror_local.jars import LOCAL
 from airmirror_local.spark_connect import start_connect_server
 from benchmarks import append_limit, mirrormaker
+from benchmarks.airflow import section
 from benchmarks.data import (
     DENSE_100,
     DENSE_1000,
@@ -113,7 +114,8 @@ def main() -> None:
     found.others = max(0.0, others / found.seconds / (os.cpu_count() or 1))
     for grid in grids(found):
         console.print(grid.on_terminal())
-    chosen.results.write_text(results_md(found, chosen.scale))
+    airflow_part = section(chosen.results.read_text()) if chosen.results.exists() else ""
+    chosen.results.write_text(results_md(found, chosen.scale) + airflow_part)
     console.print(f"Written to {chosen.results} after {found.seconds:.0f} s.", highlight=False)
 
 

@@ -211,8 +211,9 @@ def _tell_result(result: WindowResult) -> None:
         return
     rate = result.copied / result.seconds if result.seconds else 0.0
     log.info(
-        "Replicated %s records, %.1f MB of %d partitions in %.1f s (%s records/s).",
+        "Replicated %s records, %.1f MB of %d partitions in %.1f s (%s records/s); copy %.1f s.",
         f"{result.copied:,}", result.bytes / 1e6, len(result.rows), result.seconds, f"{rate:,.0f}",
+        result.phases.get("copy", 0.0),
     )  # fmt: skip
     columns = ("topic", "partition", "remote_topic", "source_start", "source_end", "copied", "lag")
     log.info("\n%s", report.table([{name: getattr(row, name) for name in columns} for row in result.rows], columns))
