@@ -50,10 +50,10 @@ class Deployment:
 def slots_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows without Spark, which tests/on_spark covers."""
 
-    def run(prepared, _spark, window, tell):  # type: ignore[no-untyped-def]
+    def run(prepared, _spark, window, **how):  # type: ignore[no-untyped-def]
         opened = prepared.opened
         return run_window(
-            opened.flow, opened.ledger, prepared.topics, in_this_process, window=window, slots=lambda: 2, tell=tell
+            opened.flow, opened.ledger, prepared.topics, in_this_process, window=window, slots=lambda: 2, **how
         )
 
     monkeypatch.setattr(spark_windows, "run", run)

@@ -61,10 +61,11 @@ def mirror(
     settings: dict[str, str] | None = None,
     through: str | None = None,
     ledger_url: str | None = None,
+    replicas: int = 1,
 ) -> Mirror:
     """A new topic on ``source`` and a flow for it. ``through``: the target's address as the flow has it (a proxy's)."""
     alias = f"s{uuid.uuid4().hex[:8]}"
-    topic = create_topic(source, f"orders-{alias}", partitions, config)
+    topic = create_topic(source, f"orders-{alias}", partitions, config, replicas)
     lines = {
         "clusters": f"{alias}, west",
         f"{alias}.bootstrap.servers": bootstrap(source),

@@ -23,6 +23,7 @@ ledger_commands = typer.Typer(no_args_is_help=True, help="The SQL mirror of a fl
 app.add_typer(ledger_commands, name="ledger")
 
 DEFAULT_CONFIG = Path("include/mirror.properties")
+DEFAULT_EXPECTATIONS = Path("include/expectations")
 DEFAULT_LEDGER = "sqlite:///.local/ledger.db"
 DEFAULT_SPARK = "sc://127.0.0.1:15002"
 
@@ -93,7 +94,7 @@ def run_window(
     """Replicate, compare and verify everything that is new. Exit status: 0 verified, 1 not, 2 bad input."""
     from airmirror.on_spark.windows import run
 
-    identifier = window or f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:6]}"
+    identifier = window or _identifier()
     with open_flow(config, flow, ledger) as opened:
         prepared: Prepared = prepare(opened)
         with console.status(f"window {identifier}") as status:
@@ -120,19 +121,28 @@ def verify(
     config: Config = DEFAULT_CONFIG,
     ledger: LedgerUrl = DEFAULT_LEDGER,
     topics: Annotated[str, typer.Option(help="Only these topics: names, separated by commas.")] = "",
+    expectations: Annotated[Path, typer.Option(help="The directory of the gate's suites.")] = DEFAULT_EXPECTATIONS,
     as_json: AsJson = False,
 ) -> None:
-    """Read both logs again and compare every replicated record that both still hold."""
+    """Read both logs again, compare every replicated record that both still hold, and judge again what is held."""
+    from airmirror.flows.gates import judge_flow
     from airmirror.flows.verification import compare_all
+    from airmirror.quality.suites import load_suites
 
     chosen = [name.strip() for name in topics.split(",") if name.strip()]
+    suites = load_suites(expectations)
     with open_flow(config, flow, ledger) as opened, console.status("comparing both logs"):
         rows = compare_all(opened, chosen)
+        errors = []
+        if not any(row.error for row in rows):
+            errors = judge_flow(opened, suites, window=f"verify-{_identifier()}")[0].errors
     if as_json:
         console.print_json(json.dumps([row.as_dict() for row in rows]))
     else:
         console.print(show.comparison(rows))
-    if any(row.error for row in rows):
+        for error in errors:
+            console.print(f"[red]held[/] {error}")
+    if errors or any(row.error for row in rows):
         raise typer.Exit(1)
 
 
@@ -195,6 +205,10 @@ def down() -> None:
     from airmirror.cli import stack
 
     raise typer.Exit(stack.down(console))
+
+
+def _identifier() -> str:
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:6]}"
 
 
 if __name__ == "__main__":

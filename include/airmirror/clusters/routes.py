@@ -169,10 +169,12 @@ class Routes:
         return tuple(self._nodes)
 
     def connection(self, node: int, purpose: str) -> Connection:
-        """The connection to a broker for one purpose, opened when it is first asked for."""
+        """The connection to a broker for one purpose, opened when it is first asked for. Raises BrokerUnreachable."""
         key = (node, purpose)
         connection = self._connections.get(key)
         if connection is None:
+            if node not in self._nodes:
+                raise BrokerUnreachable(self.alias, f"node {node}", "the cluster does not name it any more")
             host, port = self._nodes[node]
             connection = self._connections[key] = Connection(
                 self.alias, host, port, f"{self._client_id}|{purpose}", self._timeout

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from airmirror.errors import AirmirrorError
+from airmirror.flows.gates import judge_flow
 from airmirror.flows.prepare import Opened, Prepared, catch_up_ledger, dry_run, open_flow, prepare
 from airmirror.naming import segment_topic
 from airmirror.offsets.syncs import emit_offset_syncs
@@ -16,12 +17,11 @@ from airmirror.on_airflow.connections import with_connections
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_spark.windows import run
 from airmirror.quality import report
-from airmirror.quality.gate import Judgement, Limits, judge
+from airmirror.quality.gate import Judgement
 from airmirror.quality.suites import check_suites, load_suites
 from airmirror.windows.fence import end_window
-from airmirror.windows.findings import Finding
 from airmirror.windows.progress import Progress
-from airmirror.windows.window import Judged, WindowResult, judge_window
+from airmirror.windows.window import Judged, WindowResult
 from airmirror.wire.requests import TopicPartition
 
 log = logging.getLogger(__name__)
@@ -120,32 +120,20 @@ def replicate(place: Deployment, name: str, window: str, spark_url: str, choice:
 
 def verify(place: Deployment, name: str, window: str, trusted: Collection[str], choice: Choice) -> Path | None:
     """Judge what is not verified yet, advance what passes, hold what does not; the Data Docs' page. Raises NotVerified."""
-    judgements: list[Judgement] = []
     suites = load_suites(place.expectations)
+    docs = place.data_docs / name.replace("->", ".")
     with opened_flow(place, name, choice) as opened:
-        limits = _limits(opened.flow.settings)
-        docs = place.data_docs / name.replace("->", ".")
-
-        def gate(findings: Sequence[Finding]) -> Mapping[TopicPartition, str]:
-            rows = [finding.row() for finding in findings]
-            judgement = judge(rows, suites, flow=name, window=window, limits=limits, docs=docs)
-            judgements.append(judgement)
-            return {TopicPartition(*key): "; ".join(reasons) for key, reasons in judgement.failed.items()}
-
-        judged = judge_window(opened.flow, opened.ledger, gate, window=window, trusted=trusted, tell=_phase)
-    if not judgements:
+        judged, judgement = judge_flow(opened, suites, window=window, trusted=trusted, docs=docs, tell=_phase)
+    if judgement is None:
         log.info("Nothing to judge: everything that was replicated is verified.")
         return None
-    _tell_judgement(judged, judgements[0])
+    _tell_judgement(judged, judgement)
     if judged.errors:
-        rows = [finding.row() for finding in judged.findings]
-        transient = all(error.transient for error in judged.errors)
-        if transient:
+        if all(error.transient for error in judged.errors):
             raise judged.errors[0]
-        raise NotVerified(
-            name, window, report.failures(judgements[0], rows), tuple(str(error) for error in judged.errors)
-        )  # fmt: skip
-    return judgements[0].docs
+        failing = report.failures(judgement, [finding.row() for finding in judged.findings])
+        raise NotVerified(name, window, failing, tuple(map(str, judged.errors)))
+    return judgement.docs
 
 
 def emit_syncs(place: Deployment, name: str, window: str, choice: Choice) -> None:
@@ -164,11 +152,6 @@ def interrupt(place: Deployment, name: str, window: str, spark_url: str, choice:
         interrupt_job(spark_url, name)
         ended = end_window(opened.flow, window, segment_topic(opened.flow.source.alias), opened.ledger)
     log.info("Window %s: %s.", window, "fenced and released" if ended else "it holds no claim (any more)")
-
-
-def _limits(settings: Mapping[str, str]) -> Limits:
-    records, seconds = settings.get("window.max.lag.records"), settings.get("window.max.lag.seconds")
-    return Limits(int(records) if records else None, float(seconds) if seconds else None)
 
 
 def _phase(name: str) -> None:

@@ -1,0 +1,86 @@
+"""Leaders that move in mid-window, on clusters of three nodes: the window goes on, every record is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from airmirror.clusters.routes import Routes
+from airmirror.windows import copy as copy_module
+from airmirror.windows.intake import Intake
+from airmirror.wire.requests import TopicPartition
+from airmirror_local.brokers import IMPATIENT, Broker, BrokerCluster, start_cluster
+from support.flows import Mirror, mirror
+from support.servers import keep
+from support.topics import Record, produce
+
+REPLICATED = {"replication.factor": "3", "offset.storage.replication.factor": "3"}
+
+pytestmark = pytest.mark.timeout(240)
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerCluster]:
+    cluster = start_cluster(tmp_path_factory.mktemp("three"), "three", 3, IMPATIENT)
+    try:
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+def records(count: int, start: int = 0) -> list[Record]:
+    return [Record(b"v%d" % n, b"k%d" % (n % 50), (), 1_700_000_000_000 + n) for n in range(start, start + count)]
+
+
+def leader(flow: Mirror, cluster: BrokerCluster, topic: str, side: str) -> Broker:
+    """The node that leads the topic's first partition."""
+    with Routes(getattr(flow.flow, side), "test") as routes:
+        routes.refresh([topic])
+        return cluster.brokers[routes.leader(TopicPartition(topic, 0)).node - 1]
+
+
+def run_while_the_leader_dies(flow: Mirror, broker: Broker) -> None:
+    """A window in whose middle a node is killed for good; windows until all is verified."""
+    take = Intake.take
+    killed = []
+
+    def kill(self: Intake, *args: object) -> None:
+        take(self, *args)  # type: ignore[arg-type]
+        if not killed:
+            killed.append(True)
+            broker.kill()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Intake, "take", kill)
+        patch.setattr(copy_module, "FETCH_BYTES", 4096)
+        patch.setattr(copy_module, "LEAST_PARTITION_BYTES", 2048)
+        result = flow.run()
+    assert killed and result.is_verified, [str(row.error) for row in result.rows]
+
+
+def test_a_leader_of_the_target_dies_in_mid_window(east: Broker, three: BrokerCluster, tmp_path: Path) -> None:
+    flow = mirror(east, three, tmp_path, partitions=2, settings={**REPLICATED, "window.commit.bytes": "2000"})
+    produce(east, flow.topic, records(100))
+    assert flow.run().is_verified
+    produce(east, flow.topic, records(2000, 100), records_per_batch=50)
+    broker = leader(flow, three, flow.remote_topic, "target")
+    try:
+        run_while_the_leader_dies(flow, broker)
+        assert flow.assert_equal() == 2100
+    finally:
+        broker.restart()
+        keep(broker.process)
+
+
+def test_a_leader_of_the_source_dies_in_mid_window(three: BrokerCluster, west: Broker, tmp_path: Path) -> None:
+    flow = mirror(three, west, tmp_path, partitions=2, settings={"window.commit.bytes": "2000"}, replicas=3)
+    produce(three, flow.topic, records(2000), records_per_batch=50)
+    broker = leader(flow, three, flow.topic, "source")
+    try:
+        run_while_the_leader_dies(flow, broker)
+        assert flow.assert_equal() == 2000
+    finally:
+        broker.restart()
+        keep(broker.process)
