@@ -1,5 +1,6 @@
 """The arithmetic of ratios and targets."""
 
+from benchmarks.airflow import replaced, section
 from benchmarks.measurements import (
     ACKS,
     APPEND_LIMIT,
@@ -48,3 +49,13 @@ def test_steady_rate_leaves_the_warm_up_out() -> None:
 def test_tables_show_what_was_measured() -> None:
     shown = "\n".join(grid.markdown() for grid in grids(Findings(results={"some records": MEASURED})))
     assert "| some records | Airmirror, acks | 9,000 | 6.0 | 1,500 | 15.0 | 333.33 | 15.0 |" in shown
+
+
+def test_the_airflow_part_of_the_results_is_kept_by_one_bench_and_replaced_by_the_other() -> None:
+    results = "# Results\n\n## Rates\n\nrows\n"
+    once = replaced(results, "## Airflow\n\nfirst\n")
+    assert once == "# Results\n\n## Rates\n\nrows\n\n## Airflow\n\nfirst\n"
+    assert replaced(once + "\n## What went wrong\n\n- x\n", "## Airflow\n\nsecond\n") == (
+        "# Results\n\n## Rates\n\nrows\n\n## Airflow\n\nsecond\n\n## What went wrong\n\n- x\n"
+    )
+    assert section(once) == "\n## Airflow\n\nfirst\n" and section(results) == ""

@@ -86,3 +86,8 @@ def test_cron_lines(text: str) -> None:
 def test_bad_schedules(text: str) -> None:
     with pytest.raises(BadSchedule, match="a->b"):
         timetable("a->b", text)
+
+
+def test_the_plugins_folder_holds_one_file() -> None:
+    # Airflow executes every file in it as a top-level module, which can shadow the standard library.
+    assert [path.name for path in (ROOT / "plugins").rglob("*.py")] == ["airmirror_plugin.py"]
