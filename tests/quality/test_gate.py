@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -35,6 +36,8 @@ def asked(given: list[Mapping[str, object]], suites: tuple[Suite, ...] | None = 
 
 
 def written(directory: Path, text: str, name: str = "mine.yaml") -> tuple[Suite, ...]:
+    """The product's own suite and one of a user's."""
+    shutil.copy(BUILT_IN / "replication.yaml", directory)
     (directory / name).write_text(text)
     return load_suites(directory)
 
@@ -103,6 +106,9 @@ def test_what_cannot_be_evaluated_fails(tmp_path: Path) -> None:
         ("- 1", "must be a mapping"),
         ("name: a\nexpectation: []", "did you mean 'expectations'"),
         ("name: a\nexpectations: []", "at least one"),
+        ("name: lag\nexpectations: [{type: x}]", "is taken"),
+        ("name: a/b\nexpectations: [{type: x}]", "letters, digits"),
+        ("name: a\nexpectations: [{type: x, kwargs: {column: {a: b}}}]", "no column"),
         ("name: a\ntopics: ['[']\nexpectations: [{type: x}]", "no regular expression"),
         ("name: a\nexpectations: [{type: x, severity: bad}]", "severity must be one of"),
         ("name: a\nexpectations: [{type: x, kwargs: {column: lag_record}}]", "did you mean 'lag_records'"),
@@ -130,6 +136,29 @@ def test_great_expectations_checks_types_and_arguments(tmp_path: Path, expectati
     with pytest.raises(BadExpectations) as caught:
         check_suites(suites)
     assert "mine.yaml: expectation 1" in str(caught.value) and said in str(caught.value)
+
+
+def test_two_expectations_of_one_type_are_told_apart(tmp_path: Path) -> None:
+    one = "{type: expect_column_values_to_be_between, kwargs: {column: bytes, max_value: 10, mostly: 0.4}, severity: warning}"
+    two = "{type: expect_column_values_to_be_between, kwargs: {column: bytes, max_value: 10, mostly: 1, strict_max: false}}"
+    judgement = asked(rows({"bytes": 1}), written(tmp_path, f"name: mine\nexpectations: [{one}, {two}]\n"))
+    assert list(judgement.failed) == [("orders", 0)]
+
+
+@pytest.mark.parametrize("column", ["gaps", "accounted", "digest_differences", "copied"])
+def test_a_missing_value_fails(column: str) -> None:
+    assert list(asked(rows({column: None})).failed) == [("orders", 1)]
+
+
+def test_without_the_products_own_suite_there_is_no_gate(tmp_path: Path) -> None:
+    with pytest.raises(BadExpectations, match=r"replication\.yaml: missing"):
+        load_suites(tmp_path / "nowhere")
+
+
+def test_names_are_unique(tmp_path: Path) -> None:
+    written(tmp_path, "name: mine\nexpectations: [{type: expect_table_row_count_to_be_between}]")
+    with pytest.raises(BadExpectations, match="another file has the name 'mine'"):
+        written(tmp_path, "name: mine\nexpectations: [{type: expect_table_row_count_to_be_between}]", "other.yaml")
 
 
 def test_data_docs_are_written_and_pruned(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from airmirror.flows.prepare import Opened
 from airmirror.quality.gate import Judgement, Limits, judge
-from airmirror.quality.suites import Suite
+from airmirror.quality.suites import Suite, check_suites
 from airmirror.windows.findings import Finding
 from airmirror.windows.window import Judged, judge_window
 from airmirror.wire.requests import TopicPartition
@@ -25,12 +25,13 @@ def judge_flow(
     """Judge what is not verified yet; advance what passes, hold what does not. No judgement: there was nothing to judge.
 
     ``trusted``: windows whose slots have read back; what others left is read from the target. Raises FlowBusy while a
-    window of the flow is at work, or a cluster's error.
+    window of the flow is at work, BadExpectations, or a cluster's error.
     """
     flow = opened.flow
     judgements: list[Judgement] = []
 
     def gate(findings: Sequence[Finding]) -> Mapping[TopicPartition, str]:
+        check_suites(suites)
         rows = [finding.row() for finding in findings]
         judgements.append(judge(rows, suites, flow=flow.name, window=window, limits=_limits(flow.settings), docs=docs))
         return {TopicPartition(*key): "; ".join(reasons) for key, reasons in judgements[-1].failed.items()}

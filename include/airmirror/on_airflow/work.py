@@ -18,15 +18,13 @@ from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_spark.windows import run
 from airmirror.quality import report
 from airmirror.quality.gate import Judgement
-from airmirror.quality.suites import check_suites, load_suites
+from airmirror.quality.suites import BUILT_IN, check_suites, load_suites
 from airmirror.windows.fence import end_window
 from airmirror.windows.progress import Progress
 from airmirror.windows.window import Judged, WindowResult
 from airmirror.wire.requests import TopicPartition
 
 log = logging.getLogger(__name__)
-
-BUILT_IN = "replication.yaml"
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ Great Expectations is loaded when there is something to judge, and never for an 
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
@@ -13,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from airmirror.quality.rows import COLUMNS, KEY, Row
-from airmirror.quality.suites import Expectation, Suite, build
+from airmirror.quality.suites import LAG, Expectation, Suite, build
 
 Partition = tuple[str, int]
 
-SITES_KEPT = 200  # of a flow, one a validation
+SITES_KEPT = 20  # of a flow, one a validation; 4 MB each
 _NAME = "airmirror"
 
 
@@ -54,7 +55,8 @@ def judge(
     """
     if not rows:
         return Judgement({}, (), frozenset(), None)
-    failed: dict[Partition, list[str]] = {}
+    # Great Expectations takes no value for a good one.
+    failed = {_partition(row): [f"no value in {', '.join(missing)}"] for row in rows if (missing := _missing(row))}
     warnings: list[str] = []
     lagging: set[Partition] = set()
     site = None if docs is None else docs / re.sub(r"[^\w.:+-]", "-", window)
@@ -78,7 +80,8 @@ def judge(
                 named = ", ".join(f"{topic}-{number}" for topic, number in partitions[:10])
                 more = f" and {len(partitions) - 10} more" if len(partitions) > 10 else ""
                 warnings.append(f"{reason} (suite {suite.name}): {named}{more}")
-    if docs is not None:
+    if docs is not None and site is not None:
+        os.utime(site)  # the newest, also where the same window is judged again
         _forget_old(docs)
     page = site and site / "index.html"
     return Judgement(
@@ -114,7 +117,8 @@ def _validate(context: Any, suite: Suite, rows: Sequence[Row], run: str) -> list
 
     frame = pandas.DataFrame([dict(row) for row in rows], columns=list(COLUMNS))
     frame["error"] = frame["error"].astype(object).where(frame["error"].notna(), None)
-    built = context.suites.add(gx.ExpectationSuite(name=suite.name, expectations=list(map(build, suite.expectations))))
+    numbered = [build(expectation, number) for number, expectation in enumerate(suite.expectations)]
+    built = context.suites.add(gx.ExpectationSuite(name=suite.name, expectations=numbered))
     source = context.data_sources.add_pandas(suite.name)
     batch = source.add_dataframe_asset("partitions").add_batch_definition_whole_dataframe("window")
     validation = context.validation_definitions.add(gx.ValidationDefinition(name=suite.name, data=batch, suite=built))
@@ -132,17 +136,9 @@ def _validate(context: Any, suite: Suite, rows: Sequence[Row], run: str) -> list
     )
     answer = checkpoint.run(batch_parameters={"dataframe": frame}, run_id=gx.RunIdentifier(run_name=run))
     (result,) = answer.run_results.values()
-    by_configuration = [(item.expectation_config, item) for item in result.results]
-    found = []
-    for expectation in suite.expectations:
-        item = next(
-            result
-            for configuration, result in by_configuration
-            if configuration.type == expectation.type
-            and all(configuration.kwargs.get(key) == value for key, value in expectation.kwargs.items())
-        )
-        found.append((expectation, item))
-    return found
+    # Not found by arguments: Great Expectations leaves defaults out and rewrites conditions.
+    by_number = {item.expectation_config.meta["number"]: item for item in result.results}
+    return [(expectation, by_number[number]) for number, expectation in enumerate(suite.expectations)]
 
 
 def _has_docs(context: Any) -> bool:
@@ -150,7 +146,7 @@ def _has_docs(context: Any) -> bool:
 
 
 def _who_and_why(expectation: Expectation, result: Any, rows: Sequence[Row]) -> tuple[list[Partition], str]:
-    everybody = [(str(row["topic"]), int(str(row["partition"]))) for row in rows]
+    everybody = [_partition(row) for row in rows]
     asked = ", ".join(f"{name}={value!r}" for name, value in expectation.kwargs.items())
     what = f"{expectation.type}({asked})"
     if _raised(result):
@@ -163,6 +159,14 @@ def _who_and_why(expectation: Expectation, result: Any, rows: Sequence[Row]) -> 
     values = result.result.get("unexpected_list") or []
     shown = sorted({_text(value) for value in values})[:3]
     return list(dict.fromkeys(partitions)), f"{what} is not met, found {', '.join(shown)}"
+
+
+def _partition(row: Row) -> Partition:
+    return str(row["topic"]), int(str(row["partition"]))
+
+
+def _missing(row: Row) -> list[str]:
+    return [column for column in COLUMNS if column != "error" and row.get(column) is None]
 
 
 def _text(value: object) -> str:
@@ -189,7 +193,7 @@ def _lag_suite(limits: Limits) -> Suite | None:
         for column, most in limited.items()
         if most is not None
     )
-    return Suite("lag", "mirror.properties", expectations) if expectations else None
+    return Suite(LAG, "mirror.properties", expectations) if expectations else None
 
 
 def _forget_old(docs: Path) -> None:

@@ -19,6 +19,8 @@ import yaml
 from airmirror.errors import AirmirrorError
 from airmirror.quality.rows import COLUMNS
 
+BUILT_IN = "replication.yaml"
+LAG = "lag"  # the name of the suite that window.max.lag.… stands for
 SEVERITIES = ("critical", "warning", "info")
 SUITE_KEYS = ("name", "flows", "topics", "expectations")
 EXPECTATION_KEYS = ("type", "kwargs", "severity", "notes")
@@ -62,10 +64,13 @@ class BadExpectations(AirmirrorError):
 
 
 def load_suites(directory: Path) -> tuple[Suite, ...]:
-    """The suites of ``*.yaml`` and ``*.yml``, by file name; Great Expectations is not loaded. Raises BadExpectations."""
+    """The suites of ``*.yaml`` and ``*.yml``, by file name; Great Expectations is not loaded. Raises BadExpectations.
+
+    The product's own must be among them: without it the gate would let everything pass.
+    """
     suites: list[Suite] = []
     problems: list[str] = []
-    for path in sorted([*directory.glob("*.yaml"), *directory.glob("*.yml")]):
+    for path in sorted(path for ending in ("*.yaml", "*.yml") for path in directory.glob(ending) if path.is_file()):
         try:
             content = yaml.safe_load(path.read_text())
         except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -75,6 +80,14 @@ def load_suites(directory: Path) -> tuple[Suite, ...]:
         problems += [f"{path.name}: {problem}" for problem in found]
         if not found:
             suites.append(_suite(path, content))
+    names = [suite.name for suite in suites]
+    problems += [
+        f"{Path(suite.path).name}: another file has the name {suite.name!r} too"
+        for number, suite in enumerate(suites)
+        if suite.name in names[:number]
+    ]
+    if not (directory / BUILT_IN).is_file():
+        problems.append(f"{BUILT_IN}: missing in {directory}: it is what every window must pass")
     if problems:
         raise BadExpectations(tuple(problems))
     return tuple(suites)
@@ -94,8 +107,11 @@ def check_suites(suites: Sequence[Suite]) -> None:
         raise BadExpectations(tuple(problems))
 
 
-def build(expectation: Expectation) -> Any:
-    """The expectation as Great Expectations' own object. Raises ValueError for an unknown type, or what it raises itself."""
+def build(expectation: Expectation, number: int = 0) -> Any:
+    """The expectation as Great Expectations' own object, ``number`` in its meta.
+
+    Raises ValueError for an unknown type, or what it raises itself.
+    """
     import great_expectations.expectations.core  # noqa: F401 - registers them
     from great_expectations.expectations.registry import (
         get_expectation_impl,
@@ -107,7 +123,7 @@ def build(expectation: Expectation) -> Any:
         raise ValueError(f"no such expectation{_closest(expectation.type, known)}")
     implementation = get_expectation_impl(expectation.type)
     arguments: dict[str, Any] = {**expectation.kwargs, "severity": expectation.severity}
-    return implementation(**arguments, notes=expectation.notes or None)
+    return implementation(**arguments, notes=expectation.notes or None, meta={"number": number})
 
 
 def _problems(content: object) -> Iterator[str]:
@@ -115,8 +131,11 @@ def _problems(content: object) -> Iterator[str]:
         yield "must be a mapping with name and expectations"
         return
     yield from (f"unknown key {key!r}{_closest(str(key), SUITE_KEYS)}" for key in content if key not in SUITE_KEYS)
-    if not isinstance(content.get("name"), str) or not content["name"]:
-        yield "name must be a text"
+    name = content.get("name")
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9._-]+", name):
+        yield "name must be a text of letters, digits, '.', '_' and '-'"
+    elif name == LAG:
+        yield f"the name {LAG!r} is taken: window.max.lag.records and window.max.lag.seconds go by it"
     for key in ("flows", "topics"):
         value = content.get(key, [])
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
@@ -147,7 +166,7 @@ def _expectation_problems(item: object) -> Iterator[str]:
     for name, value in kwargs.items():
         columns = value if name in ("column_list", "column_set") and isinstance(value, list) else [value]
         if name in ("column", "column_A", "column_B", "column_list", "column_set"):
-            unknown = [column for column in columns if column not in COLUMNS]
+            unknown = [column for column in columns if not isinstance(column, str) or column not in COLUMNS]
             yield from (f"{name}: no column {column!r}{_closest(str(column), COLUMNS)}" for column in unknown)
 
 
