@@ -40,12 +40,11 @@ class AirflowStack:
     password: str = field(repr=False)
     environment: Mapping[str, str] = field(repr=False)
     processes: dict[str, Process]
-    outlive: bool
     user: str = USER
 
     def restart(self, component: str) -> None:
         """Start a component that was stopped or killed again."""
-        self.processes[component] = _start(self.directory, component, self.environment, self.outlive)
+        self.processes[component] = _start(self.directory, component, self.environment)
 
     def command(self, *arguments: str, seconds: float = 120) -> str:
         """Run ``airflow arguments…`` and return what it prints. Raises CalledProcessError."""
@@ -73,7 +72,6 @@ def start_airflow(
     environment: Mapping[str, str] | None = None,
     parallelism: int = 4,
     port: int | None = None,
-    outlive: bool = False,
     on_start: object = None,
 ) -> AirflowStack:
     """Start Airflow with its home in ``directory``; returns when every component reports that it is healthy.
@@ -90,10 +88,10 @@ def start_airflow(
         json.dump({USER: password}, file)
     settings = _settings(directory, url, port, dags, plugins, passwords, parallelism) | dict(environment or {})
     _migrate(directory, settings)
-    stack = AirflowStack(directory, url, password, settings, {}, outlive)
+    stack = AirflowStack(directory, url, password, settings, {})
     try:
         for component in COMPONENTS:
-            stack.processes[component] = _start(directory, component, settings, outlive)
+            stack.processes[component] = _start(directory, component, settings)
             if callable(on_start):
                 on_start(stack.processes[component])
         wait_until_ready(stack.processes["API server"], lambda: _answers(url), START_SECONDS)
@@ -169,10 +167,10 @@ def _migrate(directory: Path, settings: Mapping[str, str]) -> None:
         raise ProcessFailed(process.name, f"ended with status {status}", log, process.log_tail())
 
 
-def _start(directory: Path, component: str, settings: Mapping[str, str], outlive: bool) -> Process:
+def _start(directory: Path, component: str, settings: Mapping[str, str]) -> Process:
     log = directory / "logs" / f"{COMPONENTS[component][0]}.log"
     command = [*_airflow(), *COMPONENTS[component]]
-    return start_process(f"Airflow {component}", command, log, environment=settings, outlive=outlive)
+    return start_process(f"Airflow {component}", command, log, environment=settings)
 
 
 def _answers(url: str) -> bool:

@@ -117,7 +117,6 @@ def start_broker(
     *,
     java_options: Sequence[str] = QUICK_START,
     proxy_port: int | None = None,
-    outlive: bool = False,
 ) -> Broker:
     """A cluster of one node, its data and log in ``directory/name``. ``properties`` go over those of this module.
 
@@ -132,7 +131,6 @@ def start_broker(
         properties=properties,
         java_options=java_options,
         proxy_port=proxy_port,
-        outlive=outlive,
     )
     return cluster.brokers[0]
 
@@ -145,7 +143,6 @@ def start_cluster(
     *,
     java_options: Sequence[str] = QUICK_START,
     proxy_port: int | None = None,
-    outlive: bool = False,
 ) -> BrokerCluster:
     """A cluster of ``nodes`` nodes, internal topics and new topics replicated up to three times; else as start_broker.
 
@@ -165,7 +162,7 @@ def start_cluster(
                 settings = _with_proxy(settings, proxied_port, proxy_port)
             _write(home / "server.properties", settings)
             _format(home, cluster_id)
-            process = _launch(home, tuple(java_options), outlive=outlive)
+            process = _launch(home, tuple(java_options))
             address = f"{LOOPBACK}:{port}"
             brokers.append(
                 Broker(
@@ -241,9 +238,9 @@ def _format(home: Path, cluster_id: str) -> None:
         raise ProcessFailed(f"broker {home.name}", "could not format its storage", home / "server.properties", said)
 
 
-def _launch(home: Path, java_options: tuple[str, ...], *, outlive: bool = False) -> Process:
+def _launch(home: Path, java_options: tuple[str, ...]) -> Process:
     command = [*_java(java_options), "kafka.Kafka", str(home / "server.properties")]
-    return start_process(f"broker {home.name}", command, home / "broker.log", outlive=outlive)
+    return start_process(f"broker {home.name}", command, home / "broker.log")
 
 
 def _java(java_options: Sequence[str] = QUICK_START) -> list[str]:

@@ -81,9 +81,10 @@ class Process:
         _wait(family, KILLED_SECONDS)
         if isinstance(self.handle, psutil.Popen):
             self.handle.wait(KILLED_SECONDS)  # our child: nobody else collects its exit status
-        self._release()
+        self.release()
 
-    def _release(self) -> None:
+    def release(self) -> None:
+        """Let the process go on when its starter ends: its guard goes."""
         if self.guard is not None and self.guard.stdin is not None and not self.guard.stdin.closed:
             self.guard.communicate(b"released\n")
 
@@ -95,11 +96,10 @@ def start_process(
     *,
     environment: Mapping[str, str] | None = None,
     directory: Path | None = None,
-    outlive: bool = False,
 ) -> Process:
     """Start ``command``, its output appended to ``log``, ``environment`` added to ours.
 
-    With ``outlive`` the process goes on when its starter ends (``airmirror up``); ``attach`` finds it again.
+    It ends when its starter does, unless it was released (``airmirror up``); ``attach`` finds it again then.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
@@ -112,8 +112,7 @@ def start_process(
             cwd=directory,
             start_new_session=True,
         )
-    guard = None if outlive else _start_guard(handle.pid)
-    return Process(name, log, handle, guard)
+    return Process(name, log, handle, _start_guard(handle.pid))
 
 
 def attach(name: str, pid: int, started: float, log: Path) -> Process | None:

@@ -38,7 +38,6 @@ def start_connect_server(
     *,
     driver_memory: str = "1g",
     port: int | None = None,
-    outlive: bool = False,
 ) -> ConnectServer:
     """Start a server that runs ``cores`` tasks at once, its files in ``directory``; returns when it accepts connections.
 
@@ -77,7 +76,6 @@ def start_connect_server(
         directory / "spark-connect.log",
         environment=_environment(spark_home),
         directory=directory,  # the server keeps the artifacts of sessions in its working directory
-        outlive=outlive,
     )
     wait_until_ready(process, lambda: answers(port), START_SECONDS)
     return ConnectServer(f"sc://{LOOPBACK}:{port}", process)

@@ -62,7 +62,6 @@ def start_stack(
     *,
     schedule: str,
     share: float = 1.0,
-    outlive: bool = False,
     step: Step = nullcontext,
     started: Callable[[Process], None] = lambda process: None,
 ) -> Stack:
@@ -81,14 +80,14 @@ def start_stack(
         brokers = {}
         for name in ("east", "west"):
             with step(f"starting cluster {name}"):
-                brokers[name] = start_broker(directory, name, outlive=outlive)
+                brokers[name] = start_broker(directory, name)
             note(brokers[name].process)
         east, west = brokers["east"], brokers["west"]
         with step("loading real records into east"):
             create_topics(east.bootstrap)
             load(east.bootstrap, share=share)
         with step("starting Spark Connect"):
-            spark = start_connect_server(directory / "spark", outlive=outlive)
+            spark = start_connect_server(directory / "spark")
         note(spark.process)
         configuration = directory / "mirror.properties"
         text = CONFIGURATION.format(east=east.bootstrap, west=west.bootstrap, schedule=schedule)
@@ -100,7 +99,6 @@ def start_stack(
                 dags=ROOT / "dags",
                 plugins=ROOT / "plugins",
                 environment=airflow_environment(configuration, ledger, directory / "data-docs", spark.url),
-                outlive=outlive,
                 on_start=note,
             )
         stack = Stack(east, west, spark, airflow, configuration, ledger)

@@ -96,7 +96,8 @@ def test_one_that_is_not_ready_in_time_is_ended(tmp_path: Path) -> None:
 def test_one_that_outlives_its_starter_is_found_again(tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; from airmirror_local.processes import start_process\n"
-        "process = start_process('shell', ['sleep', '600'], Path(sys.argv[1]), outlive=True)\n"
+        "process = start_process('shell', ['sleep', '600'], Path(sys.argv[1]))\n"
+        "process.release()\n"
         "print(process.pid, process.handle.create_time())"
     )
     answer = subprocess.run([sys.executable, "-c", script, str(tmp_path / "log")], capture_output=True, check=True)

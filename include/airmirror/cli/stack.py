@@ -27,13 +27,12 @@ def up(console: Console) -> int:
     shutil.rmtree(HOME, ignore_errors=True)
     HOME.mkdir(parents=True)
     started: list[Process] = []
+    # Until everything runs and is remembered, all of it ends with this command, however that ends.
     stack = start_stack(
-        HOME,
-        schedule=SCHEDULE,
-        outlive=True,
-        step=console.status,
-        started=lambda process: _remember(started, process),
+        HOME, schedule=SCHEDULE, step=console.status, started=lambda process: _remember(started, process)
     )
+    for process in started:
+        process.release()
     console.print(f"Airflow     {stack.airflow.url}/dags/{DAG_ID}", highlight=False, soft_wrap=True)
     console.print(f"            log in as {stack.airflow.user}, password {stack.airflow.password}", highlight=False)
     console.print(f"Clusters    east {stack.east.bootstrap}, west {stack.west.bootstrap}", highlight=False)
@@ -57,7 +56,6 @@ def down(console: Console) -> int:
 
 
 def _remember(started: list[Process], process: Process) -> None:
-    """Written after each start, so that ``down`` also works after ``up`` has crashed."""
     started.append(process)
     entries = [
         {"name": each.name, "pid": each.pid, "started": each.handle.create_time(), "log": str(each.log)}
