@@ -173,7 +173,7 @@ def topic(bench: Bench, data: Data) -> Iterator[None]:
 def dense(bench: Bench, data: Data, *, growth: bool = False) -> None:
     with bench.step(f"filling {data.topic} with {data.records:,} records"), topic(bench, data):
         mirrormakers(bench, data, {DEFAULTS: mirrormaker.DEFAULTS, TUNED: mirrormaker.TUNED})
-        airmirror(bench, data, runs=2)
+        airmirror(bench, data)
         with bench.step("the broker's append limit"):
             for what, size in {APPEND_LIMIT: 131_072, APPEND_LIMIT_LARGE: 1_000_000}.items():
                 limit = append_limit.measure(bench.source, bench.sites.target, data.record_bytes, size)
@@ -213,15 +213,13 @@ def mirrormakers(bench: Bench, data: Data, configs: dict[str, str]) -> None:
             bench.note(data, what, measured)
 
 
-def airmirror(bench: Bench, data: Data, runs: int = 1) -> None:
-    """Each way of verifying, in turns, ``runs`` times; the better run counts, as MirrorMaker 2's steady rate does."""
-    for what, verify in list(VERIFY.items()) * runs:
+def airmirror(bench: Bench, data: Data) -> None:
+    for what, verify in VERIFY.items():
         with bench.step(f"{data.topic}: {what}"):
             window = run_window(bench.sites, verify, data.topic)
             if window.records != data.records:
                 raise WindowFailed(f"{window.records:,} of {data.records:,} records copied")
-            before = bench.found.results.get(data.label, {}).get(what)
-            bench.note(data, what, max(filter(None, (before, window.measurement)), key=lambda found: found.rate))
+            bench.note(data, what, window.measurement)
             bench.found.slot_peaks.append((f"{data.label}, {verify}", window.slot_peak))
             delete_topics(bench.sites.target, f"{verify}.{data.topic}")
 
