@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy.engine import make_url
-
 from airmirror.clusters.routes import Routes, TopicNotFound
 from airmirror.config import Configuration, Flow, load
 from airmirror.errors import AirmirrorError
@@ -58,13 +56,10 @@ class Prepared:
 
 @contextmanager
 def open_flow(config: Path, name: str, ledger_url: str) -> Iterator[Opened]:
-    """Load the configuration, find the flow, open the ledger. Raises ConfigurationError, UnknownFlow, LedgerUnavailable."""
+    """Load the configuration, find the flow, open the ledger. Raises ConfigurationError, UnknownFlow, and what Ledger does."""
     configuration = load(config)
     check(configuration)
     flow = configuration.flow(name)
-    url = make_url(ledger_url)
-    if url.drivername.startswith("sqlite") and url.database and url.database != ":memory:":
-        Path(url.database).parent.mkdir(parents=True, exist_ok=True)
     ledger = Ledger(ledger_url)
     try:
         yield Opened(configuration, flow, ledger.flow(name))

@@ -1,5 +1,14 @@
 """The ledger: the SQL mirror of what a flow's internal topics say, for reading. Nothing is decided from it alone."""
 
-from airmirror.ledger.ledger import FlowLedger, Ledger, LedgerUnavailable, WindowRow
+from airmirror.ledger.errors import LedgerBegunAnew, LedgerTooNew, LedgerUnavailable, LedgerUrlInvalid
+from airmirror.ledger.ledger import FlowLedger, Ledger, WindowRow
 
-__all__ = ["FlowLedger", "Ledger", "LedgerUnavailable", "WindowRow"]
+__all__ = [
+    "FlowLedger",
+    "Ledger",
+    "LedgerBegunAnew",
+    "LedgerTooNew",
+    "LedgerUnavailable",
+    "LedgerUrlInvalid",
+    "WindowRow",
+]

@@ -1,4 +1,7 @@
-"""The ledger's tables. Every row belongs to a flow and was read from one of its two internal topics."""
+"""The ledger's tables. Every row belongs to a flow and was read from one of its two internal topics.
+
+They are as the migrations make them (a test compares): a change here is a new file in ``migrations/versions``.
+"""
 
 from __future__ import annotations
 
@@ -65,12 +68,29 @@ newest = Table(
     _flow(),
     _topic(),
     _partition(),
+    Column("source_topic_id", String(36), nullable=False),
+    Column("source_start", BigInteger, nullable=False),
+    Column("source_end", BigInteger, nullable=False),
     Column("log_offset", BigInteger, nullable=False),
     Column("key", LargeBinary, nullable=False),
     Column("value", LargeBinary, nullable=False),
 )
 
-# Claims, verified offsets, holds and the flow's identity: one row a key.
+# The verified offset of each partition.
+verified = Table(
+    "verified",
+    metadata,
+    _flow(),
+    _topic(),
+    _partition(),
+    Column("source_topic_id", String(36), nullable=False),
+    Column("source_offset", BigInteger, nullable=False),
+    Column("log_offset", BigInteger, nullable=False),
+    Column("key", LargeBinary, nullable=False),
+    Column("value", LargeBinary, nullable=False),
+)
+
+# Claims, holds and the flow's identity: one row a key.
 control = Table(
     "control",
     metadata,

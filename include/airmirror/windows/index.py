@@ -54,14 +54,25 @@ class Index(Protocol):
         """The next offset to read, by partition; what was loaded from a topic of another id is forgotten."""
 
     def load_segments(
-        self, topic: str, topic_id: UUID, entries: Sequence[EntryLike], scanned: Mapping[int, int]
+        self,
+        topic: str,
+        topic_id: UUID,
+        entries: Sequence[EntryLike],
+        scanned: Mapping[int, int],
+        since: Mapping[int, int],
     ) -> None:
-        """Take in records of the segment topic, in log order; idempotent."""
+        """Take in records of the segment topic, in log order, read from ``since`` on; idempotent, refuses gaps."""
 
     def load_progress(
-        self, topic: str, topic_id: UUID, entries: Sequence[EntryLike], scanned: Mapping[int, int], cluster: str
+        self,
+        topic: str,
+        topic_id: UUID,
+        entries: Sequence[EntryLike],
+        scanned: Mapping[int, int],
+        cluster: str,
+        since: Mapping[int, int],
     ) -> None:
-        """Take in records of ``mm2-offsets``, in log order; idempotent."""
+        """Take in records of ``mm2-offsets``, in log order, read from ``since`` on; idempotent, refuses gaps."""
 
     def progress(self) -> Mapping[tuple[str, int], int]:
         """The last accounted source offset, by partition."""
@@ -101,12 +112,12 @@ def catch_up(routes: Routes, topics: InternalTopics, index: Index, source: str, 
         scanned = index.scanned(topic, topic_id)
 
         def load(
-            entries: Sequence[Entry], at: Mapping[int, int], topic: str = topic, topic_id: UUID = topic_id
+            number: int, entries: Sequence[Entry], start: int, end: int, topic: str = topic, topic_id: UUID = topic_id
         ) -> None:
             if topic == topics.segments:
-                index.load_segments(topic, topic_id, entries, at)
+                index.load_segments(topic, topic_id, entries, {number: end}, {number: start})
             else:
-                index.load_progress(topic, topic_id, entries, at, source)
+                index.load_progress(topic, topic_id, entries, {number: end}, source, {number: start})
 
         for partition, end in ends.items():
             start = scanned.get(partition.partition, 0)
@@ -117,9 +128,9 @@ def catch_up(routes: Routes, topics: InternalTopics, index: Index, source: str, 
                         Entry(partition.partition, record.offset, record.timestamp, record.key, record.value)
                     )
                     if len(entries) >= LOADED_AT_ONCE:
-                        load(entries, {partition.partition: record.offset + 1})
-                        entries = []
-                load(entries, {partition.partition: end})
+                        load(partition.partition, entries, start, record.offset + 1)
+                        entries, start = [], record.offset + 1
+                load(partition.partition, entries, start, end)
 
 
 def read_claims(

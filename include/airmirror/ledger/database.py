@@ -1,0 +1,124 @@
+"""The ledger's database, SQLite or PostgreSQL: connections, transactions, and what the two do differently."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sql
+from sqlalchemy.engine import URL, Connection, Engine, make_url
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+
+from airmirror.config.values import is_secret
+from airmirror.ledger.errors import LedgerUnavailable, LedgerUrlInvalid
+
+Row = dict[str, Any]
+
+DIALECTS = ("sqlite", "postgresql")
+PATIENCE_SECONDS = 60  # for SQLite's one writer
+
+
+def connect(url: str) -> Engine:
+    """An engine for a SQLAlchemy URL; SQLite's directory is made. Raises LedgerUrlInvalid, LedgerUnavailable."""
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise LedgerUrlInvalid("it is not a URL") from error
+    except ValueError as error:  # its text could be a part of the password
+        raise LedgerUrlInvalid("its port is not a number") from error
+    dialect = parsed.get_backend_name()
+    if dialect not in DIALECTS:
+        raise LedgerUrlInvalid(f"{dialect!r} is not one of {', '.join(DIALECTS)}")
+    try:
+        if dialect == "sqlite":
+            return _sqlite(parsed)
+        # Deletes of many rows travel together; psycopg 3 does so by itself.
+        options = {"executemany_mode": "values_plus_batch"} if parsed.drivername == "postgresql+psycopg2" else {}
+        return sql.create_engine(parsed, **options)
+    except (ImportError, SQLAlchemyError) as error:
+        raise LedgerUrlInvalid(f"the driver of {parsed.drivername} is not there ({error})") from error
+
+
+def shown(url: URL) -> str:
+    """The URL without its password, wherever it stands."""
+    query = {key: "***" if is_secret(key) else value for key, value in url.query.items()}
+    return url.set(query=query).render_as_string(hide_password=True)
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """A transaction that only reads. Raises LedgerUnavailable."""
+    with _own_errors(engine), engine.begin() as connection:
+        yield connection
+
+
+@contextmanager
+def writing(engine: Engine, what: str) -> Iterator[Connection]:
+    """A transaction that no other one on the same ``what`` runs beside, from its first read on. Raises LedgerUnavailable."""
+    with _own_errors(engine), engine.connect() as connection:
+        connection.execution_options(writes=True)
+        with connection.begin():
+            if connection.dialect.name == "postgresql":
+                key = sql.func.hashtextextended(f"airmirror.ledger {what}", 0)
+                connection.execute(sql.select(sql.func.pg_advisory_xact_lock(key)))
+            yield connection
+
+
+def upsert(connection: Connection, table: sql.Table, rows: Sequence[Row]) -> None:
+    """Insert rows, or replace those with the same primary key."""
+    if not rows:
+        return
+    if connection.dialect.name == "postgresql":
+        from sqlalchemy.dialects.postgresql import insert
+    else:
+        from sqlalchemy.dialects.sqlite import insert  # type: ignore[assignment]
+    keys = [column.name for column in table.primary_key.columns]
+    statement = insert(table)
+    others = {column.name: statement.excluded[column.name] for column in table.columns if column.name not in keys}
+    connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=others), list(rows))
+
+
+def delete(connection: Connection, table: sql.Table, keys: Sequence[Mapping[str, Any]]) -> None:
+    """Delete the rows with these primary keys."""
+    if not keys:
+        return
+    columns = list(table.primary_key.columns)
+    statement = table.delete().where(*(column == sql.bindparam(f"key_{column.name}") for column in columns))
+    connection.execute(statement, [{f"key_{column.name}": key[column.name] for column in columns} for key in keys])
+
+
+def _sqlite(url: URL) -> Engine:
+    if url.database and url.database != ":memory:":
+        try:
+            Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise LedgerUnavailable(shown(url), str(error)) from error
+    engine = sql.create_engine(url, connect_args={"timeout": PATIENCE_SECONDS})
+    sql.event.listen(engine, "connect", _set_up_sqlite)
+    sql.event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _set_up_sqlite(connection: Any, _record: object) -> None:
+    # Python's own BEGIN comes too late, before the first write only: what was read until then may be out of date.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    if cursor.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+        cursor.execute("PRAGMA journal_mode=WAL")
+    cursor.execute("PRAGMA synchronous=NORMAL")  # what is lost is read again
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    writes = connection.get_execution_options().get("writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+@contextmanager
+def _own_errors(engine: Engine) -> Iterator[None]:
+    try:
+        yield
+    except SQLAlchemyError as error:
+        raise LedgerUnavailable(shown(engine.url), str(error.__cause__ or error)) from error

@@ -1,0 +1,65 @@
+"""What can be wrong with the ledger. None of it is the end of anything: a ledger can be made anew from Kafka."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from airmirror.errors import AirmirrorError
+
+
+@dataclass(eq=False)
+class LedgerUnavailable(AirmirrorError):
+    """The ledger's database does not answer. ``url`` is without its password."""
+
+    transient: ClassVar[bool] = True
+
+    url: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"the ledger at {self.url} can't be used: {self.reason}"
+
+
+@dataclass(eq=False)
+class LedgerUrlInvalid(AirmirrorError):
+    """What was given is no URL of a database that the ledger knows. The URL is not told: it may hold a password."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"the ledger's URL can't be used: {self.reason}; give one like sqlite:////var/lib/airmirror/ledger.db or "
+            "postgresql+psycopg2://user:password@host/database"
+        )
+
+
+@dataclass(eq=False)
+class LedgerTooNew(AirmirrorError):
+    """The database has a schema that this code does not know."""
+
+    url: str
+    version: str
+    known: str
+
+    def __str__(self) -> str:
+        return (
+            f"the ledger at {self.url} has schema version {self.version}, this airmirror knows versions up to "
+            f"{self.known}: install the airmirror that made it, or use another database (a ledger is made anew from Kafka)"
+        )
+
+
+@dataclass(eq=False)
+class LedgerBegunAnew(AirmirrorError):
+    """Somebody forgot a flow's part of the ledger while records were read for it: to load them would leave a gap."""
+
+    transient: ClassVar[bool] = True
+
+    flow: str
+    topic: str
+
+    def __str__(self) -> str:
+        return (
+            f"the ledger of flow {self.flow!r} was begun anew by another process while {self.topic} was read into it "
+            "(`airmirror ledger rebuild`, or the topic was made anew); try again"
+        )

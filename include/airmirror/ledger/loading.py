@@ -1,0 +1,164 @@
+"""Records of the internal topics as rows: what a run of records changes in the ledger's tables.
+
+The ledger is a function of what the topics hold after compaction, whatever the loads it was read in: the last record of
+a key counts, a null value deletes, and the newest segment of a partition is the last in the log that is not deleted.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import sqlalchemy as sql
+from sqlalchemy.engine import Connection
+
+from airmirror.ledger.database import Row, delete, upsert
+from airmirror.ledger.tables import control, newest, progress, segments, verified
+from airmirror.wire.mirrormaker import decode_source_offset
+from airmirror.wire.primitives import MalformedRecord
+from airmirror.wire.segments import Record, SegmentRecord, Tombstone, Verified, decode
+
+log = logging.getLogger(__name__)
+
+LONGEST_TOPIC, LONGEST_WINDOW = 249, 512  # Kafka's limit; ours
+INT32, INT64 = 2**31, 2**63
+
+
+class Entry(Protocol):
+    """A record of an internal topic, as it was read."""
+
+    @property
+    def partition(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def timestamp(self) -> int: ...
+    @property
+    def key(self) -> bytes | None: ...
+    @property
+    def value(self) -> bytes | None: ...
+
+
+def load_segments(connection: Connection, flow: str, topic: str, entries: Sequence[Entry]) -> int:
+    """Take in records of the segment topic, in log order; how many were malformed, which are logged and skipped."""
+    changes: dict[sql.Table, dict[tuple[Any, ...], Row | None]] = {segments: {}, verified: {}, control: {}}
+    last: dict[tuple[str, int], Row] = {}
+    malformed = 0
+    for entry in entries:
+        key, value = entry.key or b"", entry.value
+        try:
+            record = decode(key, value)
+            _check_names(record)
+        except MalformedRecord as error:
+            malformed += 1
+            _skip(topic, entry, error)
+            continue
+        as_read = {"log_offset": entry.offset, "key": key, "value": value}
+        table, identity = _place(record, key)
+        if isinstance(record, Tombstone):
+            changes[table][identity] = None
+        elif isinstance(record, SegmentRecord):
+            row = _key(segments, flow, identity) | as_read | _of_segment(record)
+            changes[table][identity] = row
+            last[(record.topic, record.partition)] = row
+        elif isinstance(record, Verified):
+            own = {"source_topic_id": str(record.source_topic_id), "source_offset": record.offset}
+            changes[table][identity] = _key(verified, flow, identity) | as_read | own
+        else:
+            changes[table][identity] = {"flow": flow, "kind": record.kind, "timestamp": entry.timestamp} | as_read
+    for table, rows in changes.items():
+        _apply(connection, table, flow, rows)
+    upsert(connection, newest, [{column.name: row[column.name] for column in newest.columns} for row in last.values()])
+    _replace_deleted(connection, flow, {identity for identity, row in changes[segments].items() if row is None})
+    return malformed
+
+
+def load_progress(connection: Connection, flow: str, topic: str, entries: Sequence[Entry], cluster: str) -> int:
+    """Take in records of ``mm2-offsets`` of a source cluster, in log order; how many were malformed."""
+    changes: dict[tuple[Any, ...], Row | None] = {}
+    malformed = 0
+    for entry in entries:
+        try:
+            found = decode_source_offset(entry.key or b"", entry.value)
+            if found is None or found.cluster != cluster:
+                continue
+            _check_text("topic", found.topic, LONGEST_TOPIC)
+            if not 0 <= found.partition < INT32 or (found.offset or 0) >= INT64:
+                raise MalformedRecord(f"partition {found.partition}, offset {found.offset}: out of range")
+        except MalformedRecord as error:
+            malformed += 1
+            _skip(topic, entry, error)
+            continue
+        identity = (found.topic, found.partition)
+        row = _key(progress, flow, identity) | {"source_offset": found.offset}
+        changes[identity] = None if found.offset is None else row
+    _apply(connection, progress, flow, changes)
+    return malformed
+
+
+def _place(record: Record, key: bytes) -> tuple[sql.Table, tuple[Any, ...]]:
+    """The table of a record or tombstone, and its primary key there without the flow."""
+    if record.kind == SegmentRecord.kind:
+        if isinstance(record, Tombstone):
+            topic_id, topic, partition, start = record.key
+            return segments, (topic, partition, str(topic_id), start)
+        assert isinstance(record, SegmentRecord)
+        return segments, (record.topic, record.partition, str(record.source_topic_id), record.source_start)
+    if record.kind == Verified.kind:
+        if isinstance(record, Tombstone):
+            return verified, record.key
+        assert isinstance(record, Verified)
+        return verified, (record.topic, record.partition)
+    return control, (key,)
+
+
+def _of_segment(record: SegmentRecord) -> Row:
+    return {
+        "source_end": record.source_end, "window": record.window, "time_ms": record.time_ms, "copied": record.copied,
+        "bytes": record.size,
+    }  # fmt: skip
+
+
+def _apply(connection: Connection, table: sql.Table, flow: str, rows: dict[tuple[Any, ...], Row | None]) -> None:
+    delete(connection, table, [_key(table, flow, identity) for identity, row in rows.items() if row is None])
+    upsert(connection, table, [row for row in rows.values() if row is not None])
+
+
+def _replace_deleted(connection: Connection, flow: str, deleted: set[tuple[Any, ...]]) -> None:
+    """Where the newest segment of a partition was deleted, the last that remains takes its place."""
+    if not deleted:
+        return
+    key = (newest.c.topic, newest.c.partition, newest.c.source_topic_id, newest.c.source_start)
+    gone = [tuple(row) for row in connection.execute(sql.select(*key).where(newest.c.flow == flow))]
+    for topic, partition, *_ in deleted.intersection(gone):
+        delete(connection, newest, [_key(newest, flow, (topic, partition))])
+        query = sql.select(*(segments.c[column.name] for column in newest.columns)).where(
+            segments.c.flow == flow, segments.c.topic == topic, segments.c.partition == partition
+        )
+        remaining = connection.execute(query.order_by(segments.c.log_offset.desc()).limit(1)).mappings().all()
+        upsert(connection, newest, [dict(row) for row in remaining])
+
+
+def _key(table: sql.Table, flow: str, identity: Sequence[Any]) -> Row:
+    return dict(zip([column.name for column in table.primary_key.columns], (flow, *identity), strict=True))
+
+
+def _check_names(record: Record) -> None:
+    """Refuses what Kafka would not call a topic, and what no database has room for: it must not stop all that follows."""
+    if isinstance(record, Tombstone):
+        for field in record.key:
+            if isinstance(field, str):
+                _check_text("key", field, LONGEST_WINDOW)
+        return
+    _check_text("topic", getattr(record, "topic", ""), LONGEST_TOPIC)
+    _check_text("window", getattr(record, "window", ""), LONGEST_WINDOW)
+
+
+def _check_text(name: str, text: str, longest: int) -> None:
+    if len(text) > longest or "\0" in text:
+        raise MalformedRecord(f"a {name} of {len(text)} characters that begins with {text[:40]!r}")
+
+
+def _skip(topic: str, entry: Entry, error: MalformedRecord) -> None:
+    log.warning("%s-%d offset %d is skipped: %s", topic, entry.partition, entry.offset, error)

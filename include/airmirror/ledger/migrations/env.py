@@ -1,0 +1,12 @@
+"""What Alembic runs: the migrations, on the connection that ``schema.upgrade`` hands over, in its transaction."""
+
+from __future__ import annotations
+
+from alembic import context
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    version_table=context.config.attributes["version_table"],
+)
+with context.begin_transaction():
+    context.run_migrations()

@@ -1,0 +1,70 @@
+"""The version of the ledger's schema: compared at every opening, raised by Alembic where the database is behind.
+
+The version is the one row of table ``airmirror_ledger_version`` (Alembic's, under a name of its own, because the
+database may be Airflow's too). Alembic is imported only where there is something to do.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import tempfile
+import threading
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+import sqlalchemy as sql
+from sqlalchemy.engine import Connection, Engine
+
+from airmirror.ledger.database import reading, shown, writing
+from airmirror.ledger.errors import LedgerTooNew
+
+VERSION_TABLE = "airmirror_ledger_version"
+VERSIONS = ("0001", "0002")  # the revisions in migrations/versions, oldest first
+
+_alembic = threading.Lock()  # its context is one for the whole process
+
+
+def bring_up_to_date(engine: Engine) -> None:
+    """Make or migrate the tables; of processes that do so at once, one does. Raises LedgerUnavailable, LedgerTooNew."""
+    with reading(engine) as connection:
+        version = _version(connection)
+    if version == VERSIONS[-1]:
+        return
+    if version is not None and version not in VERSIONS:
+        raise LedgerTooNew(shown(engine.url), version, VERSIONS[-1])
+    with _alembic, writing(engine, "schema") as connection:
+        now = _version(connection)
+        if now is None or now in VERSIONS[:-1]:
+            upgrade(connection)
+    if now not in (None, *VERSIONS):  # a newer airmirror was faster
+        raise LedgerTooNew(shown(engine.url), str(now), VERSIONS[-1])
+
+
+def upgrade(connection: Connection, version: str = VERSIONS[-1]) -> None:
+    """Run the migrations up to ``version`` in the connection's transaction."""
+    from alembic import command
+    from alembic.config import Config
+
+    with tempfile.TemporaryDirectory(prefix="airmirror-migrations-") as directory:
+        # Alembic reads files, and the library may have been imported from a zip.
+        _copy(importlib.resources.files("airmirror.ledger.migrations"), Path(directory))
+        config = Config(attributes={"connection": connection, "version_table": VERSION_TABLE})
+        config.set_main_option("script_location", directory.replace("%", "%%"))
+        command.upgrade(config, version)
+
+
+def _version(connection: Connection) -> str | None:
+    """None: the database has no ledger, or one from before there were versions."""
+    if not sql.inspect(connection).has_table(VERSION_TABLE):
+        return None
+    version: str | None = connection.scalar(sql.text(f"select max(version_num) from {VERSION_TABLE}"))
+    return version
+
+
+def _copy(source: Traversable, target: Path) -> None:
+    for item in source.iterdir():
+        if item.is_dir():
+            (target / item.name).mkdir()
+            _copy(item, target / item.name)
+        elif item.name.endswith(".py"):
+            (target / item.name).write_bytes(item.read_bytes())
