@@ -1,0 +1,262 @@
+"""The ledger is a function of what the topics hold: whatever was loaded in which order, twice, late or at once."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import pairwise
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from airmirror.ledger import FlowLedger, Ledger, LedgerBegunAnew
+from airmirror.windows.index import Entry
+from airmirror.wire.mirrormaker import source_offset_key, source_offset_value
+from airmirror.wire.segments import Claim, ClaimEvent, FlowIdentity, Hold
+from support.ledgers import (
+    ORDERS_AGAIN,
+    OTHER_TOPIC_ID,
+    PROGRESS,
+    SEGMENTS,
+    TOPIC_ID,
+    compacted,
+    deleted,
+    segment,
+    verified,
+    written,
+)
+
+Contents = dict[str, list[tuple[object, ...]]]
+
+SPAWN = multiprocessing.get_context("spawn")
+
+
+@pytest.fixture
+def ledger(ledger_url: str) -> Iterator[Ledger]:
+    with closing(Ledger(ledger_url)) as opened:
+        yield opened
+
+
+def load(flow: FlowLedger, entries: list[Entry], since: int | None = None) -> None:
+    """``since``: the offset that the entries were read from, where gaps are to be refused."""
+    read_from = None if since is None else {0: since}
+    flow.load_segments(SEGMENTS, TOPIC_ID, entries, {0: entries[-1].offset + 1} if entries else {}, read_from)
+
+
+def contents(flow: FlowLedger, *without: str) -> Contents:
+    """Without the name of the flow."""
+    return {name: [row[1:] for row in rows] for name, rows in flow.contents().items() if name not in without}
+
+
+topics = st.sampled_from(["orders", "_päyments.ß-1"])
+starts = st.sampled_from([0, 5, 10])
+segments = st.builds(
+    lambda topic, partition, start, length, id: segment(start, start + length, topic, partition, topic_id=id),
+    topics, st.integers(0, 1), starts, st.sampled_from([0, 5]), st.sampled_from([segment(0, 1).source_topic_id, ORDERS_AGAIN]),
+)  # fmt: skip
+records = st.one_of(
+    segments,
+    st.builds(verified, st.integers(0, 12), topics, st.integers(0, 1)),
+    st.builds(lambda topic, offset: Hold(topic, 0, offset, "why", "w1", "gate", 5), topics, st.integers(0, 9)),
+    st.builds(lambda window, event: Claim(window, event, "me", 1, 30_000, 2), topics, st.sampled_from(ClaimEvent)),
+    st.just(FlowIdentity("east", "west", "a", "b", 1)),
+)
+logs = st.lists(st.tuples(records, st.booleans()), min_size=1, max_size=25).map(
+    lambda found: [(deleted if gone else written)(offset, record) for offset, (record, gone) in enumerate(found)]
+)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(log=logs, data=st.data())
+def test_any_split_any_repetition_and_a_compacted_log_make_the_same_ledger(
+    ledger: Ledger, log: list[Entry], data: st.DataObject
+) -> None:
+    at_once, in_parts, after_cleaning = (ledger.flow(name) for name in ("a->w", "b->w", "c->w"))
+    for flow in (at_once, in_parts, after_cleaning):
+        flow.forget()
+    load(at_once, log)
+
+    edges = sorted({0, *data.draw(st.lists(st.integers(0, len(log)), max_size=4), "edges"), len(log)})
+    for start, end in pairwise(edges):
+        load(in_parts, log[start:end], start)
+        first = data.draw(st.integers(0, end - 1), "again from")
+        load(
+            in_parts, log[first : data.draw(st.integers(first, end), "to")], first
+        )  # another process, which was slower
+    assert contents(in_parts) == contents(at_once)
+
+    load(after_cleaning, compacted(log))
+    assert contents(after_cleaning, "scanned") == contents(at_once, "scanned")
+
+
+def test_the_unverified_are_those_past_their_verified_offset(ledger: Ledger) -> None:
+    flow = ledger.flow("east->west")
+    log = [
+        segment(0, 10), segment(10, 20), verified(9),  # one of two
+        segment(0, 10, partition=1), verified(9, partition=1),  # all
+        segment(0, 10, partition=2), verified(4, partition=2),  # a part of one
+        segment(0, 10, partition=3),  # nothing
+        segment(0, 0, partition=4),  # nothing, and there was no record yet
+        segment(0, 0, partition=5), verified(-1, partition=5),
+        segment(0, 10, partition=6), verified(9, partition=6), segment(0, 5, partition=6, topic_id=ORDERS_AGAIN),
+        segment(0, 10, partition=7), segment(0, 5, partition=7, topic_id=ORDERS_AGAIN),
+        verified(4, partition=7, topic_id=ORDERS_AGAIN),
+        segment(0, 10, "Zebra"), segment(0, 10, "_a"),  # in Python's order, whatever the database's collation
+    ]  # fmt: skip
+    load(flow, [written(offset, record) for offset, record in enumerate(log)])
+    assert [(found.topic, found.partition, found.source_start, found.source_end) for found in flow.unverified()] == [
+        ("Zebra", 0, 0, 10), ("_a", 0, 0, 10), ("orders", 0, 10, 20), ("orders", 2, 0, 10), ("orders", 3, 0, 10),
+        ("orders", 4, 0, 0), ("orders", 6, 0, 5),
+    ]  # fmt: skip
+
+
+def test_segments_of_a_range(ledger: Ledger) -> None:
+    flow = ledger.flow("east->west")
+    log = [segment(0, 10), segment(10, 20), segment(20, 20), segment(20, 35), segment(0, 99, topic_id=ORDERS_AGAIN)]
+    load(flow, [written(offset, record) for offset, record in enumerate(log)])
+
+    def found(start: int, end: int | None) -> list[int]:
+        return [record.source_start for record in flow.segments("orders", 0, log[0].source_topic_id, start, end)]
+
+    assert found(0, None) == [0, 10, 20]
+    assert found(9, 10) == [0] and found(10, 11) == [10] and found(9, 11) == [0, 10]
+    assert found(34, None) == [20] and found(35, None) == [] and found(0, 0) == []
+    assert len(list(flow.segments("orders", 0))) == 4 and list(flow.segments("orders", 1)) == []
+
+
+def test_segments_are_pruned_by_their_tombstones(ledger: Ledger) -> None:
+    """What the source no longer holds: below offset 20, and everything of the topic that was there before."""
+    flow = ledger.flow("east->west")
+    before = [segment(start, start + 10, topic_id=ORDERS_AGAIN) for start in range(0, 30, 10)]
+    now = [segment(start, start + 10, window=f"w{start}") for start in range(0, 50, 10)]
+    other = [segment(0, 10, partition=1)]
+    load(flow, [written(offset, record) for offset, record in enumerate((*before, *now, *other))])
+    load(flow, [deleted(100 + offset, record) for offset, record in enumerate((*before, *now[:2]))])
+    assert list(flow.segments("orders", 0)) == now[2:] and list(flow.segments("orders", 1)) == other
+    assert flow.of_window("w0") == [] and flow.of_window("w20") == [now[2]]
+    assert [row.window for row in flow.windows()] == ["w40", "w30", "w20", "w1"]
+    assert flow.last_segments() == {("orders", 0): now[4], ("orders", 1): other[0]}
+    load(flow, [deleted(200, now[4])])  # the newest: the one before it takes its place, as after a rebuild
+    assert flow.last_segments()[("orders", 0)] == now[3]
+    load(flow, [deleted(201, now[3]), deleted(202, now[2]), deleted(203, now[2])])
+    assert flow.last_segments() == {("orders", 1): other[0]}
+
+
+def test_a_slower_process_does_not_turn_the_ledger_back(ledger: Ledger) -> None:
+    log = [written(offset, segment(10 * offset, 10 * offset + 10)) for offset in range(4)]
+    faster, slower = ledger.flow("east->west"), ledger.flow("east->west")
+    load(faster, log, 0)
+    load(slower, log[:2], 0)
+    assert faster.last_segments()[("orders", 0)].source_end == 40
+    assert faster.scanned(SEGMENTS, TOPIC_ID) == {0: 4}
+    for flow, offsets in ((faster, range(9)), (slower, range(3))):
+        entries = [Entry(3, n, 0, source_offset_key("east", "orders", 0), source_offset_value(n)) for n in offsets]
+        flow.load_progress(PROGRESS, TOPIC_ID, entries, {3: len(entries)}, "east", {3: 0})
+    assert faster.progress() == {("orders", 0): 8} and faster.scanned(PROGRESS, TOPIC_ID) == {3: 9}
+
+
+def test_what_was_begun_anew_meanwhile_gets_no_gap(ledger: Ledger) -> None:
+    log = [written(offset, segment(10 * offset, 10 * offset + 10)) for offset in range(4)]
+    reader, rebuilder = ledger.flow("east->west"), ledger.flow("east->west")
+    load(reader, log[:2], 0)
+    rebuilder.forget()
+    with pytest.raises(LedgerBegunAnew) as caught:
+        load(reader, log[2:], 2)
+    assert caught.value.transient and "east->west" in str(caught.value) and SEGMENTS in str(caught.value)
+    assert reader.scanned(SEGMENTS, TOPIC_ID) == {} and reader.last_segments() == {}
+    load(reader, log, 0)
+    with pytest.raises(LedgerBegunAnew):  # the topic was made anew, and somebody has not noticed
+        reader.load_segments(SEGMENTS, OTHER_TOPIC_ID, log[:1], {0: 1}, {0: 0})
+    assert reader.scanned(SEGMENTS, TOPIC_ID) == {0: 4}
+
+
+@pytest.mark.parametrize("name", ["o" * 249, "a.b_c-D", "größe ' \" % \\ \N{PILE OF POO}", "%(x)s :y ?"])
+def test_unusual_names(ledger: Ledger, name: str) -> None:
+    flow = ledger.flow(f"{name[:40]}->west")
+    record = segment(0, 10, name, window=name)
+    load(flow, [written(0, record), written(1, Claim(name, ClaimEvent.CLAIMED, "me", 1, 30_000, 2))])
+    load_progress = Entry(0, 0, 0, source_offset_key("east", name, 3), source_offset_value(2**63 - 1))
+    flow.load_progress(PROGRESS, TOPIC_ID, [load_progress], {0: 1}, "east")
+    assert flow.last_segments() == {(name, 0): record} and list(flow.segments(name, 0)) == [record]
+    assert flow.of_window(name) == [record] and [row.window for row in flow.windows()] == [name]
+    assert flow.progress() == {(name, 3): 2**63 - 1} and [claim.window for _, _, claim in flow.claims()] == [name]
+    assert flow.malformed == 0
+
+
+def test_what_no_database_has_room_for_is_counted_and_does_not_stop_the_rest(ledger: Ledger) -> None:
+    flow = ledger.flow("east->west")
+    bad = [
+        segment(0, 10, "o" * 250), segment(0, 10, "a\0b"), segment(0, 10, window="w" * 513), verified(1, "a\0b"),
+        Claim("w" * 5000, ClaimEvent.CLAIMED, "me", 1, 30_000, 2),
+    ]  # fmt: skip
+    log = [written(offset, record) for offset, record in enumerate((*bad, segment(0, 10)))]
+    log += [deleted(len(log), bad[1]), deleted(len(log) + 1, bad[3])]
+    load(flow, log)
+    assert flow.malformed == len(bad) + 2
+    assert list(flow.last_segments()) == [("orders", 0)] and flow.scanned(SEGMENTS, TOPIC_ID) == {0: len(log)}
+    entries = [
+        Entry(0, 0, 0, source_offset_key("east", "orders", 0), source_offset_value(2**63)),
+        Entry(0, 1, 0, source_offset_key("east", "orders", 2**31), source_offset_value(1)),
+        Entry(0, 2, 0, source_offset_key("east", "a\0b", 0), source_offset_value(1)),
+        Entry(0, 3, 0, source_offset_key("east", "orders", 1), source_offset_value(1)),
+    ]
+    flow.load_progress(PROGRESS, TOPIC_ID, entries, {0: 4}, "east")
+    assert flow.progress() == {("orders", 1): 1} and flow.malformed == len(bad) + 2 + 3
+
+
+def test_processes_that_make_and_load_a_ledger_at_once(ledger_url: str) -> None:
+    barrier, answers = SPAWN.Barrier(3), SPAWN.Queue()
+    processes = [SPAWN.Process(target=_open_and_load, args=(ledger_url, barrier, answers)) for _ in range(3)]
+    for process in processes:
+        process.start()
+    found = [answers.get(timeout=60) for _ in processes]
+    for process in processes:
+        process.join(30)
+    assert found == ["loaded"] * 3
+    with closing(Ledger(ledger_url)) as opened, closing(Ledger("sqlite://")) as expected:
+        load(expected.flow("east->west"), _long_log())
+        assert opened.flow("east->west").contents() == expected.flow("east->west").contents()
+
+
+def test_a_read_while_a_load_is_not_finished_sees_none_of_it(ledger_url: str) -> None:
+    with closing(Ledger(ledger_url)) as one, closing(Ledger(ledger_url)) as other:
+        loading, seen = threading.Event(), threading.Event()
+
+        def entries() -> Iterator[Entry]:
+            yield written(0, segment(0, 10))
+            loading.set()
+            assert seen.wait(30)
+            yield written(1, segment(10, 20))
+
+        class Slow(list[Entry]):
+            def __iter__(self) -> Iterator[Entry]:
+                return entries()
+
+        thread = threading.Thread(target=load, args=(one.flow("east->west"), Slow([written(1, segment(10, 20))])))
+        thread.start()
+        assert loading.wait(30)
+        before = other.flow("east->west").contents()
+        seen.set()
+        thread.join(30)
+        assert not any(before.values())
+        assert other.flow("east->west").last_segments()[("orders", 0)].source_end == 20
+
+
+def _long_log() -> list[Entry]:
+    return [written(offset, segment(offset, offset + 1, partition=offset % 7)) for offset in range(300)]
+
+
+def _open_and_load(url: str, barrier, answers) -> None:  # type: ignore[no-untyped-def]
+    try:
+        barrier.wait(60)
+        with closing(Ledger(url)) as opened:
+            log = _long_log()
+            for start in range(0, len(log), 20):
+                load(opened.flow("east->west"), log[start : start + 20], start)
+        answers.put("loaded")
+    except BaseException as error:
+        answers.put(repr(error))
+        raise
