@@ -27,17 +27,14 @@ _alembic = threading.Lock()  # its context is one for the whole process
 def bring_up_to_date(engine: Engine) -> None:
     """Make or migrate the tables; of processes that do so at once, one does. Raises LedgerUnavailable, LedgerTooNew."""
     with reading(engine) as connection:
-        version = _version(connection)
-    if version == VERSIONS[-1]:
-        return
-    if version is not None and version not in VERSIONS:
-        raise LedgerTooNew(shown(engine.url), version, VERSIONS[-1])
+        if _version(connection) == VERSIONS[-1]:
+            return
     with _alembic, writing(engine, "schema") as connection:
-        now = _version(connection)
-        if now is None or now in VERSIONS[:-1]:
+        version = _version(connection)  # another process may have been faster
+        if version is not None and version not in VERSIONS:
+            raise LedgerTooNew(shown(engine.url), version, VERSIONS[-1])
+        if version != VERSIONS[-1]:
             upgrade(connection)
-    if now not in (None, *VERSIONS):  # a newer airmirror was faster
-        raise LedgerTooNew(shown(engine.url), str(now), VERSIONS[-1])
 
 
 def upgrade(connection: Connection, version: str = VERSIONS[-1]) -> None:
