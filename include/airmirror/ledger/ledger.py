@@ -144,12 +144,13 @@ class FlowLedger:
         """Segment records past their partition's verified offset, by topic, partition and source offset."""
         # What was never verified is past -1, so that a first range without records is among it.
         boundary = sql.func.coalesce(verified.c.source_offset + 1, -1)
-        of_newest = newest.outerjoin(verified, _same(newest, verified, "flow", "topic", "partition", "source_topic_id"))
-        joined = of_newest.join(segments, _same(newest, segments, "flow", "topic", "partition", "source_topic_id"))
-        query = sql.select(segments).select_from(joined).where(
-            newest.c.flow == self.flow, newest.c.source_end > boundary, segments.c.source_end > boundary
-        )  # fmt: skip
-        return _in_order(self._all(query))
+        same = ("flow", "topic", "partition", "source_topic_id")
+        past = sql.and_(_same(newest, segments, *same), segments.c.source_end > boundary)
+        # An outer join, or SQLite begins with all segments of the flow.
+        joined = newest.outerjoin(verified, _same(newest, verified, *same)).outerjoin(segments, past)
+        query = sql.select(segments).select_from(joined)
+        rows = self._all(query.where(newest.c.flow == self.flow, newest.c.source_end > boundary))
+        return _in_order([row for row in rows if row.key is not None])
 
     def of_window(self, window: str) -> list[SegmentRecord]:
         """What one window has committed, by topic, partition and source offset."""
@@ -159,19 +160,22 @@ class FlowLedger:
 
     def windows(self, limit: int = 20) -> list[WindowRow]:
         """The latest windows that committed anything, the newest first."""
-        last = sql.func.max(segments.c.time_ms)
+        of_flow = segments.c.flow == self.flow
+        # From name to name through the index: the cost is that of the windows, not of all their segments.
+        names = sql.select(sql.func.min(segments.c.window).label("window")).where(of_flow).cte(recursive=True)
+        after = sql.select(sql.func.min(segments.c.window)).where(of_flow, segments.c.window > names.c.window)
+        names = names.union_all(sql.select(after.scalar_subquery()).where(names.c.window.is_not(None)))
+        last = sql.select(sql.func.max(segments.c.time_ms)).where(of_flow, segments.c.window == names.c.window)
+        latest = sql.select(names.c.window).where(names.c.window.is_not(None)).order_by(last.scalar_subquery().desc())
         key = segments.c.topic + sql.literal("-") + sql.cast(segments.c.partition, sql.String)
-        query = (
-            sql.select(
-                segments.c.window, sql.func.min(segments.c.time_ms), last, sql.func.count(sql.distinct(key)),
-                sql.func.sum(segments.c.copied), sql.func.sum(segments.c.bytes),
-            )
-            .where(segments.c.flow == self.flow)
-            .group_by(segments.c.window)
-            .order_by(last.desc())
-            .limit(limit)
-        )  # fmt: skip
-        return [WindowRow(row[0], *(int(number) for number in row[1:])) for row in self._all(query)]
+        counts = sql.select(
+            segments.c.window, sql.func.min(segments.c.time_ms), sql.func.max(segments.c.time_ms),
+            sql.func.count(sql.distinct(key)), sql.func.sum(segments.c.copied), sql.func.sum(segments.c.bytes),
+        ).group_by(segments.c.window).order_by(sql.func.max(segments.c.time_ms).desc())  # fmt: skip
+        with self._reading() as connection:
+            found = connection.scalars(latest.limit(limit)).all()
+            rows = connection.execute(counts.where(of_flow, segments.c.window.in_(found))).all()
+        return [WindowRow(row[0], *(int(number) for number in row[1:])) for row in rows]
 
     def contents(self) -> dict[str, list[tuple[Any, ...]]]:
         """Everything, in order: what a rebuilt ledger must be equal to."""

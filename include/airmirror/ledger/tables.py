@@ -58,7 +58,7 @@ segments = Table(
     Column("bytes", BigInteger, nullable=False),
     Column("key", LargeBinary, nullable=False),  # the record itself, as it lies in the topic
     Column("value", LargeBinary, nullable=False),
-    Index("segments_of_window", "flow", "window"),
+    Index("segments_of_window", "flow", "window", "time_ms"),
 )
 
 # The newest segment of each partition, so that nothing must be searched for it.

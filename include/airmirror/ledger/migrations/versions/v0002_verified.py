@@ -1,6 +1,6 @@
 """Verified offsets in a table of their own, and the newest segments' ranges: what is unverified is one query.
 
-What was read from the segment topics is forgotten, and read again by the next window.
+The latest windows are found in an index. What was read from the segment topics is forgotten: the next window reads it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ def upgrade() -> None:
         op.execute(sql.table(name).delete())
     scanned = sql.table("scanned", sql.column("topic", String))
     op.execute(scanned.delete().where(scanned.c.topic.not_like("mm2-offsets.%")))
+    op.drop_index("segments_of_window", "segments")
+    op.create_index("segments_of_window", "segments", ["flow", "window", "time_ms"])
     op.drop_table("newest")
     for name, own in (("newest", ("source_start", "source_end")), ("verified", ("source_offset",))):
         op.create_table(
