@@ -127,7 +127,7 @@ class UnknownReplicationPolicy(AirmirrorError):
 
 
 def policy(
-    class_name: str, separator: str, internal_topic_separator_enabled: bool, source_alias: str
+    class_name: str, separator: str, internal_topic_separator_enabled: bool, source_alias: str | None
 ) -> ReplicationPolicy:
     """The policy a flow names: one of MirrorMaker 2's, with or without package, or ``module:Class`` of your own.
 

@@ -1,0 +1,55 @@
+"""What can go wrong between an application and a cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from airmirror.errors import AirmirrorError
+
+
+@dataclass(eq=False)
+class ClusterNotAnswering(AirmirrorError):
+    """No broker answered in time, or the cluster refuses to."""
+
+    transient: ClassVar[bool] = True
+
+    bootstrap: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"the cluster at {self.bootstrap} does not answer: {self.reason}; are its brokers up, and is the log-in right?"
+
+
+@dataclass(eq=False)
+class NoCheckpoints(AirmirrorError):
+    """A cluster without the checkpoints of another one. ``there``: the checkpoint topics that it has."""
+
+    bootstrap: str
+    topic: str
+    there: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"the cluster at {self.bootstrap} has no topic {self.topic!r}; its checkpoint topics are: "
+            f"{', '.join(self.there) or 'none'}; is the remote cluster's alias right, and are emit.checkpoints.enabled and "
+            "the replication policy as the flow has them?"
+        )
+
+
+@dataclass(eq=False)
+class CheckpointsNotRead(AirmirrorError):
+    """A checkpoint topic that could not be read to its end in time."""
+
+    transient: ClassVar[bool] = True
+
+    bootstrap: str
+    topic: str
+    offset: int
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"the cluster at {self.bootstrap}: {self.topic}-0 was read to offset {self.offset} only: {self.reason}; "
+            "nothing is translated from a part of it, try again"
+        )
