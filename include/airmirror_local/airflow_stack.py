@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
+import psutil
 
 from airmirror_local.ports import LOOPBACK, free_port
 from airmirror_local.processes import Process, ProcessFailed, start_process, wait_until_ready
@@ -28,7 +29,7 @@ COMPONENTS = {
     "DAG processor": ("dag-processor",),
     "triggerer": ("triggerer", "--skip-serve-logs"),
 }
-HEALTH = {"scheduler": "scheduler", "dag_processor": "DAG processor", "triggerer": "triggerer"}
+HEALTH = {"scheduler": "scheduler", "DAG processor": "dag_processor", "triggerer": "triggerer"}  # its names for them
 
 
 @dataclass
@@ -43,8 +44,9 @@ class AirflowStack:
     user: str = USER
 
     def restart(self, component: str) -> None:
-        """Start a component that was stopped or killed again."""
+        """Start a component that was stopped or killed again; returns when it is healthy. Raises ProcessFailed."""
         self.processes[component] = _start(self.directory, component, self.environment)
+        _wait_for(self.processes[component], component, self.url)
 
     def command(self, *arguments: str, seconds: float = 120) -> str:
         """Run ``airflow arguments…`` and return what it prints. Raises CalledProcessError."""
@@ -94,9 +96,8 @@ def start_airflow(
             stack.processes[component] = _start(directory, component, settings)
             if callable(on_start):
                 on_start(stack.processes[component])
-        wait_until_ready(stack.processes["API server"], lambda: _answers(url), START_SECONDS)
-        for name, component in HEALTH.items():
-            wait_until_ready(stack.processes[component], lambda name=name: _healthy(url, name), START_SECONDS)  # type: ignore[misc]
+        for component, process in stack.processes.items():
+            _wait_for(process, component, url)
     except BaseException:
         for process in stack.processes.values():
             process.kill()
@@ -161,8 +162,12 @@ def _airflow() -> list[str]:
 def _migrate(directory: Path, settings: Mapping[str, str]) -> None:
     log = directory / "logs" / "migrate.log"
     process = start_process("airflow db migrate", [*_airflow(), "db", "migrate"], log, environment=settings)
-    status = process.handle.wait(timeout=START_SECONDS)
-    process.stop()
+    try:
+        status = process.handle.wait(timeout=START_SECONDS)
+    except psutil.TimeoutExpired:
+        raise ProcessFailed(process.name, f"did not end in {START_SECONDS} s", log, process.log_tail()) from None
+    finally:
+        process.kill()
     if status:
         raise ProcessFailed(process.name, f"ended with status {status}", log, process.log_tail())
 
@@ -171,6 +176,13 @@ def _start(directory: Path, component: str, settings: Mapping[str, str]) -> Proc
     log = directory / "logs" / f"{COMPONENTS[component][0]}.log"
     command = [*_airflow(), *COMPONENTS[component]]
     return start_process(f"Airflow {component}", command, log, environment=settings)
+
+
+def _wait_for(process: Process, component: str, url: str) -> None:
+    if component in HEALTH:
+        wait_until_ready(process, lambda: _healthy(url, HEALTH[component]), START_SECONDS)
+    else:
+        wait_until_ready(process, lambda: _answers(url), START_SECONDS)
 
 
 def _answers(url: str) -> bool:
