@@ -1,4 +1,4 @@
-"""The commands of ``airmirror``: config, plan, run-window, verify, status, ledger, and the embedded stack's."""
+"""The commands of ``airmirror``: config, plan, topics, run-window, verify, status, ledger, and the embedded stack's."""
 
 from __future__ import annotations
 
@@ -80,6 +80,22 @@ def plan(
         console.print(show.plan(topics, planned))
 
 
+@app.command()
+@failures_reported
+def topics(
+    flow: FlowName,
+    config: Config = DEFAULT_CONFIG,
+    ledger: LedgerUrl = DEFAULT_LEDGER,
+    plan_only: Annotated[bool, typer.Option("--plan", help="Only what the next window will do.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what differs between topics and their remote topics, and why it will or will not be changed."""
+    from airmirror.cli.topics import show_topics
+
+    with open_flow(config, flow, ledger) as opened:
+        show_topics(console, opened, plan_only, as_json)
+
+
 @app.command("run-window")
 @failures_reported
 def run_window(
@@ -97,6 +113,9 @@ def run_window(
     identifier = window or _identifier()
     with open_flow(config, flow, ledger) as opened:
         prepared: Prepared = prepare(opened)
+        if not as_json:
+            for line in (*prepared.report.changes, *(f"warning: {text}" for text in prepared.report.warnings)):
+                console.print(line, highlight=False, markup=False)
         with console.status(f"window {identifier}") as status:
             said = f"window {identifier}: "
             result = run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -118,6 +119,11 @@ def plan(topics: TopicPlan, planned: Sequence[Planned]) -> Group:
         changes.add_row(new.name, f"create with {new.partitions} partitions")
     for more in topics.grow:
         changes.add_row(more.name, f"from {more.before} to {more.partitions} partitions")
+    for change in topics.configs:
+        after = "the cluster's default" if change.after is None else change.after
+        changes.add_row(change.topic, f"{change.key} from {change.before} to {after}")
+    for acl in topics.acls:
+        changes.add_row(acl.topic, f"create ACL: {acl}")
     for refused in topics.refused:
         changes.add_row(refused.topic, f"[red]refused[/] {refused.reason}")
     for note in topics.notes:
@@ -137,6 +143,8 @@ def plan_json(topics: TopicPlan, planned: Sequence[Planned]) -> dict[str, Any]:
     return {
         "create": {new.name: new.partitions for new in topics.create},
         "grow": {more.name: more.partitions for more in topics.grow},
+        "configs": [asdict(change) for change in topics.configs],
+        "acls": [asdict(acl) for acl in topics.acls],
         "refused": [str(refused) for refused in topics.refused],
         "notes": list(topics.notes),
         "partitions": [

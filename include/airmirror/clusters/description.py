@@ -29,6 +29,25 @@ class ConfigValue:
     def is_default(self) -> bool:
         return self.source == "DEFAULT_CONFIG"
 
+    @property
+    def is_own(self) -> bool:
+        """Whether it is set on the topic itself."""
+        return self.source == "DYNAMIC_TOPIC_CONFIG"
+
+
+@dataclass(frozen=True)
+class ConfigChange:
+    """A topic's config to be written: ``before`` is its effective value now, ``after`` None for the cluster's default."""
+
+    topic: str
+    key: str
+    before: str | None
+    after: str | None
+
+    def __str__(self) -> str:
+        after = "the cluster's default" if self.after is None else self.after
+        return f"{self.topic}: {self.key} from {self.before} to {after}"
+
 
 @dataclass(frozen=True)
 class NewTopic:

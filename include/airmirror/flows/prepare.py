@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from airmirror.ledger import FlowLedger, Ledger
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.topics.names import check
 from airmirror.topics.remote import TopicPlan
-from airmirror.topics.sync import apply, look
+from airmirror.topics.sync import SyncReport, look, sync_topics
 from airmirror.windows.index import catch_up
 from airmirror.windows.plan import Planned
 from airmirror.windows.window import internal_topics, make_plan
@@ -47,11 +47,12 @@ class Opened:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A flow that is ready for a window: source topics with their remote topics, and what was refused."""
+    """A flow that is ready for a window: source topics with their remote topics, what was refused, and what was done."""
 
     opened: Opened
     topics: Mapping[str, str]
     refused: tuple[str, ...]
+    report: SyncReport
 
 
 @contextmanager
@@ -67,19 +68,23 @@ def open_flow(config: Path, name: str, ledger_url: str) -> Iterator[Opened]:
         ledger.close()
 
 
-def prepare(opened: Opened) -> Prepared:
-    """Create what is missing on the target. Raises NoTopicMatches, and what the clusters raise."""
-    planned = look(opened.flow)
+def prepare(opened: Opened, tell: Callable[[str], None] = lambda phase: None) -> Prepared:
+    """Bring about what the target needs. Raises NoTopicMatches, and what the clusters raise."""
+    planned = plan_topics(opened)
     _check_not_empty(opened.flow, planned)
     ensure_internal_topics(opened.flow)
-    ready, errors = apply(opened.flow, planned)
-    refused = tuple(map(str, (*planned.refused, *errors)))
-    return Prepared(opened, ready.topics, refused)
+    report = sync_topics(opened.flow, tell, planned)
+    return Prepared(opened, report.topics, report.refused, report)
+
+
+def plan_topics(opened: Opened) -> TopicPlan:
+    """What ``prepare`` will do to remote topics, beside the other flows of the configuration. Raises what the clusters raise."""
+    return look(opened.flow, others=opened.configuration.enabled)
 
 
 def dry_run(opened: Opened) -> tuple[TopicPlan, list[Planned]]:
     """What ``prepare`` would create and a window would copy; nothing is written but the ledger."""
-    topics = look(opened.flow)
+    topics = plan_topics(opened)
     _check_not_empty(opened.flow, topics)
     catch_up_ledger(opened)
     with Routes(opened.flow.source, f"airmirror|{opened.flow.name}|plan") as source:

@@ -1,43 +1,129 @@
-"""The configs of a new remote topic, from those of its source topic (reference: MirrorSourceConnector.targetConfig)."""
+"""A remote topic's configs: of a new one, and what an existing one needs (reference: MirrorSourceConnector).
+
+MirrorMaker 2 copies what the source sets and writes all of it every ten minutes. Here only differences are written, and
+what exact copies need (``ALWAYS``, ``UNLESS_SET``, room for the source's largest record) is never taken away again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from airmirror.clusters.description import ConfigValue
+from airmirror.clusters.description import ConfigChange, ConfigValue
 from airmirror.config import Flow
-from airmirror.config.values import as_list
+from airmirror.config.values import as_boolean, as_list
 from airmirror.naming import TopicFilter
 
 ALWAYS = {
     "message.timestamp.type": "CreateTime",  # each record keeps its own time (invariant D)
     "compression.type": "producer",  # batches are written as they came
 }
-_LONGEST = str(2**63 - 1)
+LONGEST = str(2**63 - 1)
 UNLESS_SET = {
-    "message.timestamp.before.max.ms": _LONGEST,  # old records are replicated too
-    "message.timestamp.after.max.ms": _LONGEST,
+    "message.timestamp.before.max.ms": LONGEST,  # old records are replicated too
+    "message.timestamp.after.max.ms": LONGEST,
 }
+LARGEST = "max.message.bytes"
+
+
+@dataclass(frozen=True)
+class ConfigDifference:
+    """A config that differs between a topic and its remote topic.
+
+    ``change`` is what will be written, None where the difference stays; ``reason`` says why in either case.
+    """
+
+    key: str
+    source: str | None
+    target: str | None
+    change: ConfigChange | None
+    reason: str
 
 
 def remote_configs(flow: Flow, source: Mapping[str, ConfigValue]) -> dict[str, str]:
-    """What the source sets and the flow does not exclude, and what exact copies need.
+    """The configs of a new remote topic: what the source sets and the flow does not exclude, and what copies need.
 
     Like MirrorMaker 2: nothing read-only, sensitive or from a broker's own file; Kafka's defaults only with
     ``use.defaults.from = source``. Besides, the largest record that fits the source must fit the target.
     """
-    excluded = TopicFilter(as_list(flow.settings["config.properties.exclude"]), ())
-    defaults = flow.settings["use.defaults.from"] == "source"
+    excluded = _excluded(flow)
     copied = {
         name: config.value
         for name, config in source.items()
         if config.value is not None
-        and (defaults or not config.is_default)
-        and not config.read_only
-        and not config.sensitive
-        and config.source != "STATIC_BROKER_CONFIG"
+        and (_defaults_are_copied(flow) or not config.is_default)
+        and not _never_copied(config)
         and not excluded.matches(name)
     }
-    largest = source["max.message.bytes"].value if "max.message.bytes" in source else None
-    limit = {"max.message.bytes": largest} if largest else {}
-    return UNLESS_SET | copied | limit | ALWAYS
+    largest = source[LARGEST].value if LARGEST in source else None
+    return UNLESS_SET | copied | ({LARGEST: largest} if largest else {}) | ALWAYS
+
+
+def config_differences(
+    flow: Flow, remote: str, source: Mapping[str, ConfigValue], target: Mapping[str, ConfigValue]
+) -> tuple[ConfigDifference, ...]:
+    """What differs between a topic and its remote topic, in order of the keys, and what will be done about it.
+
+    A config that the source leaves at Kafka's default is deleted on the target (or set, with ``use.defaults.from =
+    source``), so an edit by hand on the target does not last, as with MirrorMaker 2.
+    """
+    enabled, excluded = as_boolean(flow.settings["sync.topic.configs.enabled"]), _excluded(flow)
+    found = []
+    for key in sorted(source.keys() & target.keys()):
+        here, there = source[key], target[key]
+        wanted, reason = _wanted(flow, key, here, there)
+        settled = not there.is_own if wanted is None else there.value == wanted
+        alike = here.value == there.value
+        if settled and alike:
+            continue
+        change = None
+        if not settled:
+            stays = _stays(key, here, there, excluded) or (None if enabled else "sync.topic.configs.enabled = false")
+            if stays and alike:
+                continue
+            change = None if stays else ConfigChange(remote, key, there.value, wanted)
+            reason = stays or reason
+        elif key not in ALWAYS:
+            reason = _stays(key, here, there, excluded) or reason
+        found.append(ConfigDifference(key, here.value, there.value, change, reason))
+    return tuple(found)
+
+
+def _wanted(flow: Flow, key: str, here: ConfigValue, there: ConfigValue) -> tuple[str | None, str]:
+    """The value that a remote topic's config should have, None for the target's default; and why."""
+    if key in ALWAYS:
+        return ALWAYS[key], f"exact copies need {ALWAYS[key]}"
+    unset = here.is_default or here.source == "STATIC_BROKER_CONFIG"
+    if key in UNLESS_SET and unset:
+        return UNLESS_SET[key], "the source does not set it on the topic, and records of any time are replicated"
+    if key == LARGEST and unset:
+        enough = int(there.value or 0) >= int(here.value or 0)
+        return (there.value if enough else here.value), "the target takes at least what the source takes"
+    if here.is_default and not _defaults_are_copied(flow):
+        return None, "the source has Kafka's default, the target its own (use.defaults.from = target)"
+    return here.value, "the source's value is copied"
+
+
+def _stays(key: str, here: ConfigValue, there: ConfigValue, excluded: TopicFilter) -> str | None:
+    """Why a config is not copied at all, whatever the values are."""
+    if excluded.matches(key):
+        return "config.properties.exclude names it"
+    if here.read_only or there.read_only:
+        return "it is read-only"
+    if here.sensitive:
+        return "it is sensitive: its value can't be read"
+    if here.source == "STATIC_BROKER_CONFIG" and key not in (*ALWAYS, *UNLESS_SET, LARGEST):
+        return "the source has it from its brokers' own file, which is not copied; set it on the topic"
+    return None
+
+
+def _never_copied(config: ConfigValue) -> bool:
+    return config.read_only or config.sensitive or config.source == "STATIC_BROKER_CONFIG"
+
+
+def _excluded(flow: Flow) -> TopicFilter:
+    return TopicFilter(as_list(flow.settings["config.properties.exclude"]), ())
+
+
+def _defaults_are_copied(flow: Flow) -> bool:
+    return flow.settings["use.defaults.from"] == "source"

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from airmirror.clusters.description import ConfigValue, NewPartitions, NewTopic
+from airmirror.clusters.acls import Acl
+from airmirror.clusters.description import ConfigChange, ConfigValue, NewPartitions, NewTopic
 from airmirror.config import Flow
-from airmirror.topics.configs import remote_configs
+from airmirror.topics.configs import ConfigDifference, config_differences, remote_configs
 from airmirror.topics.names import select
 
 LONGEST_NAME = 249
@@ -37,29 +38,73 @@ class RefusedTopic:
 
 
 @dataclass(frozen=True)
+class LargerTopic:
+    """A remote topic with more partitions than its topic, which is left so."""
+
+    topic: str
+    remote: str
+    source: int
+    target: int
+
+    @property
+    def reason(self) -> str:
+        return f"partitions never shrink; nothing is replicated to {self.source} and above"
+
+    def __str__(self) -> str:
+        return (
+            f"{self.remote} has {self.target} partitions, {self.topic} has {self.source}: "
+            f"nothing is replicated to {self.source} and above"
+        )
+
+
+@dataclass(frozen=True)
 class TopicPlan:
-    """``topics``: every source topic that can be replicated, with its remote topic; the rest is what that needs."""
+    """``topics``: every source topic that can be replicated, with its remote topic; the rest is what that needs.
+
+    ``differences``: by source topic, the configs that differ between it and its remote topic, to be changed or not.
+    ``acls``: to be created; ``acls_not_synced`` says why there can be none.
+    """
 
     topics: Mapping[str, str]
     create: tuple[NewTopic, ...]
     grow: tuple[NewPartitions, ...]
     refused: tuple[RefusedTopic, ...]
-    notes: tuple[str, ...]
+    larger: tuple[LargerTopic, ...]
+    differences: Mapping[str, tuple[ConfigDifference, ...]] = field(default_factory=dict)
+    acls: tuple[Acl, ...] = ()
+    acls_not_synced: str = ""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return tuple(map(str, self.larger))
+
+    @property
+    def configs(self) -> tuple[ConfigChange, ...]:
+        """The configs of existing remote topics that will be changed."""
+        return tuple(each.change for found in self.differences.values() for each in found if each.change)
 
 
-def plan(flow: Flow, source: Mapping[str, Topic], target: Mapping[str, Topic]) -> TopicPlan:
-    """What the flow's topics need, given all topics of both clusters by name.
+def plan(
+    flow: Flow,
+    source: Mapping[str, Topic],
+    target: Mapping[str, Topic],
+    in_the_way: Mapping[str, str] | None = None,
+) -> TopicPlan:
+    """What the flow's topics need, given all topics of both clusters by name, and what other flows forbid, by topic.
 
-    Asks for the configs of source topics without a remote topic, and of remote topics that are there already.
+    Asks for the configs of the source topics, and of remote topics that are there already.
     Never shrinks or deletes anything, as MirrorMaker 2 does not.
     """
     chosen = select(flow, source)
     several = {remote for remote, count in Counter(chosen.values()).items() if count > 1}
     taken = {_folded(name): name for name in target}
-    topics, create, grow, refused, notes = {}, [], [], [], []
+    topics, create, grow, refused, larger = {}, [], [], [], []
+    differences = {}
     for topic, remote in chosen.items():
         there = target.get(remote)
-        reason = _unusable(remote, several) or (_restamping(there, remote) if there else _collision(remote, taken))
+        reason = _unusable(remote, several) or (in_the_way or {}).get(topic)
+        reason = reason or (_restamping(there, remote) if there else _collision(remote, taken))
         if reason:
             refused.append(RefusedTopic(topic, remote, reason))
             continue
@@ -70,14 +115,14 @@ def plan(flow: Flow, source: Mapping[str, Topic], target: Mapping[str, Topic]) -
                 NewTopic(remote, partitions, flow.replication_factor, remote_configs(flow, source[topic].configs))
             )
             taken[_folded(remote)] = remote
-        elif there.partitions < partitions:
+            continue
+        if found := config_differences(flow, remote, source[topic].configs, there.configs):
+            differences[topic] = found
+        if there.partitions < partitions:
             grow.append(NewPartitions(remote, there.partitions, partitions))
         elif there.partitions > partitions:
-            notes.append(
-                f"{remote} has {there.partitions} partitions, {topic} has {partitions}: "
-                f"nothing is replicated to {partitions} and above"
-            )
-    return TopicPlan(topics, tuple(create), tuple(grow), tuple(refused), tuple(notes))
+            larger.append(LargerTopic(topic, remote, partitions, there.partitions))
+    return TopicPlan(topics, tuple(create), tuple(grow), tuple(refused), tuple(larger), differences)
 
 
 def _unusable(remote: str, several: set[str]) -> str | None:

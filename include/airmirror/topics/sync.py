@@ -1,52 +1,163 @@
-"""The remote topics of a flow, brought about: both clusters are looked at, and what the plan says is created."""
+"""The remote topics of a flow, brought about: both clusters are looked at, and what the plan says is done.
+
+In this order: topics created, partitions added, configs altered, ACLs created. Topics that can't be had are left out of
+the window (``refused``); configs and ACLs that can't be had hold up nothing (``warnings``).
+"""
 
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 
-from airmirror.clusters.admin import TIMEOUT, Admin, connect, describe, topic_configs
-from airmirror.clusters.creation import TopicCreationRefused, create_partitions, create_topics
-from airmirror.clusters.description import ClusterDescription, ConfigValue
+from airmirror.clusters.acls import Acl, NoAuthorizer, create_acls, topic_acls
+from airmirror.clusters.admin import TIMEOUT, AccessDenied, Admin, connect, describe, topic_configs
+from airmirror.clusters.alteration import alter_configs
+from airmirror.clusters.creation import create_partitions, create_topics
+from airmirror.clusters.description import ClusterDescription, ConfigChange, ConfigValue, NewPartitions, NewTopic
 from airmirror.config import Flow
+from airmirror.config.values import as_boolean
+from airmirror.errors import AirmirrorError
+from airmirror.topics.acls import missing_acls
+from airmirror.topics.conflicts import other_writers, refusals
 from airmirror.topics.names import select
 from airmirror.topics.remote import Topic, TopicPlan, plan
 
 log = logging.getLogger(__name__)
 
+Tell = Callable[[str], None]
 
-def look(flow: Flow, source: Admin | None = None, target: Admin | None = None, timeout: float = TIMEOUT) -> TopicPlan:
-    """What the flow's remote topics need now. Raises what describe() raises, for either cluster."""
+
+@dataclass(frozen=True)
+class SyncReport:
+    """What was done on the target, and what could not be.
+
+    ``topics``: the source topics that are ready to be replicated, with their remote topics. ``refused``: the others.
+    """
+
+    topics: Mapping[str, str]
+    created: tuple[NewTopic, ...] = ()
+    grown: tuple[NewPartitions, ...] = ()
+    configs: tuple[ConfigChange, ...] = ()
+    acls: tuple[Acl, ...] = ()
+    refused: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    errors: tuple[AirmirrorError, ...] = field(default=(), repr=False)
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """Every change, one line each."""
+        return (
+            *(f"created {topic.name} with {topic.partitions} partitions" for topic in self.created),
+            *(f"{more.name} has {more.partitions} partitions instead of {more.before}" for more in self.grown),
+            *(f"changed {change}" for change in self.configs),
+            *(f"created ACL: {acl}" for acl in self.acls),
+        )
+
+
+def look(
+    flow: Flow,
+    source: Admin | None = None,
+    target: Admin | None = None,
+    timeout: float = TIMEOUT,
+    others: Collection[Flow] = (),
+) -> TopicPlan:
+    """What the flow's remote topics need now. Nothing is written.
+
+    ``others``: the enabled flows of the configuration, which may be in the way. Raises what describe() raises.
+    """
     source, target = source or connect(flow.source), target or connect(flow.target)
     here, there = describe(source, timeout), describe(target, timeout)
     remote = select(flow, here.topics)
-    new = [topic for topic, name in remote.items() if name not in there.topics]
     old = [name for name in remote.values() if name in there.topics]
-    return plan(flow, _topics(here, topic_configs(source, new)), _topics(there, topic_configs(target, old)))
+    in_the_way, warnings = _in_the_way(flow, remote, others, timeout)
+    planned = plan(
+        flow,
+        _topics(here, topic_configs(source, remote)),
+        _topics(there, topic_configs(target, old)),
+        in_the_way,
+    )
+    planned = replace(planned, warnings=warnings)
+    if not as_boolean(flow.settings["sync.topic.acls.enabled"]) or not planned.topics:
+        return planned
+    try:
+        missing = missing_acls(planned.topics, topic_acls(source, timeout), topic_acls(target, timeout))
+    except NoAuthorizer as error:
+        return replace(planned, acls_not_synced=str(error))
+    except AccessDenied as error:  # whoever may copy records need not be one who may see ACLs
+        return replace(planned, acls_not_synced=str(error), warnings=(*warnings, _acls_denied(error)))
+    return replace(planned, acls=missing)
 
 
-def apply(flow: Flow, planned: TopicPlan, target: Admin | None = None) -> tuple[TopicPlan, list[TopicCreationRefused]]:
-    """Create what the plan says, and wait until it can be written to; at most ``admin.timeout.ms`` for each kind.
+def apply(flow: Flow, planned: TopicPlan, target: Admin | None = None, tell: Tell = lambda phase: None) -> SyncReport:
+    """Do what the plan says, and wait until the topics can be written to; at most ``admin.timeout.ms`` for each kind.
 
-    Returns the plan with only the topics that are ready, and what the target refused (one topic refused holds up no
-    other). Raises what describe() raises.
+    One topic refused holds up no other. Raises what describe() raises.
     """
-    if not planned.create and not planned.grow:
-        return planned, []
+    refused = tuple(map(str, planned.refused))
+    if not (planned.create or planned.grow or planned.configs or planned.acls):
+        return SyncReport(planned.topics, refused=refused, warnings=planned.warnings)
     target = target or connect(flow.target)
     timeout = int(flow.settings["admin.timeout.ms"]) / 1000
+    tell(f"remote topics: {len(planned.create)} to create, {len(planned.grow)} to grow")
     created = create_topics(target, planned.create, timeout)
     grown = create_partitions(target, planned.grow, timeout)
-    for topic in planned.create:
-        if topic.name in created.topics:
-            log.info("created topic %s on %s with %s partitions", topic.name, target.cluster.alias, topic.partitions)
-    for more in planned.grow:
-        if more.name in grown.topics:
-            log.info("topic %s on %s now has %s partitions", more.name, target.cluster.alias, more.partitions)
-    refused = [*created.refused, *grown.refused]
-    not_ready = {error.topic for error in refused}
+    errors = (*created.refused, *grown.refused)
+    not_ready = {error.topic for error in errors}
     ready = {topic: remote for topic, remote in planned.topics.items() if remote not in not_ready}
-    return replace(planned, topics=ready), refused
+    if planned.configs:
+        tell(f"configs: {len(planned.configs)} to change")
+    altered = alter_configs(target, planned.configs, timeout)
+    if planned.acls:
+        tell(f"ACLs: {len(planned.acls)} to create")
+    acls, acls_refused = create_acls(target, [acl for acl in planned.acls if acl.topic not in not_ready], timeout)
+    report = SyncReport(
+        ready,
+        tuple(new for new in planned.create if new.name in created.topics),
+        tuple(more for more in planned.grow if more.name in grown.topics),
+        altered.changes,
+        acls,
+        (*refused, *map(str, errors)),
+        (*planned.warnings, *map(str, altered.refused), *map(str, acls_refused)),
+        errors,
+    )
+    for line in report.changes:
+        log.info("%s: %s", flow.name, line)
+    for line in report.warnings:
+        log.warning("%s: %s", flow.name, line)
+    return report
+
+
+def sync_topics(flow: Flow, tell: Tell = lambda phase: None, planned: TopicPlan | None = None) -> SyncReport:
+    """Bring about what the flow's remote topics need: look (unless that was done), then apply.
+
+    Raises what describe() raises.
+    """
+    return apply(flow, planned or look(flow), tell=tell)
+
+
+def _in_the_way(
+    flow: Flow, remote: Mapping[str, str], others: Collection[Flow], timeout: float
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Why topics must not be replicated because of other flows, and warnings of what could not be asked.
+
+    Other sources are asked only where it matters; one that is down stops no flow but its own.
+    """
+    there: dict[str, Collection[str]] = {}
+    warnings = []
+    for other, _ in other_writers(flow, remote.values(), others).values():
+        if other.source.alias in there:
+            continue
+        try:
+            there[other.source.alias] = describe(other.source, timeout).topics
+        except AirmirrorError as error:
+            there[other.source.alias] = ()
+            warnings.append(f"whether flow {other.name!r} writes the same remote topics is not known: {error}")
+    return refusals(flow, remote, others, there), tuple(warnings)
+
+
+def _acls_denied(error: AccessDenied) -> str:
+    return f"ACLs are not copied: {error}; grant DESCRIBE on the cluster, or set sync.topic.acls.enabled = false"
 
 
 def _topics(cluster: ClusterDescription, configs: dict[str, dict[str, ConfigValue]]) -> dict[str, Topic]:

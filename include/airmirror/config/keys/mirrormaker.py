@@ -5,6 +5,7 @@ from __future__ import annotations
 from airmirror.config.keys.key import Key, Scope, Type, Use
 
 _EVERY_WINDOW = "every window looks for new topics and partitions"
+_EVERY_WINDOW_SYNCS = "every window compares them and writes what differs"
 _EVERY_ROUND = "every round looks for new groups"
 _NO_JAVA = "Java classes can't run here"
 _REMOVED = "removed in Kafka 4.0"
@@ -118,16 +119,24 @@ _TOPICS = (
         use=Use.DEFAULT_ONLY,
         reason=f"{_NO_JAVA}; select with config.properties.exclude",
     ),
+    Key("sync.topic.configs.enabled", Type.BOOLEAN, "true", "Keep remote topics' configs as the source's."),
     Key(
-        "sync.topic.configs.enabled",
-        Type.BOOLEAN,
-        "true",
-        "Keep remote topics' configs as the source's.",
-        use=Use.LATER,
+        "sync.topic.configs.interval.seconds",
+        Type.LONG,
+        "600",
+        "How often configs are copied.",
+        use=Use.WITHOUT_EFFECT,
+        reason=_EVERY_WINDOW_SYNCS,
     ),
-    Key("sync.topic.configs.interval.seconds", Type.LONG, "600", "How often configs are copied.", use=Use.LATER),
-    Key("sync.topic.acls.enabled", Type.BOOLEAN, "true", "Keep remote topics' ACLs as the source's.", use=Use.LATER),
-    Key("sync.topic.acls.interval.seconds", Type.LONG, "600", "How often ACLs are copied.", use=Use.LATER),
+    Key("sync.topic.acls.enabled", Type.BOOLEAN, "true", "Give remote topics the ACLs of their topics' readers."),
+    Key(
+        "sync.topic.acls.interval.seconds",
+        Type.LONG,
+        "600",
+        "How often ACLs are copied.",
+        use=Use.WITHOUT_EFFECT,
+        reason=_EVERY_WINDOW_SYNCS,
+    ),
     Key(
         "refresh.topics.enabled",
         Type.BOOLEAN,

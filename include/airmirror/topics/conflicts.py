@@ -1,0 +1,81 @@
+"""Topics that a flow must not write because of another flow of the configuration: loops, and two writers of one topic.
+
+A renaming policy breaks cycles by the names of topics; IdentityReplicationPolicy can't, and two flows with it in
+opposite directions would copy the same records for ever (strimzi#9905). Here the arrows themselves are followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from airmirror.config import Flow
+from airmirror.topics.names import policy_of, select
+
+
+def loop(flow: Flow, topic: str, remote: str, others: Collection[Flow]) -> tuple[str, ...]:
+    """The names of the flows by which records of ``topic`` would come back to it, this one first; empty: they do not."""
+    start = (flow.source.alias, topic)
+    first = (flow.target.alias, remote)
+    paths: list[tuple[tuple[str, str], tuple[str, ...]]] = [(first, (flow.name,))]
+    seen = {first}
+    while paths:
+        (cluster, name), path = paths.pop(0)
+        for other in others:
+            if other.source.alias != cluster or name not in (chosen := select(other, [name])):
+                continue
+            reached = (other.target.alias, chosen[name])
+            if reached == start:
+                return (*path, other.name)
+            if reached not in seen and len(chosen[name]) <= 249:  # names that only grow end here
+                seen.add(reached)
+                paths.append((reached, (*path, other.name)))
+    return ()
+
+
+def other_writers(flow: Flow, remotes: Collection[str], others: Collection[Flow]) -> dict[str, tuple[Flow, str]]:
+    """Remote topics that another flow would write too, with that flow and the topic that it would take them from.
+
+    Whether its source has that topic is for the caller to ask.
+    """
+    found: dict[str, tuple[Flow, str]] = {}
+    for other in others:
+        if other.target.alias != flow.target.alias or other.name == flow.name:
+            continue
+        for remote in remotes:
+            topic = _upstream(other, remote)
+            if topic and select(other, [topic]).get(topic) == remote:
+                found[remote] = (other, topic)
+    return found
+
+
+def _upstream(flow: Flow, remote: str) -> str | None:
+    """The topic of a flow's source that would become ``remote``."""
+    policy = policy_of(flow)
+    if policy.topic_source(remote) != flow.source.alias:
+        return None
+    return policy.upstream_topic(remote)
+
+
+def refusals(
+    flow: Flow, topics: Mapping[str, str], others: Collection[Flow], there: Mapping[str, Collection[str]]
+) -> dict[str, str]:
+    """Why topics must not be replicated, by topic, with the way out.
+
+    ``there``: for each other source alias of interest, the topics that it has.
+    """
+    reasons: dict[str, str] = {}
+    writers = other_writers(flow, topics.values(), others)
+    for topic, remote in topics.items():
+        if path := loop(flow, topic, remote, others):
+            reasons[topic] = (
+                f"its records would come back to it by {', '.join(path)}, for ever; "
+                "exclude it from one of these flows, or use DefaultReplicationPolicy"
+            )
+        elif remote in writers:
+            other, theirs = writers[remote]
+            if theirs in there.get(other.source.alias, ()):
+                reasons[topic] = (
+                    f"flow {other.name!r} writes the same remote topic from {theirs!r} of cluster "
+                    f"{other.source.alias!r}; exclude it from one of the two, or use a policy that tells them apart"
+                )
+    return reasons
