@@ -12,6 +12,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
+    ConfigResource,
     ResourcePatternType,
     ResourceType,
 )
@@ -77,6 +78,8 @@ def topic_acls(admin: Admin, timeout: float = TIMEOUT) -> frozenset[Acl]:
     )
     try:
         bindings = admin.client.describe_acls(every, request_timeout=timeout).result()
+        if not bindings and _has_no_authorizer(admin, timeout):
+            raise NoAuthorizer(admin.cluster.alias)
     except KafkaException as error:
         if error.args[0].code() == KafkaError.SECURITY_DISABLED:
             raise NoAuthorizer(admin.cluster.alias) from error
@@ -100,6 +103,20 @@ def create_acls(
                 said = cause.str() if isinstance(cause, KafkaError) else str(cause)
                 refused.append(AclRefused(admin.cluster.alias, _acl(binding), said))
     return tuple(created), tuple(refused)
+
+
+def _has_no_authorizer(admin: Admin, timeout: float) -> bool:
+    """Asked of a broker's own configuration: librdkafka (2.16) takes a broker's SECURITY_DISABLED for no ACLs."""
+    broker = next(iter(admin.client.list_topics(timeout=timeout).brokers))
+    resource = ConfigResource(ResourceType.BROKER, str(broker))
+    (future,) = admin.client.describe_configs([resource], request_timeout=timeout).values()
+    try:
+        authorizer = future.result().get("authorizer.class.name")
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED:  # who denies is an authorizer
+            return False
+        raise
+    return authorizer is not None and not authorizer.value
 
 
 def _batches(acls: Sequence[Acl]) -> Iterator[Sequence[Acl]]:

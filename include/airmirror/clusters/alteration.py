@@ -13,10 +13,14 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ConfigResource,
     ResourceType,
 )
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_exponential
 
-from airmirror.clusters.admin import BATCH, Admin
-from airmirror.clusters.description import ConfigChange
+from airmirror.clusters.admin import BATCH, Admin, topic_configs
+from airmirror.clusters.description import ConfigChange, ConfigValue
 from airmirror.errors import AirmirrorError
+
+SEEN_SECONDS = 5.0
+"""How long to wait until a broker shows what the controller has written; it is written all the same."""
 
 
 @dataclass(eq=False)
@@ -44,9 +48,9 @@ class Altered:
 
 
 def alter_configs(admin: Admin, changes: Sequence[ConfigChange], timeout: float = 60.0) -> Altered:
-    """Write the changes; those of one topic are written together or not at all.
+    """Write the changes and wait until they show; those of one topic are written together or not at all.
 
-    One topic refused holds up no other.
+    One topic refused holds up no other. Raises what describe() raises.
     """
     by_topic = {
         topic: tuple(of_topic)
@@ -65,7 +69,32 @@ def alter_configs(admin: Admin, changes: Sequence[ConfigChange], timeout: float 
             else:
                 keys = tuple(change.key for change in by_topic[resource.name])
                 refused.append(ConfigsRefused(admin.cluster.alias, resource.name, keys, _said(error)))
+    _wait_until_seen(admin, done)
     return Altered(tuple(done), tuple(refused))
+
+
+def _wait_until_seen(admin: Admin, changes: Sequence[ConfigChange]) -> None:
+    """So that who looks next does not find the same differences again (no event tells, so it is asked)."""
+
+    def unseen() -> bool:
+        there = topic_configs(admin, {change.topic for change in changes})
+        return any(not _shows(there.get(change.topic, {}).get(change.key), change) for change in changes)
+
+    asking = Retrying(
+        retry=retry_if_result(bool),
+        wait=wait_exponential(multiplier=0.02, max=0.5),
+        stop=stop_after_delay(SEEN_SECONDS),
+        retry_error_callback=lambda state: None,
+    )
+    if changes:
+        asking(unseen)
+
+
+def _shows(value: ConfigValue | None, change: ConfigChange) -> bool:
+    """Whether a change has arrived; a topic that is gone has nothing to show."""
+    if value is None:
+        return True
+    return not value.is_own if change.after is None else value.value == change.after
 
 
 def _resource(topic: str, changes: Sequence[ConfigChange]) -> ConfigResource:
