@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 import httpx
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, retry_if_result, stop_after_delay, wait_fixed
+from tenacity import Retrying, retry_if_exception_type, retry_if_result, stop_after_delay, wait_fixed
 
 Found = TypeVar("Found")
 ENDED = ("success", "failed")
@@ -67,7 +67,7 @@ class AirflowClient:
         return str(run["dag_run_id"])
 
     def runs(self, dag_id: str) -> list[dict[str, Any]]:
-        """The latest hundred runs, the newest first."""
+        """The latest runs, the newest first."""
         answer = self.request("GET", f"/dags/{dag_id}/dagRuns", order_by="-run_after", limit=LIMIT)
         return list(answer["dag_runs"])
 
@@ -75,7 +75,7 @@ class AirflowClient:
         return dict(self.request("GET", f"/dags/{dag_id}/dagRuns/{run_id}"))
 
     def tasks(self, dag_id: str, run_id: str) -> dict[str, dict[str, Any]]:
-        """The run's task instances by task id (the first hundred: a flow's run has fewer than ten)."""
+        """The run's task instances by task id."""
         answer = self.request("GET", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances", limit=LIMIT)
         return {task["task_id"]: task for task in answer["task_instances"]}
 
@@ -100,10 +100,8 @@ class AirflowClient:
     def wait(self, look: Callable[[], Found], seconds: float = 120, every: float = 0.5) -> Found:
         """Ask until the answer is true; TimeoutError after ``seconds``."""
 
-        def failed(state: RetryCallState) -> Found:
-            outcome = state.outcome
-            last = (outcome.exception() or outcome.result()) if outcome is not None else None
-            raise TimeoutError(f"not within {seconds:g} s: {last!r}")
+        def failed(_state: object) -> Found:
+            raise TimeoutError(f"not within {seconds:g} s: {look()!r}")
 
         waiting = Retrying(
             retry=retry_if_result(lambda found: not found) | retry_if_exception_type(httpx.TransportError),

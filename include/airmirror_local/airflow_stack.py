@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
-import psutil
 
 from airmirror_local.ports import LOOPBACK, free_port
 from airmirror_local.processes import Process, ProcessFailed, start_process, wait_until_ready
@@ -29,7 +28,7 @@ COMPONENTS = {
     "DAG processor": ("dag-processor",),
     "triggerer": ("triggerer", "--skip-serve-logs"),
 }
-HEALTH = {"scheduler": "scheduler", "DAG processor": "dag_processor", "triggerer": "triggerer"}  # its names for them
+HEALTH = {"scheduler": "scheduler", "dag_processor": "DAG processor", "triggerer": "triggerer"}
 
 
 @dataclass
@@ -44,9 +43,8 @@ class AirflowStack:
     user: str = USER
 
     def restart(self, component: str) -> None:
-        """Start a component that was stopped or killed again; returns when it is healthy. Raises ProcessFailed."""
+        """Start a component that was stopped or killed again."""
         self.processes[component] = _start(self.directory, component, self.environment)
-        _wait_for(self.processes[component], component, self.url)
 
     def command(self, *arguments: str, seconds: float = 120) -> str:
         """Run ``airflow arguments…`` and return what it prints. Raises CalledProcessError."""
@@ -96,8 +94,9 @@ def start_airflow(
             stack.processes[component] = _start(directory, component, settings)
             if callable(on_start):
                 on_start(stack.processes[component])
-        for component, process in stack.processes.items():
-            _wait_for(process, component, url)
+        wait_until_ready(stack.processes["API server"], lambda: _answers(url), START_SECONDS)
+        for name, component in HEALTH.items():
+            wait_until_ready(stack.processes[component], lambda name=name: _healthy(url, name), START_SECONDS)  # type: ignore[misc]
     except BaseException:
         for process in stack.processes.values():
             process.kill()
@@ -162,12 +161,8 @@ def _airflow() -> list[str]:
 def _migrate(directory: Path, settings: Mapping[str, str]) -> None:
     log = directory / "logs" / "migrate.log"
     process = start_process("airflow db migrate", [*_airflow(), "db", "migrate"], log, environment=settings)
-    try:
-        status = process.handle.wait(timeout=START_SECONDS)
-    except psutil.TimeoutExpired:
-        raise ProcessFailed(process.name, f"did not end in {START_SECONDS} s", log, process.log_tail()) from None
-    finally:
-        process.kill()
+    status = process.handle.wait(timeout=START_SECONDS)
+    process.stop()
     if status:
         raise ProcessFailed(process.name, f"ended with status {status}", log, process.log_tail())
 
@@ -176,13 +171,6 @@ def _start(directory: Path, component: str, settings: Mapping[str, str]) -> Proc
     log = directory / "logs" / f"{COMPONENTS[component][0]}.log"
     command = [*_airflow(), *COMPONENTS[component]]
     return start_process(f"Airflow {component}", command, log, environment=settings)
-
-
-def _wait_for(process: Process, component: str, url: str) -> None:
-    if component in HEALTH:
-        wait_until_ready(process, lambda: _healthy(url, HEALTH[component]), START_SECONDS)
-    else:
-        wait_until_ready(process, lambda: _answers(url), START_SECONDS)
 
 
 def _answers(url: str) -> bool:

@@ -1,13 +1,11 @@
-"""Processes of the embedded stack: each in a session of its own, with a log, ended by id, and never left behind.
+"""Processes of the embedded stack: each in a process group of its own, with a log, ended by id, and never left behind.
 
 However the starter ends (return, exception, Ctrl-C, SIGKILL), its processes end too: beside each stands a shell that
-reads from a pipe whose other end only the starter holds, and kills the session when the pipe closes. The session, since
-Airflow's tasks and Spark's Python workers have process groups of their own.
+reads from a pipe whose other end only the starter holds, and kills the group when the pipe closes.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -23,8 +21,7 @@ from airmirror.errors import AirmirrorError
 
 LOG_TAIL = 30  # lines
 KILLED_SECONDS = 10  # how long the system may take to end what was killed
-# pkill -s is not everywhere; what it may miss on macOS has the group of its leader.
-GUARD = 'read -r released || { pkill -KILL -s "$0"; kill -s KILL -- "-$0"; }'
+GUARD = 'read -r released || kill -s KILL -- "-$0"'
 
 
 @dataclass(eq=False)
@@ -42,7 +39,7 @@ class ProcessFailed(AirmirrorError):
 
 @dataclass(frozen=True)
 class Process:
-    """A running process; its id is its session's and its process group's id too."""
+    """A running process; its id is its process group's id too."""
 
     name: str
     log: Path
@@ -76,7 +73,8 @@ class Process:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-LOG_TAIL:])
 
     def _end(self, first: signal.Signals, seconds: float) -> None:
-        family = _session(self.handle)
+        # Spark's Python daemon has a process group of its own, so the group alone is not all.
+        family = [*_descendants(self.handle), self.handle]
         _signal_group(self.handle, first)
         for process in _wait(family, seconds):
             _kill(process)
@@ -130,20 +128,6 @@ def attach(name: str, pid: int, started: float, log: Path) -> Process | None:
     return Process(name, log, handle, None)
 
 
-def end_left_over(pid: int, started: float) -> int:
-    """Kill what is left of the session of a process that ended by itself, how many; nothing if its id is another's now."""
-    try:
-        if abs(psutil.Process(pid).create_time() - started) > 1:
-            return 0
-    except psutil.NoSuchProcess:
-        pass  # the usual case
-    left = [process for process in _members(pid) if process.pid != pid and _runs(process)]
-    for process in left:
-        _kill(process)
-    _wait(left, KILLED_SECONDS)
-    return len(left)
-
-
 def wait_until_ready(process: Process, ready: Callable[[], bool], seconds: float) -> None:
     """Ask ``ready`` until it is true; on failure end the process and raise ProcessFailed with the end of its log."""
 
@@ -195,24 +179,11 @@ def _runs(process: psutil.Process) -> bool:
         return False
 
 
-def _session(leader: psutil.Process) -> list[psutil.Process]:
-    """The leader and what runs in its session or descends from it."""
-    descendants: list[psutil.Process] = []
-    with contextlib.suppress(psutil.NoSuchProcess):  # others may have outlived it
-        descendants = leader.children(recursive=True)
-    return list({process.pid: process for process in (*_members(leader.pid), *descendants, leader)}.values())
-
-
-def _members(session: int) -> list[psutil.Process]:
-    """The processes of a session; its id is not given to another one while any of them lives."""
-    return [process for process in psutil.process_iter() if _session_of(process) == session]
-
-
-def _session_of(process: psutil.Process) -> int | None:
+def _descendants(process: psutil.Process) -> list[psutil.Process]:
     try:
-        return os.getsid(process.pid)
-    except (ProcessLookupError, PermissionError):
-        return None
+        return process.children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
 
 
 def _signal_group(process: psutil.Process, which: signal.Signals) -> None:

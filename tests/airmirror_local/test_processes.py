@@ -12,7 +12,7 @@ import psutil
 import pytest
 from tenacity import Retrying, stop_after_delay, wait_fixed
 
-from airmirror_local.processes import ProcessFailed, attach, end_left_over, start_process, wait_until_ready
+from airmirror_local.processes import ProcessFailed, attach, start_process, wait_until_ready
 
 SLEEP = ["sleep", "600"]
 # Starts a shell with a child, tells their ids, and ends as told.
@@ -111,41 +111,3 @@ def test_one_that_outlives_its_starter_is_found_again(tmp_path: Path) -> None:
 
 def test_another_process_with_the_same_id_is_not_taken_for_it(tmp_path: Path) -> None:
     assert attach("shell", os.getpid(), 1.0, tmp_path / "log") is None
-
-
-# A leader whose child has a process group of its own, as Airflow's tasks and Spark's Python workers have.
-OWN_GROUP = """
-import os, subprocess, sys, time
-child = subprocess.Popen(["sleep", "600"], process_group=0)
-print(child.pid, flush=True)
-time.sleep(600)
-"""
-
-
-@pytest.mark.parametrize("orphaned", [False, True])
-def test_what_has_a_group_of_its_own_ends_too(tmp_path: Path, orphaned: bool) -> None:
-    process = start_process("leader", [sys.executable, "-c", OWN_GROUP], tmp_path / "log")
-    started = process.handle.create_time()
-    wait_until_ready(process, lambda: bool(process.log_tail()), 10)
-    child = psutil.Process(int(process.log_tail()))
-    if orphaned:
-        process.release()
-        process.handle.kill()
-        process.handle.wait(10)
-        assert attach("leader", process.pid, started, process.log) is None
-        assert child.is_running()
-        assert end_left_over(process.pid, started + 3600) == 1
-        assert end_left_over(process.pid, started) == 0
-    else:
-        process.stop(seconds=0.5)
-    assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
-
-
-def test_a_session_whose_leader_is_another_process_is_not_touched(tmp_path: Path) -> None:
-    process = start_process("shell", ["sh", "-c", "sleep 600 & echo started; wait"], tmp_path / "log")
-    try:
-        wait_until_ready(process, lambda: process.log_tail() == "started", 10)
-        assert end_left_over(process.pid, 1.0) == 0
-        assert len(group(process.pid)) == 2
-    finally:
-        process.stop()

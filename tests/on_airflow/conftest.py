@@ -115,7 +115,7 @@ class AirflowFlow:
     def verified(self) -> int:
         """How many partitions have a verified offset in the ledger."""
         with sqlite3.connect(self.under_test.ledger) as connection:
-            query = "select count(*) from verified where flow = ?"
+            query = "select count(*) from control where kind = 3 and flow = ?"
             return int(connection.execute(query, (f"{self.source}->{self.target}",)).fetchone()[0])
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
 from airmirror_local.jars import LOCAL
-from airmirror_local.processes import Process, attach, end_left_over
+from airmirror_local.processes import Process, attach
 from airmirror_local.stack import DAG_ID, FLOW, start_stack
 
 HOME = LOCAL / "up"
@@ -51,10 +50,8 @@ def down(console: Console) -> int:
     for process in reversed(running):
         with console.status(f"stopping {process.name}"):
             process.stop()
-    # One that was killed from outside may have left what it had started.
-    left = sum(end_left_over(entry["pid"], entry["started"]) for entry in _remembered())
     shutil.rmtree(HOME, ignore_errors=True)
-    console.print(f"{len(running) + left} processes stopped." if running or left else "Nothing was running.")
+    console.print(f"{len(running)} processes stopped." if running else "Nothing was running.")
     return 0
 
 
@@ -67,10 +64,11 @@ def _remember(started: list[Process], process: Process) -> None:
     STATE.write_text(json.dumps(entries))
 
 
-def _remembered() -> list[dict[str, Any]]:
-    return list(json.loads(STATE.read_text())) if STATE.exists() else []
-
-
 def _running() -> list[Process]:
-    found = (attach(entry["name"], entry["pid"], entry["started"], Path(entry["log"])) for entry in _remembered())
+    if not STATE.exists():
+        return []
+    found = (
+        attach(entry["name"], entry["pid"], entry["started"], Path(entry["log"]))
+        for entry in json.loads(STATE.read_text())
+    )
     return [process for process in found if process is not None]
