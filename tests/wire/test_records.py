@@ -13,7 +13,7 @@ from airmirror.errors import AirmirrorError
 from airmirror.wire.batches import (
     HEADER_SIZE,
     CorruptBatch,
-    OldMessageFormat,
+    UnknownMessageFormat,
     build,
     next_sequence,
     parse,
@@ -110,13 +110,13 @@ def test_a_batch_that_is_cut_off_is_left_out() -> None:
     assert [batch.base_offset for batch in parse(memoryview(log), 0, len(log) - 1)] == [0]
 
 
-def test_old_formats_and_altered_bytes_are_errors() -> None:
+def test_unknown_formats_and_altered_bytes_are_errors() -> None:
     log = encode([(1, b"k", b"v" * 50, [])])
     log[-1] ^= 1
     with pytest.raises(CorruptBatch, match="checksum"):
         list(parse(memoryview(log), 0, len(log)))
-    log[16] = 1
-    with pytest.raises(OldMessageFormat, match="format 1 at offset 0"):
+    log[16] = 3
+    with pytest.raises(UnknownMessageFormat, match="format 3 at offset 0"):
         list(parse(memoryview(log), 0, len(log)))
 
 

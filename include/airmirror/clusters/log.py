@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from kafka.protocol.consumer.offsets import ListOffsetsRequest
-from kafka.record.default_records import DefaultRecordBatch
+from kafka.record import MemoryRecords
 
 from airmirror.clusters.connection import Allocate, BrokerUnreachable, Connection
 from airmirror.clusters.routes import LeaderNotAvailable, Routes, patiently
@@ -197,7 +197,8 @@ class AbortedFilter:
     """Tells the batches of aborted transactions, as a read_committed consumer does (KIP-98).
 
     A fetch response names the aborted transactions of its range: a producer's batches from the first offset on are
-    aborted up to its abort marker.
+    aborted up to its abort marker. Every response names all that reach into it, those that began before it too; compaction
+    can leave a control batch empty, and an empty one ends nothing (as in CompletedFetch.java).
     """
 
     _pending: list[AbortedTransaction] = field(default_factory=list)
@@ -206,6 +207,7 @@ class AbortedFilter:
     def begin(self, aborted: Sequence[AbortedTransaction]) -> None:
         """Take over the list of a response, before its batches."""
         self._pending = sorted(aborted, key=lambda item: item.first_offset, reverse=True)
+        self._open.clear()
 
     def is_aborted(self, buffer: memoryview, batch: Batch) -> bool:
         """Whether the batch's records are to be left out; to be asked for every batch in order, control ones too."""
@@ -214,7 +216,7 @@ class AbortedFilter:
         if not batch.is_transactional or batch.producer_id not in self._open:
             return False
         if batch.is_control:
-            if control_type(buffer, batch) == 0:
+            if batch.count and control_type(buffer, batch) == 0:
                 self._open.discard(batch.producer_id)
             return False
         return True
@@ -241,10 +243,11 @@ def read_records(
         for batch, aborted in batches:
             if aborted or batch.is_control or batch.next_offset <= start:
                 continue
-            decoder = DefaultRecordBatch(buffer[batch.position : batch.position + batch.size])
-            for record in decoder:
-                if start <= record.offset < end:
-                    yield LogRecord(record.offset, record.timestamp, record.key, record.value)
+            decoder = MemoryRecords(buffer[batch.position : batch.position + batch.size])
+            while decoder.has_next():  # several where they are messages of format 0 or 1
+                for record in decoder.next_batch():
+                    if start <= record.offset < end:
+                        yield LogRecord(record.offset, record.timestamp, record.key, record.value)
 
 
 def read_batches(

@@ -1,7 +1,8 @@
 """Record batches of message format 2: their header, read, restamped for another log, and made anew.
 
 The header is 61 bytes, big-endian (Kafka documentation, "Record Batch"); what follows are the records, compressed as one
-block. A batch is copied by restamping its header in place: the records are never touched.
+block. A batch is copied by restamping its header in place: the records are never touched. Messages of formats 0 and 1
+are told as batches too (wire/message_sets), which always take the slow path.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import crc32c
 
 from airmirror.errors import AirmirrorError
 
-HEADER = struct.Struct(">qiibIhiqqqhii")
+HEADER = struct.Struct(">qiibIHiqqqhii")
 HEADER_SIZE = HEADER.size  # 61
 CHECKSUM_FROM = 21  # the checksum covers everything from the attributes on
 
@@ -24,6 +25,7 @@ LOG_APPEND_TIME = 0x08
 TRANSACTIONAL = 0x10
 CONTROL = 0x20
 DELETE_HORIZON = 0x40
+MESSAGE_SET = 0x10000  # above the bits of any header: these bytes are messages of format 0 or 1
 
 CODECS = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 
@@ -34,6 +36,7 @@ _int64 = struct.Struct(">q")
 _int32 = struct.Struct(">i")
 _uint32 = struct.Struct(">I")
 _int16 = struct.Struct(">h")
+_uint16 = struct.Struct(">H")
 
 
 @dataclass(eq=False)
@@ -50,16 +53,16 @@ class CorruptBatch(AirmirrorError):
 
 
 @dataclass(eq=False)
-class OldMessageFormat(AirmirrorError):
-    """A message of format 0 or 1."""
+class UnknownMessageFormat(AirmirrorError):
+    """A batch of a format that Kafka did not have when this was written."""
 
     offset: int
     magic: int
 
     def __str__(self) -> str:
         return (
-            f"the log holds messages of format {self.magic} at offset {self.offset}, which are not supported yet; "
-            "rewrite the topic with a producer of Kafka 0.11 or later, or leave it out with topics.exclude"
+            f"the log holds message format {self.magic} at offset {self.offset}, which is not known; "
+            "a newer version of Airmirror may know it, or leave the topic out with topics.exclude"
         )
 
 
@@ -102,21 +105,34 @@ class Batch(NamedTuple):
         """Whether every offset of the batch holds a record."""
         return self.last_offset_delta + 1 == self.count
 
+    @property
+    def is_message_set(self) -> bool:
+        """Whether its bytes are messages of format 0 or 1: no header, no producer, no leader epoch."""
+        return bool(self.attributes & MESSAGE_SET)
+
 
 def parse(buffer: memoryview, start: int, end: int) -> Iterator[Batch]:
     """The whole batches in ``buffer[start:end]``; a batch that is cut off at the end is left out.
 
-    Raises CorruptBatch where length or checksum is wrong, OldMessageFormat for formats 0 and 1.
+    Formats can be mixed, as they are in a log whose topic was converted. Raises CorruptBatch where length or checksum is
+    wrong, UnknownMessageFormat for what comes after format 2.
     """
     position = start
     checksum = crc32c.crc32c
-    while position + HEADER_SIZE <= end:
-        (base, length, epoch, magic, crc, attributes, last, base_time, max_time, pid, pepoch, sequence, count) = (
+    while position + _MAGIC_AT < end:
+        if buffer[position + _MAGIC_AT] != 2:
+            messages = _message_set(buffer, position, end)
+            if messages is None:
+                return
+            yield messages
+            position += messages.size
+            continue
+        if position + HEADER_SIZE > end:
+            return
+        (base, length, epoch, _magic, crc, attributes, last, base_time, max_time, pid, pepoch, sequence, count) = (
             HEADER.unpack_from(buffer, position)
         )
         size = length + 12
-        if magic != 2:
-            raise OldMessageFormat(base, magic)
         if size < HEADER_SIZE:
             raise CorruptBatch(base, f"a length of {length} bytes")
         if position + size > end:
@@ -129,9 +145,15 @@ def parse(buffer: memoryview, start: int, end: int) -> Iterator[Batch]:
             position, size, base, epoch, crc, attributes, last, base_time, max_time, pid, pepoch, sequence, count
         )
         position += size
-    if start + _MAGIC_AT < end and buffer[start + _MAGIC_AT] != 2 and position == start:
-        # An old message can be shorter than a batch header.
-        raise OldMessageFormat(_int64.unpack_from(buffer, start)[0], buffer[start + _MAGIC_AT])
+
+
+def _message_set(buffer: memoryview, position: int, end: int) -> Batch | None:
+    from airmirror.wire.message_sets import read  # only where a log holds them; it needs this module
+
+    magic = buffer[position + _MAGIC_AT]
+    if magic > 2:
+        raise UnknownMessageFormat(_int64.unpack_from(buffer, position)[0], magic)
+    return read(buffer, position, end)
 
 
 def restamp(buffer: memoryview, batch: Batch, producer_id: int, producer_epoch: int, sequence: int) -> None:
@@ -142,7 +164,7 @@ def restamp(buffer: memoryview, batch: Batch, producer_id: int, producer_epoch: 
     """
     at = batch.position
     _int64.pack_into(buffer, at, 0)
-    _int16.pack_into(buffer, at + CHECKSUM_FROM, (batch.attributes | TRANSACTIONAL) & ~DELETE_HORIZON)
+    _uint16.pack_into(buffer, at + CHECKSUM_FROM, (batch.attributes | TRANSACTIONAL) & ~DELETE_HORIZON)
     _PRODUCER.pack_into(buffer, at + _PRODUCER_AT, producer_id, producer_epoch, sequence)
     _uint32.pack_into(buffer, at + 17, crc32c.crc32c(buffer[at + CHECKSUM_FROM : at + batch.size]))
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import zstandard
-from kafka.codec import gzip_decode, gzip_encode, lz4_decode, lz4_encode, snappy_decode, snappy_encode
+from kafka.codec import (
+    gzip_decode,
+    gzip_encode,
+    lz4_decode,
+    lz4_decode_old_kafka,
+    lz4_encode,
+    snappy_decode,
+    snappy_encode,
+)
 
 from airmirror.errors import AirmirrorError
 
@@ -34,6 +42,11 @@ def decompress(codec: int, payload: memoryview) -> bytes | memoryview:
         # Kafka writes frames without their content size: read as a stream
         return zstandard.ZstdDecompressor().decompressobj().decompress(bytes(payload))
     raise UnknownCodec(codec)
+
+
+def decompress_lz4_of_format_0(payload: memoryview) -> bytes:
+    """What Kafka before 0.10 compressed with lz4: its frames have a wrong header checksum (KAFKA-3160)."""
+    return bytes(lz4_decode_old_kafka(bytes(payload)))
 
 
 def compress(codec: int, records: bytes | memoryview) -> bytes | memoryview:

@@ -1,8 +1,8 @@
 """The records inside batches, without an object for each: where they lie, written again densely, compared.
 
 This is the slow path's inner loop: batches that cannot be copied whole (sparse ones, those that begin before a window,
-LogAppendTime, oversized ones), and small ones that are merged, are indexed and written anew here. numba compiles it;
-nothing is per record in Python. Record format: Kafka documentation, "Record" (varints are zigzag).
+LogAppendTime, oversized ones, messages of formats 0 and 1), and small ones that are merged, are indexed and written anew
+here. numba compiles it; nothing is per record in Python. Record format: Kafka documentation, "Record".
 
 A *body* is what does not depend on the batch: the bytes of a record from its key's length on (key, value, headers).
 """
@@ -11,15 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numba import njit
 
-from airmirror.wire.batches import HEADER_SIZE, LOG_APPEND_TIME, Batch, CorruptBatch
+from airmirror.wire.batches import CODEC_MASK, HEADER_SIZE, LOG_APPEND_TIME, MESSAGE_SET, Batch, CorruptBatch
 from airmirror.wire.codecs import UnknownCodec, decompress
-
-Array = np.ndarray[Any, Any]
+from airmirror.wire.upgrade import records_of
+from airmirror.wire.varints import Array, put_varint, read_varint, varint_size
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ def index(buffer: memoryview, batches: Sequence[Batch], first: int = 0, end: int
     """The records of ``batches`` with offsets in ``[first, end)``. Raises CorruptBatch where the bytes make no sense."""
     count = len(batches)
     starts, ends = np.empty(count, np.int64), np.empty(count, np.int64)
-    if any(batch.codec for batch in batches):
+    if any(batch.attributes & (CODEC_MASK | MESSAGE_SET) for batch in batches):
         parts: list[bytes | memoryview] = []
         position = 0
         for number, batch in enumerate(batches):
@@ -111,6 +110,8 @@ def first_difference(one: Records, other: Records) -> int:
 
 
 def _decompressed(buffer: memoryview, batch: Batch) -> bytes | memoryview:
+    if batch.is_message_set:
+        return records_of(buffer, batch)
     payload = buffer[batch.position + HEADER_SIZE : batch.position + batch.size]
     try:
         return decompress(batch.codec, payload)
@@ -118,42 +119,6 @@ def _decompressed(buffer: memoryview, batch: Batch) -> bytes | memoryview:
         raise
     except Exception as error:  # each codec library raises errors of its own
         raise CorruptBatch(batch.base_offset, f"its records can't be decompressed ({error!r})") from error
-
-
-@njit(cache=True)
-def _varint(data: Array, position: int, end: int) -> tuple[Any, int]:
-    """A zigzag varint and the position after it; the position is -1 where it does not end in time."""
-    value = np.uint64(0)
-    shift = np.uint64(0)
-    while position < end and shift < np.uint64(70):
-        byte = data[position]
-        position += 1
-        value |= np.uint64(byte & 0x7F) << shift
-        if byte < 0x80:
-            return np.int64(value >> np.uint64(1)) ^ -np.int64(value & np.uint64(1)), position
-        shift += np.uint64(7)
-    return np.int64(0), -1
-
-
-@njit(cache=True)
-def _put_varint(out: Array, position: int, value: int) -> int:
-    rest = (np.uint64(value) << np.uint64(1)) ^ np.uint64(value >> np.int64(63))
-    while rest >= np.uint64(0x80):
-        out[position] = np.uint8(rest & np.uint64(0x7F)) | np.uint8(0x80)
-        rest >>= np.uint64(7)
-        position += 1
-    out[position] = np.uint8(rest)
-    return position + 1
-
-
-@njit(cache=True)
-def _varint_size(value: int) -> int:
-    rest = (np.uint64(value) << np.uint64(1)) ^ np.uint64(value >> np.int64(63))
-    size = 1
-    while rest >= np.uint64(0x80):
-        rest >>= np.uint64(7)
-        size += 1
-    return size
 
 
 @njit(cache=True)
@@ -166,14 +131,14 @@ def _index(
         position = starts[batch]
         stop = ends[batch]
         for _ in range(counts[batch]):
-            length, position = _varint(data, position, stop)
+            length, position = read_varint(data, position, stop)
             if position < 0 or length < 1 or length > stop - position:
                 return found, batch
             record_end = position + length
-            delta_time, position = _varint(data, position + 1, record_end)  # one byte of attributes, unused
+            delta_time, position = read_varint(data, position + 1, record_end)  # one byte of attributes, unused
             if position < 0:
                 return found, batch
-            delta, position = _varint(data, position, record_end)
+            delta, position = read_varint(data, position, record_end)
             if position < 0:
                 return found, batch
             offset = bases[batch] + delta
@@ -198,13 +163,13 @@ def _write(data: Array, times: Array, starts: Array, ends: Array, first: int, ou
     for number in range(first, len(times)):
         delta_time = times[number] - base_time
         body = ends[number] - starts[number]
-        length = 1 + _varint_size(delta_time) + _varint_size(count) + body
-        if position + _varint_size(length) + length > room:
+        length = 1 + varint_size(delta_time) + varint_size(count) + body
+        if position + varint_size(length) + length > room:
             break
-        position = _put_varint(out, position, length)
+        position = put_varint(out, position, length)
         out[position] = 0
-        position = _put_varint(out, position + 1, delta_time)
-        position = _put_varint(out, position, count)
+        position = put_varint(out, position + 1, delta_time)
+        position = put_varint(out, position, count)
         out[position : position + body] = data[starts[number] : ends[number]]
         position += body
         count += 1
