@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
@@ -31,7 +33,7 @@ def records_of(buffer: memoryview, batch: Batch) -> memoryview:
 
 
 @njit(cache=True)
-def _integer(data: Array, position: int, size: int) -> int:
+def _integer(data: Array, position: int, size: int) -> Any:
     """A big-endian signed integer of ``size`` bytes."""
     value = np.int64(np.int8(data[position]))
     for byte in range(position + 1, position + size):
@@ -45,7 +47,7 @@ def _upgrade(data: Array, magic: int, has_append_time: bool, append_time: int, c
     before_key = 18 if magic == 0 else 26
     position = 0
     written = 0
-    first = np.int64(0)
+    first: Any = np.int64(0)
     for number in range(count):
         if position + before_key + 8 > len(data):
             return -1
@@ -53,7 +55,7 @@ def _upgrade(data: Array, magic: int, has_append_time: bool, append_time: int, c
         end = position + 12 + _integer(data, position + 8, 4)
         if number == 0:
             first = offset
-        time = np.int64(-1)
+        time: Any = np.int64(-1)
         if has_append_time:
             time = np.int64(append_time)
         elif magic == 1:
