@@ -57,15 +57,16 @@ def mirror(
     directory: Path,
     *,
     partitions: int = 1,
+    topic: str | None = None,
     config: dict[str, str] | None = None,
     settings: dict[str, str] | None = None,
     through: str | None = None,
     ledger_url: str | None = None,
     replicas: int = 1,
 ) -> Mirror:
-    """A new topic on ``source`` and a flow for it. ``through``: the target's address as the flow has it (a proxy's)."""
+    """A flow for ``topic``, or for a new one on ``source``. ``through``: the target's address as the flow has it (a proxy's)."""
     alias = f"s{uuid.uuid4().hex[:8]}"
-    topic = create_topic(source, f"orders-{alias}", partitions, config, replicas)
+    topic = topic or create_topic(source, f"orders-{alias}", partitions, config, replicas)
     lines = {
         "clusters": f"{alias}, west",
         f"{alias}.bootstrap.servers": bootstrap(source),
