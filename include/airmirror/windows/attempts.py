@@ -18,7 +18,15 @@ from airmirror.clusters.transactions import TransactionalId
 from airmirror.errors import AirmirrorError
 from airmirror.windows.claims import ClaimEntry, holder
 from airmirror.windows.copy import Source, copy
-from airmirror.windows.errors import PartitionError, PartitionUnavailable, SlotFenced, TargetTruncated, TopicRecreated
+from airmirror.windows.errors import (
+    MESSAGE_TOO_LARGE,
+    PartitionError,
+    PartitionUnavailable,
+    SlotFenced,
+    TargetTruncated,
+    TopicRecreated,
+    WriteRefused,
+)
 from airmirror.windows.intake import Intake, Way
 from airmirror.windows.outbox import Outbox
 from airmirror.windows.readback import ReadBack
@@ -40,6 +48,7 @@ class _Progress:
     positions: dict[TopicPartition, int]
     failed: dict[TopicPartition, AirmirrorError] = field(default_factory=dict)
     limits: dict[TopicPartition, int] = field(default_factory=dict)  # copied up to here only: what comes is bad
+    rewritten: set[TopicPartition] = field(default_factory=set)  # written in batches that fit without their compression
 
 
 def run_slot(slot: Slot) -> list[SlotResult]:
@@ -62,7 +71,10 @@ def run_slot(slot: Slot) -> list[SlotResult]:
             outcome, error = Outcome.FENCED, fenced
             break
         except PartitionError as bad:
-            _leave_out(progress, bad.key, bad, bad.first_bad)
+            if isinstance(bad, WriteRefused) and bad.code == MESSAGE_TOO_LARGE and bad.key not in progress.rewritten:
+                progress.rewritten.add(bad.key)
+            else:
+                _leave_out(progress, bad.key, bad, bad.first_bad)
         except TopicNotFound as gone:
             _leave_out_topic(slot, progress, gone)
         except AirmirrorError as fault:
@@ -102,7 +114,7 @@ def _attempt(slot: Slot, source: Routes, target: Routes, progress: _Progress) ->
     partitions = []
     for partition in slot.partitions:
         key = partition.source
-        partition = _continued(partition, committed.get(key))
+        partition = replace(_continued(partition, committed.get(key)), rewritten=key in progress.rewritten)
         progress.positions[key] = partition.start
         end = min(partition.end, progress.limits.get(key, partition.end))
         if partition.start < end and (key not in progress.failed or key in progress.limits):

@@ -118,14 +118,25 @@ class RecordTooLarge(PartitionError):
         )
 
 
+MESSAGE_TOO_LARGE, INVALID_TIMESTAMP, INVALID_RECORD = 10, 32, 87
+
+# By Kafka's error code, what of the remote topic lets the records in.
+_LET_IN = {
+    MESSAGE_TOO_LARGE: "raise its max.message.bytes, or set its compression.type to producer",
+    INVALID_TIMESTAMP: "raise its message.timestamp.before.max.ms and message.timestamp.after.max.ms",
+    INVALID_RECORD: "a compacted topic takes no records without a key: correct its cleanup.policy",
+}
+
+
 @dataclass(eq=False)
 class WriteRefused(PartitionError):
-    """The target refuses a batch for good."""
+    """The target refuses a batch for good; ``code`` is Kafka's error code."""
 
     target: str
     remote_topic: str
     first: int
     last: int
+    code: int
     error: str
 
     @property
@@ -135,7 +146,8 @@ class WriteRefused(PartitionError):
     def __str__(self) -> str:
         return (
             f"{self.where}: cluster {self.target!r} refuses offsets {self.first} to {self.last} for "
-            f"{self.remote_topic!r}: {self.error}; change that topic's configuration or leave the topic out"
+            f"{self.remote_topic!r}: {self.error}; {_LET_IN.get(self.code, 'change its configuration')}, "
+            "or leave the topic out"
         )
 
 

@@ -27,6 +27,7 @@ from airmirror.wire.batches import (
     CODEC_MASK,
     HEADER_SIZE,
     LOG_APPEND_TIME,
+    MESSAGE_SET,
     Batch,
     build,
     parse,
@@ -140,10 +141,11 @@ class Intake:
     def _can_go_whole(self, batch: Batch) -> bool:
         return (
             batch.is_dense
-            and not batch.attributes & LOG_APPEND_TIME
+            and not batch.attributes & (LOG_APPEND_TIME | MESSAGE_SET)
             and batch.base_offset >= self.partition.start
             and batch.next_offset <= self.end
             and batch.size <= self.partition.max_message_bytes
+            and not self.partition.rewritten
         )
 
     def _flush(self, buffer: memoryview) -> None:
@@ -272,7 +274,7 @@ class _Sent:
         slot, partition = self.intake._way.slot, self.intake.partition
         return WriteRefused(
             slot.flow.source.alias, partition.topic, partition.partition, slot.flow.target.alias,
-            partition.remote_topic, self.runs[0][0], sum(self.runs[-1]) - 1, message,
+            partition.remote_topic, self.runs[0][0], sum(self.runs[-1]) - 1, error, message,
         )  # fmt: skip
 
     def _differs(self, target_offset: int, difference: str) -> Exception:
