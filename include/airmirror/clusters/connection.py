@@ -22,6 +22,9 @@ from airmirror.wire.requests import FETCH, FETCH_VERSIONS, PRODUCE, PRODUCE_VERS
 
 RECEIVE_BUFFER = 4 << 20
 LARGEST_RESPONSE = 1 << 30
+AT_ONCE = 64 << 20  # a buffer for a larger response grows as its bytes come: a size alone allocates no more than this
+
+_prefix = struct.Struct(">ii")  # size, correlation id
 
 Allocate = Callable[[int], bytearray]
 
@@ -38,6 +41,14 @@ class BrokerUnreachable(AirmirrorError):
 
     def __str__(self) -> str:
         return f"cluster {self.cluster!r}: broker {self.broker} can't be reached: {self.reason}"
+
+
+@dataclass(eq=False)
+class NotAKafkaAnswer(BrokerUnreachable):
+    """What listens there answers with bytes that are no answer to what it was asked."""
+
+    def __str__(self) -> str:
+        return f"cluster {self.cluster!r}: broker {self.broker}: {self.reason}"
 
 
 @dataclass(eq=False)
@@ -92,9 +103,18 @@ class Connection:
                 self._socket.setsockopt(socket.SOL_SOCKET, option, seconds)
         except OSError as error:
             raise BrokerUnreachable(cluster, self.broker, str(error)) from error
+        try:
+            self._greet()
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def _greet(self) -> None:
         answer = self.request(ApiVersionsRequest(client_software_name="airmirror", client_software_version="1"), 3)
         if answer.error_code:
-            raise UnsupportedBroker(cluster, self.broker, "ApiVersions", "before 3", "3")
+            raise UnsupportedBroker(self.cluster, self.broker, "ApiVersions", "before 3", "3")
+        if not answer.api_keys:
+            raise self.nonsense("it names no API that it has")
         self._versions = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
         self.features = {feature.name: feature.max_version_level for feature in answer.finalized_features or ()}
 
@@ -140,18 +160,33 @@ class Connection:
         self.waiting += 1
 
     def receive(self, allocate: Allocate = bytearray) -> memoryview:
-        """The next response without its length prefix, in a buffer of ``allocate(size)``. Raises BrokerUnreachable."""
-        prefix = bytearray(4)
+        """The next response without its length prefix, in a buffer of ``allocate(size)``.
+
+        Raises BrokerUnreachable, NotAKafkaAnswer.
+        """
+        prefix = bytearray(8)
         self._fill(memoryview(prefix))
-        size = int.from_bytes(prefix, "big", signed=True)
-        if not 0 <= size <= LARGEST_RESPONSE:
-            raise BrokerUnreachable(
-                self.cluster, self.broker, f"it answers with {size} bytes, which is no Kafka response"
-            )
-        view = memoryview(allocate(size))[:size]
-        self._fill(view)
+        size, answered = _prefix.unpack(prefix)
+        if not 4 <= size <= LARGEST_RESPONSE:
+            raise self.nonsense(f"a response of {size} bytes")
+        asked = (self._correlation_id - self.waiting + 1) & 0x7FFFFFFF
+        if answered != asked:
+            raise self.nonsense(f"a response to request {answered} where one to {asked} was awaited")
+        view = memoryview(allocate(size))[:size] if size <= AT_ONCE else memoryview(bytearray(AT_ONCE))
+        view[:4] = prefix[4:]
+        self._fill(view[4:])
+        while len(view) < size:
+            grown = memoryview(bytearray(min(size, 2 * len(view))))
+            grown[: len(view)] = view
+            self._fill(grown[len(view) :])
+            view = grown
         self.waiting -= 1
         return view
+
+    def nonsense(self, reason: str) -> NotAKafkaAnswer:
+        """The error for an answer that is none."""
+        way_out = "see that a Kafka broker listens there, with the configured security.protocol"
+        return NotAKafkaAnswer(self.cluster, self.broker, f"it answers as no Kafka broker would: {reason}; {way_out}")
 
     def request(self, request: Any, version: int) -> Any:
         """Send one of kafka-python's requests and wait for its response, decoded."""
@@ -164,8 +199,8 @@ class Connection:
             response_class = ApiVersionsResponse[version]
         try:
             return response_class.decode(body, header=True)
-        except (struct.error, ValueError, IndexError, KeyError, TypeError) as error:
-            raise BrokerUnreachable(self.cluster, self.broker, f"its answer makes no sense ({error})") from error
+        except (struct.error, ValueError, IndexError, KeyError, TypeError, AttributeError, OverflowError) as error:
+            raise self.nonsense(f"its answer to {type(request).__name__} ({error})") from error
 
     def readable(self, timeout: float = 0.0) -> bool:
         """Whether bytes of an answer (or the connection's end) are there within ``timeout`` seconds."""

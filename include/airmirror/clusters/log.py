@@ -18,6 +18,7 @@ from airmirror.wire.requests import (
     AbortedTransaction,
     Fetched,
     FetchPosition,
+    MalformedResponse,
     TopicPartition,
     decode_fetch,
     encode_fetch,
@@ -183,10 +184,8 @@ def receive_fetch(
     buffer = connection.receive(allocate)
     try:
         error, partitions = decode_fetch(version, buffer, routes.topic_names)
-    except (IndexError, ValueError, KeyError, OverflowError) as problem:
-        raise BrokerUnreachable(
-            routes.alias, connection.broker, f"its fetch answer makes no sense ({problem})"
-        ) from problem
+    except MalformedResponse as problem:
+        raise connection.nonsense(f"its answer to a fetch ({problem.reason})") from problem
     if error:
         raise BrokerUnreachable(routes.alias, connection.broker, f"it refuses fetches: {error_name(error)}")
     return buffer, partitions

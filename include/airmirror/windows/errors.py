@@ -66,6 +66,24 @@ class SourceDiverged(PartitionError):
 
 
 @dataclass(eq=False)
+class SourceCorrupt(PartitionError):
+    """Batches of the source that can't be read."""
+
+    position: int
+    reason: str
+
+    @property
+    def first_bad(self) -> int:
+        return self.position
+
+    def __str__(self) -> str:
+        return (
+            f"{self.where}: nothing can be read from offset {self.position} on: {self.reason}; "
+            "`kafka-dump-log.sh --deep-iteration` on its broker shows whether the log itself is damaged"
+        )
+
+
+@dataclass(eq=False)
 class TopicRecreated(PartitionError):
     """A topic of the same name, but not the one that was replicated until now."""
 

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 from airmirror.clusters.log import AbortedFilter, read_batches
 from airmirror.clusters.routes import Routes
 from airmirror.clusters.transactions import TransactionalId
+from airmirror.errors import AirmirrorError
 from airmirror.windows.account import Account, payload_digest
 from airmirror.windows.errors import (
     ForeignRecords,
     ReadBackDiffers,
     RecordTooLarge,
+    SourceCorrupt,
     TargetTruncated,
     UnexpectedHole,
     WriteRefused,
@@ -29,6 +31,8 @@ from airmirror.wire.batches import (
     LOG_APPEND_TIME,
     MESSAGE_SET,
     Batch,
+    CorruptBatch,
+    UnknownMessageFormat,
     build,
     parse,
     restamp,
@@ -84,12 +88,21 @@ class Intake:
 
     def take(self, buffer: memoryview, fetched: Fetched) -> None:
         """Send on what a fetch brought. Raises a PartitionError; the transaction is of no use after that."""
+        try:
+            self._take(buffer, fetched)
+        except (CorruptBatch, UnknownMessageFormat) as error:
+            raise self._corrupt(self.position, error) from error
+        self.account.end = self.position
+
+    def _take(self, buffer: memoryview, fetched: Fetched) -> None:
         self._aborted.begin(fetched.aborted)
         for batch in parse(buffer, fetched.start, fetched.end):
             aborted = self._read_committed and self._aborted.is_aborted(buffer, batch)
             if batch.next_offset <= self.position:
                 continue
             if batch.base_offset >= self.end:
+                if self.position < self.end:
+                    self._hole(self.end)
                 break
             if batch.base_offset > self.position:
                 self._hole(batch.base_offset)
@@ -107,7 +120,6 @@ class Intake:
             self.leader_epoch = batch.leader_epoch
             self.account.leader_epoch = batch.leader_epoch
         self._flush(buffer)
-        self.account.end = self.position
 
     def nothing_more(self) -> None:
         """A fetch that waited brought nothing although the planned end can be read: the rest are holes (invariant C)."""
@@ -119,6 +131,10 @@ class Intake:
             self._unexpected_hole(self.position, end - 1)
         self.account.holes += end - self.position
         self.position = end
+
+    def _corrupt(self, offset: int, error: AirmirrorError) -> SourceCorrupt:
+        partition = self.partition
+        return SourceCorrupt(self._way.slot.flow.source.alias, partition.topic, partition.partition, offset, str(error))
 
     def _unexpected_hole(self, first: int, last: int) -> None:
         raise UnexpectedHole(
@@ -156,15 +172,19 @@ class Intake:
         if len(run) == 1 and self._can_go_whole(run[0]):
             self._send_whole(buffer, run[0])
             return
+        from airmirror.wire.codecs import UnknownCodec
         from airmirror.wire.transcode import transcode  # numba: only where records must be decoded
 
         offsets = sum(min(batch.next_offset, self.end) - max(batch.base_offset, self._run_first) for batch in run)
         copied = 0
-        for dense in transcode(
-            buffer, run, first=self._run_first, end=self.end, max_bytes=self.partition.max_message_bytes
-        ):
-            copied += len(dense.offsets)
-            self._send_dense(dense)
+        try:
+            for dense in transcode(
+                buffer, run, first=self._run_first, end=self.end, max_bytes=self.partition.max_message_bytes
+            ):
+                copied += len(dense.offsets)
+                self._send_dense(dense)
+        except (CorruptBatch, UnknownCodec) as error:
+            raise self._corrupt(self._run_first, error) from error
         if copied < offsets and not self.partition.compacted:
             self._unexpected_hole(self._run_first, run[-1].next_offset - 1)
         self.account.holes += offsets - copied

@@ -24,7 +24,14 @@ from airmirror.clusters.transactions import (
     error_name,
 )
 from airmirror.wire.batches import next_sequence
-from airmirror.wire.requests import PRODUCE, Buffer, TopicPartition, decode_produce, encode_produce
+from airmirror.wire.requests import (
+    PRODUCE,
+    Buffer,
+    MalformedResponse,
+    TopicPartition,
+    decode_produce,
+    encode_produce,
+)
 
 IN_FLIGHT = 5  # the most for which a broker keeps the order and recognises a batch that it has already
 REQUEST_BYTES = 16 << 20
@@ -162,9 +169,8 @@ class Outbox:
         partitions = self._in_flight[node].popleft()
         try:
             produced = decode_produce(self._version(connection), response, self._routes.topic_names)
-        except (IndexError, ValueError, KeyError, OverflowError) as problem:
-            reason = f"its produce answer makes no sense ({problem})"
-            raise BrokerUnreachable(self._routes.alias, connection.broker, reason) from problem
+        except MalformedResponse as problem:
+            raise connection.nonsense(f"its answer to a write ({problem.reason})") from problem
         for target in partitions:
             lane = self._lanes[target]
             outgoing = lane.sent.popleft()

@@ -139,7 +139,7 @@ def parse(buffer: memoryview, start: int, end: int) -> Iterator[Batch]:
             return
         if checksum(buffer[position + CHECKSUM_FROM : position + size]) != crc:
             raise CorruptBatch(base, "the checksum differs")
-        if count < 0 or last < 0 or (count > last + 1):
+        if base < 0 or not 0 <= count <= last + 1 or last < 0:
             raise CorruptBatch(base, f"{count} records in {last + 1} offsets")
         yield Batch(
             position, size, base, epoch, crc, attributes, last, base_time, max_time, pid, pepoch, sequence, count

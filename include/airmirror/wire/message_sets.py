@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from airmirror.wire.batches import CODEC_MASK, LOG_APPEND_TIME, MESSAGE_SET, Batch, CorruptBatch
-from airmirror.wire.codecs import decompress, decompress_lz4_of_format_0
+from airmirror.wire.codecs import DecompressionFailed, UnknownCodec, decompress, decompress_lz4_of_format_0
 
 MOST_BYTES = 1 << 18  # of messages without compression that are told as one batch
 _header = struct.Struct(">qiIBB")
@@ -97,8 +97,8 @@ def inner(buffer: memoryview, message: Message) -> memoryview:
         if message.magic == 0 and message.codec == 3:
             return memoryview(decompress_lz4_of_format_0(payload))
         return memoryview(decompress(message.codec, payload))
-    except Exception as error:  # each codec library raises errors of its own; a codec above 3 came with format 2
-        raise CorruptBatch(message.offset, f"its messages can't be decompressed ({error!r})") from error
+    except (DecompressionFailed, UnknownCodec) as error:  # a codec above 3 came with format 2
+        raise CorruptBatch(message.offset, f"its messages can't be decompressed ({error})") from error
 
 
 def _messages(data: memoryview, wrapper: Message) -> Iterator[Message]:
@@ -133,7 +133,7 @@ def _message(buffer: memoryview, position: int, end: int) -> Message | None:
     if magic > 1:
         return None
     size = length + 12
-    if size < _BEFORE_KEY[magic] + 8:
+    if size < _BEFORE_KEY[magic] + 8 or offset < 0:
         raise CorruptBatch(offset, f"a message of {length} bytes")
     if position + size > end:
         return None

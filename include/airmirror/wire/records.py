@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from airmirror.wire.batches import CODEC_MASK, HEADER_SIZE, LOG_APPEND_TIME, MESSAGE_SET, Batch, CorruptBatch
-from airmirror.wire.codecs import UnknownCodec, decompress
+from airmirror.wire.codecs import DecompressionFailed, decompress
 from airmirror.wire.upgrade import records_of
 from airmirror.wire.varints import Array, put_varint, read_varint, varint_size
 
@@ -76,10 +76,13 @@ def index(buffer: memoryview, batches: Sequence[Batch], first: int = 0, end: int
         np.array([batch.base_offset for batch in batches], np.int64),
         np.array([batch.base_timestamp for batch in batches], np.int64),
         np.array(append_times, np.int64),
+        np.array([batch.last_offset_delta for batch in batches], np.int64),
         counts, first, end, offsets, times, body_starts, body_ends,
     )  # fmt: skip
     if bad >= 0:
-        raise CorruptBatch(batches[bad].base_offset, "a record does not end where its length says")
+        raise CorruptBatch(
+            batches[bad].base_offset, "its records do not end where their lengths say, or are not in order"
+        )
     return Records(data, offsets[:found], times[:found], body_starts[:found], body_ends[:found])
 
 
@@ -115,21 +118,21 @@ def _decompressed(buffer: memoryview, batch: Batch) -> bytes | memoryview:
     payload = buffer[batch.position + HEADER_SIZE : batch.position + batch.size]
     try:
         return decompress(batch.codec, payload)
-    except UnknownCodec:
-        raise
-    except Exception as error:  # each codec library raises errors of its own
-        raise CorruptBatch(batch.base_offset, f"its records can't be decompressed ({error!r})") from error
+    except DecompressionFailed as error:
+        raise CorruptBatch(batch.base_offset, f"its records can't be decompressed ({error.reason})") from error
 
 
 @njit(cache=True)
 def _index(
-    data: Array, starts: Array, ends: Array, bases: Array, base_times: Array, append_times: Array, counts: Array,
+    data: Array, starts: Array, ends: Array,
+    bases: Array, base_times: Array, append_times: Array, last_deltas: Array, counts: Array,
     first: int, end: int, offsets: Array, times: Array, body_starts: Array, body_ends: Array,
 ) -> tuple[int, int]:  # fmt: skip
     found = 0
     for batch in range(len(starts)):
         position = starts[batch]
         stop = ends[batch]
+        last = np.int64(-1)
         for _ in range(counts[batch]):
             length, position = read_varint(data, position, stop)
             if position < 0 or length < 1 or length > stop - position:
@@ -139,8 +142,9 @@ def _index(
             if position < 0:
                 return found, batch
             delta, position = read_varint(data, position, record_end)
-            if position < 0:
+            if position < 0 or delta <= last or delta > last_deltas[batch]:
                 return found, batch
+            last = delta
             offset = bases[batch] + delta
             if first <= offset < end:
                 offsets[found] = offset

@@ -8,10 +8,13 @@ they lie, a request is a list of buffers to be sent one after the other.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 from uuid import UUID
+
+from airmirror.errors import AirmirrorError
 
 FETCH, PRODUCE = 1, 0
 FETCH_VERSIONS = (12, 13)
@@ -24,6 +27,18 @@ _fetch_partition = struct.Struct(">iiqiqib")
 _fetched_partition = struct.Struct(">ihqqq")
 _aborted = struct.Struct(">qqb")
 _produced_partition = struct.Struct(">ihqqq")
+
+
+@dataclass(eq=False)
+class MalformedResponse(AirmirrorError):
+    """Bytes that are no answer to the request that was sent."""
+
+    transient: ClassVar[bool] = True
+
+    reason: str
+
+    def __str__(self) -> str:
+        return f"a malformed response: {self.reason}"
 
 
 class TopicPartition(NamedTuple):
@@ -116,7 +131,17 @@ def encode_fetch(
 def decode_fetch(
     version: int, response: memoryview, topics: Mapping[UUID, str]
 ) -> tuple[int, dict[TopicPartition, Fetched]]:
-    """The response's own error and its partitions. ``topics`` names the topic ids (version 13)."""
+    """The response's own error and its partitions. ``topics`` names the topic ids (version 13).
+
+    Raises MalformedResponse.
+    """
+    with _malformed():
+        return _decode_fetch(version, response, topics)
+
+
+def _decode_fetch(
+    version: int, response: memoryview, topics: Mapping[UUID, str]
+) -> tuple[int, dict[TopicPartition, Fetched]]:
     position = 4 + 1 + 4  # correlation id, tags, throttle time
     error, _session = struct.unpack_from(">hi", response, position)
     position += 6
@@ -140,10 +165,9 @@ def decode_fetch(
                 position += _aborted.size
             position += 4  # preferred read replica
             size, position = read_unsigned_varint(response, position)
-            start, position = position, position + max(size - 1, 0)
+            start, position = position, _after(response, position, size - 1)
             fetched = Fetched(code, high, stable, log_start, aborted, start, position)
-            tags, after = read_unsigned_varint(response, position)
-            position = after
+            tags, position = read_unsigned_varint(response, position)
             for _ in range(tags):
                 tag, position = read_unsigned_varint(response, position)
                 length, position = read_unsigned_varint(response, position)
@@ -151,7 +175,7 @@ def decode_fetch(
                     fetched.diverging_epoch, fetched.diverging_end_offset = struct.unpack_from(
                         ">iq", response, position
                     )
-                position += length
+                position = _after(response, position, length)
             found[TopicPartition(topic, number)] = fetched
         position = _skip_tags(response, position)
     return error, found
@@ -201,7 +225,12 @@ def encode_produce(
 
 
 def decode_produce(version: int, response: memoryview, topics: Mapping[UUID, str]) -> dict[TopicPartition, Produced]:
-    """The partitions of a produce response. ``topics`` names the topic ids (version 13)."""
+    """The partitions of a produce response. ``topics`` names the topic ids (version 13). Raises MalformedResponse."""
+    with _malformed():
+        return _decode_produce(version, response, topics)
+
+
+def _decode_produce(version: int, response: memoryview, topics: Mapping[UUID, str]) -> dict[TopicPartition, Produced]:
     position = 4 + 1  # correlation id, tags
     found: dict[TopicPartition, Produced] = {}
     count, position = read_unsigned_varint(response, position)
@@ -254,6 +283,21 @@ def read_unsigned_varint(buffer: memoryview, position: int) -> tuple[int, int]:
             raise ValueError("an unsigned varint of more than five bytes")
 
 
+@contextmanager
+def _malformed() -> Iterator[None]:
+    try:
+        yield
+    except (IndexError, ValueError, KeyError, struct.error) as error:
+        raise MalformedResponse(str(error) or repr(error)) from error
+
+
+def _after(buffer: memoryview, position: int, length: int) -> int:
+    """The position after ``length`` bytes (null, -1, has none); IndexError where they are not there."""
+    if length > len(buffer) - position:
+        raise IndexError(f"{length} bytes wanted, {len(buffer) - position} are left")
+    return position + max(length, 0)
+
+
 def _framed(parts: list[bytes]) -> bytes:
     body = b"".join(parts)
     return struct.pack(">i", len(body)) + body
@@ -273,7 +317,7 @@ def _read_nullable_string(buffer: memoryview, position: int) -> tuple[str | None
     length, position = read_unsigned_varint(buffer, position)
     if length == 0:
         return None, position
-    end = position + length - 1
+    end = _after(buffer, position, length - 1)
     return str(buffer[position:end], "utf-8"), end
 
 
@@ -282,5 +326,5 @@ def _skip_tags(buffer: memoryview, position: int) -> int:
     for _ in range(tags):
         _, position = read_unsigned_varint(buffer, position)
         length, position = read_unsigned_varint(buffer, position)
-        position += length
+        position = _after(buffer, position, length)
     return position

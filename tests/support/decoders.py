@@ -1,0 +1,264 @@
+"""Every decoder of bytes in ``airmirror.wire``, as a function of one byte string, and examples that it can decode."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from uuid import UUID
+
+import crc32c
+import lz4.frame
+import zstandard
+from kafka.codec import gzip_encode, lz4_encode_old_kafka, snappy_encode
+from kafka.record.default_records import DefaultRecordBatchBuilder
+
+from airmirror.wire import mirrormaker, requests, segments
+from airmirror.wire.batches import build, control_type, parse
+from airmirror.wire.codecs import compress, decompress, decompress_lz4_of_format_0
+from airmirror.wire.primitives import string, unsigned_varint
+from airmirror.wire.records import index
+from support.old_formats import Message, compressed, plain
+
+TOPIC_ID = UUID(int=7)
+TOPICS = {TOPIC_ID: "orders"}
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """``decode`` must return, or raise an error of our own. ``mend`` sets right the checksums, so that more is reached."""
+
+    name: str
+    decode: Callable[[bytes], object]
+    examples: Callable[[], Iterator[bytes]]
+    mend: Callable[[bytearray], None] = lambda data: None
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _log(data: bytes) -> object:
+    """Everything that is read of a log; what lies behind the bytes given must not count."""
+    found = []
+    for behind in (b"\0" * 64, b"\xff" * 64):
+        buffer = memoryview(b"before" + data + behind)
+        rows: list[object] = []
+        try:
+            for batch in parse(buffer, 6, 6 + len(data)):
+                assert batch.position >= 6 and batch.position + batch.size <= 6 + len(data)
+                if batch.is_control and batch.count and not batch.is_message_set:
+                    rows.append(control_type(buffer, batch))
+                records = index(buffer, [batch])
+                assert len(records) <= batch.count
+                rows += zip(records.offsets.tolist(), records.timestamps.tolist(), strict=True)
+                rows += [bytes(records.data[a:b]) for a, b in zip(records.starts, records.ends, strict=True)]
+        except Exception as error:
+            found.append((rows, type(error), str(error)))
+            raised: Exception | None = error
+        else:
+            found.append((rows, None, ""))
+            raised = None
+    assert found[0] == found[1], "what lies behind the bytes counts"
+    if raised is not None:
+        raise raised
+    return found[0]
+
+
+def _mend_log(data: bytearray) -> None:
+    position = 0
+    while position + 17 <= len(data):
+        size = 12 + struct.unpack_from(">i", data, position + 8)[0]
+        if size < 17 or position + size > len(data):
+            size = len(data) - position
+            struct.pack_into(">i", data, position + 8, size - 12)
+        if data[position + 16] >= 2:
+            data[position + 16] = 2
+            struct.pack_into(
+                ">I", data, position + 17, crc32c.crc32c(bytes(data[position + 21 : position + size]))
+            ) if (size >= 21) else None
+        else:
+            struct.pack_into(">I", data, position + 12, zlib.crc32(data[position + 16 : position + size]))
+        position += size
+
+
+def _batches() -> Iterator[bytes]:
+    for codec in range(5):
+        for transactional in (False, True):
+            builder = DefaultRecordBatchBuilder(
+                magic=2, compression_type=codec, is_transactional=transactional, producer_id=5, producer_epoch=1,
+                base_sequence=3, batch_size=1 << 30,
+            )  # fmt: skip
+            for number in range(6):
+                key = None if number % 2 else b"k%d" % number * 9
+                builder.append(number, 10**12 + number, key, b"value" * number, [("h", None), ("größe", b"v")])
+            batch = bytes(builder.build())
+            yield batch
+            yield batch + batch
+    control = bytes.fromhex("20 00 00 00 08 00 00 00 01 0c 00 00 00 00 00 00 00")  # a commit marker
+    batch_ = build(control, count=1, base_timestamp=5, max_timestamp=5, transactional=True)
+    struct.pack_into(">H", batch_, 21, 0x30)
+    _mend_log(batch_)
+    yield bytes(batch_)
+    empty = build(b"", count=1, base_timestamp=5, max_timestamp=5)
+    struct.pack_into(">i", empty, 57, 0)
+    _mend_log(empty)
+    yield bytes(empty)
+
+
+def _messages() -> Iterator[bytes]:
+    group = [Message(b"key", b"value" * 9, 10**12), Message(None, b"v", 0), Message(b"k", None, -1)]
+    for magic in (0, 1):
+        yield plain(group, magic, 3)
+        for codec in (1, 2, 3):
+            yield compressed(group, magic, codec, 3)
+    yield compressed(group, 1, 2, 3, append_time=77)
+    yield plain(group, 0, 0) + plain(group, 1, 3)
+
+
+def _inside(data: bytes) -> object:
+    """Messages inside a compressed one; the first two bytes choose format and codec."""
+    if len(data) < 2:
+        return None
+    magic, codec = data[0] & 1, data[1] % 3 + 1
+    return _log(compressed([], magic, codec, 1000, inside=data[2:]))
+
+
+def _mend_inside(data: bytearray) -> None:
+    inside = data[2:]
+    position = 0
+    while position + 17 <= len(inside):
+        inside[position + 16] = data[0] & 1
+        size = 12 + struct.unpack_from(">i", inside, position + 8)[0]
+        if size < 17 or position + size > len(inside):
+            return
+        struct.pack_into(">I", inside, position + 12, zlib.crc32(inside[position + 16 : position + size]))
+        position += size
+    data[2:] = inside
+
+
+def _insides() -> Iterator[bytes]:
+    group = [Message(b"key", b"value" * 9, 10**12), Message(None, b"v", 0), Message(b"k", None, -1)]
+    for magic in (0, 1):
+        for codec in range(3):
+            yield bytes((magic, codec)) + plain(group, magic, 0)
+
+
+def _records(data: bytes) -> object:
+    """Records of format 2 without compression; the first four bytes are attributes, count and last offset delta."""
+    if len(data) < 4:
+        return None
+    batch = build(
+        compress(data[0] % 5, data[4:]), count=1, base_timestamp=10**12, max_timestamp=10**12, codec=data[0] % 5
+    )
+    struct.pack_into(">H", batch, 21, data[0] % 5 | (data[1] & 0x78))
+    struct.pack_into(">i", batch, 57, data[2])
+    struct.pack_into(">i", batch, 23, max(data[2] - 1, 0) + data[3])
+    _mend_log(batch)
+    return _log(bytes(batch))
+
+
+def _record_examples() -> Iterator[bytes]:
+    for codec in range(5):
+        builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 1 << 30)
+        for number in range(9):
+            builder.append(number, 10**12 + number * 1000, b"k%d" % number, b"v" * 9, [("h", b"1")])
+        yield bytes((codec, 0, 9, 0)) + bytes(builder.build())[61:]
+
+
+_PLAIN = b"".join(b"record %d of many, " % number for number in range(50)) + bytes(range(256))
+
+
+def _codec(number: int, *examples: bytes) -> Decoder:
+    return Decoder(f"codec-{number}", lambda data: decompress(number, memoryview(data)), lambda: iter(examples))
+
+
+def _fetch(version: int) -> Decoder:
+    def examples() -> Iterator[bytes]:
+        topic = TOPIC_ID.bytes if version >= 13 else b"\x07orders"
+        head = struct.pack(">ib i hi", 9, 0, 0, 0, 0)
+        part = struct.pack(">ihqqq", 0, 0, 10, 10, 0)
+        batch = next(_batches())
+        tail = struct.pack(">i", -1) + unsigned_varint(len(batch) + 1) + batch
+        diverging = b"\1\0\x0d" + struct.pack(">iqb", 5, 77, 0)
+        yield head + b"\2" + topic + b"\2" + part + b"\1" + tail + b"\0\0\0"
+        yield (
+            head
+            + b"\2"
+            + topic
+            + b"\3"
+            + (part + b"\3" + struct.pack(">qqb", 5, 6, 0) * 2 + tail + b"\0") * 2
+            + b"\0\0"
+        )
+        yield head + b"\2" + topic + b"\2" + part + b"\0" + struct.pack(">i", -1) + b"\0" + diverging + b"\0\0"
+
+    return Decoder(f"fetch-{version}", lambda data: requests.decode_fetch(version, memoryview(data), TOPICS), examples)
+
+
+def _produce(version: int) -> Decoder:
+    def examples() -> Iterator[bytes]:
+        topic = TOPIC_ID.bytes if version >= 13 else b"\x07orders"
+        part = struct.pack(">ihqqq", 0, 0, 10, -1, 0)
+        yield b"\0\0\0\1\0" + b"\2" + topic + b"\2" + part + b"\1\0\0" + b"\0" + b"\0\0\0\0\0"
+        errors = b"\3" + (struct.pack(">i", 3) + b"\6wrong" + b"\0") * 2
+        yield b"\0\0\0\1\0" + b"\2" + topic + b"\2" + part + errors + b"\4bad" + b"\0" + b"\0" + b"\0\0\0\0\0"
+
+    return Decoder(
+        f"produce-{version}", lambda data: requests.decode_produce(version, memoryview(data), TOPICS), examples
+    )
+
+
+def _two(function: Callable[[bytes, bytes], object]) -> Callable[[bytes], object]:
+    """A decoder of key and value; the first byte is the key's size."""
+    return lambda data: function(data[1 : 1 + data[0]], data[1 + data[0] :]) if data else None
+
+
+def _pair(key: bytes, value: bytes) -> bytes:
+    return bytes((len(key),)) + key + value
+
+
+def _segment_records() -> Iterator[bytes]:
+    record = segments.SegmentRecord(
+        TOPIC_ID, "orders", 3, 100, "window", 1, 10**12, 200, UUID(int=8), "east.orders", 50, 120, 70, 10, 10, 10, 0,
+        5000, 10**12, 4, b"d" * 16, (segments.Segment(100, 50, 30), segments.Segment(140, 81, 40)),
+    )  # fmt: skip
+    for each in (
+        segments.Claim("window", segments.ClaimEvent.CLAIMED, "host:1", 10**12, 30_000, 4),
+        record,
+        segments.Verified("orders", 3, TOPIC_ID, 199, 120, "window", 10**12),
+        segments.Hold("orders", 3, 100, "it differs", "window", "gate", 10**12),
+        segments.FlowIdentity("east", "west", "id-1", "id-2", 10**12),
+    ):
+        yield _pair(each.encode_key(), each.encode_value())
+
+
+def _source_offsets() -> Iterator[bytes]:
+    yield _pair(mirrormaker.source_offset_key("east", "orders", 3), mirrormaker.source_offset_value(77))
+    yield _pair(b'["MirrorHeartbeatConnector",{"a":[1,2.5,null,true]}]', b'{"offset":1e5}')
+
+
+def _offset_syncs() -> Iterator[bytes]:
+    sync = mirrormaker.OffsetSync("orders", 3, 77, 99)
+    yield _pair(sync.encode_key(), sync.encode_value())
+    yield _pair(string("") + b"\0\0\0\0", struct.pack(">qq", -1, -1))
+
+
+DECODERS = (
+    Decoder("batches", _log, _batches, _mend_log),
+    Decoder("batches-as-they-are", _log, _batches),
+    Decoder("messages", _log, _messages, _mend_log),
+    Decoder("messages-inside", _inside, _insides, _mend_inside),
+    Decoder("records", _records, _record_examples),
+    _codec(1, gzip_encode(_PLAIN), gzip_encode(b"")),
+    _codec(2, snappy_encode(_PLAIN), snappy_encode(_PLAIN, xerial_compatible=False), snappy_encode(_PLAIN, xerial_blocksize=99)),
+    _codec(3, lz4.frame.compress(_PLAIN), lz4.frame.compress(_PLAIN, content_checksum=True, store_size=False)),
+    _codec(4, zstandard.compress(_PLAIN), zstandard.ZstdCompressor(write_content_size=False).compress(_PLAIN)),
+    Decoder(
+        "codec-3-of-format-0", lambda data: decompress_lz4_of_format_0(memoryview(data)),
+        lambda: iter((lz4_encode_old_kafka(_PLAIN),)),
+    ),
+    _fetch(12), _fetch(13), _produce(9), _produce(13),
+    Decoder("segments", _two(segments.decode), _segment_records),
+    Decoder("source-offsets", _two(mirrormaker.decode_source_offset), _source_offsets),
+    Decoder("offset-syncs", _two(mirrormaker.decode_offset_sync), _offset_syncs),
+)  # fmt: skip
