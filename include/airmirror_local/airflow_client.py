@@ -74,6 +74,10 @@ class AirflowClient:
     def run(self, dag_id: str, run_id: str) -> dict[str, Any]:
         return dict(self.request("GET", f"/dags/{dag_id}/dagRuns/{run_id}"))
 
+    def fail(self, dag_id: str, run_id: str) -> None:
+        """Mark a run failed, which ends its tasks, deferred ones too."""
+        self.request("PATCH", f"/dags/{dag_id}/dagRuns/{run_id}", {"state": "failed"})
+
     def tasks(self, dag_id: str, run_id: str) -> dict[str, dict[str, Any]]:
         """The run's task instances by task id."""
         answer = self.request("GET", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances", limit=LIMIT)

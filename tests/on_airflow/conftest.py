@@ -21,7 +21,7 @@ from support.servers import keep
 from support.topics import assert_mirrored, create_topic
 
 SECRET = "planted-8c1f0e"
-NAMES = ("scheduled", "gate", "form", "terminated", "killed", "scheduler", "spark", "cut", "secret")
+NAMES = ("scheduled", "gate", "form", "terminated", "killed", "scheduler", "spark", "cut", "secret", "heart")
 HEAD = f"""
 clusters = {", ".join(NAMES)}, west, proxied
 replication.factor = 1
@@ -33,6 +33,10 @@ offset-syncs.topic.location = target
 window.schedule = 1 day
 window.commit.bytes = 300000
 scheduled->west.window.schedule = 5 s
+# Only into the cluster of `heart`: its DAG is heartbeats.heart.
+emit.heartbeats.enabled = false
+west->heart.emit.heartbeats.enabled = true
+heartbeats.topic.replication.factor = 1
 cut->west.window.max.bytes = 60000
 spark->proxied.spark.conn.id = spark_restarted
 secret.ssl.key.password = {SECRET}-key
@@ -165,7 +169,8 @@ def airflow(
         )
         try:
             with AirflowClient(stack.url, stack.user, stack.password) as client:
-                client.wait(lambda: len(client.dag_ids()) == len(NAMES) or client.import_errors())
+                made = {f"replicate.{name}.{'proxied' if name in THROUGH_PROXY else 'west'}" for name in NAMES}
+                client.wait(lambda: made <= set(client.dag_ids()) or client.import_errors())
                 assert client.import_errors() == []
                 yield AirflowUnderTest(stack, client, expectations, ledger, directory, spark, restart_spark)
         finally:

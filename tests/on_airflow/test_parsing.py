@@ -58,7 +58,7 @@ def test_dags_parse_quickly_and_equally(tmp_path: Path) -> None:
     seconds, heavy, errors, dags = parse(tmp_path, GOOD)
     assert isinstance(seconds, float) and seconds < 1
     assert heavy == [] and errors == {}
-    assert isinstance(dags, dict) and list(dags) == ["replicate.a.b", "replicate.b.a"]
+    assert isinstance(dags, dict) and list(dags) == ["heartbeats.a", "heartbeats.b", "replicate.a.b", "replicate.b.a"]
     again = parse(tmp_path, GOOD, seed="2")[3]
     assert isinstance(again, dict) and {**dags} == {**again}
 

@@ -1,4 +1,4 @@
-"""The commands of ``airmirror``: config, plan, topics, run-window, verify, status, ledger, and the embedded stack's."""
+"""The commands of ``airmirror``, from checking a configuration to the embedded stack."""
 
 from __future__ import annotations
 
@@ -184,6 +184,17 @@ def status(
     else:
         for item in found:
             console.print(show.status(item))
+
+
+@app.command()
+@failures_reported
+def heartbeat(flow: FlowName, config: Config = DEFAULT_CONFIG) -> None:
+    """Write one heartbeat of the flow to its target, as the DAG heartbeats.<target> does on its rhythm."""
+    from airmirror.config.pairs import heartbeat_flow
+    from airmirror.offsets.heartbeats import emit_heartbeat
+
+    topic = emit_heartbeat(heartbeat_flow(load(config), flow))
+    console.print(f"a heartbeat of {flow} was written to {topic}", highlight=False)
 
 
 @ledger_commands.command("rebuild")

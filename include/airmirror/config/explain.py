@@ -42,21 +42,24 @@ def explain() -> list[KeyRow]:
 
 def resolve(configuration: Configuration, name: str) -> list[ValueRow]:
     """Every key and client setting that counts for a flow that the file names, client settings as ``source.…``."""
-    placed = _placed(configuration)
-    rows = [ValueRow(each.key, masked(each.key, each.value), _origin(each.setting)) for each in effective(name, placed)]
+    settings = placed(configuration)
+    rows = [
+        ValueRow(each.key, masked(each.key, each.value), _origin(each.setting)) for each in effective(name, settings)
+    ]
     for side, alias in zip(("source", "target"), name.split("->"), strict=True):
-        for key, setting in sorted(client_settings(alias, placed, name, side).items()):
+        for key, setting in sorted(client_settings(alias, settings, name, side).items()):
             rows.append(ValueRow(f"{side}.{key}", masked(key, setting.value), _origin(setting)))
     return rows
 
 
 def line_of(configuration: Configuration, name: str, key: str) -> tuple[int | None, str]:
     """Where the value of a key that counts for a flow was set: the line, and the key with its prefix."""
-    found = next((each.setting for each in effective(name, _placed(configuration)) if each.key == key), None)
+    found = next((each.setting for each in effective(name, placed(configuration)) if each.key == key), None)
     return (found.line, found.key) if found else (None, f"{name}.{key}")
 
 
-def _placed(configuration: Configuration) -> list[Placed]:
+def placed(configuration: Configuration) -> list[Placed]:
+    """The settings of a configuration, their keys taken apart."""
     aliases = tuple(configuration.clusters)
     return [Placed(place(setting.key, aliases), setting) for setting in configuration.settings]
 

@@ -224,9 +224,19 @@ _GROUPS = (
 )
 
 _HEARTBEATS = (
-    Key("emit.heartbeats.enabled", Type.BOOLEAN, "true", "Whether to write heartbeats.", use=Use.LATER),
-    Key("emit.heartbeats.interval.seconds", Type.LONG, "1", "How often heartbeats are written.", use=Use.LATER),
-    Key("heartbeats.topic.replication.factor", Type.SHORT, "3", "Of the heartbeats topic.", use=Use.LATER),
+    Key(
+        "emit.heartbeats.enabled",
+        Type.BOOLEAN,
+        "true",
+        "Whether to write heartbeats to the target: for the flows that the file names, and for the way back of each.",
+    ),
+    Key(
+        "emit.heartbeats.interval.seconds",
+        Type.LONG,
+        "1",
+        "How often heartbeats are written; 0 is as 1, less than 0 writes none.",
+    ),
+    Key("heartbeats.topic.replication.factor", Type.SHORT, "3", "Of the heartbeats topic."),
 )
 
 _METRICS = (

@@ -1,0 +1,129 @@
+"""Heartbeats as MirrorMaker 2 writes them: for ``source->target`` to the ``heartbeats`` topic of the target.
+
+The flows that leave the target replicate that topic as any other: on the next cluster its records tell that the flow is
+alive, how many flows they came over, and how long that took.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, ClassVar
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from airmirror.clusters.admin import TIMEOUT, connect, producer_config
+from airmirror.clusters.creation import create_topics
+from airmirror.clusters.description import NewTopic
+from airmirror.config import Flow
+from airmirror.errors import AirmirrorError
+from airmirror.topics.names import policy_of
+from airmirror.wire.heartbeats import Heartbeat
+
+DELIVERY_SECONDS = 30
+COMPACTED = {"cleanup.policy": "compact"}
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(eq=False)
+class HeartbeatNotWritten(AirmirrorError):
+    """A heartbeat that the target did not take in time."""
+
+    transient: ClassVar[bool] = True
+
+    flow: str
+    cluster: str
+    topic: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"flow {self.flow!r}: cluster {self.cluster!r} took no heartbeat into {self.topic!r}: {self.reason}"
+
+
+class Heartbeats:
+    """Emits the heartbeats of one flow, its topic made when it is missing; a context manager.
+
+    ``taken`` and ``failed`` count what the target has answered; ``reason`` is the last failure's. Raises
+    TopicCreationRefused, and what ``connect`` and a cluster that is not there raise.
+    """
+
+    def __init__(self, flow: Flow) -> None:
+        self._flow = flow
+        self.topic = policy_of(flow).heartbeats_topic()
+        self.taken, self.failed, self.reason = 0, 0, ""
+        _ensure_topic(flow, self.topic)
+        self._producer = Producer(
+            producer_config(flow.target)
+            | {
+                "acks": "all",
+                "enable.idempotence": False,  # one that comes twice says the same twice
+                "linger.ms": 0,
+                "delivery.timeout.ms": DELIVERY_SECONDS * 1000,
+            }
+        )
+
+    def emit(self) -> None:
+        """Hand a heartbeat of now to the producer, and note what has become of earlier ones. Waits for nothing."""
+        now = time.time_ns() // 1_000_000
+        heartbeat = Heartbeat(self._flow.source.alias, self._flow.target.alias, now)
+        arguments: dict[str, Any] = {"partition": 0, "timestamp": now, "on_delivery": self._delivered}
+        try:
+            self._producer.produce(self.topic, key=heartbeat.encode_key(), value=heartbeat.encode_value(), **arguments)
+        except BufferError as error:
+            self._fail(str(error))
+        self._producer.poll(0)
+
+    def flush(self, seconds: float) -> None:
+        """Wait for the target's answers."""
+        self._producer.flush(seconds)
+
+    def __enter__(self) -> Heartbeats:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.flush(1)
+        self._producer.purge()
+
+    def _delivered(self, error: KafkaError | None, _message: Message) -> None:
+        if error is not None:
+            self._fail(error.str())
+            return
+        self.taken += 1
+        if self.reason:
+            log.info("%s takes heartbeats again, %d were lost", self._flow.target.alias, self.failed)
+            self.reason = ""
+
+    def _fail(self, reason: str) -> None:
+        self.failed += 1
+        if reason != self.reason:
+            log.warning("%s", HeartbeatNotWritten(self._flow.name, self._flow.target.alias, self.topic, reason))
+        self.reason = reason
+
+
+def emit_heartbeat(flow: Flow) -> str:
+    """Emit one heartbeat and return its topic. Raises HeartbeatNotWritten, and what Heartbeats raises."""
+    with Heartbeats(flow) as heartbeats:
+        heartbeats.emit()
+        heartbeats.flush(DELIVERY_SECONDS)
+        if not heartbeats.taken:
+            reason = heartbeats.reason or f"no answer in {DELIVERY_SECONDS} s"
+            raise HeartbeatNotWritten(flow.name, flow.target.alias, heartbeats.topic, reason)
+        return heartbeats.topic
+
+
+def _ensure_topic(flow: Flow, topic: str) -> None:
+    """As MirrorMaker 2 does: one partition, compacted, ``heartbeats.topic.replication.factor``."""
+    admin = connect(flow.target)
+    try:
+        there = topic in admin.client.list_topics(timeout=TIMEOUT).topics
+    except KafkaException as error:
+        raise admin.failed(error) from error
+    if not there:
+        replicas = int(flow.settings["heartbeats.topic.replication.factor"])
+        for refused in create_topics(admin, [NewTopic(topic, 1, replicas, COMPACTED)], TIMEOUT).refused:
+            raise refused

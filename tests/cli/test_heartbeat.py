@@ -1,0 +1,37 @@
+"""``airmirror heartbeat``: one heartbeat by hand, for a flow of the file or its way back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from airmirror.cli.main import app
+from airmirror_local.brokers import Broker
+from support.heartbeats import heartbeats_deleted
+from support.topics import read_all
+
+
+def test_one_heartbeat_by_hand(east: Broker, west: Broker, tmp_path: Path) -> None:
+    file = tmp_path / "mirror.properties"
+    file.write_text(
+        f"""
+clusters = east, west
+east.bootstrap.servers = {east.bootstrap}
+west.bootstrap.servers = {west.bootstrap}
+east->west.enabled = true
+heartbeats.topic.replication.factor = 1
+"""
+    )
+
+    def heartbeat(flow: str) -> tuple[int, str]:
+        done = CliRunner().invoke(app, ["heartbeat", "--config", str(file), "--flow", flow])
+        return done.exit_code, done.output
+
+    with heartbeats_deleted(east):
+        status, told = heartbeat("west->east")
+        assert status == 0 and "heartbeats" in told
+        (records,) = read_all(east, "heartbeats").values()
+        assert [record.key for record in records] == [b"\x00\x04west\x00\x04east"]
+    status, told = heartbeat("east->north")
+    assert status == 2 and "east->west" in told
