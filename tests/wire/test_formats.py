@@ -41,6 +41,18 @@ RECORDS = [
     Verified("orders", 3, ID, 249, 231, "w1", 5),
     Hold("orders", 3, 100, "größer", "w1", "gate", 5),
     FlowIdentity("east", "west", "id1", "id2", 9),
+    FlowIdentity(
+        "east",
+        "west",
+        "id1",
+        "id2",
+        9,
+        "IdentityReplicationPolicy",
+        ".",
+        ("orders.*", "größe"),
+        ("x",),
+        (("north", "id0"), ("nord", "id0")),
+    ),
 ]
 
 

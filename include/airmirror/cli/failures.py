@@ -38,10 +38,12 @@ def _is_bad_input(error: AirmirrorError) -> bool:
     from airmirror.config import ConfigurationError, FlowNotEnabled, UnknownFlow
     from airmirror.flows.prepare import NoTopicMatches
     from airmirror.naming import InvalidPattern, UnknownReplicationPolicy
-    from airmirror.windows.errors import InternalTopicUnfit, SameCluster
+    from airmirror.topics.identity import AliasDiffers, AliasReused
+    from airmirror.windows.errors import EqualClusterIds, InternalTopicUnfit, SameCluster
 
     return isinstance(
         error,
         ConfigurationError | FlowNotEnabled | UnknownFlow | InvalidPattern | UnknownReplicationPolicy | SameCluster
-        | UnsupportedClientSetting | SecurityNotSupported | HostNotResolved | NoTopicMatches | InternalTopicUnfit,
+        | UnsupportedClientSetting | SecurityNotSupported | HostNotResolved | NoTopicMatches | InternalTopicUnfit
+        | EqualClusterIds | AliasDiffers | AliasReused,
     )  # fmt: skip

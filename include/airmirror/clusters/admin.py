@@ -98,6 +98,13 @@ class Admin:
             return HostNotResolved(self.cluster.alias, bootstrap, f"no address belongs to {unknown}")
         return ClusterUnreachable(self.cluster.alias, bootstrap, complaint.str())
 
+    def topic_names(self, timeout: float = TIMEOUT) -> tuple[str, ...]:
+        """The names of all topics, in order. Raises what describe() raises."""
+        try:
+            return tuple(sorted(self.client.list_topics(timeout=timeout).topics))
+        except KafkaException as error:
+            raise self.failed(error) from error
+
 
 def connect(cluster: Cluster) -> Admin:
     """A client for administration; nothing is sent yet. Raises UnsupportedClientSetting."""

@@ -168,6 +168,11 @@ class Routes:
     def nodes(self) -> tuple[int, ...]:
         return tuple(self._nodes)
 
+    @property
+    def endpoints(self) -> frozenset[str]:
+        """The addresses that the cluster's brokers tell their clients, as of the last refresh: ``host:port``."""
+        return frozenset(f"{host}:{port}" for host, port in self._nodes.values())
+
     def connection(self, node: int, purpose: str) -> Connection:
         """The connection to a broker for one purpose, opened when it is first asked for. Raises BrokerUnreachable."""
         key = (node, purpose)

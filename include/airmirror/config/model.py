@@ -71,6 +71,11 @@ class Flow:
     def name(self) -> str:
         return f"{self.source.alias}->{self.target.alias}"
 
+    @property
+    def is_aggregate(self) -> bool:
+        """Whether other flows may write the same remote topics: declared with ``aggregate``."""
+        return self.settings.get("aggregate", "false").strip().lower() == "true"
+
 
 @dataclass(frozen=True)
 class Configuration:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from airmirror.clusters.log import LastStableOffsetStuck
 from airmirror.clusters.routes import Routes, TopicNotFound
 from airmirror.config import Configuration, Flow, load
 from airmirror.errors import AirmirrorError
 from airmirror.ledger import FlowLedger, Ledger
+from airmirror.topics.identity import Neighbours, flows_of_others, introduce, look_around
+from airmirror.topics.identity import check as check_identities
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.topics.names import check
 from airmirror.topics.remote import TopicPlan
@@ -18,6 +21,8 @@ from airmirror.topics.sync import SyncReport, look, sync_topics
 from airmirror.windows.index import catch_up
 from airmirror.windows.plan import Planned
 from airmirror.windows.window import internal_topics, make_plan
+
+PATIENCE_SECONDS = 2.0
 
 
 @dataclass(eq=False)
@@ -69,17 +74,41 @@ def open_flow(config: Path, name: str, ledger_url: str) -> Iterator[Opened]:
 
 
 def prepare(opened: Opened, tell: Callable[[str], None] = lambda phase: None) -> Prepared:
-    """Bring about what the target needs. Raises NoTopicMatches, and what the clusters raise."""
-    planned = plan_topics(opened)
+    """Bring about what the target needs. Raises NoTopicMatches, what the guards and what the clusters raise."""
+    around = guard(opened)
+    planned = plan_topics(opened, around)
     _check_not_empty(opened.flow, planned)
     ensure_internal_topics(opened.flow)
+    if introduce(opened.flow, around):
+        guard(opened)  # of two flows that begin at once, each writes first and then looks: one of them sees the other
     report = sync_topics(opened.flow, tell, planned)
     return Prepared(opened, report.topics, report.refused, report)
 
 
-def plan_topics(opened: Opened) -> TopicPlan:
-    """What ``prepare`` will do to remote topics, beside the other flows of the configuration. Raises what the clusters raise."""
-    return look(opened.flow, others=opened.configuration.enabled)
+def guard(opened: Opened) -> Neighbours:
+    """Look at who else writes to the flow's clusters. Nothing is written but the ledger.
+
+    Raises SameCluster, EqualClusterIds, AliasDiffers, AliasReused, and what the clusters raise.
+    """
+    disabled = [name for name, flow in opened.configuration.flows.items() if not flow.enabled]
+    around = look_around(opened.flow, opened.ledger, disabled)
+    check_identities(opened.flow, around)
+    return around
+
+
+def plan_topics(opened: Opened, around: Neighbours | None = None) -> TopicPlan:
+    """What ``prepare`` will do to remote topics, beside the flows of this and other configurations.
+
+    Raises what ``guard`` raises.
+    """
+    flow, configuration = opened.flow, opened.configuration
+    strangers = flows_of_others(flow, around or guard(opened), configuration.flows)
+    ours: Collection[str] = ()
+    if strangers:
+        with suppress(LastStableOffsetStuck):  # a dead window's transaction, which the next window ends
+            catch_up_ledger(opened, PATIENCE_SECONDS)
+        ours = {topic for topic, _ in opened.ledger.progress()}
+    return look(flow, others=(*configuration.enabled, *strangers), ours=ours)
 
 
 def dry_run(opened: Opened) -> tuple[TopicPlan, list[Planned]]:
@@ -98,11 +127,11 @@ def read_again(opened: Opened) -> dict[str, int]:
     return {name: len(rows) for name, rows in opened.ledger.contents().items()}
 
 
-def catch_up_ledger(opened: Opened) -> None:
-    """Read what is new in the flow's internal topics into its ledger."""
+def catch_up_ledger(opened: Opened, patience: float = 60.0) -> None:
+    """Read what is new in the flow's internal topics into its ledger. Raises LastStableOffsetStuck after ``patience``."""
     with Routes(opened.flow.target, f"airmirror|{opened.flow.name}|ledger") as target:
         try:
-            catch_up(target, internal_topics(opened.flow), opened.ledger, opened.flow.source.alias)
+            catch_up(target, internal_topics(opened.flow), opened.ledger, opened.flow.source.alias, patience)
         except TopicNotFound as missing:  # before a flow's first window there is nothing to read
             if missing.topic not in (internal_topics(opened.flow).segments, internal_topics(opened.flow).progress):
                 raise

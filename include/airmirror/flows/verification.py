@@ -55,7 +55,10 @@ def compare_all(opened: Opened, topics: Sequence[str]) -> list[ComparedPartition
                 part = still_held(segment, first, target_first)
                 expired += segment.copied - part.copied
                 if part.copied and error is None:
-                    compared = compare(source, target, part, read_committed=flow.isolation_level == "read_committed")
+                    compared = compare(
+                        source, target, part,
+                        read_committed=flow.isolation_level == "read_committed", aggregate=flow.is_aggregate,
+                    )  # fmt: skip
                     records += compared.records
                     error = compared.error
             rows.append(ComparedPartition(*key, last.remote_topic, records, expired, error))

@@ -62,6 +62,10 @@ class FlowLedger:
         self.flow = flow
         self.malformed = 0
 
+    def part(self, name: str) -> FlowLedger:
+        """A part of its own, for what the flow has read in another flow's internal topics."""
+        return FlowLedger(self._ledger, f"{self.flow} {name}")
+
     def scanned(self, topic: str, topic_id: UUID) -> dict[int, int]:
         """The next offset to read, by partition; what was loaded from a topic of another id is forgotten."""
         with self._reading() as connection:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from airmirror.naming.filters import TopicFilter
-from airmirror.naming.internal import progress_topic, segment_topic
+from airmirror.naming.internal import is_segment_topic, progress_topic, segment_topic
 from airmirror.naming.patterns import InvalidPattern
 from airmirror.naming.policies import (
     DefaultReplicationPolicy,
@@ -12,7 +12,7 @@ from airmirror.naming.policies import (
     UnknownReplicationPolicy,
     policy,
 )
-from airmirror.naming.replicated import is_cycle, replicated
+from airmirror.naming.replicated import hops, is_cycle, replicated
 
 __all__ = [
     "DefaultReplicationPolicy",
@@ -21,7 +21,9 @@ __all__ = [
     "ReplicationPolicy",
     "TopicFilter",
     "UnknownReplicationPolicy",
+    "hops",
     "is_cycle",
+    "is_segment_topic",
     "policy",
     "progress_topic",
     "replicated",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from airmirror.naming.filters import TopicFilter
 from airmirror.naming.internal import is_segment_topic
 from airmirror.naming.policies import IdentityReplicationPolicy, ReplicationPolicy
@@ -33,3 +35,13 @@ def is_cycle(topic: str, policy: ReplicationPolicy, source: str, target: str) ->
         return True
     upstream = policy.upstream_topic(topic)
     return upstream is not None and upstream != topic and is_cycle(upstream, policy, source, target)
+
+
+def hops(topic: str, policy: ReplicationPolicy) -> Iterator[str]:
+    """The aliases of the clusters that a topic came from, as its name tells them, the last one first."""
+    upstream: str | None = topic
+    while upstream is not None and (came_from := policy.topic_source(upstream)) is not None:
+        yield came_from
+        before, upstream = upstream, policy.upstream_topic(upstream)
+        if upstream == before:
+            return

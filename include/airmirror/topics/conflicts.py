@@ -13,8 +13,10 @@ from airmirror.topics.names import policy_of, select
 
 
 def loop(flow: Flow, topic: str, remote: str, others: Collection[Flow]) -> tuple[str, ...]:
-    """The names of the flows by which records of ``topic`` would come back to it, this one first; empty: they do not."""
-    start = (flow.source.alias, topic)
+    """The names of the flows by which records of ``topic`` would come back and be taken again, this one first.
+
+    Empty: they do not. They need not come back under the same name.
+    """
     first = (flow.target.alias, remote)
     paths: list[tuple[tuple[str, str], tuple[str, ...]]] = [(first, (flow.name,))]
     seen = {first}
@@ -24,7 +26,7 @@ def loop(flow: Flow, topic: str, remote: str, others: Collection[Flow]) -> tuple
             if other.source.alias != cluster or name not in (chosen := select(other, [name])):
                 continue
             reached = (other.target.alias, chosen[name])
-            if reached == start:
+            if reached[0] == flow.source.alias and (reached[1] == topic or select(flow, [reached[1]])):
                 return (*path, other.name)
             if reached not in seen and len(chosen[name]) <= 249:  # names that only grow end here
                 seen.add(reached)
@@ -71,11 +73,36 @@ def refusals(
                 f"its records would come back to it by {', '.join(path)}, for ever; "
                 "exclude it from one of these flows, or use DefaultReplicationPolicy"
             )
-        elif remote in writers:
+        elif remote in writers and not flow.is_aggregate:
             other, theirs = writers[remote]
             if theirs in there.get(other.source.alias, ()):
                 reasons[topic] = (
                     f"flow {other.name!r} writes the same remote topic from {theirs!r} of cluster "
-                    f"{other.source.alias!r}; exclude it from one of the two, or use a policy that tells them apart"
+                    f"{other.source.alias!r}; exclude it from one of the two, use a policy that tells them apart, or "
+                    f"declare both flows: {flow.name}.aggregate = true, {other.name}.aggregate = true (order is then "
+                    "kept per source only)"
                 )
     return reasons
+
+
+def duplicates(flow: Flow, topics: Mapping[str, str], others: Collection[Flow]) -> tuple[str, ...]:
+    """Remote topics that hold the same records as others on the target, because they also come by another way.
+
+    A consumer that subscribes to all of them by a pattern reads those records twice.
+    """
+    policy = policy_of(flow)
+    found = []
+    for topic, remote in topics.items():
+        origin, upstream = policy.topic_source(topic), policy.upstream_topic(topic)
+        while origin is not None and upstream is not None and origin != flow.source.alias:
+            for other in others:
+                if (other.source.alias, other.target.alias) == (origin, flow.target.alias):
+                    found += [
+                        f"{remote!r} will hold the same records as {same!r}, which flow {other.name!r} writes: whoever "
+                        "subscribes to both reads them twice; exclude the topic from one of the two flows"
+                        for same in select(other, [upstream]).values()
+                    ]
+            before, origin, upstream = upstream, policy.topic_source(upstream), policy.upstream_topic(upstream)
+            if upstream == before:  # a policy that keeps names
+                break
+    return tuple(found)

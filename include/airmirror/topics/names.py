@@ -9,7 +9,7 @@ from airmirror.config import Configuration, ConfigurationError, Flow, Problem
 from airmirror.config.explain import line_of
 from airmirror.config.values import as_boolean, as_list
 from airmirror.errors import AirmirrorError
-from airmirror.naming import ReplicationPolicy, TopicFilter, policy, replicated
+from airmirror.naming import ReplicationPolicy, TopicFilter, hops, policy, replicated
 
 
 def policy_of(flow: Flow) -> ReplicationPolicy:
@@ -31,14 +31,29 @@ def select(flow: Flow, topics: Iterable[str]) -> dict[str, str]:
     topic_filter = TopicFilter(flow.topics, flow.topics_exclude)
     source, target = flow.source.alias, flow.target.alias
     heartbeats = as_boolean(flow.settings["heartbeats.replication.enabled"])
+    also_target = other_aliases(flow)
     return {
         topic: names.format_remote_topic(source, topic)
         for topic in sorted(topics)
         if replicated(topic, topic_filter, names, source, target, heartbeats)
+        and not any(alias != source and also_target.matches(alias) for alias in hops(topic, names))
     }
 
 
-_PATTERNS = ("topics", "topics.exclude", "config.properties.exclude", "groups", "groups.exclude", "topics.compacted")
+def other_aliases(flow: Flow) -> TopicFilter:
+    """The other names of the flow's target, as declared."""
+    return TopicFilter(as_list(flow.settings.get("target.cluster.other.aliases", "")), ())
+
+
+_PATTERNS = (
+    "topics",
+    "topics.exclude",
+    "config.properties.exclude",
+    "groups",
+    "groups.exclude",
+    "topics.compacted",
+    "target.cluster.other.aliases",
+)
 
 
 def check(configuration: Configuration) -> None:

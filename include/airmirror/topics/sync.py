@@ -19,7 +19,7 @@ from airmirror.config import Flow
 from airmirror.config.values import as_boolean
 from airmirror.errors import AirmirrorError
 from airmirror.topics.acls import missing_acls
-from airmirror.topics.conflicts import other_writers, refusals
+from airmirror.topics.conflicts import duplicates, other_writers, refusals
 from airmirror.topics.names import select
 from airmirror.topics.remote import Topic, TopicPlan, plan
 
@@ -61,16 +61,20 @@ def look(
     target: Admin | None = None,
     timeout: float = TIMEOUT,
     others: Collection[Flow] = (),
+    ours: Collection[str] = (),
 ) -> TopicPlan:
     """What the flow's remote topics need now. Nothing is written.
 
-    ``others``: the enabled flows of the configuration, which may be in the way. Raises what describe() raises.
+    ``others``: the enabled flows of the configuration, and those of other configurations (without addresses), which may
+    be in the way. ``ours``: the source topics of which the flow has replicated something. Raises what describe() raises.
     """
     source, target = source or connect(flow.source), target or connect(flow.target)
     here, there = describe(source, timeout), describe(target, timeout)
     remote = select(flow, here.topics)
     old = [name for name in remote.values() if name in there.topics]
-    in_the_way, warnings = _in_the_way(flow, remote, others, timeout)
+    not_ours = {name for topic, name in remote.items() if topic not in ours and name in there.topics}
+    in_the_way, warnings = _in_the_way(flow, remote, others, not_ours, timeout)
+    warnings = (*warnings, *duplicates(flow, remote, others))
     planned = plan(
         flow,
         _topics(here, topic_configs(source, remote)),
@@ -137,15 +141,20 @@ def sync_topics(flow: Flow, tell: Tell = lambda phase: None, planned: TopicPlan 
 
 
 def _in_the_way(
-    flow: Flow, remote: Mapping[str, str], others: Collection[Flow], timeout: float
+    flow: Flow, remote: Mapping[str, str], others: Collection[Flow], not_ours: Collection[str], timeout: float
 ) -> tuple[dict[str, str], tuple[str, ...]]:
     """Why topics must not be replicated because of other flows, and warnings of what could not be asked.
 
-    Other sources are asked only where it matters; one that is down stops no flow but its own.
+    Other sources are asked only where it matters; one that is down stops no flow but its own. The source of a flow of
+    another configuration can't be asked: what is on the target and not of this flow (``not_ours``) counts as its.
     """
     there: dict[str, Collection[str]] = {}
     warnings = []
-    for other, _ in other_writers(flow, remote.values(), others).values():
+    for remote_topic, (other, theirs) in other_writers(flow, remote.values(), others).items():
+        if not other.source.bootstrap_servers:
+            if remote_topic in not_ours:
+                there[other.source.alias] = (*there.get(other.source.alias, ()), theirs)
+            continue
         if other.source.alias in there:
             continue
         try:

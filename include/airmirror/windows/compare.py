@@ -5,6 +5,7 @@ Used by the gate, ``airmirror verify`` and audits (invariants D and F).
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -68,7 +69,7 @@ def look_at_target(target: Routes, record: SegmentRecord) -> Held:
             target, partition, record.target_start, record.target_end, read_committed=True
         ):
             for batch, aborted in batches:
-                if aborted or batch.is_control or batch.base_offset < record.target_start:
+                if aborted or batch.is_control or not _is_own(record, batch.base_offset):
                     continue
                 records += batch.count
                 payload = buffer[batch.position + HEADER_SIZE : batch.position + batch.size]
@@ -79,20 +80,30 @@ def look_at_target(target: Routes, record: SegmentRecord) -> Held:
     return Held(records, digest.value() == record.digest)
 
 
-def compare(source: Routes, target: Routes, record: SegmentRecord, *, read_committed: bool) -> Compared:
+def _is_own(record: SegmentRecord, offset: int) -> bool:
+    """Whether a target offset is of the record's own segments: in an aggregate, others write between them."""
+    number = bisect_right(record.segments, offset, key=lambda segment: segment.target_first) - 1
+    return number >= 0 and offset < record.segments[number].target_end
+
+
+def compare(
+    source: Routes, target: Routes, record: SegmentRecord, *, read_committed: bool, aggregate: bool = False
+) -> Compared:
     """Every record of a segment record in both logs: key, value, headers, timestamp, order and the offset mapping.
 
+    In an ``aggregate`` the target may hold records of others between the segments.
     Raises FetchFailed or LastStableOffsetStuck where a log can't be read; a difference is in the answer.
     """
     from_source = _Cursor(
         source, TopicPartition(record.topic, record.partition), record.source_start, record.source_end, read_committed
     )
-    from_target = _Cursor(
-        target, TopicPartition(record.remote_topic, record.partition), record.target_start, record.target_end, True
-    )
+    remote = TopicPartition(record.remote_topic, record.partition)
+    from_target = _Cursor(target, remote, record.target_start, record.target_end, True)
     compared = 0
     for segment in record.segments:
         done = 0
+        if aggregate:
+            from_target = _Cursor(target, remote, segment.target_first, segment.target_end, True)
         while done < segment.count:
             one = from_source.next(segment.count - done)
             other = from_target.next(min(segment.count - done, len(one)))

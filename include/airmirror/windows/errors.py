@@ -334,11 +334,34 @@ class SameCluster(AirmirrorError):
 
     flow: str
     cluster_id: str
+    source: str
+    target: str
+    brokers: str
 
     def __str__(self) -> str:
         return (
-            f"flow {self.flow!r}: source and target are the same cluster (id {self.cluster_id}); "
-            "correct bootstrap.servers of one of them"
+            f"flow {self.flow!r}: {self.source!r} and {self.target!r} are the same cluster (id {self.cluster_id}, brokers "
+            f"{self.brokers}); correct bootstrap.servers of one of them"
+        )
+
+
+@dataclass(eq=False)
+class EqualClusterIds(AirmirrorError):
+    """Source and target have one cluster id and different brokers."""
+
+    flow: str
+    cluster_id: str
+    source: str
+    target: str
+    source_brokers: str
+    target_brokers: str
+
+    def __str__(self) -> str:
+        return (
+            f"flow {self.flow!r}: {self.source!r} (brokers {self.source_brokers}) and {self.target!r} (brokers "
+            f"{self.target_brokers}) have the same cluster id {self.cluster_id}: they are one cluster behind two "
+            "listeners, which can't be mirrored to itself, or two that were formatted with one id; only where they are "
+            f"two: {self.flow}.equal.cluster.ids.allowed = true"
         )
 
 

@@ -146,7 +146,8 @@ def _look_again(
             if held.equal:
                 continue
             source.refresh([segment.topic])
-            error = compare(source, target, segment, read_committed=read_committed).error
+            compared = compare(source, target, segment, read_committed=read_committed, aggregate=flow.is_aggregate)
+            error = compared.error
             if error is not None:
                 missing += max(0, segment.copied - held.records)
                 differences += 1

@@ -236,7 +236,7 @@ class Intake:
         self._way.outbox.put(Outgoing(self.partition.target, buffers, size, sent.count, sent.written, sent.refused))
 
     def check_adjacent(self, account: Account, base: int) -> None:
-        """Nothing of others may lie between what this flow wrote last and ``base`` (invariants B and G)."""
+        """Nothing of others may lie between what this flow wrote last and ``base`` (invariants B and G), unless declared."""
         way, partition = self._way, self.partition
         last = account.segments[-1].target_end if account.segments else self._target_end
         alias, target = way.slot.flow.source.alias, way.slot.flow.target.alias
@@ -246,6 +246,8 @@ class Intake:
             )
         # One offset between two transactions is the marker that ended the first.
         if base == last or (base == last + 1 and not account.segments and self._target_end >= 0):
+            return
+        if way.slot.flow.is_aggregate:
             return
         for buffer, batches in read_batches(way.target, partition.target, max(last, 0), base, read_committed=True):
             del buffer

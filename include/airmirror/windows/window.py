@@ -19,7 +19,8 @@ from airmirror.config import Flow
 from airmirror.config.values import as_list
 from airmirror.errors import AirmirrorError
 from airmirror.naming import TopicFilter, progress_topic, segment_topic
-from airmirror.windows.errors import PartitionUnavailable, SameCluster
+from airmirror.windows.ends import check_ends
+from airmirror.windows.errors import PartitionUnavailable
 from airmirror.windows.fence import claimed, fence
 from airmirror.windows.findings import Finding, examine
 from airmirror.windows.index import Index, InternalTopics, catch_up
@@ -123,7 +124,8 @@ def run_window(
 
     ``only``: which of the source's partitions. ``tell`` hears of every phase, ``report`` of what is committed. Without
     ``advance`` the judgement is left to ``judge_window``.
-    Raises FlowBusy, FenceStuck, SameCluster, or a cluster's error; what is wrong with single partitions is in the rows.
+    Raises FlowBusy, FenceStuck, SameCluster, EqualClusterIds, or a cluster's error; what is wrong with single partitions
+    is in the rows.
     """
     begun = time.monotonic()
     phases = Phases(tell)
@@ -265,8 +267,7 @@ def _routes(flow: Flow) -> Iterator[tuple[Routes, Routes]]:
     ):
         source.refresh([])
         target.refresh([])
-        if source.cluster_id == target.cluster_id:
-            raise SameCluster(flow.name, source.cluster_id)
+        check_ends(flow, source, target)
         yield source, target
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -53,6 +54,20 @@ class Reader:
         except UnicodeDecodeError as error:
             raise MalformedRecord(f"a string that is not UTF-8: {error.reason}") from error
 
+    def text(self) -> str:
+        """A string of any length: INT32 bytes."""
+        try:
+            return self.take(self.int32()).decode()
+        except UnicodeDecodeError as error:
+            raise MalformedRecord(f"a text that is not UTF-8: {error.reason}") from error
+
+    def texts(self) -> tuple[str, ...]:
+        """INT32 count, then as many texts."""
+        count = self.int32()
+        if not 0 <= count <= self.left // 4:
+            raise MalformedRecord(f"{count} texts in {self.left} bytes")
+        return tuple(self.text() for _ in range(count))
+
     def unsigned_varint(self) -> int:
         value = 0
         for shift in range(0, 63, 7):
@@ -75,6 +90,12 @@ class Reader:
 def string(text: str) -> bytes:
     encoded = text.encode()
     return struct.pack(">h", len(encoded)) + encoded
+
+
+def texts(values: Sequence[str]) -> bytes:
+    """INT32 count, then each text as INT32 bytes and UTF-8."""
+    encoded = [value.encode() for value in values]
+    return struct.pack(">i", len(encoded)) + b"".join(struct.pack(">i", len(text)) + text for text in encoded)
 
 
 def unsigned_varint(value: int) -> bytes:

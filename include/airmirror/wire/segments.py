@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import ClassVar
 from uuid import UUID
 
-from airmirror.wire.primitives import MalformedRecord, Reader, string, unsigned_varint
+from airmirror.wire.primitives import MalformedRecord, Reader, string, texts, unsigned_varint
 
 VERSION = 0
 
@@ -178,7 +178,11 @@ class Hold:
 
 @dataclass(frozen=True)
 class FlowIdentity:
-    """Which clusters the flow joins."""
+    """Which clusters the flow joins, and by which rules: what other configurations must know of it.
+
+    ``upstream``: aliases and ids of the clusters from which records may have reached the flow's source, as those who
+    brought them call them.
+    """
 
     kind: ClassVar[int] = 5
 
@@ -187,13 +191,31 @@ class FlowIdentity:
     source_cluster_id: str
     target_cluster_id: str
     time_ms: int
+    policy: str = ""
+    separator: str = "."
+    topics: tuple[str, ...] = ()
+    topics_exclude: tuple[str, ...] = ()
+    upstream: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def name(self) -> str:
+        return f"{self.source}->{self.target}"
 
     def encode_key(self) -> bytes:
         return struct.pack(">b", self.kind)
 
     def encode_value(self) -> bytes:
-        texts = (self.source, self.target, self.source_cluster_id, self.target_cluster_id)
-        return struct.pack(">h", VERSION) + b"".join(map(string, texts)) + struct.pack(">q", self.time_ms)
+        names = (self.source, self.target, self.source_cluster_id, self.target_cluster_id)
+        return (
+            struct.pack(">h", VERSION)
+            + b"".join(map(string, names))
+            + struct.pack(">q", self.time_ms)
+            + string(self.policy)
+            + string(self.separator)
+            + texts(self.topics)
+            + texts(self.topics_exclude)
+            + texts([part for pair in self.upstream for part in pair])
+        )
 
 
 @dataclass(frozen=True)
@@ -287,7 +309,11 @@ def _hold(key: tuple[object, ...], reader: Reader) -> Record:
 
 
 def _identity(key: tuple[object, ...], reader: Reader) -> Record:
-    return FlowIdentity(reader.string(), reader.string(), reader.string(), reader.string(), reader.int64())
+    names = (reader.string(), reader.string(), reader.string(), reader.string())
+    time_ms, policy, separator = reader.int64(), reader.string(), reader.string()
+    topics, exclude, upstream = reader.texts(), reader.texts(), reader.texts()
+    pairs = tuple(zip(upstream[::2], upstream[1::2], strict=False))
+    return FlowIdentity(*names, time_ms, policy, separator, topics, exclude, pairs)
 
 
 _DECODERS = {1: _claim, 2: _segment, 3: _verified, 4: _hold, 5: _identity}

@@ -125,7 +125,21 @@ KEYS = (
         "false",
         "Declares that other flows write the same remote topics: order is then promised per source only.",
         Scope.FLOW_ONLY,
-        Use.LATER,
+    ),
+    Key(
+        "equal.cluster.ids.allowed",
+        Type.BOOLEAN,
+        "false",
+        "Says that source and target are two clusters although their cluster ids are equal.",
+        Scope.FLOW_ONLY,
+    ),
+    Key(
+        "target.cluster.other.aliases",
+        Type.LIST,
+        "",
+        "Other names by which other configurations call the target, names and regular expressions: what came from there "
+        "under such a name is not replicated back.",
+        Scope.FLOW_ONLY,
     ),
     Key(
         "errors.deadletterqueue.topic.name",

@@ -1,0 +1,247 @@
+"""Who else brings records to a flow's clusters: identities, read from the segment topics before anything is written.
+
+Every flow writes its aliases, the ids of both clusters and its rules into its segment topic. From those on its source a
+flow learns by which names the clusters upstream of it are known; where its own target is among them under another name,
+no policy could tell that records come back, and the names of topics would grow for ever.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from kafka.record.default_records import DefaultRecordBatch
+
+from airmirror.clusters.admin import connect
+from airmirror.clusters.appender import Appender
+from airmirror.clusters.log import LATEST, list_offsets, read_batches
+from airmirror.clusters.routes import Routes
+from airmirror.config import Cluster, Flow
+from airmirror.errors import AirmirrorError
+from airmirror.ledger import FlowLedger
+from airmirror.naming import DefaultReplicationPolicy, is_segment_topic, segment_topic
+from airmirror.topics.names import other_aliases, policy_of
+from airmirror.windows.ends import check_ends, ids_tell_nothing
+from airmirror.windows.index import Entry
+from airmirror.wire.primitives import MalformedRecord
+from airmirror.wire.requests import TopicPartition
+from airmirror.wire.segments import FlowIdentity, decode
+
+LEADER_SECONDS = 5.0
+
+
+@dataclass(eq=False)
+class AliasDiffers(AirmirrorError):
+    """The flow's target is known upstream of its source under another name."""
+
+    flow: str
+    source: str
+    target: str
+    cluster_id: str
+    other_alias: str
+    other_flow: str
+    topic: str
+
+    def __str__(self) -> str:
+        return (
+            f"flow {self.flow!r}: its target {self.target!r} (cluster id {self.cluster_id}) is called {self.other_alias!r} by "
+            f"those who bring records to its source {self.source!r} (flow {self.other_flow!r}, says {self.topic!r} there): "
+            "records would go round, and the names of topics grow for ever. Call the cluster the same in all "
+            f"configurations, or declare the other name: {self.flow}.target.cluster.other.aliases = {self.other_alias}; "
+            f"if that flow no longer runs, say so: {self.other_flow}.enabled = false"
+        )
+
+
+@dataclass(eq=False)
+class AliasReused(AirmirrorError):
+    """The flow's internal topics were written by a flow with other clusters, or another name for its target."""
+
+    flow: str
+    topic: str
+    target: str
+    other_flow: str
+    ours: tuple[str, str]
+    theirs: tuple[str, str]
+
+    def __str__(self) -> str:
+        return (
+            f"flow {self.flow!r} (cluster ids {' -> '.join(self.ours)}): {self.topic!r} on cluster {self.target!r} holds the "
+            f"progress of flow {self.other_flow!r} (cluster ids {' -> '.join(self.theirs)}), which this one would continue. "
+            "Use an alias that is not taken; or, if it is the same flow and a cluster was renamed or replaced for good, "
+            f"`airmirror reset --flow '{self.flow}' --identity`"
+        )
+
+
+@dataclass(frozen=True)
+class Found:
+    """An identity, and where it was read."""
+
+    cluster: str
+    topic: str
+    identity: FlowIdentity
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """What a flow knows of the flows around it: the ids of its own clusters, who writes to its source, to its target."""
+
+    source_id: str
+    target_id: str
+    into_source: tuple[Found, ...]
+    into_target: tuple[Found, ...]
+    own: Found | None  # what its own segment topic says
+
+
+def look_around(flow: Flow, ledger: FlowLedger, disabled: Collection[str] = ()) -> Neighbours:
+    """Read the identities on both clusters; only what is new since the ledger's last look is read.
+
+    ``disabled``: flows that the configuration says are switched off. Who else writes to the target is of interest only
+    where remote topics do not begin with the flow's own alias.
+    Raises SameCluster, EqualClusterIds, or what a cluster raises.
+    """
+    own_topic = segment_topic(flow.source.alias)
+    prefixes = type(policy_of(flow)) is DefaultReplicationPolicy
+    with _routes(flow) as (source, target):
+        check_ends(flow, source, target)
+        into_source = [found for found in _identities(source, ledger) if found.identity.name not in disabled]
+        into_target = _identities(target, ledger, own_topic if prefixes else None)
+        return Neighbours(
+            source.cluster_id,
+            target.cluster_id,
+            tuple(into_source),
+            tuple(each for each in into_target if each.topic != own_topic and each.identity.name not in disabled),
+            next((found for found in into_target if found.topic == own_topic), None),
+        )
+
+
+def check(flow: Flow, around: Neighbours) -> None:
+    """Raises AliasDiffers or AliasReused."""
+    if around.own is not None:
+        _check_own(flow, around, around.own)
+    if ids_tell_nothing(flow):
+        return
+    declared = other_aliases(flow)
+    for found in around.into_source:
+        theirs = found.identity
+        for alias, cluster_id in _known(theirs):
+            if cluster_id == around.target_id and alias != flow.target.alias and not declared.matches(alias):
+                raise AliasDiffers(
+                    flow.name, flow.source.alias, flow.target.alias, cluster_id, alias, theirs.name, found.topic
+                )
+
+
+def identity(flow: Flow, around: Neighbours) -> FlowIdentity:
+    """What the flow tells the others of itself, and of what it was told by those upstream.
+
+    Names of its own two clusters go no further: so none goes round for ever, long after its flow is gone.
+    """
+    own = (around.source_id, around.target_id)
+    upstream = {pair for found in around.into_source for pair in _known(found.identity) if pair[1] not in own}
+    return FlowIdentity(
+        flow.source.alias, flow.target.alias, around.source_id, around.target_id, int(time.time() * 1000),
+        flow.replication_policy_class, flow.replication_policy_separator, flow.topics, flow.topics_exclude,
+        tuple(sorted(upstream)),
+    )  # fmt: skip
+
+
+def introduce(flow: Flow, around: Neighbours) -> bool:
+    """Write the flow's identity into its segment topic, which is there already; whether it said anything new."""
+    new = identity(flow, around)
+    if around.own is not None and replace(around.own.identity, time_ms=new.time_ms) == new:
+        return False
+    with Appender(flow.target, segment_topic(flow.source.alias)) as appender:
+        appender.append([(new.encode_key(), new.encode_value())])
+    return True
+
+
+def flows_of_others(flow: Flow, around: Neighbours, known: Collection[str]) -> tuple[Flow, ...]:
+    """The flows of other configurations that write to the flow's clusters, with this flow's names for its clusters.
+
+    ``known``: flows of the own configuration, enabled or not, which speak for themselves. The clusters have no addresses.
+    """
+    if ids_tell_nothing(flow):
+        return ()
+    aliases = {around.source_id: flow.source.alias, around.target_id: flow.target.alias}
+
+    def cluster(alias: str, cluster_id: str) -> Cluster:
+        return Cluster(aliases.get(cluster_id, alias), (), {})
+
+    return tuple(
+        replace(
+            flow,
+            source=cluster(each.source, each.source_cluster_id),
+            target=cluster(each.target, each.target_cluster_id),
+            topics=each.topics,
+            topics_exclude=each.topics_exclude,
+            replication_policy_class=each.policy,
+            replication_policy_separator=each.separator,
+        )
+        for each in (found.identity for found in (*around.into_source, *around.into_target))
+        if each.policy and each.name not in known
+    )
+
+
+def _known(theirs: FlowIdentity) -> Iterator[tuple[str, str]]:
+    """The clusters from which the flow brings records: alias and id."""
+    yield theirs.source, theirs.source_cluster_id
+    yield from theirs.upstream
+
+
+def _check_own(flow: Flow, around: Neighbours, found: Found) -> None:
+    theirs = found.identity
+    ours = (around.source_id, around.target_id)
+    if theirs.name != flow.name or (theirs.source_cluster_id, theirs.target_cluster_id) != ours:
+        written = (theirs.source_cluster_id, theirs.target_cluster_id)
+        raise AliasReused(flow.name, found.topic, flow.target.alias, theirs.name, ours, written)
+
+
+@contextmanager
+def _routes(flow: Flow) -> Iterator[tuple[Routes, Routes]]:
+    client = f"airmirror|{flow.name}|identity"
+    with Routes(flow.source, client) as source, Routes(flow.target, client) as target:
+        source.refresh([])
+        target.refresh([])
+        yield source, target
+
+
+def _identities(routes: Routes, ledger: FlowLedger, only: str | None = None) -> tuple[Found, ...]:
+    """The identity in every segment topic of a cluster that has one, or in ``only`` this one."""
+    listed = connect(routes.cluster).topic_names()
+    names = routes.refresh_existing(name for name in listed if (name == only if only else is_segment_topic(name)))
+    logs = [TopicPartition(name, 0) for name in sorted(names)]
+    ends = list_offsets(routes, routes.with_leader(logs, LEADER_SECONDS), LATEST)
+    found = []
+    for log in logs:
+        part = ledger.part(f"{routes.alias}/{log.topic}")
+        start = part.scanned(log.topic, routes.topic_ids[log.topic]).get(0, 0)
+        if start < ends.get(log, 0):
+            entries = _scan(routes, log, start, ends[log])
+            part.load_segments(log.topic, routes.topic_ids[log.topic], entries, {0: ends[log]}, {0: start})
+        if own := part.identity():
+            found.append(Found(routes.alias, log.topic, own))
+    return tuple(found)
+
+
+def _scan(routes: Routes, log: TopicPartition, start: int, end: int) -> list[Entry]:
+    """The identities in ``[start, end)``. They are written outside transactions: the batches of others stay undecoded."""
+    entries = []
+    for buffer, batches in read_batches(routes, log, start, end, read_committed=False):
+        for batch, _ in batches:
+            if batch.is_transactional or batch.is_control or batch.next_offset <= start:
+                continue
+            for record in DefaultRecordBatch(buffer[batch.position : batch.position + batch.size]):
+                if start <= record.offset < end and _is_identity(record.key, record.value):
+                    entries.append(Entry(0, record.offset, record.timestamp, record.key, record.value))
+    return entries
+
+
+def _is_identity(key: bytes | None, value: bytes | None) -> bool:
+    if key != bytes([FlowIdentity.kind]):
+        return False
+    try:
+        decode(key, value)
+    except MalformedRecord:  # of a later version: its flow can't be followed, as one without an identity
+        return False
+    return True
