@@ -21,8 +21,7 @@ from airmirror.errors import AirmirrorError
 from airmirror_local.brokers import KAFKA_DEFAULTS, Broker, start_broker, start_cluster
 from airmirror_local.jars import LOCAL
 from airmirror_local.spark_connect import start_connect_server
-from benchmarks import append_limit, mirrormaker
-from benchmarks.airflow import section
+from benchmarks import append_limit, mirrormaker, sections
 from benchmarks.data import (
     DENSE_100,
     DENSE_1000,
@@ -41,7 +40,6 @@ from benchmarks.report import Findings, grids, results_md
 from benchmarks.usage import machine_seconds, processor_seconds
 from benchmarks.windows import Sites, WindowFailed, run_window
 
-RESULTS = Path(__file__).with_name("RESULTS.md")
 WARM_UP = "warm-up"
 VERIFY = {ACKS: "acks", READBACK: "readback"}
 # Deleted topics free the disk at once; everything else is the broker's default.
@@ -96,7 +94,7 @@ def main() -> None:
         "--scale", type=float, default=default, help="1 is 50 million small and 5 million large records"
     )
     parser.add_argument("--minutes", type=float, default=60, help="begin no part after that time")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="the Markdown file to write")
+    parser.add_argument("--results", type=Path, default=sections.RESULTS, help="the Markdown file to write")
     chosen = parser.parse_args()
     console = Console()
     if not console.is_terminal:
@@ -114,8 +112,8 @@ def main() -> None:
     found.others = max(0.0, others / found.seconds / (os.cpu_count() or 1))
     for grid in grids(found):
         console.print(grid.on_terminal())
-    airflow_part = section(chosen.results.read_text()) if chosen.results.exists() else ""
-    chosen.results.write_text(results_md(found, chosen.scale) + airflow_part)
+    kept = sections.kept(chosen.results.read_text()) if chosen.results.exists() else ""
+    chosen.results.write_text(results_md(found, chosen.scale) + kept)
     console.print(f"Written to {chosen.results} after {found.seconds:.0f} s.", highlight=False)
 
 

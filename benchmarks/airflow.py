@@ -20,10 +20,9 @@ from airmirror_local.airflow_client import AirflowClient
 from airmirror_local.jars import LOCAL
 from airmirror_local.records import TABLES, load
 from airmirror_local.stack import DAG_ID, Stack, running_stack
+from benchmarks import sections
 from benchmarks.report import Grid
 
-RESULTS = Path(__file__).with_name("RESULTS.md")
-HEAD = "## Airflow"
 RUN_SECONDS = 180
 GIB = 1 << 30
 EMPTY_SECONDS, BEYOND_COPY_SECONDS, MEMORY_GIB = 10.0, 15.0, 6.0
@@ -42,21 +41,7 @@ def main() -> None:
     finally:
         shutil.rmtree(directory, ignore_errors=True)
     console.print(grid.on_terminal())
-    RESULTS.write_text(replaced(RESULTS.read_text() if RESULTS.exists() else "", grid.markdown()))
-
-
-def replaced(text: str, section: str) -> str:
-    """RESULTS.md with its Airflow section replaced, or put at the end."""
-    before, found, rest = text.partition(HEAD + "\n")
-    after = rest[rest.index("\n## ") + 1 :] if found and "\n## " in rest else ""
-    return f"{before.rstrip()}\n\n{section}\n{after}".strip() + "\n"
-
-
-def section(text: str) -> str:
-    """The Airflow section of RESULTS.md, empty where there is none."""
-    _, found, rest = text.partition(HEAD + "\n")
-    own = rest.partition("\n## ")[0].rstrip()
-    return f"\n{found}{own}\n" if found else ""
+    sections.write(grid)
 
 
 def measure(stack: Stack, runs: int, console: Console) -> Grid:

@@ -1,6 +1,5 @@
 """The arithmetic of ratios and targets."""
 
-from benchmarks.airflow import replaced, section
 from benchmarks.measurements import (
     ACKS,
     APPEND_LIMIT,
@@ -13,6 +12,7 @@ from benchmarks.measurements import (
 )
 from benchmarks.mirrormaker import WARM_UP_SECONDS, steady
 from benchmarks.report import Findings, grids
+from benchmarks.sections import kept, replaced
 
 MEASURED = {
     TUNED: Measurement(1_000, 10.0, 5.0),  # 100 a second, 5 ms of processor time each
@@ -51,11 +51,12 @@ def test_tables_show_what_was_measured() -> None:
     assert "| some records | Airmirror, acks | 9,000 | 6.0 | 1,500 | 15.0 | 333.33 | 15.0 |" in shown
 
 
-def test_the_airflow_part_of_the_results_is_kept_by_one_bench_and_replaced_by_the_other() -> None:
+def test_a_section_is_kept_by_one_bench_and_replaced_by_its_own() -> None:
     results = "# Results\n\n## Rates\n\nrows\n"
-    once = replaced(results, "## Airflow\n\nfirst\n")
+    once = replaced(results, "Airflow", "## Airflow\n\nfirst\n")
     assert once == "# Results\n\n## Rates\n\nrows\n\n## Airflow\n\nfirst\n"
-    assert replaced(once + "\n## What went wrong\n\n- x\n", "## Airflow\n\nsecond\n") == (
+    assert replaced(once + "\n## What went wrong\n\n- x\n", "Airflow", "## Airflow\n\nsecond\n") == (
         "# Results\n\n## Rates\n\nrows\n\n## Airflow\n\nsecond\n\n## What went wrong\n\n- x\n"
     )
-    assert section(once) == "\n## Airflow\n\nfirst\n" and section(results) == ""
+    both = replaced(once, "Topics", "## Topics\n\nmany\n")
+    assert kept(both) == "\n## Airflow\n\nfirst\n\n## Topics\n\nmany\n" and kept(results) == ""

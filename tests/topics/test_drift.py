@@ -13,7 +13,7 @@ PLANNED = TopicPlan(
     topics={"new": "east.new", "grown": "east.grown", "larger": "east.larger", "same": "east.same"},
     create=(NewTopic("east.new", 3, 1),),
     grow=(NewPartitions("east.grown", 2, 4),),
-    refused=(RefusedTopic("long", "east.long", "its name is too long"),),
+    refused=(RefusedTopic("east", "west", "long", "east.long", "its name is too long"),),
     larger=(LargerTopic("larger", "east.larger", 1, 5),),
     differences={
         "grown": (

@@ -114,7 +114,7 @@ def run_window(
     with open_flow(config, flow, ledger) as opened:
         prepared: Prepared = prepare(opened)
         if not as_json:
-            for line in (*prepared.report.changes, *(f"warning: {text}" for text in prepared.report.warnings)):
+            for line in prepared.report.lines:
                 console.print(line, highlight=False, markup=False)
         with console.status(f"window {identifier}") as status:
             said = f"window {identifier}: "
@@ -124,7 +124,7 @@ def run_window(
                 report=lambda progress: status.update(said + show.progress(progress)),
             )  # fmt: skip
     if as_json:
-        console.print_json(json.dumps(show.window_json(result, prepared.refused)))
+        console.print_json(json.dumps(show.window_json(result, prepared.refused, prepared.report)))
     else:
         console.print(show.window(result))
         for line in show.problems(result, prepared.refused):

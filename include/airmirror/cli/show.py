@@ -16,6 +16,7 @@ from airmirror.config.explain import KeyRow, ValueRow
 from airmirror.flows.status import FlowStatus
 from airmirror.flows.verification import ComparedPartition
 from airmirror.topics.remote import TopicPlan
+from airmirror.topics.sync import SyncReport
 from airmirror.windows.plan import Planned
 from airmirror.windows.progress import Progress
 from airmirror.windows.window import Row, WindowResult
@@ -92,11 +93,12 @@ def problems(result: WindowResult, refused: Sequence[str]) -> Iterator[str]:
         yield "The window was cut (window.max.ms or window.max.bytes): the next one continues."
 
 
-def window_json(result: WindowResult, refused: Sequence[str]) -> dict[str, Any]:
+def window_json(result: WindowResult, refused: Sequence[str], topics: SyncReport) -> dict[str, Any]:
     return {
         "flow": result.flow, "window": result.window, "records": result.copied, "bytes": result.bytes,
         "partitions": result.partitions, "seconds": round(result.seconds, 3), "cut": result.is_cut,
         "verified": result.is_verified and not refused, "refused": list(refused),
+        "changes": list(topics.changes), "notes": list(topics.notes), "warnings": list(topics.warnings),
         "phases": {name: round(seconds, 3) for name, seconds in result.phases.items()},
         "rows": [_row_json(row) for row in result.rows],
     }  # fmt: skip
@@ -147,6 +149,7 @@ def plan_json(topics: TopicPlan, planned: Sequence[Planned]) -> dict[str, Any]:
         "acls": [asdict(acl) for acl in topics.acls],
         "refused": [str(refused) for refused in topics.refused],
         "notes": list(topics.notes),
+        "warnings": list(topics.warnings),
         "partitions": [
             {
                 "topic": item.topic, "partition": item.partition, "remote_topic": item.remote_topic,

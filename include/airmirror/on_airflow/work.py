@@ -171,6 +171,12 @@ def _tell_plan(opened: Opened, choice: Choice) -> None:
         log.info("Would create %s with %d partitions.", new.name, new.partitions)
     for more in topics.grow:
         log.info("Would grow %s from %d to %d partitions.", more.name, more.before, more.partitions)
+    for change in topics.configs:
+        log.info("Would change %s.", change)
+    for acl in topics.acls:
+        log.info("Would create the ACL: %s.", acl)
+    for line in (*topics.notes, *topics.warnings):
+        log.info("Note: %s", line)
     for refused in topics.refused:
         log.warning("Refused: %s", refused)
     for item in planned:

@@ -27,14 +27,19 @@ class Topic:
 
 @dataclass(frozen=True)
 class RefusedTopic:
-    """A topic that can't be replicated, and the way out."""
+    """A topic of cluster ``source`` that can't be replicated to cluster ``target``, and the way out."""
 
+    source: str
+    target: str
     topic: str
     remote: str
     reason: str
 
     def __str__(self) -> str:
-        return f"topic {self.topic!r} can't be replicated to {self.remote!r}: {self.reason}"
+        return (
+            f"topic {self.topic!r} of cluster {self.source!r} can't be replicated to {self.remote!r} on cluster "
+            f"{self.target!r}: {self.reason}"
+        )
 
 
 @dataclass(frozen=True)
@@ -106,7 +111,7 @@ def plan(
         reason = _unusable(remote, several) or (in_the_way or {}).get(topic)
         reason = reason or (_restamping(there, remote) if there else _collision(remote, taken))
         if reason:
-            refused.append(RefusedTopic(topic, remote, reason))
+            refused.append(RefusedTopic(flow.source.alias, flow.target.alias, topic, remote, reason))
             continue
         topics[topic] = remote
         partitions = source[topic].partitions

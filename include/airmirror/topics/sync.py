@@ -33,6 +33,7 @@ class SyncReport:
     """What was done on the target, and what could not be.
 
     ``topics``: the source topics that are ready to be replicated, with their remote topics. ``refused``: the others.
+    ``notes``: what differs and stays. ``warnings``: what should be and can't be, and holds up nothing.
     """
 
     topics: Mapping[str, str]
@@ -41,8 +42,15 @@ class SyncReport:
     configs: tuple[ConfigChange, ...] = ()
     acls: tuple[Acl, ...] = ()
     refused: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     errors: tuple[AirmirrorError, ...] = field(default=(), repr=False)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Everything but what was refused, one line each, for people."""
+        notes = (f"note: {text}" for text in self.notes)
+        return (*self.changes, *notes, *(f"warning: {text}" for text in self.warnings))
 
     @property
     def changes(self) -> tuple[str, ...]:
@@ -98,9 +106,9 @@ def apply(flow: Flow, planned: TopicPlan, target: Admin | None = None, tell: Tel
 
     One topic refused holds up no other. Raises what describe() raises.
     """
-    refused = tuple(map(str, planned.refused))
     if not (planned.create or planned.grow or planned.configs or planned.acls):
-        return SyncReport(planned.topics, refused=refused, warnings=planned.warnings)
+        refused = tuple(map(str, planned.refused))
+        return _told(flow, SyncReport(planned.topics, refused=refused, notes=planned.notes, warnings=planned.warnings))
     target = target or connect(flow.target)
     timeout = int(flow.settings["admin.timeout.ms"]) / 1000
     tell(f"remote topics: {len(planned.create)} to create, {len(planned.grow)} to grow")
@@ -116,16 +124,21 @@ def apply(flow: Flow, planned: TopicPlan, target: Admin | None = None, tell: Tel
         tell(f"ACLs: {len(planned.acls)} to create")
     acls, acls_refused = create_acls(target, [acl for acl in planned.acls if acl.topic not in not_ready], timeout)
     report = SyncReport(
-        ready,
-        tuple(new for new in planned.create if new.name in created.topics),
-        tuple(more for more in planned.grow if more.name in grown.topics),
-        altered.changes,
-        acls,
-        (*refused, *map(str, errors)),
-        (*planned.warnings, *map(str, altered.refused), *map(str, acls_refused)),
-        errors,
+        topics=ready,
+        created=tuple(new for new in planned.create if new.name in created.topics),
+        grown=tuple(more for more in planned.grow if more.name in grown.topics),
+        configs=altered.changes,
+        acls=acls,
+        refused=(*map(str, planned.refused), *map(str, errors)),
+        notes=planned.notes,
+        warnings=(*planned.warnings, *map(str, altered.refused), *map(str, acls_refused)),
+        errors=errors,
     )
-    for line in report.changes:
+    return _told(flow, report)
+
+
+def _told(flow: Flow, report: SyncReport) -> SyncReport:
+    for line in (*report.changes, *report.notes):
         log.info("%s: %s", flow.name, line)
     for line in report.warnings:
         log.warning("%s: %s", flow.name, line)
