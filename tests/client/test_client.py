@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +20,8 @@ from airmirror_local.jars import classpath
 from airmirror_local.java import java_home
 from airmirror_local.ports import LOOPBACK, free_port
 from support.flows import Mirror, mirror
-from support.topics import Record, create_topic, delete_topic, produce
+from support.heartbeats import heartbeats_deleted
+from support.topics import Record, create_topic, produce
 
 GROUP = "billing"
 COMPACTED = {"cleanup.policy": "compact"}
@@ -29,12 +29,11 @@ COMPACTED = {"cleanup.policy": "compact"}
 
 @dataclass(frozen=True)
 class Replicated:
-    """``orders`` and ``heartbeats`` of the first cluster are on the second, and from there again on the first."""
+    """``orders`` of the first cluster is on the second, and so are its heartbeats and those that came to it from ``origin``."""
 
     first: Broker
     second: Broker
     there: Mirror
-    back: Mirror
 
     @property
     def alias(self) -> str:
@@ -52,19 +51,14 @@ def checkpoint_records(*checkpoints: Checkpoint) -> list[Record]:
 @pytest.fixture(scope="module")
 def replicated(east: Broker, west: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicated]:
     directory = tmp_path_factory.mktemp("client")
-    with ExitStack() as topics:
-        create_topic(east, "heartbeats", config=COMPACTED)
-        topics.callback(delete_topic, east, "heartbeats")
-        produce(east, "heartbeats", [Record(b"a heartbeat", b"key")])
+    with heartbeats_deleted(east, west):
+        for name in ("heartbeats", "origin.heartbeats"):
+            create_topic(east, name, config=COMPACTED)
+            produce(east, name, [Record(b"a heartbeat", b"key")])
         there = mirror(east, west, directory, partitions=2)
-        alias = there.flow.source.alias
-        topics.callback(delete_topic, west, f"{alias}.heartbeats")
         produce(east, there.topic, [Record(b"%d" % n, b"%d" % n) for n in range(100)])
         assert there.run().is_verified
-        back = mirror(west, east, directory)
-        topics.callback(delete_topic, east, f"{back.flow.source.alias}.{alias}.heartbeats")
-        assert back.run().is_verified
-        found = Replicated(east, west, there, back)
+        found = Replicated(east, west, there)
         create_topic(west, found.checkpoints, config=COMPACTED)
         remote = there.remote_topic
         written = checkpoint_records(
@@ -106,18 +100,17 @@ def test_a_deleted_checkpoint_is_gone(replicated: Replicated) -> None:
 
 
 def test_what_came_from_where(replicated: Replicated) -> None:
-    second = {"bootstrap.servers": replicated.second.bootstrap}
-    alias, back = replicated.alias, replicated.back.flow.source.alias
-    assert client.remote_topics(second, alias) == {replicated.there.remote_topic, f"{alias}.heartbeats"}
-    assert client.remote_topics(second, alias) <= client.remote_topics(second)
-    assert client.remote_topics(second, "elsewhere") == set()
-    assert f"{alias}.heartbeats" in client.heartbeat_topics(second)
-    assert replicated.checkpoints in client.checkpoint_topics(second)
-    assert client.upstream_clusters(second) == {alias}
-    first = {"consumer.bootstrap.servers": replicated.first.bootstrap}
-    assert client.upstream_clusters(first) == {alias, back}
-    hops = [client.replication_hops(first, cluster) for cluster in (alias, back, "elsewhere")]
-    assert hops == [2, 1, -1]
+    properties = {"consumer.bootstrap.servers": replicated.second.bootstrap}
+    alias = replicated.alias
+    heartbeats = {f"{alias}.heartbeats", f"{alias}.origin.heartbeats"}
+    assert client.remote_topics(properties, alias) == {replicated.there.remote_topic, *heartbeats}
+    assert client.remote_topics(properties, alias) <= client.remote_topics(properties)
+    assert client.remote_topics(properties, "elsewhere") == set()
+    assert client.heartbeat_topics(properties) == heartbeats
+    assert replicated.checkpoints in client.checkpoint_topics(properties)
+    assert client.upstream_clusters(properties) == {alias, "origin"}
+    hops = [client.replication_hops(properties, cluster) for cluster in (alias, "origin", "elsewhere")]
+    assert hops == [1, 2, -1]
 
 
 POLICIES = {
@@ -137,7 +130,7 @@ def test_mirrormaker_2s_own_client_gives_the_same_answers(replicated: Replicated
         pytest.skip("a JDK is needed to run MirrorMaker.java; here is a JRE")
     broker = replicated.first if side == "first" else replicated.second
     properties = POLICIES[name] | {"bootstrap.servers": broker.bootstrap}
-    aliases = [replicated.alias, replicated.back.flow.source.alias, "origin", "elsewhere"]
+    aliases = [replicated.alias, "origin", "elsewhere"]
     questions = ["heartbeat_topics", "checkpoint_topics", "upstream_clusters", "remote_topics"]
     questions += [f"{kind} {alias}" for alias in aliases for kind in ("remote_topics", "replication_hops")]
     if side == "second" and name != "identity":

@@ -15,6 +15,7 @@ from rich.table import Table
 from airmirror.config.explain import KeyRow, ValueRow
 from airmirror.flows.status import FlowStatus
 from airmirror.flows.verification import ComparedPartition
+from airmirror.offsets.latency import Latency
 from airmirror.topics.remote import TopicPlan
 from airmirror.topics.sync import SyncReport
 from airmirror.windows.plan import Planned
@@ -182,9 +183,20 @@ def status(item: FlowStatus) -> Group:
     for row in item.windows:
         ended = datetime.fromtimestamp(row.last_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         last.add_row(row.window, ended, str(row.partitions), f"{row.copied:,}", decimal(row.bytes))
+    tables = [table, last, *([latency(item.latency)] if item.latency else [])]
     wrong = [f"[red]held[/] {name}: {reason}" for name, reason in item.held.items()]
     wrong += [f"[red]error[/] {reason}" for reason in item.errors.values()]
-    return Group(table, last, *wrong)
+    return Group(*tables, *wrong)
+
+
+def latency(rows: Sequence[Latency]) -> Table:
+    """How long heartbeats took, of the last window that had any: the quickest, the mean, the slowest."""
+    numbers = ("flows", "heartbeats", "until readable (s)", "until verified (s)", "newest is old (s)")
+    table = _table("end-to-end latency", "heartbeats of", *numbers, right=numbers)
+    for row in rows:
+        spreads = (f"{each.least:.1f} / {each.mean:.1f} / {each.most:.1f}" for each in (row.readable, row.verified))
+        table.add_row(row.origin, str(row.hops), f"{row.heartbeats:,}", *spreads, f"{row.age_seconds():.1f}")
+    return table
 
 
 def keys(rows: Sequence[KeyRow]) -> Table:

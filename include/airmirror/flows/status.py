@@ -7,6 +7,7 @@ from typing import Any
 
 from airmirror.flows.prepare import Opened, dry_run
 from airmirror.ledger import WindowRow
+from airmirror.offsets.latency import Latency, measure
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class FlowStatus:
     held: dict[str, str]  # partition -> reason
     errors: dict[str, str]
     windows: list[WindowRow]
+    latency: list[Latency]
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -41,4 +43,5 @@ def flow_status(opened: Opened) -> FlowStatus:
         held={f"{topic}-{partition}": hold.reason for (topic, partition), hold in ledger.holds().items()},
         errors={str(item.key): str(item.error) for item in planned if item.error},
         windows=ledger.windows(5),
+        latency=measure(opened.flow, ledger),
     )

@@ -1,0 +1,119 @@
+"""How long records take from end to end, measured by heartbeats: each holds the time at which it was emitted.
+
+The emitting side's clock is compared with those of the slot that committed and of the gate that verified; clocks that differ
+show as latency, and a negative one as such.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from airmirror.clusters.log import EARLIEST, offsets_with_patience, read_records
+from airmirror.clusters.routes import Routes
+from airmirror.config import Flow
+from airmirror.naming import ReplicationPolicy
+from airmirror.offsets.syncs import SegmentIndex
+from airmirror.topics.names import policy_of
+from airmirror.wire.heartbeats import decode_heartbeat
+from airmirror.wire.primitives import MalformedRecord
+from airmirror.wire.requests import TopicPartition
+from airmirror.wire.segments import SegmentRecord
+
+MOST = 10_000
+"""The most heartbeats that are read for one measurement."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Seconds: of the heartbeat that was quickest, of all in the mean, of the one that took longest."""
+
+    least: float
+    mean: float
+    most: float
+
+
+@dataclass(frozen=True)
+class Latency:
+    """The heartbeats of the last verified window that had any: from emission until they could be read, and were verified.
+
+    ``origin``: the cluster that they come from, over ``hops`` flows; ``newest_ms``: the last one's time, in epoch
+    milliseconds.
+    """
+
+    origin: str
+    hops: int
+    window: str
+    heartbeats: int
+    newest_ms: int
+    readable: Spread
+    verified: Spread
+
+    def age_seconds(self) -> float:
+        """How long ago the newest verified heartbeat was emitted: what the target is behind at most."""
+        return time.time() - self.newest_ms / 1000
+
+
+def measure(flow: Flow, index: SegmentIndex) -> list[Latency]:
+    """The latency of each cluster whose heartbeats the flow replicates, the nearest first; reads the target.
+
+    Raises what a cluster raises.
+    """
+    names = policy_of(flow)
+    found = []
+    with Routes(flow.target, f"airmirror|{flow.name}|latency") as target:
+        for (topic, partition), verified in index.verified().items():
+            if not names.is_heartbeats_topic(topic):
+                continue
+            start = max(0, verified.offset + 1 - MOST)
+            segments = index.segments(topic, partition, verified.source_topic_id, start, verified.offset + 1)
+            last = _last_window([segment for segment in segments if segment.source_end <= verified.offset + 1])
+            if not last or not target.refresh_existing([last[0].remote_topic]):
+                continue
+            origin, hops = _origin(topic, names, flow.source.alias)
+            taken = [(segment, sent) for segment in last for sent in _times(target, segment)]
+            if taken:
+                found.append(
+                    Latency(
+                        origin=origin,
+                        hops=hops,
+                        window=last[-1].window,
+                        heartbeats=len(taken),
+                        newest_ms=max(sent for _, sent in taken),
+                        readable=_spread(segment.time_ms - sent for segment, sent in taken),
+                        verified=_spread(verified.time_ms - sent for _, sent in taken),
+                    )
+                )
+    return sorted(found, key=lambda latency: (latency.hops, latency.origin))
+
+
+def _last_window(segments: Sequence[SegmentRecord]) -> list[SegmentRecord]:
+    copied = [segment for segment in segments if segment.copied]
+    return [segment for segment in copied if segment.window == copied[-1].window]
+
+
+def _times(target: Routes, segment: SegmentRecord) -> Iterator[int]:
+    """When each heartbeat of a segment was emitted, in epoch milliseconds; what is no heartbeat is left out."""
+    partition = TopicPartition(segment.remote_topic, segment.partition)
+    first = offsets_with_patience(target, [partition], EARLIEST)[partition]
+    start = max(first, segment.target_start, segment.target_end - MOST)
+    for entry in read_records(target, partition, start, segment.target_end):
+        try:
+            yield decode_heartbeat(entry.key or b"", entry.value or b"").time_ms
+        except MalformedRecord:
+            continue  # somebody else's record in the source's topic; it is replicated, and tells no time
+
+
+def _origin(topic: str, names: ReplicationPolicy, source: str) -> tuple[str, int]:
+    """The cluster whose heartbeats a source's topic holds, and over how many flows they come to the target."""
+    upstream = names.topic_source(topic)
+    if upstream is None:
+        return source, 1
+    origin, hops = _origin(names.upstream_topic(topic) or "", names, upstream)
+    return origin, hops + 1
+
+
+def _spread(milliseconds: Iterable[int]) -> Spread:
+    seconds = [each / 1000 for each in milliseconds]
+    return Spread(min(seconds), sum(seconds) / len(seconds), max(seconds))
