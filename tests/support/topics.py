@@ -18,7 +18,15 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from airmirror_local.brokers import Broker, BrokerCluster
@@ -79,6 +87,28 @@ def delete_topic(cluster: Cluster, name: str) -> None:
     for attempt in _patiently(AssertionError):
         with attempt:
             assert name not in client.list_topics(timeout=SECONDS).topics
+
+
+def set_config(cluster: Cluster, topic: str, key: str, value: str | None) -> None:
+    """Set a topic's config, or with None take the cluster's default again."""
+    operation = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
+    entry = ConfigEntry(key, value or "", incremental_operation=operation)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    client = admin(cluster)
+    for future in client.incremental_alter_configs([resource]).values():
+        future.result(SECONDS)
+
+
+def leader(cluster: Cluster, topic: str, partition: int = 0) -> int:
+    """The node that leads a partition; -1 for none."""
+    return int(admin(cluster).list_topics(topic, timeout=SECONDS).topics[topic].partitions[partition].leader)
+
+
+def await_nodes(cluster: Cluster, count: int) -> None:
+    """Wait until the cluster names so many nodes: one that was killed is named for its session's time."""
+    for attempt in _patiently(AssertionError):
+        with attempt:
+            assert len(admin(cluster).list_topics(timeout=SECONDS).brokers) == count
 
 
 def produce(

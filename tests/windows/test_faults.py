@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,47 +17,9 @@ from airmirror.windows.errors import FlowBusy, SameCluster
 from airmirror.windows.intake import Intake
 from airmirror.windows.slots import Outcome, Slot, SlotResult
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
-from support.flows import Mirror, in_this_process, mirror
-from support.topics import Record, admin, create_topic, delete_topic, end_offsets, produce, read_all
-
-
-def records(count: int, start: int = 0) -> list[Record]:
-    return [Record(b"v%d" % n, b"k%d" % (n % 50), (), 1_700_000_000_000 + n) for n in range(start, start + count)]
-
-
-def filled(east: Broker, west: Broker, directory: Path, count: int = 2000, **settings: str) -> Mirror:
-    """A flow with one verified window behind it, and more records to copy, in many small commits."""
-    many = {"window.commit.bytes": "2000"} | {key.replace("_", "."): value for key, value in settings.items()}
-    flow = mirror(east, west, directory, partitions=2, settings=many)
-    produce(east, flow.topic, records(100))
-    assert flow.run().is_verified
-    produce(east, flow.topic, records(count, 100), records_per_batch=50)
-    return flow
-
-
-def in_a_process_that_dies(slots: Sequence[Slot], commits: int) -> list[SlotResult]:
-    """Run the slots in a process that kills itself with SIGKILL in its transaction after some ``commits``."""
-    process = multiprocessing.get_context("fork").Process(target=_die_after, args=(slots, commits))
-    process.start()
-    process.join()
-    assert process.exitcode == -signal.SIGKILL
-    return []
-
-
-def _die_after(slots: Sequence[Slot], commits: int) -> None:
-    left = [commits]
-    end = TransactionalId.end
-
-    def die(self: TransactionalId, commit: bool) -> None:
-        if left[0] == 0:
-            os.kill(os.getpid(), signal.SIGKILL)  # everything is written, nothing of it committed
-        left[0] -= 1
-        end(self, commit)
-
-    TransactionalId.end = die  # type: ignore[method-assign]
-    copy_module.FETCH_BYTES = 4096
-    copy_module.LEAST_PARTITION_BYTES = 2048
-    in_this_process(slots)
+from support.faults import filled, in_a_process_that_dies, records
+from support.flows import in_this_process, mirror
+from support.topics import admin, create_topic, delete_topic, end_offsets, produce, read_all
 
 
 @pytest.mark.parametrize("commits", [0, 2])

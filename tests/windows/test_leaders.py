@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from airmirror.clusters.routes import Routes
 from airmirror.windows import copy as copy_module
 from airmirror.windows.intake import Intake
 from airmirror.wire.requests import TopicPartition
-from airmirror_local.brokers import IMPATIENT, Broker, BrokerCluster, start_cluster
+from airmirror_local.brokers import Broker, BrokerCluster
 from support.flows import Mirror, mirror
 from support.servers import keep
 from support.topics import Record, produce
@@ -19,15 +18,6 @@ from support.topics import Record, produce
 REPLICATED = {"replication.factor": "3", "offset.storage.replication.factor": "3"}
 
 pytestmark = pytest.mark.timeout(240)
-
-
-@pytest.fixture(scope="module")
-def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerCluster]:
-    cluster = start_cluster(tmp_path_factory.mktemp("three"), "three", 3, IMPATIENT)
-    try:
-        yield cluster
-    finally:
-        cluster.stop()
 
 
 def records(count: int, start: int = 0) -> list[Record]:

@@ -91,7 +91,7 @@ class Admin:
         complaint = next((c for c in reversed(self.complaints) if c.code() != KafkaError._ALL_BROKERS_DOWN), cause)
         bootstrap = ",".join(self.cluster.bootstrap_servers)
         for each in (cause, complaint):
-            if each.code() in _DENIED:
+            if each.code() in DENIED:
                 return AccessDenied(self.cluster.alias, bootstrap, each.str())
         unknown = _unresolved(self.cluster.bootstrap_servers)
         if unknown:
@@ -197,7 +197,7 @@ def _uuid(topic_id: Any) -> UUID:
     return UUID(bytes=high.to_bytes(8, "big", signed=True) + low.to_bytes(8, "big", signed=True))
 
 
-_DENIED = {
+DENIED = {
     KafkaError._AUTHENTICATION,
     KafkaError._SSL,
     KafkaError.SASL_AUTHENTICATION_FAILED,

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from airmirror.clusters.admin import producer_config
+from airmirror.clusters.admin import DENIED, AccessDenied, producer_config
 from airmirror.config import Cluster
 from airmirror.errors import AirmirrorError
 
@@ -47,7 +47,7 @@ class Appender:
         )
 
     def append(self, records: Sequence[tuple[bytes, bytes | None]]) -> list[int]:
-        """Append (key, value) records, wait until all are taken, return their offsets. Raises AppendFailed."""
+        """Append (key, value) records, wait until all are taken, return their offsets. Raises AppendFailed, AccessDenied."""
         offsets: list[int] = []
         errors: list[KafkaError] = []
 
@@ -65,6 +65,10 @@ class Appender:
             left = self._producer.flush(DELIVERY_SECONDS)
         except (KafkaException, BufferError) as error:
             raise AppendFailed(self._cluster.alias, self._topic, str(error)) from error
+        denied = next((error for error in errors if error.code() in DENIED), None)
+        if denied is not None:
+            servers = ",".join(self._cluster.bootstrap_servers)
+            raise AccessDenied(self._cluster.alias, servers, f"{denied.str()}: a record for {self._topic!r}")
         if errors or left:
             reason = str(errors[0]) if errors else f"no answer within {DELIVERY_SECONDS} s"
             raise AppendFailed(self._cluster.alias, self._topic, reason)

@@ -18,6 +18,7 @@ from airmirror.wire.requests import TopicPartition
 
 METADATA, FIND_COORDINATOR = 3, 10
 TRANSACTION = 1  # FindCoordinator's key type
+UNKNOWN_TOPIC, TOPIC_DENIED = 3, 29
 
 
 @dataclass(eq=False)
@@ -51,6 +52,17 @@ class TopicNotFound(AirmirrorError):
 
 
 @dataclass(eq=False)
+class TopicNotDescribed(TopicNotFound):
+    """A topic that the cluster has, but does not let this user see (any more)."""
+
+    def __str__(self) -> str:
+        return (
+            f"cluster {self.cluster!r} does not let this user describe topic {self.topic!r}: give it the operation "
+            "Describe (Read and Write include it); what is not replicated yet is as soon as it may"
+        )
+
+
+@dataclass(eq=False)
 class CoordinatorNotAvailable(AirmirrorError):
     """No coordinator for a transactional id just now."""
 
@@ -64,7 +76,8 @@ class CoordinatorNotAvailable(AirmirrorError):
     def __str__(self) -> str:
         return (
             f"cluster {self.cluster!r}: no coordinator for transactional id {self.transactional_id!r} now "
-            f"(error {self.error}: {self.message})"
+            f"(error {self.error}: {self.message}); is a partition of __transaction_state without a leader or in-sync "
+            "replicas, or are there fewer brokers than transaction.state.log.replication.factor?"
         )
 
 
@@ -119,8 +132,10 @@ class Routes:
                 self._connections.pop(node).close()
         self._nodes = nodes
         for topic in answer.topics:
-            if topic.error_code == 3:
+            if topic.error_code == UNKNOWN_TOPIC:
                 raise TopicNotFound(self.alias, topic.name)
+            if topic.error_code == TOPIC_DENIED:
+                raise TopicNotDescribed(self.alias, topic.name)
             self.topic_ids[topic.name] = topic.topic_id
             self.topic_names[topic.topic_id] = topic.name
             for partition in topic.partitions:
@@ -137,16 +152,18 @@ class Routes:
             raise LeaderNotAvailable(self.alias, partition, self._errors[partition])
         return leader
 
-    def refresh_existing(self, topics: Iterable[str]) -> set[str]:
-        """``refresh`` those of ``topics`` that exist; which they are."""
+    def refresh_existing(self, topics: Iterable[str]) -> dict[str, TopicNotFound]:
+        """``refresh`` those of ``topics`` that are there; what is wrong with each of the others."""
         existing = set(topics)
+        missing: dict[str, TopicNotFound] = {}
         while existing:
             try:
                 self.refresh(existing)
                 break
             except TopicNotFound as gone:
                 existing.discard(gone.topic)
-        return existing
+                missing[gone.topic] = gone
+        return missing
 
     def with_leader(self, partitions: Sequence[TopicPartition], seconds: float) -> list[TopicPartition]:
         """Those of ``partitions`` (of refreshed topics) that have a leader; an election is awaited for ``seconds``."""

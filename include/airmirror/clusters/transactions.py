@@ -189,7 +189,12 @@ class TransactionalId:
 
     def _connection(self) -> Connection:
         if self._coordinator < 0:
-            self._coordinator = self.routes.coordinator(self.name)
+            try:
+                self._coordinator = self.routes.coordinator(self.name)
+            except CoordinatorNotAvailable as error:
+                if error.error == TRANSACTIONAL_ID_DENIED:
+                    self._check("FindCoordinator", error.error)
+                raise
         return self.routes.connection(self._coordinator, "transactions")
 
     def _ask(self, request: Any, version: int) -> Any:
@@ -214,7 +219,10 @@ class TransactionalId:
             way_out = f"give this user Write and Describe on the transactional ids with prefix {prefix_of(self.name)!r}"
             raise TransactionRefused(self.routes.alias, self.name, error_name(error), way_out)
         if error == INVALID_TRANSACTION_TIMEOUT:
-            way_out = f"raise transaction.max.timeout.ms of its brokers to {self.timeout_ms} or more, or lower window.commit.ms"
+            way_out = (
+                f"{self.timeout_ms} ms were asked for: raise transaction.max.timeout.ms of its brokers to that, or set "
+                f"{self.routes.alias}.producer.transaction.timeout.ms to what they allow"
+            )
             raise TransactionRefused(self.routes.alias, self.name, error_name(error), way_out)
         raise TransactionFailed(self.routes.alias, self.name, request, error_name(error))
 

@@ -36,7 +36,8 @@ def connect(url: str) -> Engine:
             return _sqlite(parsed)
         # Deletes of many rows travel together; psycopg 3 does so by itself.
         options = {"executemany_mode": "values_plus_batch"} if parsed.drivername == "postgresql+psycopg2" else {}
-        return sql.create_engine(parsed, **options)
+        # A server that was restarted has forgotten the connections of the pool.
+        return sql.create_engine(parsed, pool_pre_ping=True, **options)
     except (ImportError, SQLAlchemyError) as error:
         raise LedgerUrlInvalid(f"the driver of {parsed.drivername} is not there ({error})") from error
 

@@ -21,6 +21,7 @@ from airmirror.windows.copy import Source, copy
 from airmirror.windows.errors import (
     MESSAGE_TOO_LARGE,
     PartitionError,
+    PartitionFailed,
     PartitionUnavailable,
     SlotFenced,
     TargetTruncated,
@@ -30,13 +31,12 @@ from airmirror.windows.errors import (
 from airmirror.windows.intake import Intake, Way
 from airmirror.windows.outbox import Outbox
 from airmirror.windows.readback import ReadBack
-from airmirror.windows.slots import Outcome, Slot, SlotPartition, SlotResult
+from airmirror.windows.slots import Outcome, Slot, SlotPartition, SlotResult, transaction_timeout_ms
 from airmirror.wire.merging import Merging
 from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import Claim, SegmentRecord, decode
 
-TRANSACTION_TIMEOUT_MS = 60_000
 MOST_PAUSE = 5.0  # seconds between two attempts
 GRACE_MS = 15_000  # what a transient fault may take beyond the window's end
 
@@ -100,15 +100,15 @@ def _results(
         else:
             how = Outcome.DONE if position >= partition.end else Outcome.CUT
         if how is Outcome.FAILED and problem is not None and not isinstance(problem, PartitionError):
-            problem = PartitionUnavailable(slot.flow.source.alias, partition.topic, partition.partition, str(problem))
+            wrapped = PartitionUnavailable if problem.transient else PartitionFailed
+            problem = wrapped(slot.flow.source.alias, partition.topic, partition.partition, str(problem))
         yield SlotResult(partition.topic, partition.partition, how, position, seconds, problem)
 
 
 def _attempt(slot: Slot, source: Routes, target: Routes, progress: _Progress) -> bool:
     """One attempt at everything that is left; whether it was finished."""
     target.refresh([slot.segment_topic, slot.progress_topic])
-    timeout = int(slot.flow.target.client("producer").get("transaction.timeout.ms", TRANSACTION_TIMEOUT_MS))
-    transaction = TransactionalId(target, slot.transactional_id, timeout)
+    transaction = TransactionalId(target, slot.transactional_id, transaction_timeout_ms(slot.flow))
     transaction.initialise()
     committed = _committed(slot, target)
     partitions = []

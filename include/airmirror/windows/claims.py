@@ -43,14 +43,22 @@ class Held:
         return not self.released and timestamp - self.renewed <= self.claim.lease_ms
 
 
-def holder(entries: Iterable[ClaimEntry], held: Held | None = None) -> Held | None:
-    """Who holds the claim after ``entries`` (in log order), given who held it before."""
+def holder(entries: Iterable[ClaimEntry], *, compacted: bool = False) -> Held | None:
+    """Who holds the claim after ``entries``, in log order.
+
+    ``compacted``: of some windows only the last record is known, as the ledger and a compacted topic keep them. A window
+    that renews was granted its claim before, so the latest of those counts.
+    """
+    held: Held | None = None
     for entry in entries:
         claim = entry.claim
         if held and held.claim.window == claim.window:
             released = claim.event is ClaimEvent.RELEASED
             held = Held(claim, entry.timestamp, released)
-        elif claim.event is ClaimEvent.CLAIMED and not (held and held.alive_at(entry.timestamp)):
+        elif claim.event is ClaimEvent.CLAIMED:
+            if not (held and held.alive_at(entry.timestamp)):
+                held = Held(claim, entry.timestamp)
+        elif compacted and claim.event is ClaimEvent.RENEWED and (held is None or held.claim.time_ms < claim.time_ms):
             held = Held(claim, entry.timestamp)
     return held
 

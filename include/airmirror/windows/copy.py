@@ -13,11 +13,20 @@ from collections.abc import Sequence
 from functools import partial
 
 from airmirror.clusters.connection import BrokerUnreachable, Connection
-from airmirror.clusters.log import MOVED, OFFSET_OUT_OF_RANGE, receive_fetch, send_fetch
-from airmirror.clusters.routes import LeaderNotAvailable, Routes
+from airmirror.clusters.log import (
+    EARLIEST,
+    LATEST,
+    MOVED,
+    OFFSET_OUT_OF_RANGE,
+    offsets_with_patience,
+    receive_fetch,
+    send_fetch,
+)
+from airmirror.clusters.routes import TOPIC_DENIED, LeaderNotAvailable, Routes
 from airmirror.clusters.transactions import error_name
 from airmirror.windows.account import MOST_SEGMENTS
 from airmirror.windows.errors import (
+    AccessLost,
     InternalTopicUnfit,
     PartitionUnavailable,
     SourceDiverged,
@@ -134,10 +143,14 @@ class Source:
                 fetched.diverging_epoch, fetched.diverging_end_offset,
             )  # fmt: skip
         if fetched.error == OFFSET_OUT_OF_RANGE:
+            # the answer itself does not say where the log begins and ends
+            start, end = (offsets_with_patience(self._routes, [partition.source], at) for at in (EARLIEST, LATEST))
             raise SourceTruncated(
                 alias, partition.topic, partition.partition, intake.position,
-                fetched.log_start_offset, fetched.high_watermark,
+                start[partition.source], end[partition.source],
             )  # fmt: skip
+        if fetched.error == TOPIC_DENIED:
+            raise AccessLost(alias, partition.topic, partition.partition, alias, partition.topic, "Read")
         if fetched.error:
             raise PartitionUnavailable(alias, partition.topic, partition.partition, error_name(fetched.error))
 

@@ -281,6 +281,32 @@ class PartitionUnavailable(PartitionError):
 
 
 @dataclass(eq=False)
+class PartitionFailed(PartitionError):
+    """A partition of a slot that could not go on, for a reason that does not pass by itself."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: not finished: {self.reason}"
+
+
+@dataclass(eq=False)
+class AccessLost(PartitionError):
+    """A topic of either side that this user may not read or write (any more)."""
+
+    denying: str
+    denied_topic: str
+    operation: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.where}: cluster {self.denying!r} does not let this user {self.operation.lower()} topic "
+            f"{self.denied_topic!r}; give it the operation {self.operation} again (kafka-acls.sh): the next window goes on "
+            "from the progress that is committed"
+        )
+
+
+@dataclass(eq=False)
 class FlowBusy(AirmirrorError):
     """Another window of the flow is at work (invariant B)."""
 

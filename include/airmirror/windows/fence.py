@@ -20,13 +20,12 @@ from airmirror.config import Flow
 from airmirror.windows.claims import LEASE_MS, ClaimEntry, Renewal, holder, most_slots
 from airmirror.windows.errors import FenceStuck, FlowBusy
 from airmirror.windows.index import Index, InternalTopics, read_claims
-from airmirror.windows.slots import transactional_id
+from airmirror.windows.slots import transaction_timeout_ms, transactional_id
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import Claim, ClaimEvent
 
 FENCE_SECONDS = 60.0
 DESCRIBE_TRANSACTIONS = 65
-_TIMEOUT_MS = 60_000
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ def claimed(
     entries = read_claims(target, topics.segments, known, scanned, offset + 1)
     own = next((entry for entry in entries if entry.offset == offset), None)
     before = [entry for entry in entries if entry.offset < offset and entry.claim.window != window]
-    held = holder(before)
+    held = holder(before, compacted=True)
     if own is not None and held and held.alive_at(own.timestamp):
         appender.append([(claim.encode_key(), None)])
         raise FlowBusy(flow.name, held.claim.window, held.claim.owner, max(0, own.timestamp - held.renewed))
@@ -81,13 +80,14 @@ def _forget_ended(appender: Appender, entries: list[ClaimEntry]) -> None:
 def fence(flow: Flow, target: Routes, slots: int) -> None:
     """Initialise every transactional id: earlier producers are fenced, their open transactions aborted.
 
-    Raises FenceStuck, with the partitions of the transaction that can't be ended, after sixty seconds.
+    Raises FenceStuck, with the partitions of the transaction that can't be ended, or CoordinatorNotAvailable, after sixty
+    seconds; TransactionRefused.
     """
     for number in range(slots):
-        transaction = TransactionalId(target, transactional_id(flow, number), _TIMEOUT_MS)
+        transaction = TransactionalId(target, transactional_id(flow, number), transaction_timeout_ms(flow))
         try:
             transaction.initialise(patience=FENCE_SECONDS)
-        except (TransactionBusy, CoordinatorNotAvailable) as error:
+        except TransactionBusy as error:
             raise FenceStuck(flow.name, transaction.name, _open_partitions(target, transaction.name)) from error
 
 
@@ -101,7 +101,7 @@ def end_window(flow: Flow, window: str, segment_topic: str, index: Index) -> boo
         log = TopicPartition(segment_topic, 0)
         end = offsets_with_patience(target, [log], LATEST)[log]
         scanned = index.scanned(segment_topic, target.topic_ids[segment_topic]).get(0, 0)
-        held = holder(read_claims(target, segment_topic, index.claims(), scanned, end))
+        held = holder(read_claims(target, segment_topic, index.claims(), scanned, end), compacted=True)
         if held is None or held.claim.window != window or held.released:
             return False
         fence(flow, target, held.claim.slots)

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airmirror.clusters.log import AbortedFilter, read_batches
-from airmirror.clusters.routes import Routes
+from airmirror.clusters.routes import TOPIC_DENIED, Routes
 from airmirror.clusters.transactions import TransactionalId
 from airmirror.errors import AirmirrorError
 from airmirror.windows.account import Account, payload_digest
 from airmirror.windows.errors import (
+    AccessLost,
     ForeignRecords,
     ReadBackDiffers,
     RecordTooLarge,
@@ -294,6 +295,10 @@ class _Sent:
 
     def refused(self, error: int, message: str) -> Exception:
         slot, partition = self.intake._way.slot, self.intake.partition
+        target = slot.flow.target.alias
+        if error == TOPIC_DENIED:
+            where = (slot.flow.source.alias, partition.topic, partition.partition)
+            return AccessLost(*where, target, partition.remote_topic, "Write")
         return WriteRefused(
             slot.flow.source.alias, partition.topic, partition.partition, slot.flow.target.alias,
             partition.remote_topic, self.runs[0][0], sum(self.runs[-1]) - 1, error, message,

@@ -79,10 +79,16 @@ def plan(
     return planned
 
 
-def leaderless(source: str, key: TopicPartition, remote_topic: str, progress: Mapping[tuple[str, int], int]) -> Planned:
-    """A partition that nobody leads now: it is left out of this window, alone."""
+def leaderless(source: str, key: TopicPartition) -> PartitionUnavailable:
+    """What is wrong with a partition that nobody leads now."""
+    return PartitionUnavailable(source, *key, "it has no leader; the next window tries again")
+
+
+def left_out(
+    key: TopicPartition, remote_topic: str, progress: Mapping[tuple[str, int], int], error: AirmirrorError
+) -> Planned:
+    """A partition of which nothing can be known now: it is left out of this window, alone."""
     position = progress.get(key, -1) + 1
-    error = PartitionUnavailable(source, *key, "it has no leader; the next window tries again")
     return Planned(*key, remote_topic, position, position, position, BYTES_GUESSED, error)
 
 

@@ -10,6 +10,8 @@ from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.wire.requests import TopicPartition
 
+TRANSACTION_TIMEOUT_MS = 60_000  # as Kafka's own producer has it
+
 
 @dataclass(frozen=True)
 class SlotPartition:
@@ -60,6 +62,11 @@ class Slot:
 def transactional_id(flow: Flow, number: int) -> str:
     """Invariant B's transactional ids."""
     return f"airmirror.{flow.source.alias}.{flow.target.alias}.{number}"
+
+
+def transaction_timeout_ms(flow: Flow) -> int:
+    """How long a transaction of the flow may last: the target's ``producer.transaction.timeout.ms``, else a minute."""
+    return int(flow.target.client("producer").get("transaction.timeout.ms", TRANSACTION_TIMEOUT_MS))
 
 
 class Outcome(StrEnum):

@@ -19,12 +19,10 @@ from airmirror.windows.index import Index, InternalTopics
 from airmirror.windows.intake import Intake, Way
 from airmirror.windows.outbox import Outbox
 from airmirror.windows.plan import Planned
-from airmirror.windows.slots import Slot, SlotPartition
+from airmirror.windows.slots import Slot, SlotPartition, transaction_timeout_ms
 from airmirror.windows.takeover import TakenOver, candidates, take_over
 from airmirror.wire.merging import Merging
 from airmirror.wire.requests import TopicPartition
-
-_TIMEOUT_MS = 60_000
 
 
 def at_latest(flow: Flow, index: Index, planned: Sequence[Planned]) -> list[TakenOver]:
@@ -78,7 +76,7 @@ def _commit(
         flow, window, 0, claim_offset, int(time.time() * 1000), None, topics.progress,
         target.partitions(topics.progress), topics.segments, tuple(partitions),
     )  # fmt: skip
-    transaction = TransactionalId(target, slot.transactional_id, _TIMEOUT_MS)
+    transaction = TransactionalId(target, slot.transactional_id, transaction_timeout_ms(flow))
     transaction.initialise()
     way = Way(slot, target, transaction, Outbox(target, transaction), None, Merging())
     intakes = []

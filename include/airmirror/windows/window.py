@@ -24,7 +24,7 @@ from airmirror.windows.errors import PartitionUnavailable
 from airmirror.windows.fence import claimed, fence
 from airmirror.windows.findings import Finding, examine
 from airmirror.windows.index import Index, InternalTopics, catch_up
-from airmirror.windows.plan import Extent, Planned, leaderless, pack, plan
+from airmirror.windows.plan import Extent, Planned, leaderless, left_out, pack, plan
 from airmirror.windows.progress import Progress, Watch
 from airmirror.windows.slots import Outcome, Slot, SlotPartition, SlotResult
 from airmirror.windows.starts import commit_starts, need_starts
@@ -226,7 +226,8 @@ def judge_window(
 
 def _examine(flow: Flow, index: Index, source: Routes, target: Routes, trusted: Collection[str]) -> list[Finding]:
     unverified = {TopicPartition(record.topic, record.partition) for record in index.unverified()}
-    topics = source.refresh_existing({key.topic for key in unverified})
+    topics = {key.topic for key in unverified}
+    topics -= source.refresh_existing(topics).keys()
     watermarks = _watermarks(source, [key for key in unverified if key.topic in topics])
     compacted = _compacted(flow, source, topics)
     return examine(flow, index, source, target, trusted=trusted, compacted=compacted, watermarks=watermarks)
@@ -239,11 +240,10 @@ def rows_of(flow: Flow, window: str, index: Index, planned: Sequence[Planned]) -
 
 
 def make_plan(flow: Flow, index: Index, remote_topics: Mapping[str, str], source: Routes) -> list[Planned]:
-    """Every partition of the flow's topics, with what there is to do; one without a leader is in error, alone."""
-    source.refresh(remote_topics)
-    everything = [
-        TopicPartition(topic, number) for topic in remote_topics for number in range(source.partitions(topic))
-    ]
+    """Every partition of the flow's topics, with what there is to do; one that nobody leads or may see is in error, alone."""
+    missing = source.refresh_existing(remote_topics)
+    there = [topic for topic in remote_topics if topic not in missing]
+    everything = [TopicPartition(topic, number) for topic in there for number in range(source.partitions(topic))]
     partitions = source.with_leader(everything, LEADER_SECONDS)
     earliest = offsets_with_patience(source, partitions, EARLIEST)
     watermarks = offsets_with_patience(source, partitions, LATEST)
@@ -252,11 +252,18 @@ def make_plan(flow: Flow, index: Index, remote_topics: Mapping[str, str], source
         ends = offsets_with_patience(source, partitions, LATEST, read_committed=True)
     extents = {key: Extent(earliest[key], ends[key], watermarks[key]) for key in partitions}
     planned = plan(flow.source.alias, remote_topics, extents, source.topic_ids, index.progress(), index.last_segments())
-    return planned + [
-        leaderless(flow.source.alias, key, remote_topics[key.topic], index.progress())
-        for key in everything
-        if key not in extents
-    ]
+    unled = [key for key in everything if key not in extents]
+    progress = index.progress()
+    return (
+        planned
+        + [left_out(key, remote_topics[key.topic], progress, leaderless(flow.source.alias, key)) for key in unled]
+        + [
+            left_out(key, remote_topics[topic], progress, error)
+            for topic, error in missing.items()
+            for key in sorted(TopicPartition(*known) for known in progress if known[0] == topic)
+            or [TopicPartition(topic, 0)]
+        ]
+    )
 
 
 @contextmanager

@@ -1,0 +1,96 @@
+"""Access that is lost in mid-window: an error that says who denies what, and nothing lost once it is given back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AclOperation, ResourceType
+
+from airmirror.windows.errors import AccessLost, PartitionFailed
+from airmirror.windows.slots import Slot, SlotResult, transactional_id
+from airmirror.windows.window import WindowResult
+from airmirror_local.brokers import IMPATIENT, Broker, start_broker
+from support.acls import AUTHORIZER, denied
+from support.faults import filled
+from support.flows import Mirror, in_this_process
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A cluster with ACLs; everybody is User:ANONYMOUS there."""
+    broker = start_broker(tmp_path_factory.mktemp("guarded"), "guarded", IMPATIENT | AUTHORIZER)
+    try:
+        yield broker
+    finally:
+        broker.kill()
+
+
+def run_denied(flow: Mirror, kind: ResourceType, name: str, operation: AclOperation, cluster: Broker) -> WindowResult:
+    """A window from whose plan on the operation is denied."""
+
+    def without(slots: Sequence[Slot]) -> list[SlotResult]:
+        with denied(cluster, kind, name, operation):
+            return in_this_process(slots)
+
+    return flow.run(without)
+
+
+def assert_continued(flow: Mirror) -> None:
+    result = flow.run()
+    assert result.is_verified and result.copied == 2000
+    assert flow.assert_equal() == 2100
+
+
+@pytest.mark.parametrize("operation", ["Read", "Describe"])
+def test_a_source_topic_that_may_not_be_read_any_more(
+    guarded: Broker, west: Broker, tmp_path: Path, operation: str
+) -> None:
+    flow = filled(guarded, west, tmp_path)
+    result = run_denied(flow, ResourceType.TOPIC, flow.topic, getattr(AclOperation, operation.upper()), guarded)
+    errors = [row.error for row in result.rows]
+    assert len(errors) == 2 and all(error is not None and not error.transient for error in errors)
+    assert all(operation in str(error) and repr(flow.topic) in str(error) for error in errors)
+    if operation == "Read":
+        assert all(isinstance(error, AccessLost) and error.denying == flow.flow.source.alias for error in errors)
+    assert_continued(flow)
+
+
+def test_a_remote_topic_that_may_not_be_written_any_more(east: Broker, guarded: Broker, tmp_path: Path) -> None:
+    flow = filled(east, guarded, tmp_path)
+    result = run_denied(flow, ResourceType.TOPIC, flow.remote_topic, AclOperation.WRITE, guarded)
+    errors = [row.error for row in result.rows]
+    assert len(errors) == 2 and all(isinstance(error, AccessLost) for error in errors)
+    assert all("'west' does not let this user write" in str(error) for error in errors)
+    assert_continued(flow)
+
+
+def test_transactional_ids_that_may_not_be_used_any_more(east: Broker, guarded: Broker, tmp_path: Path) -> None:
+    flow = filled(east, guarded, tmp_path)
+    name = transactional_id(flow.flow, 0)
+    result = run_denied(flow, ResourceType.TRANSACTIONAL_ID, name, AclOperation.WRITE, guarded)
+    [error] = [row.error for row in result.rows if row.error is not None]
+    assert isinstance(error, PartitionFailed) and "prefix" in str(error)
+    flow.run()
+    assert flow.assert_equal() == 2100
+
+
+@pytest.mark.parametrize("what", ["claims", "progress"])
+def test_internal_topics_that_may_not_be_written_any_more(
+    east: Broker, guarded: Broker, tmp_path: Path, what: str
+) -> None:
+    from airmirror.clusters.admin import AccessDenied
+    from airmirror.windows.window import internal_topics
+
+    flow = filled(east, guarded, tmp_path)
+    topics = internal_topics(flow.flow)
+    if what == "claims":
+        without = denied(guarded, ResourceType.TOPIC, topics.segments, AclOperation.WRITE)
+        with without, pytest.raises(AccessDenied, match=topics.segments):
+            flow.run()
+    else:
+        result = run_denied(flow, ResourceType.TOPIC, topics.progress, AclOperation.WRITE, guarded)
+        errors = [row.error for row in result.rows]
+        assert all(isinstance(error, PartitionFailed) and topics.progress in str(error) for error in errors)
+    assert_continued(flow)

@@ -1,0 +1,76 @@
+"""Who holds the claim, from the records in the segment topic: the log's order and the broker's clock decide (invariant B)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from airmirror.flows.prepare import catch_up_ledger
+from airmirror.windows import claims
+from airmirror.windows.claims import ClaimEntry, holder
+from airmirror.windows.errors import FlowBusy
+from airmirror.windows.slots import Slot, SlotResult
+from airmirror.wire.segments import Claim, ClaimEvent
+from airmirror_local.brokers import Broker
+from support.flows import in_this_process, mirror
+from support.topics import Record, produce
+
+CLAIMED, RENEWED, RELEASED = ClaimEvent.CLAIMED, ClaimEvent.RENEWED, ClaimEvent.RELEASED
+
+
+def log(*records: tuple[str, ClaimEvent, int], first: dict[str, int] | None = None) -> list[ClaimEntry]:
+    """Claim records of (window, event, append time); ``first``: when a window claimed, by its own clock."""
+    begun = dict(first or {})
+    return [
+        ClaimEntry(offset, time, Claim(window, event, "me:1", begun.setdefault(window, time), 30_000, 2))
+        for offset, (window, event, time) in enumerate(records)
+    ]
+
+
+def window_of(entries: Sequence[ClaimEntry], *, compacted: bool = False) -> str | None:
+    held = holder(entries, compacted=compacted)
+    return None if held is None else held.claim.window
+
+
+def test_the_first_claim_holds_while_it_is_renewed() -> None:
+    entries = log(("a", CLAIMED, 0), ("a", RENEWED, 20_000), ("b", CLAIMED, 45_000))
+    assert window_of(entries) == "a"
+
+
+def test_a_claim_is_taken_over_after_its_lease_or_its_release() -> None:
+    assert window_of(log(("a", CLAIMED, 0), ("b", CLAIMED, 30_001))) == "b"
+    assert window_of(log(("a", CLAIMED, 0), ("a", RELEASED, 10), ("b", CLAIMED, 20))) == "b"
+
+
+def test_a_renewal_never_makes_an_older_claim_the_newest() -> None:
+    assert window_of(log(("a", CLAIMED, 0), ("b", CLAIMED, 40_000), ("a", RENEWED, 41_000))) == "b"
+    skewed = log(("b", CLAIMED, 40_000), ("a", RENEWED, 41_000), first={"b": 0, "a": 99_000})
+    assert window_of(skewed) == "b", "a slot reads from its own claim on: what renews without one there is older"
+
+
+def test_of_the_last_records_alone_the_latest_claim_that_was_renewed_holds() -> None:
+    kept = log(("a", RENEWED, 41_000), ("b", RENEWED, 42_000), first={"a": 0, "b": 40_000})
+    assert window_of(kept, compacted=True) == "b"
+    assert window_of(kept[::-1], compacted=True) == "b"
+    assert window_of(log(("a", RELEASED, 50)), compacted=True) is None
+
+
+def test_a_window_that_has_renewed_its_claim_keeps_it(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ledger has a claim's last record only, which is a renewal: the newcomer must find it busy all the same."""
+    monkeypatch.setattr(claims, "RENEW_SECONDS", 0.05)
+    flow = mirror(east, west, tmp_path)
+    produce(east, flow.topic, [Record(b"v")] * 10)
+
+    def with_a_second_window(slots: Sequence[Slot]) -> list[SlotResult]:
+        while not any(claim.event is RENEWED for _, _, claim in flow.opened.ledger.claims()):
+            catch_up_ledger(flow.opened)
+        with pytest.raises(FlowBusy, match="'first'"):
+            flow.run(window="second")
+        return in_this_process(slots)
+
+    assert flow.run(with_a_second_window, window="first").is_verified
+    assert flow.assert_equal() == 10

@@ -1,0 +1,150 @@
+"""A slot's transactions on the target under faults: ends that are not known, that come too early, or that can't come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from tenacity import Retrying, stop_after_delay, wait_fixed
+
+from airmirror.clusters.routes import CoordinatorNotAvailable
+from airmirror.clusters.transactions import TransactionRefused
+from airmirror.windows import copy as copy_module
+from airmirror.windows import fence
+from airmirror.windows.errors import FenceStuck
+from airmirror.windows.intake import Intake
+from airmirror.windows.slots import Slot, SlotResult
+from airmirror_local.brokers import IMPATIENT, Broker, BrokerCluster, start_broker
+from airmirror_local.proxy import Loss, Proxy
+from support.faults import filled, in_a_process_that_dies
+from support.flows import in_this_process, mirror
+from support.servers import keep
+from support.topics import Record, await_nodes, end_offsets, leader, produce
+
+INIT_PRODUCER_ID, END_TXN = 22, 26
+
+
+@pytest.fixture
+def small_fetches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copy_module, "FETCH_BYTES", 4096)
+    monkeypatch.setattr(copy_module, "LEAST_PARTITION_BYTES", 2048)
+
+
+@pytest.mark.parametrize("lost", ["request", "answer"])
+@pytest.mark.parametrize("api_key", [INIT_PRODUCER_ID, END_TXN])
+def test_whether_a_commit_was_done_is_found_out(
+    east: Broker,
+    west: Broker,
+    west_proxy: Proxy,
+    tmp_path: Path,
+    small_fetches: None,
+    lost: Literal["request", "answer"],
+    api_key: int,
+) -> None:
+    """A lost request was not done, a lost answer was: neither is guessed, the next attempt reads the progress."""
+    flow = filled(east, west, tmp_path, through=west_proxy.bootstrap)
+    losses: list[Loss] = []
+
+    def losing(slots: Sequence[Slot]) -> list[SlotResult]:
+        losses.append(Loss(api_key, west_proxy.requests[api_key] + 1))
+        if lost == "request":
+            west_proxy.on_request = losses[0]
+        else:
+            west_proxy.on_answer = losses[0]
+        return in_this_process(slots)
+
+    result = flow.run(losing)
+    assert losses[0].happened.is_set()
+    assert result.is_verified and result.copied == 2000
+    assert flow.assert_equal() == 2100
+
+
+def test_a_transaction_that_times_out_in_mid_window(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_fetches: None
+) -> None:
+    """The slot sleeps while the coordinator aborts its transaction and fences it: it begins again from its progress."""
+    flow = filled(east, west, tmp_path, settings={"producer.transaction.timeout.ms": "1000"})
+    take = Intake.take
+    before = sum(end_offsets(west, flow.remote_topic).values())
+    slept = []
+
+    def sleep_in_the_transaction(self: Intake, *args: object) -> None:
+        take(self, *args)  # type: ignore[arg-type]
+        if not slept and sum(end_offsets(west, flow.remote_topic).values()) > before:
+            slept.append(True)
+            for attempt in Retrying(stop=stop_after_delay(20), wait=wait_fixed(0.1), reraise=True):
+                with attempt:
+                    stable = end_offsets(west, flow.remote_topic, "read_committed")
+                    assert stable == end_offsets(west, flow.remote_topic)
+
+    monkeypatch.setattr(Intake, "take", sleep_in_the_transaction)
+    result = flow.run()
+    assert slept
+    assert result.is_verified, [str(row.error) for row in result.rows]
+    assert flow.assert_equal() == 2100
+
+
+def test_a_target_that_allows_shorter_transactions_only(east: Broker, tmp_path: Path) -> None:
+    strict = start_broker(tmp_path, "strict", IMPATIENT | {"transaction.max.timeout.ms": "30000"})
+    try:
+        flow = mirror(east, strict, tmp_path)
+        produce(east, flow.topic, [Record(b"v")] * 10)
+        with pytest.raises(TransactionRefused, match=r"60000 ms.*west\.producer\.transaction\.timeout\.ms") as caught:
+            flow.run()
+        assert not caught.value.transient
+        assert end_offsets(strict, flow.remote_topic) == {0: 0}
+        shorter = mirror(east, strict, tmp_path, settings={"producer.transaction.timeout.ms": "30000"})
+        produce(east, shorter.topic, [Record(b"v")] * 10)
+        assert shorter.run().is_verified
+        assert shorter.assert_equal() == 10
+    finally:
+        strict.kill()
+
+
+def test_a_target_without_room_for_the_state_of_transactions(
+    east: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One broker, where __transaction_state asks for three: no transactional id has a coordinator."""
+    monkeypatch.setattr(fence, "FENCE_SECONDS", 1.0)
+    small = start_broker(tmp_path, "small", IMPATIENT | {"transaction.state.log.replication.factor": "3"})
+    try:
+        flow = mirror(east, small, tmp_path)
+        produce(east, flow.topic, [Record(b"v")] * 10)
+        with pytest.raises(CoordinatorNotAvailable, match=r"transaction\.state\.log\.replication\.factor") as caught:
+            flow.run()
+        assert caught.value.transient
+        assert end_offsets(small, flow.remote_topic) == {0: 0}
+    finally:
+        small.kill()
+
+
+@pytest.mark.timeout(240)
+def test_a_transaction_that_cannot_be_ended(
+    east: Broker, three: BrokerCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_fetches: None
+) -> None:
+    """A slot died in its transaction, and the only node with one of its partitions is gone: the fence names that one."""
+    monkeypatch.setattr(fence, "FENCE_SECONDS", 4.0)
+    flow = filled(east, three, tmp_path, settings={"offset.storage.replication.factor": "3"})
+
+    def dies(slots: Sequence[Slot]) -> list[SlotResult]:
+        in_a_process_that_dies(slots[:1], 0)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        flow.run(dies)
+    partition = next(p for p, end in end_offsets(three, flow.remote_topic).items() if end > 100)
+    node = three.brokers[leader(three, flow.remote_topic, partition) - 1]
+    node.kill()
+    try:
+        await_nodes(three, 2)
+        with pytest.raises(FenceStuck) as caught:
+            flow.run()
+        assert f"{flow.remote_topic}-{partition}" in caught.value.partitions
+        assert caught.value.transient and f"{flow.remote_topic}-{partition}" in str(caught.value)
+    finally:
+        node.restart()
+        keep(node.process)
+    assert flow.run().is_verified
+    assert flow.assert_equal() == 2100

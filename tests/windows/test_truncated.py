@@ -1,0 +1,127 @@
+"""A source that no longer has what comes next: never a silent jump, never a record of another log (invariant E)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import NewTopic
+from tenacity import Retrying, stop_after_delay, wait_fixed
+
+from airmirror.windows.errors import SourceDiverged, SourceTruncated, TopicRecreated
+from airmirror.windows.slots import Slot, SlotResult
+from airmirror_local.brokers import Broker, BrokerCluster
+from support.faults import filled, records
+from support.flows import Mirror, in_this_process, mirror
+from support.servers import keep
+from support.topics import (
+    admin,
+    create_topic,
+    delete_topic,
+    end_offsets,
+    leader,
+    produce,
+    read_all,
+    set_config,
+    start_offsets,
+)
+
+
+def patiently(seconds: float = 30) -> Retrying:
+    return Retrying(stop=stop_after_delay(seconds), wait=wait_fixed(0.1), reraise=True)
+
+
+def expire(flow: Mirror) -> None:
+    """Let retention take everything: the records are years old."""
+    set_config(flow.source, flow.topic, "retention.ms", "1000")
+    for attempt in patiently():
+        with attempt:
+            assert start_offsets(flow.source, flow.topic) == end_offsets(flow.source, flow.topic)
+    set_config(flow.source, flow.topic, "retention.ms", "-1")
+
+
+@pytest.mark.parametrize("when", ["before the plan", "after the plan"])
+def test_retention_below_the_progress_is_an_error(east: Broker, west: Broker, tmp_path: Path, when: str) -> None:
+    flow = filled(east, west, tmp_path)
+    copied = end_offsets(west, flow.remote_topic)
+
+    def expired(slots: Sequence[Slot]) -> list[SlotResult]:
+        if when == "after the plan":
+            expire(flow)
+        return in_this_process(slots)
+
+    if when == "before the plan":
+        expire(flow)
+    result = flow.run(expired)
+    errors = [row.error for row in result.rows]
+    assert [type(error) for error in errors] == [SourceTruncated] * 2
+    assert all("were deleted before they were copied" in str(error) for error in errors)
+    assert end_offsets(west, flow.remote_topic, "read_committed") == copied
+
+
+def test_retention_of_what_is_copied_is_none(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = filled(east, west, tmp_path, 100)
+    assert flow.run().is_verified
+    expire(flow)
+    assert flow.run().is_verified
+    produce(east, flow.topic, records(50, 200))
+    result = flow.run()
+    assert result.is_verified and result.copied == 50
+
+
+def test_a_topic_created_again_in_mid_window_with_more_than_before(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = filled(east, west, tmp_path)
+    copied = end_offsets(west, flow.remote_topic)
+
+    def create_again(slots: Sequence[Slot]) -> list[SlotResult]:
+        delete_topic(east, flow.topic)
+        create_topic(east, flow.topic, 2)
+        produce(east, flow.topic, records(6000))
+        return in_this_process(slots)
+
+    result = flow.run(create_again)
+    assert {type(row.error) for row in result.rows} == {TopicRecreated}
+    assert end_offsets(west, flow.remote_topic, "read_committed") == copied
+    assert {type(row.error) for row in flow.run().rows} == {TopicRecreated}
+
+
+@pytest.mark.timeout(240)
+def test_an_unclean_leader_election_below_the_progress(three: BrokerCluster, west: Broker, tmp_path: Path) -> None:
+    """The new leader's log ends below the progress; later it is longer again, but not the same log."""
+    flow = mirror(three, west, tmp_path)
+    delete_topic(three, flow.topic)
+    unclean = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
+    topic = NewTopic(flow.topic, 1, replica_assignment=[[1, 2]], config=unclean)
+    client = admin(three)
+    client.create_topics([topic])[flow.topic].result()
+    for attempt in patiently():
+        with attempt:
+            assert leader(three, flow.topic, 0) == 1
+    first, second = three.brokers[0], three.brokers[1]
+    produce(three, flow.topic, records(100))
+    assert flow.run().is_verified
+    second.kill()
+    try:
+        produce(three, flow.topic, records(100, 100))  # when the second is no longer in sync
+        result = flow.run()
+        assert result.is_verified and result.copied == 100
+        first.kill()
+        second.restart()
+        for attempt in patiently(60):
+            with attempt:
+                assert leader(three, flow.topic, 0) == 2
+        assert end_offsets(three, flow.topic) == {0: 100}
+        [row] = flow.run().rows
+        assert type(row.error) is SourceTruncated and "truncated" in str(row.error)
+        produce(three, flow.topic, records(150, 1000))
+        result = flow.run()
+        [row] = result.rows
+        assert type(row.error) is SourceDiverged and "ends at offset 100 now" in str(row.error)
+        assert not result.is_verified and result.copied == 0
+        assert len(read_all(west, flow.remote_topic)[0]) == 200
+    finally:
+        for broker in (first, second):
+            if not broker.process.running:
+                broker.restart()
+            keep(broker.process)
