@@ -46,11 +46,13 @@ def config(
 ) -> None:
     """Check the configuration and show what counts for each flow, and the line it comes from."""
     if explain_keys:
-        rows = explain()
+        from airmirror.clusters.client_settings import explain_clients
+
+        rows, clients = explain(), explain_clients()
         if as_json:
-            console.print_json(json.dumps([asdict(row) for row in rows]))
+            console.print_json(json.dumps([asdict(row) for row in (*rows, *clients)]))
         else:
-            console.print(show.keys(rows))
+            console.print(show.keys(rows, clients))
         return
     configuration = load(config)
     check(configuration)

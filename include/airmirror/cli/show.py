@@ -8,9 +8,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.filesize import decimal
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 from airmirror.config.explain import KeyRow, ValueRow
 from airmirror.flows.status import FlowStatus
@@ -199,12 +201,18 @@ def latency(rows: Sequence[Latency]) -> Table:
     return table
 
 
-def keys(rows: Sequence[KeyRow]) -> Table:
-    """Every key of the configuration."""
-    table = _table("keys", "key", "type", "default", "read at", "here", "meaning")
+def keys(rows: Sequence[KeyRow], clients: Sequence[KeyRow]) -> Group:
+    """Every key of the configuration, then the settings of Kafka's clients by what they do here."""
+    shown: list[RenderableType] = []
     for row in rows:
-        table.add_row(row.name, row.type, row.default, row.scope, row.here, row.doc)
-    return table
+        kind = f"  {row.type}, default: {row.default or 'none'}" if row.type else ""
+        shown.append(Text.assemble((row.name, "bold"), (kind, "dim")))
+        shown.append(Padding(Text(f"{row.doc}\nRead {row.scope.removesuffix('.')}. Here: {row.here}."), (0, 0, 0, 4)))
+    for here in dict.fromkeys(row.here for row in clients):
+        names = ", ".join(row.name for row in clients if row.here == here)
+        shown.append(Text.assemble(("Kafka's client settings", "bold"), (f"  {here}", "dim")))
+        shown.append(Padding(Text(names), (0, 0, 0, 4)))
+    return Group(*shown)
 
 
 def values(flow: str, enabled: bool, rows: Sequence[ValueRow]) -> Table:

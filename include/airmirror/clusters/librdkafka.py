@@ -65,21 +65,27 @@ _RENAMED_FOR = {
     "consumer": _RENAMED | {"fetch.max.wait.ms": "fetch.wait.max.ms"},
     "producer": _RENAMED | {"max.request.size": "message.max.bytes"},
 }
+# Read by the log-in and the stores below.
+_READ = frozenset(
+    {
+        "sasl.jaas.config", "sasl.mechanism", "security.protocol", "ssl.endpoint.identification.algorithm",
+        "ssl.keystore.location", "ssl.keystore.password", "ssl.keystore.type", "ssl.truststore.location",
+        "ssl.truststore.type",
+    }
+)  # fmt: skip
 _JAVA_LOGIN = ("sasl.client.callback.handler.class", "sasl.login.callback.handler.class", "sasl.login.class")
 
 
 def librdkafka_config(cluster: Cluster, role: str) -> dict[str, str]:
     """librdkafka's settings for one kind of client (admin, consumer, producer). Raises UnsupportedClientSetting."""
     java = cluster.client(role)
-    # Read with the stores and the log-in below.
-    read = {"sasl.jaas.config", "sasl.mechanism", "ssl.endpoint.identification.algorithm", "security.protocol"}
     settings: dict[str, str] = {}
     for name, value in java.items():
         if name in _SAME_FOR[role]:
             settings[name] = value
         elif renamed := _RENAMED_FOR[role].get(name):
             settings[renamed] = "0" if value == "-1" else value  # Java's -1, the system's own buffer size, is 0 here
-        elif name not in read and not name.startswith(_STORES):
+        elif name not in _READ:
             log.debug("cluster %r: %s has no meaning for librdkafka and is left out", cluster.alias, name)
     protocol = java.get("security.protocol", "PLAINTEXT").lower()
     settings["security.protocol"] = protocol
@@ -90,7 +96,14 @@ def librdkafka_config(cluster: Cluster, role: str) -> dict[str, str]:
     return settings
 
 
-_STORES = ("ssl.truststore.", "ssl.keystore.")
+def is_read(name: str) -> bool:
+    """Whether a client setting, by its Java name, means anything to librdkafka."""
+    return name in _READ or any(name in _SAME_FOR[role] or name in _RENAMED_FOR[role] for role in _SAME_FOR)
+
+
+def is_refused(name: str) -> bool:
+    """Whether a client setting can't be left out, and can't be used either."""
+    return name in _JAVA_LOGIN
 
 
 def _trust(alias: str, java: Mapping[str, str]) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from airmirror.config.keys import KEYS
+from airmirror.config.keys import FAMILIES, KEYS, PREFIXES, Scope, Use
 from airmirror.config.model import Configuration, Setting
 from airmirror.config.places import place
 from airmirror.config.resolve import Placed, client_settings, effective
@@ -13,7 +13,7 @@ from airmirror.config.values import masked
 
 @dataclass(frozen=True)
 class KeyRow:
-    """One key: what it is, where it is read, and what it does here."""
+    """One key, or keys of one form: what it is, where it is read, and what it does here."""
 
     name: str
     type: str
@@ -33,11 +33,17 @@ class ValueRow:
 
 
 def explain() -> list[KeyRow]:
-    """Every key of the table, by name. (Client settings are Kafka's own and not among them.)"""
-    return [
+    """Every key of the table by name, then keys that end as one likes, and prefixes of client settings."""
+    keys = [
         KeyRow(key.name, key.type, key.default or "", key.scope, key.here, key.doc)
         for key in sorted(KEYS.values(), key=lambda key: key.name)
     ]
+    families = [
+        KeyRow(f"{prefix}…", "", "", Scope.FLOW, f"{Use.WITHOUT_EFFECT}: {reason}" if reason else Use.USED, doc)
+        for prefix, (doc, reason) in sorted(FAMILIES.items())
+    ]
+    prefixes = [KeyRow(name, "", "", scope, Use.USED, doc) for name, (scope, doc) in PREFIXES.items()]
+    return keys + families + prefixes
 
 
 def resolve(configuration: Configuration, name: str) -> list[ValueRow]:

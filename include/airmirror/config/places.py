@@ -95,7 +95,7 @@ def unread(at: Place, aliases: Sequence[str]) -> Unread | None:
         return Unread(key.here, error=False) if key.use in (Use.LATER, Use.WITHOUT_EFFECT) else None
     if client_setting(at):
         return None
-    for prefix, reason in FAMILIES.items():
+    for prefix, (_, reason) in FAMILIES.items():
         if at.name.startswith(prefix):
             return Unread(f"{Use.WITHOUT_EFFECT}: {reason}", error=False) if reason else None
     role = _ROLE.fullmatch(at.name)

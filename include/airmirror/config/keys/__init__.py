@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from airmirror.config.keys import airmirror, clients, connect, mirrormaker
-from airmirror.config.keys.clients import ROLES, SECURITY
+from airmirror.config.keys.clients import COPIES, PREFIXES, ROLES, SECURITY
 from airmirror.config.keys.connect import FAMILIES
 from airmirror.config.keys.key import Key, Scope, Type, Use
 
@@ -19,4 +19,7 @@ CONNECTION = clients.SECURITY | clients.COMMON
 CLIENT = frozenset().union(*ROLES.values())
 """The settings that any kind of client knows."""
 
-__all__ = ["CLIENT", "CONNECTION", "FAMILIES", "KEYS", "OWN", "ROLES", "SECURITY", "Key", "Scope", "Type", "Use"]
+__all__ = [
+    "CLIENT", "CONNECTION", "COPIES", "FAMILIES", "KEYS", "OWN", "PREFIXES", "ROLES", "SECURITY", "Key", "Scope", "Type",
+    "Use",
+]  # fmt: skip

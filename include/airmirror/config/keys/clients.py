@@ -83,3 +83,31 @@ ROLES = {
     "admin": SECURITY | COMMON | ADMIN,
 }
 """The settings that each kind of client knows."""
+
+COPIES = SECURITY | _names("bootstrap.servers isolation.level auto.offset.reset transaction.timeout.ms")
+"""What windows read when they copy, with a client of their own; everything else goes through librdkafka."""
+
+PREFIXES = {
+    "<setting>": (
+        "at the top level and at <cluster>.",
+        "How to log in (security.protocol, sasl.…, ssl.…): of all clusters, or of one. At <cluster>. also what every kind of "
+        "client knows.",
+    ),
+    "<consumer|producer|admin>.<setting>": (
+        "at <cluster>. and at <source>-><target>.",
+        "A setting of one kind of client: of this cluster, or of both clusters of a flow.",
+    ),
+    "<source|target>.cluster.<setting>": (
+        "at <source>-><target>.",
+        "What every kind of client knows, of one cluster of a flow.",
+    ),
+    "<source|target>.<consumer|producer|admin>.<setting>": (
+        "at <source>-><target>.",
+        "A setting of one kind of client, of one cluster of a flow. It wins over all others.",
+    ),
+    "producer.override.<setting>": (
+        "at <source>-><target>.",
+        "A setting of the target's producer, as Kafka Connect writes it.",
+    ),
+}
+"""The prefixes under which client settings are read (M/MirrorConnectorConfig.java): where they may stand, and for whom."""

@@ -15,6 +15,7 @@ _BYTE_ARRAY = "org.apache.kafka.connect.converters.ByteArrayConverter"
 _JAVA_TRANSFORMS = "Java classes can't run here, and leaving them out would change the data"
 _PROGRESS_NAME = "progress is kept in mm2-offsets.<source>.internal, as MirrorMaker 2 does by default"
 _PLUGINS = "Connect's plugins are not loaded"
+_NO_JMX = "there is no JMX here"
 
 _USED = (
     Key(
@@ -78,92 +79,133 @@ _DEFAULT_ONLY = (
 )
 
 
-def _connector(name: str, type_: Type, default: str | None, reason: str = _NO_WORKER) -> Key:
-    return Key(name, type_, default, "A setting of Connect's connectors.", Scope.FLOW, Use.WITHOUT_EFFECT, reason)
+def _connector(name: str, type_: Type, default: str | None, doc: str, reason: str = _NO_WORKER) -> Key:
+    return Key(name, type_, default, doc, Scope.FLOW, Use.WITHOUT_EFFECT, reason)
 
 
-def _worker(name: str, type_: Type, default: str | None, reason: str = _NO_WORKER) -> Key:
-    return Key(name, type_, default, "A setting of Connect's workers.", Scope.WORKER, Use.WITHOUT_EFFECT, reason)
+def _worker(name: str, type_: Type, default: str | None, doc: str, reason: str = _NO_WORKER) -> Key:
+    return Key(name, type_, default, doc, Scope.WORKER, Use.WITHOUT_EFFECT, reason)
 
+
+_RETRY = "Spark and Airflow retry"
+_RETRIES_DOC = "How long a failed operation on a record is tried again, in ms; 0: not, -1: for ever."
+_CREATED = "remote topics are created before records are copied"
+_COMMITTED = "progress is committed with the records"
+_REST = "Airflow's API server answers"
+_CORS = "A header of the REST API's answers to pages from elsewhere."
+_VERSION = "Which version of a plugin to load."
 
 _CONNECTOR = (
-    _connector("name", Type.STRING, None),
-    _connector("connector.class", Type.STRING, None),
-    _connector("connector.plugin.version", Type.STRING, None, _PLUGINS),
-    _connector("key.converter.plugin.version", Type.STRING, None, _PLUGINS),
-    _connector("value.converter.plugin.version", Type.STRING, None, _PLUGINS),
-    _connector("header.converter.plugin.version", Type.STRING, None, _PLUGINS),
-    _connector("config.action.reload", Type.STRING, "restart", "the file is read again for every window"),
-    _connector("tasks.max.enforce", Type.BOOLEAN, "true"),
-    _connector("errors.log.enable", Type.BOOLEAN, "false", "errors are always logged"),
-    _connector("errors.log.include.messages", Type.BOOLEAN, "false", "records are never logged"),
-    _connector("errors.retry.timeout", Type.LONG, "0", "Spark and Airflow retry"),
-    _connector("errors.retry.delay.max.ms", Type.LONG, "60000", "Spark and Airflow retry"),
-    _connector("exactly.once.support", Type.STRING, "requested", _ONCE),
-    _connector("transaction.boundary", Type.STRING, "poll", "see window.commit.bytes and window.commit.ms"),
-    _connector("transaction.boundary.interval.ms", Type.LONG, None, "see window.commit.ms"),
-    _connector("topic.creation.groups", Type.LIST, "", "remote topics are created before records are copied"),
-    _connector("task.index", Type.INT, None),
-    _connector("task.assigned.partitions", Type.LIST, None),
-    _connector("task.assigned.groups", Type.LIST, None),
+    _connector("name", Type.STRING, None, "The connector's name."),
+    _connector("connector.class", Type.STRING, None, "The connector's Java class."),
+    _connector("connector.plugin.version", Type.STRING, None, _VERSION, _PLUGINS),
+    _connector("key.converter.plugin.version", Type.STRING, None, _VERSION, _PLUGINS),
+    _connector("value.converter.plugin.version", Type.STRING, None, _VERSION, _PLUGINS),
+    _connector("header.converter.plugin.version", Type.STRING, None, _VERSION, _PLUGINS),
+    _connector(
+        "config.action.reload",
+        Type.STRING,
+        "restart",
+        "What happens when a config provider's value changes: `none` or `restart`.",
+        "the file is read again for every window",
+    ),
+    _connector("tasks.max.enforce", Type.BOOLEAN, "true", "Fail a connector that makes more tasks than tasks.max."),
+    _connector("errors.log.enable", Type.BOOLEAN, "false", "Log tolerated errors.", "errors are always logged"),
+    _connector(
+        "errors.log.include.messages", Type.BOOLEAN, "false", "Log the record of an error.", "records are never logged"
+    ),
+    _connector("errors.retry.timeout", Type.LONG, "0", _RETRIES_DOC, _RETRY),
+    _connector("errors.retry.delay.max.ms", Type.LONG, "60000", "The longest pause between such attempts.", _RETRY),
+    _connector("exactly.once.support", Type.STRING, "requested", "Whether the connector must be exactly once.", _ONCE),
+    _connector(
+        "transaction.boundary",
+        Type.STRING,
+        "poll",
+        "When a transaction ends: `poll`, `interval` or `connector`.",
+        "see window.commit.bytes and window.commit.ms",
+    ),
+    _connector(
+        "transaction.boundary.interval.ms",
+        Type.LONG,
+        None,
+        "With `interval`: after how many ms.",
+        "see window.commit.ms",
+    ),
+    _connector("topic.creation.groups", Type.LIST, "", "Groups of rules by which topics are created.", _CREATED),
+    _connector("task.index", Type.INT, None, "MirrorMaker 2 gives it to its tasks: a task's number."),
+    _connector("task.assigned.partitions", Type.LIST, None, "MirrorMaker 2 gives it to its tasks: their partitions."),
+    _connector("task.assigned.groups", Type.LIST, None, "MirrorMaker 2 gives it to its tasks: their consumer groups."),
 )
 
 _WORKER = (
-    _worker("exactly.once.source.support", Type.STRING, "disabled", _ONCE),
-    _worker("group.id", Type.STRING, None),
-    _worker("config.storage.topic", Type.STRING, None),
-    _worker("config.storage.replication.factor", Type.SHORT, "3"),
-    _worker("status.storage.topic", Type.STRING, None),
-    _worker("status.storage.replication.factor", Type.SHORT, "3"),
-    _worker("status.storage.partitions", Type.INT, "5"),
-    _worker("offset.flush.interval.ms", Type.LONG, "60000", "progress is committed with the records"),
-    _worker("offset.flush.timeout.ms", Type.LONG, "5000", "progress is committed with the records"),
-    _worker("connect.protocol", Type.STRING, "sessioned"),
-    _worker("connector.client.config.override.policy", Type.STRING, "All"),
-    _worker("heartbeat.interval.ms", Type.INT, "3000"),
-    _worker("session.timeout.ms", Type.INT, "10000"),
-    _worker("rebalance.timeout.ms", Type.INT, "60000"),
-    _worker("scheduled.rebalance.max.delay.ms", Type.INT, "300000"),
-    _worker("inter.worker.key.generation.algorithm", Type.STRING, "HmacSHA256"),
-    _worker("inter.worker.key.size", Type.INT, None),
-    _worker("inter.worker.key.ttl.ms", Type.INT, "3600000"),
-    _worker("inter.worker.signature.algorithm", Type.STRING, "HmacSHA256"),
-    _worker("inter.worker.verification.algorithms", Type.LIST, "HmacSHA256"),
-    _worker("worker.sync.timeout.ms", Type.INT, "3000"),
-    _worker("worker.unsync.backoff.ms", Type.INT, "300000"),
-    _worker("task.shutdown.graceful.timeout.ms", Type.LONG, "5000"),
-    _worker("topic.creation.enable", Type.BOOLEAN, "true", "remote topics are created before records are copied"),
-    _worker("topic.tracking.enable", Type.BOOLEAN, "true"),
-    _worker("topic.tracking.allow.reset", Type.BOOLEAN, "true"),
-    _worker("plugin.path", Type.LIST, None, _PLUGINS),
-    _worker("plugin.discovery", Type.STRING, "hybrid_warn", _PLUGINS),
-    _worker("metrics.num.samples", Type.INT, "2"),
-    _worker("metrics.recording.level", Type.STRING, "INFO"),
-    _worker("metrics.sample.window.ms", Type.LONG, "30000"),
-    _worker("listeners", Type.LIST, "http://:8083", "Airflow's API server answers"),
-    _worker("admin.listeners", Type.LIST, None, "Airflow's API server answers"),
-    _worker("rest.advertised.host.name", Type.STRING, None),
-    _worker("rest.advertised.port", Type.INT, None),
-    _worker("rest.advertised.listener", Type.STRING, None),
-    _worker("rest.extension.classes", Type.LIST, ""),
-    _worker("response.http.headers.config", Type.STRING, ""),
-    _worker("access.control.allow.methods", Type.STRING, ""),
-    _worker("access.control.allow.origin", Type.STRING, ""),
+    _worker(
+        "exactly.once.source.support",
+        Type.STRING,
+        "disabled",
+        "Whether workers write records and offsets in transactions: `disabled`, `preparing`, `enabled`.",
+        _ONCE,
+    ),
+    _worker("group.id", Type.STRING, None, "The workers' group, <source>-mm2 in MirrorMaker 2."),
+    _worker("config.storage.topic", Type.STRING, None, "The topic that holds connectors' configurations."),
+    _worker("config.storage.replication.factor", Type.SHORT, "3", "Replication factor of that topic."),
+    _worker("status.storage.topic", Type.STRING, None, "The topic that holds the state of connectors and tasks."),
+    _worker("status.storage.replication.factor", Type.SHORT, "3", "Replication factor of that topic."),
+    _worker("status.storage.partitions", Type.INT, "5", "Partitions of that topic."),
+    _worker("offset.flush.interval.ms", Type.LONG, "60000", "How often source offsets are written.", _COMMITTED),
+    _worker("offset.flush.timeout.ms", Type.LONG, "5000", "How long writing them may take.", _COMMITTED),
+    _worker("connect.protocol", Type.STRING, "sessioned", "How workers agree on who does what."),
+    _worker(
+        "connector.client.config.override.policy",
+        Type.STRING,
+        "All",
+        "Which client settings connectors may override; all of them may be set here.",
+    ),
+    _worker("heartbeat.interval.ms", Type.INT, "3000", "How often a worker tells its group that it lives."),
+    _worker("session.timeout.ms", Type.INT, "10000", "After how long a silent worker is taken for dead."),
+    _worker("rebalance.timeout.ms", Type.INT, "60000", "How long workers have to join after a change."),
+    _worker(
+        "scheduled.rebalance.max.delay.ms", Type.INT, "300000", "How long a lost worker's tasks wait for its return."
+    ),
+    _worker("inter.worker.key.generation.algorithm", Type.STRING, "HmacSHA256", "Makes keys for requests of workers."),
+    _worker("inter.worker.key.size", Type.INT, None, "The size of such a key, in bits."),
+    _worker("inter.worker.key.ttl.ms", Type.INT, "3600000", "How long such a key is used."),
+    _worker("inter.worker.signature.algorithm", Type.STRING, "HmacSHA256", "Signs requests between workers."),
+    _worker("inter.worker.verification.algorithms", Type.LIST, "HmacSHA256", "Signatures that workers accept."),
+    _worker("worker.sync.timeout.ms", Type.INT, "3000", "How long a worker waits to read the newest configuration."),
+    _worker("worker.unsync.backoff.ms", Type.INT, "300000", "How long a worker that can't do so stays out."),
+    _worker("task.shutdown.graceful.timeout.ms", Type.LONG, "5000", "How long tasks have to end."),
+    _worker("topic.creation.enable", Type.BOOLEAN, "true", "Whether source connectors may create topics.", _CREATED),
+    _worker("topic.tracking.enable", Type.BOOLEAN, "true", "Note which topics a connector uses."),
+    _worker("topic.tracking.allow.reset", Type.BOOLEAN, "true", "Whether those notes may be reset."),
+    _worker("plugin.path", Type.LIST, None, "Directories with plugins.", _PLUGINS),
+    _worker("plugin.discovery", Type.STRING, "hybrid_warn", "How plugins are found.", _PLUGINS),
+    _worker("metrics.num.samples", Type.INT, "2", "Samples kept for a metric.", _NO_JMX),
+    _worker("metrics.recording.level", Type.STRING, "INFO", "Which metrics are recorded.", _NO_JMX),
+    _worker("metrics.sample.window.ms", Type.LONG, "30000", "How long a sample of a metric is.", _NO_JMX),
+    _worker("listeners", Type.LIST, "http://:8083", "Addresses of the REST API.", _REST),
+    _worker("admin.listeners", Type.LIST, None, "Addresses of its administrative part.", _REST),
+    _worker("rest.advertised.host.name", Type.STRING, None, "The host that other workers are told.", _REST),
+    _worker("rest.advertised.port", Type.INT, None, "The port that other workers are told.", _REST),
+    _worker("rest.advertised.listener", Type.STRING, None, "The listener that other workers are told.", _REST),
+    _worker("rest.extension.classes", Type.LIST, "", "Java classes that extend the REST API.", _REST),
+    _worker("response.http.headers.config", Type.STRING, "", "Headers of the REST API's answers.", _REST),
+    _worker("access.control.allow.methods", Type.STRING, "", _CORS, _REST),
+    _worker("access.control.allow.origin", Type.STRING, "", _CORS, _REST),
 )
 
 KEYS = (*_USED, *_DEFAULT_ONLY, *_CONNECTOR, *_WORKER)
 
 FAMILIES = {
-    "transforms.": _JAVA_TRANSFORMS,
-    "predicates.": _JAVA_TRANSFORMS,
-    "key.converter.": _BYTES,
-    "value.converter.": _BYTES,
-    "header.converter.": _BYTES,
-    "topic.creation.": "remote topics are created before records are copied",
-    "listeners.https.": "Airflow's API server answers",
-    "admin.listeners.https.": "Airflow's API server answers",
-    "metrics.context.": "there is no JMX here",
-    "config.providers.": "",
-    "replication.policy.": "only a policy of your own may read it",
+    "transforms.": ("Settings of a transform.", _JAVA_TRANSFORMS),
+    "predicates.": ("Settings of a predicate.", _JAVA_TRANSFORMS),
+    "key.converter.": ("Settings of the converter of keys.", _BYTES),
+    "value.converter.": ("Settings of the converter of values.", _BYTES),
+    "header.converter.": ("Settings of the converter of headers.", _BYTES),
+    "topic.creation.": ("Rules by which topics are created.", _CREATED),
+    "listeners.https.": ("TLS of the REST API.", _REST),
+    "admin.listeners.https.": ("TLS of its administrative part.", _REST),
+    "metrics.context.": ("Labels of metrics.", _NO_JMX),
+    "config.providers.": ("A config provider's class and its settings.", ""),
+    "replication.policy.": ("Settings of a replication policy.", "only a policy of your own may read it"),
 }
-"""Keys whose names end as the user likes: prefix and why they have no effect ("" where they are used)."""
+"""Keys whose names end as the user likes: prefix, meaning, and why they have no effect ("" where they are used)."""

@@ -8,7 +8,6 @@ _EVERY_WINDOW = "every window looks for new topics and partitions"
 _EVERY_WINDOW_SYNCS = "every window compares them and writes what differs"
 _EVERY_ROUND = "every round looks for new groups"
 _NO_JAVA = "Java classes can't run here"
-_REMOVED = "removed in Kafka 4.0"
 
 CLUSTERS = Key("clusters", Type.LIST, None, "The aliases of the clusters.", Scope.DEPLOYMENT)
 
@@ -172,7 +171,7 @@ _OFFSETS = (
         "The cluster that holds the offset syncs topic.",
         values=("source", "target"),
     ),
-    Key("offset-syncs.topic.replication.factor", Type.SHORT, "3", "Of the offset syncs topic."),
+    Key("offset-syncs.topic.replication.factor", Type.SHORT, "3", "Replication factor of the offset syncs topic."),
     Key("emit.offset-syncs.enabled", Type.BOOLEAN, "true", "Whether to write offset syncs."),
     Key(
         "offset.lag.max",
@@ -236,7 +235,7 @@ _HEARTBEATS = (
         "1",
         "How often heartbeats are written; 0 is as 1, less than 0 writes none.",
     ),
-    Key("heartbeats.topic.replication.factor", Type.SHORT, "3", "Of the heartbeats topic."),
+    Key("heartbeats.topic.replication.factor", Type.SHORT, "3", "Replication factor of the heartbeats topic."),
 )
 
 _METRICS = (
@@ -266,32 +265,36 @@ _METRICS = (
     ),
 )
 
+
+def _gone(name: str, type_: Type, default: str, doc: str, now: str, use: Use = Use.DEFAULT_ONLY) -> Key:
+    return Key(name, type_, default, doc, use=use, reason=f"removed in Kafka 4.0; {now}")
+
+
 _GONE = (
-    Key("topics.blacklist", Type.LIST, "", _REMOVED, use=Use.DEFAULT_ONLY, reason=f"{_REMOVED}; say topics.exclude"),
-    Key("groups.blacklist", Type.LIST, "", _REMOVED, use=Use.DEFAULT_ONLY, reason=f"{_REMOVED}; say groups.exclude"),
-    Key(
+    _gone("topics.blacklist", Type.LIST, "", "Topics not to replicate.", "say topics.exclude"),
+    _gone("groups.blacklist", Type.LIST, "", "Consumer groups not to move.", "say groups.exclude"),
+    _gone(
         "config.properties.blacklist",
         Type.LIST,
         "",
-        _REMOVED,
-        use=Use.DEFAULT_ONLY,
-        reason=f"{_REMOVED}; say config.properties.exclude",
+        "Topic configs that are not copied.",
+        "say config.properties.exclude",
     ),
-    Key(
+    _gone(
         "use.incremental.alter.configs",
         Type.STRING,
         "required",
-        _REMOVED,
-        use=Use.WITHOUT_EFFECT,
-        reason=f"{_REMOVED}: configs are always altered incrementally",
+        "Whether only those configs of a topic are altered that differ.",
+        "configs are always altered incrementally",
+        Use.WITHOUT_EFFECT,
     ),
-    Key(
+    _gone(
         "add.source.alias.to.metrics",
         Type.BOOLEAN,
         "true",
-        _REMOVED,
-        use=Use.WITHOUT_EFFECT,
-        reason=f"{_REMOVED}: metrics always name the source",
+        "Whether metrics name the source cluster.",
+        "metrics always name it",
+        Use.WITHOUT_EFFECT,
     ),
 )
 

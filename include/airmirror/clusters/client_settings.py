@@ -1,0 +1,26 @@
+"""What each of Kafka's client settings does here: rows for ``airmirror config --explain``."""
+
+from __future__ import annotations
+
+from airmirror.clusters.librdkafka import is_read, is_refused
+from airmirror.config.explain import KeyRow
+from airmirror.config.keys import CLIENT, COPIES, ROLES
+
+
+def explain_clients() -> list[KeyRow]:
+    """Every setting of Kafka's clients, by name; ``scope`` says of which kinds of client."""
+    return [
+        KeyRow(name, "", "", _clients(name), _here(name), "A setting of Kafka's clients.") for name in sorted(CLIENT)
+    ]
+
+
+def _clients(name: str) -> str:
+    return ", ".join(role for role, names in ROLES.items() if name in names)
+
+
+def _here(name: str) -> str:
+    if is_refused(name):
+        return "refused: Java classes can't run here; log in with PLAIN, SCRAM or OIDC"
+    if not is_read(name):
+        return "accepted, without effect: only Kafka's Java clients have it"
+    return "used" if name in COPIES else "used, but for the copy of records itself, which has a client of its own"
