@@ -15,7 +15,7 @@ from airmirror.windows.window import run_window
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import free_port
 from support.flows import in_this_process
-from support.topics import Record, create_topic, produce
+from support.topics import Record, assert_mirrored, create_topic, produce
 
 
 class Deployment:
@@ -108,6 +108,39 @@ def test_a_target_that_refuses_topic_creation(east: Broker, west: Broker, tmp_pa
     assert "can't be created" in failed.stdout and json.loads(failed.stdout)["refused"]
 
 
+def test_a_held_partition_waits_for_its_release(east: Broker, west: Broker, tmp_path: Path) -> None:
+    topic = create_topic(east, f"orders-{uuid.uuid4().hex[:8]}", 2)
+    produce(east, topic, [Record(b"v%d" % n, b"k%d" % n) for n in range(100)])
+    command = Deployment(tmp_path, east.bootstrap, west.bootstrap, topic)
+    # Before the flow's first window, and what makes no sense is refused.
+    nobody = command("hold", "add", topic, "--partition", "0", "--reason", " ")
+    assert nobody.exit_code == 2 and "needs a reason" in nobody.stderr
+    assert command("hold", "add", topic, "--reason", "x", "--by", "gate").exit_code == 2
+    assert "partitions 0 to 1, not 2" in command("hold", "add", topic, "--partition", "2", "--reason", "x").stderr
+    assert "no-such-topic" in command("hold", "add", "no-such-topic", "--reason", "x").stderr
+    assert "held are: none" in command("hold", "release", topic, "--reason", "x").stderr
+    added = command("hold", "add", topic, "--partition", "0", "--reason", "schema change", "--by", "ann")
+    assert added.exit_code == 0 and "schema change" in added.stdout
+    first = command("run-window", "--json")
+    assert first.exit_code == 0, first.output  # as ann wants it
+    rows = {row["partition"]: row for row in json.loads(first.stdout)["rows"]}
+    assert rows[0]["copied"] == 0 and "held" in rows[0]["error"] and "by ann" in rows[0]["error"]
+    assert rows[1]["copied"] + rows[0]["lag"] == 100
+    assert f"{topic}-0" in json.loads(command("status", "--json", flow=False).stdout)[0]["held"]
+    # The gate, which passes, does not lift what somebody has decided; a rebuilt ledger knows it too.
+    assert command("ledger", "rebuild").exit_code == 0 and command("verify").exit_code == 0
+    (hold,) = json.loads(command("hold", "list", "--json").stdout)
+    assert (hold["by"], hold["reason"], hold["partition"]) == ("ann", "schema change", 0)
+    wrong = command("hold", "release", topic, "--partition", "1", "--reason", "x")
+    assert wrong.exit_code == 2 and f"held are: {topic}-0" in wrong.stderr
+    assert command("hold", "release", topic, "--reason", "consumers are ready", "--by", "bob").exit_code == 0
+    assert json.loads(command("hold", "list", "--json").stdout) == []
+    history = json.loads(command("hold", "list", "--history", "--json").stdout)
+    assert [(row["action"], row["by"]) for row in history] == [("hold", "ann"), ("release", "bob")]
+    assert json.loads(command("run-window", "--json").stdout)["records"] == rows[0]["lag"]
+    assert_mirrored(east, topic, west, f"{command.alias}.{topic}")
+
+
 def test_bad_configuration_is_told_with_lines(tmp_path: Path) -> None:
     file = tmp_path / "mirror.properties"
     file.write_text("clusters = a, b\na.bootstrap.servers = x:1\nb.bootstrap.servers = y:1\na->b.window.max.mss = 5\n")
@@ -127,6 +160,9 @@ def test_every_command_has_help() -> None:
         ["run-window"],
         ["verify"],
         ["status"],
+        ["hold", "add"],
+        ["hold", "release"],
+        ["hold", "list"],
         ["ledger", "rebuild"],
         ["demo"],
         ["up"],

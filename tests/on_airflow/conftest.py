@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from airmirror_local.airflow_client import AirflowClient
@@ -21,7 +23,9 @@ from support.servers import keep
 from support.topics import assert_mirrored, create_topic
 
 SECRET = "planted-8c1f0e"
-NAMES = ("scheduled", "gate", "form", "terminated", "killed", "scheduler", "spark", "cut", "secret", "heart")
+NAMES = ("scheduled", "gate", "form", "terminated", "killed", "scheduler", "spark", "cut", "secret", "alerted", "heart")
+SCRAPER = f"{SECRET}-prometheus"
+RECEIVERS = {"alertmanager": f"{SECRET}-alertmanager", "grafana": f"{SECRET}-grafana"}  # connections and their tokens
 HEAD = f"""
 clusters = {", ".join(NAMES)}, west, proxied
 replication.factor = 1
@@ -113,13 +117,25 @@ class AirflowFlow:
         assert found is not None
         return found
 
+    def metrics(self) -> dict[str, float]:
+        """What Prometheus is told of the flow, by name and labels as they are written."""
+        answer = httpx.get(
+            f"{self.under_test.stack.url}/airmirror/metrics",
+            headers={"Authorization": f"Bearer {SCRAPER}"},
+            trust_env=False,
+            timeout=30,
+        )
+        answer.raise_for_status()
+        lines = [line.rsplit(" ", 1) for line in answer.text.splitlines() if f"{self.source}->{self.target}" in line]
+        return {name: float(value) for name, value in lines}
+
     def assert_equal(self) -> int:
         return assert_mirrored(self.east, self.topic, self.west, f"{self.source}.{self.topic}")
 
     def verified(self) -> int:
         """How many partitions have a verified offset in the ledger."""
         with sqlite3.connect(self.under_test.ledger) as connection:
-            query = "select count(*) from control where kind = 3 and flow = ?"
+            query = "select count(*) from verified where flow = ?"
             return int(connection.execute(query, (f"{self.source}->{self.target}",)).fetchone()[0])
 
 
@@ -157,6 +173,11 @@ def airflow(
     )
     environment |= {
         "AIRMIRROR_EXPECTATIONS": str(expectations),
+        "AIRMIRROR_ALERT_RECEIVERS": ",".join(RECEIVERS),
+        **{
+            f"AIRFLOW_CONN_{name.upper()}": json.dumps({"conn_type": "generic", "password": token})
+            for name, token in (RECEIVERS | {"airmirror_metrics": SCRAPER}).items()
+        },
         "AIRFLOW_CONN_SPARK_RESTARTED": f'{{"conn_type": "spark_connect", "host": "sc://{LOOPBACK}", "port": {port}}}',
         # A task whose scheduler has died is noticed soon.
         "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_SEC": "2",

@@ -21,6 +21,7 @@ a->b.enabled = true
 b->a.enabled = true
 a->b.window.schedule = */5 * * * *
 """
+KINDS = {"heartbeats", "replicate"}
 PARSE = """
 import json, sys, time
 from airflow.sdk import DAG
@@ -33,7 +34,20 @@ seconds = time.process_time() - begun
 from airflow.serialization.serialized_objects import DagSerialization
 heavy = [name for name in ("pyspark", "great_expectations", "confluent_kafka", "kafka", "pandas", "numba") if name in sys.modules]
 dags = {name: DagSerialization.to_dict(dag) for name, dag in sorted(bag.dags.items())}
-print("ANSWER" + json.dumps([seconds, heavy, bag.import_errors, dags], sort_keys=True, default=str))
+contracts = {
+    name: {
+        "tags": sorted(dag.tags), "doc": dag.doc_md, "catchup": dag.catchup, "max_active_runs": dag.max_active_runs,
+        "tasks": [
+            {
+                "type": task.task_type, "owner": task.owner, "pool": task.pool, "retries": task.retries,
+                "delay": task.retry_delay.total_seconds(), "policy": type(task.retry_policy).__name__,
+            }
+            for task in dag.tasks
+        ],
+    }
+    for name, dag in bag.dags.items()
+}
+print("ANSWER" + json.dumps([seconds, heavy, bag.import_errors, dags, contracts], sort_keys=True, default=str))
 """
 
 
@@ -55,7 +69,7 @@ def parse(directory: Path, text: str, seed: str = "1") -> list[object]:
 
 
 def test_dags_parse_quickly_and_equally(tmp_path: Path) -> None:
-    seconds, heavy, errors, dags = parse(tmp_path, GOOD)
+    seconds, heavy, errors, dags, _ = parse(tmp_path, GOOD)
     assert isinstance(seconds, float) and seconds < 1
     assert heavy == [] and errors == {}
     assert isinstance(dags, dict) and list(dags) == ["heartbeats.a", "heartbeats.b", "replicate.a.b", "replicate.b.a"]
@@ -63,8 +77,29 @@ def test_dags_parse_quickly_and_equally(tmp_path: Path) -> None:
     assert isinstance(again, dict) and {**dags} == {**again}
 
 
+def test_what_people_rely_on_in_every_dag(tmp_path: Path) -> None:
+    contracts = parse(tmp_path, GOOD)[4]
+    assert isinstance(contracts, dict) and contracts
+    assert {name.split(".")[0] for name in contracts} == KINDS
+    for name, dag in contracts.items():
+        assert not dag["catchup"] and dag["max_active_runs"] == 1
+        *_, target = name.split(".")
+        assert f"target:{target}" in dag["tags"] and target in dag["doc"]
+        for task in dag["tasks"]:
+            assert task["owner"] == "airmirror"
+            assert task["pool"] == "default_pool"  # a task whose pool does not exist is never scheduled
+        if name.startswith("heartbeats."):
+            continue
+        _, source, target = name.split(".")
+        assert {f"flow:{source}->{target}", f"source:{source}"} <= set(dag["tags"])
+        assert f"{source}->{target}" in dag["doc"]
+        for task in dag["tasks"]:
+            if task["type"] not in ("EmptyOperator", "NextWindow"):
+                assert (task["retries"], task["delay"], task["policy"]) == (3, 15.0, "ByError"), task
+
+
 def test_a_broken_configuration_is_one_clear_import_error(tmp_path: Path) -> None:
-    _, _, errors, dags = parse(tmp_path, GOOD.replace("a->b.enabled = true", "a->b.enabld = true"))
+    _, _, errors, dags, _ = parse(tmp_path, GOOD.replace("a->b.enabled = true", "a->b.enabld = true"))
     assert isinstance(errors, dict) and len(errors) == 1 and dags == {}
     (message,) = errors.values()
     assert "enabld" in message and "a->b.enabled" in message

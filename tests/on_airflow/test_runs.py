@@ -76,11 +76,20 @@ def test_a_failed_gate_holds_the_partition_until_it_passes(flow: AirflowFlow) ->
     log = flow.log(run_id, "verify_window")
     assert "gate-orders-0" in log and "expect_column_values_to_be_between" in log and "at-most-ten" in log
     assert flow.verified() == 1  # partition 1 went on
-    # The next window leaves the held partition out, and says so.
+    # The next window leaves the held partition out, and says so; it is not tried again in vain.
     produce(flow.east, flow.topic, records(5, 50), partition=0)
     produce(flow.east, flow.topic, records(5, 5), partition=1)
     second, state = flow.run()
     assert state == "failed" and "held" in flow.log(second, "replicate_window")
+    assert flow.client.tasks(flow.dag_id, second)["replicate_window"]["try_number"] == 1
+    shown = flow.metrics()
+
+    def labels(partition: int) -> str:
+        return f'flow="gate->west",partition="{partition}",source="gate",target="west",topic="gate-orders"'
+
+    assert shown[f'airmirror_held{{by="gate",{labels(0)}}}'] == 1
+    assert shown[f"airmirror_lag_records{{{labels(0)}}}"] == 5 and shown[f"airmirror_lag_seconds{{{labels(0)}}}"] > 1e6
+    assert shown[f"airmirror_records_total{{{labels(1)}}}"] == 10 and f"airmirror_records_total{{{labels(0)}}}" in shown
     remote = read_all(flow.west, f"gate.{flow.topic}")
     assert {number: len(found) for number, found in remote.items()} == {0: 50, 1: 10}
     # The cause is mended: the task judges again, reading the target.
@@ -91,6 +100,14 @@ def test_a_failed_gate_holds_the_partition_until_it_passes(flow: AirflowFlow) ->
     assert state == "success"
     assert flow.assert_equal() == 65
     assert flow.verified() == 2
+    shown = flow.metrics()
+    assert [shown[f"airmirror_records_total{{{labels(number)}}}"] for number in (0, 1)] == [55, 10]
+    assert [shown[f"airmirror_lag_records{{{labels(number)}}}"] for number in (0, 1)] == [0, 0]
+    assert not any(name.startswith("airmirror_held") for name in shown)
+    of_flow = 'flow="gate->west",{}source="gate",target="west"'
+    assert shown["airmirror_judged_partitions_total{" + of_flow.format('result="held",') + "}"] >= 1
+    assert shown["airmirror_windows_total{" + of_flow.format('outcome="incomplete",') + "}"] == 1
+    assert shown["airmirror_last_verified_timestamp_seconds{" + of_flow.format("") + "}"] > 1.7e9
 
 
 @pytest.mark.flow("form")
@@ -101,11 +118,15 @@ def test_the_trigger_form_narrows_a_run_down(flow: AirflowFlow) -> None:
     produce(flow.east, flow.topic, records(40), partition=1)
     first = flow.first_run()
     assert first["state"] == "failed"
-    assert "broken.yaml" in flow.log(first["dag_run_id"], "sync_topics")
+    log = flow.log(first["dag_run_id"], "sync_topics")
+    assert "broken.yaml" in log and "Retry policy decision" in log
+    assert flow.client.tasks(flow.dag_id, first["dag_run_id"])["sync_topics"]["try_number"] == 1  # final: not again
     suite.unlink()
     dry, state = flow.run({"dry_run": True})
     assert state == "success" and flow.states(dry)["replicate_window"] == "skipped"
     assert "Would replicate form-orders-0" in flow.log(dry, "sync_topics")
+    wrong, state = flow.run({"topics": ["form-ordres"]})
+    assert state == "failed" and "does not mirror form-ordres" in flow.log(wrong, "sync_topics")
     _, state = flow.run({"partitions": [1], "topics": [flow.topic], "verify": "acks"})
     assert state == "success"
     assert {n: len(found) for n, found in read_all(flow.west, f"form.{flow.topic}").items()} == {0: 0, 1: 40}

@@ -18,8 +18,10 @@ from airmirror.wire.mirrormaker import (
 )
 from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.segments import (
+    Action,
     Claim,
     ClaimEvent,
+    Decision,
     FlowIdentity,
     Hold,
     Segment,
@@ -53,6 +55,7 @@ RECORDS = [
         ("x",),
         (("north", "id0"), ("nord", "id0")),
     ),
+    Decision("orders", 3, 1_700_000_000_000, Action.RELEASE, 100, "größer", "ann"),
 ]
 
 
@@ -61,6 +64,14 @@ def test_round_trips(record: Claim | SegmentRecord) -> None:
     assert decode(record.encode_key(), record.encode_value()) == record
     tombstone = decode(record.encode_key(), None)
     assert isinstance(tombstone, Tombstone) and tombstone.kind == record.kind
+
+
+def test_the_bytes_of_a_decision_are_as_documented() -> None:
+    decision = Decision("o", 3, 5, Action.RELEASE, 7, "why", "ann")
+    assert decision.encode_key() == bytes.fromhex("06 0001 6f 00000003 0000000000000005")
+    assert decision.encode_value() == bytes.fromhex("0000 01 0000000000000007 0003") + b"why" + b"\0\x03ann"
+    with pytest.raises(MalformedRecord, match="decision 9"):
+        decode(decision.encode_key(), b"\0\0\x09" + decision.encode_value()[3:])
 
 
 def test_the_bytes_of_a_segment_are_as_documented() -> None:

@@ -36,6 +36,7 @@ def _is_bad_input(error: AirmirrorError) -> bool:
     from airmirror.clusters.connection import SecurityNotSupported
     from airmirror.clusters.librdkafka import UnsupportedClientSetting
     from airmirror.config import ConfigurationError, FlowNotEnabled, UnknownFlow
+    from airmirror.flows.holds import DecisionIncomplete, NoSuchPartition, NotHeld
     from airmirror.flows.prepare import NoTopicMatches
     from airmirror.naming import InvalidPattern, UnknownReplicationPolicy
     from airmirror.topics.identity import AliasDiffers, AliasReused
@@ -45,5 +46,6 @@ def _is_bad_input(error: AirmirrorError) -> bool:
         error,
         ConfigurationError | FlowNotEnabled | UnknownFlow | InvalidPattern | UnknownReplicationPolicy | SameCluster
         | UnsupportedClientSetting | SecurityNotSupported | HostNotResolved | NoTopicMatches | InternalTopicUnfit
-        | EqualClusterIds | AliasDiffers | AliasReused,
+        | EqualClusterIds | AliasDiffers | AliasReused
+        | DecisionIncomplete | NoSuchPartition | NotHeld,
     )  # fmt: skip

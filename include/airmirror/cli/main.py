@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import uuid
 from dataclasses import asdict
@@ -20,7 +21,9 @@ from airmirror.topics.names import check
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Kafka topics, mirrored in windows that are proven.")
 ledger_commands = typer.Typer(no_args_is_help=True, help="The SQL mirror of a flow's internal topics.")
+hold_commands = typer.Typer(no_args_is_help=True, help="Partitions that windows leave out until somebody decides.")
 app.add_typer(ledger_commands, name="ledger")
+app.add_typer(hold_commands, name="hold")
 
 DEFAULT_CONFIG = Path("include/mirror.properties")
 DEFAULT_EXPECTATIONS = Path("include/expectations")
@@ -208,6 +211,59 @@ def rebuild(flow: FlowName, config: Config = DEFAULT_CONFIG, ledger: LedgerUrl =
     with open_flow(config, flow, ledger) as opened, console.status("reading the internal topics"):
         counts = read_again(opened)
     console.print(f"ledger of {flow}: " + ", ".join(f"{count} {name}" for name, count in counts.items()))
+
+
+Topic = Annotated[str, typer.Argument(help="A topic of the source.")]
+Partitions = Annotated[list[int] | None, typer.Option("--partition", help="A partition; again for more. Default: all.")]
+Reason = Annotated[str, typer.Option(help="Why, for those who find it later.")]
+By = Annotated[str, typer.Option(help="Who decides.", default_factory=getpass.getuser, show_default="you")]
+
+
+@hold_commands.command("add")
+@failures_reported
+def hold_add(
+    topic: Topic, flow: FlowName, reason: Reason, by: By, partition: Partitions = None,
+    config: Config = DEFAULT_CONFIG, ledger: LedgerUrl = DEFAULT_LEDGER,
+) -> None:  # fmt: skip
+    """Hold partitions from the next window on; a window that runs ends as it began."""
+    from airmirror.flows.holds import add_holds
+
+    with open_flow(config, flow, ledger) as opened:
+        console.print(show.decisions(add_holds(opened, topic, partition or (), reason=reason, by=by)))
+
+
+@hold_commands.command("release")
+@failures_reported
+def hold_release(
+    topic: Topic, flow: FlowName, reason: Reason, by: By, partition: Partitions = None,
+    config: Config = DEFAULT_CONFIG, ledger: LedgerUrl = DEFAULT_LEDGER,
+) -> None:  # fmt: skip
+    """Let windows take held partitions again. What the gate held is judged anew, and held anew if it fails again."""
+    from airmirror.flows.holds import release_holds
+
+    with open_flow(config, flow, ledger) as opened:
+        console.print(show.decisions(release_holds(opened, topic, partition or (), reason=reason, by=by)))
+
+
+@hold_commands.command("list")
+@failures_reported
+def hold_list(
+    flow: FlowName, config: Config = DEFAULT_CONFIG, ledger: LedgerUrl = DEFAULT_LEDGER,
+    history: Annotated[bool, typer.Option("--history", help="All decisions, the oldest first.")] = False,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Show what is held, by whom, since when and why."""
+    from airmirror.flows.holds import list_decisions, list_holds
+
+    with open_flow(config, flow, ledger) as opened:
+        if history:
+            decisions = list_decisions(opened)
+            console.print_json(json.dumps(show.plain(decisions))) if as_json else console.print(
+                show.decisions(decisions)
+            )
+        else:
+            holds = list_holds(opened)
+            console.print_json(json.dumps(show.plain(holds))) if as_json else console.print(show.holds(holds))
 
 
 @app.command()

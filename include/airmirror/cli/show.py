@@ -23,6 +23,7 @@ from airmirror.topics.sync import SyncReport
 from airmirror.windows.plan import Planned
 from airmirror.windows.progress import Progress
 from airmirror.windows.window import Row, WindowResult
+from airmirror.wire.segments import Decision, Hold
 
 MOST_ROWS = 200
 
@@ -183,8 +184,7 @@ def status(item: FlowStatus) -> Group:
         "last windows", "window", "ended", "partitions", "records", "bytes", right=("partitions", "records", "bytes")
     )
     for row in item.windows:
-        ended = datetime.fromtimestamp(row.last_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-        last.add_row(row.window, ended, str(row.partitions), f"{row.copied:,}", decimal(row.bytes))
+        last.add_row(row.window, _time(row.last_ms), str(row.partitions), f"{row.copied:,}", decimal(row.bytes))
     tables = [table, last, *([latency(item.latency)] if item.latency else [])]
     wrong = [f"[red]held[/] {name}: {reason}" for name, reason in item.held.items()]
     wrong += [f"[red]error[/] {reason}" for reason in item.errors.values()]
@@ -199,6 +199,37 @@ def latency(rows: Sequence[Latency]) -> Table:
         spreads = (f"{each.least:.1f} / {each.mean:.1f} / {each.most:.1f}" for each in (row.readable, row.verified))
         table.add_row(row.origin, str(row.hops), f"{row.heartbeats:,}", *spreads, f"{row.age_seconds():.1f}")
     return table
+
+
+def holds(found: Sequence[Hold]) -> Table:
+    """What is held."""
+    numbers = ("partition", "from offset")
+    table = _table("held partitions", "topic", *numbers, "by", "since", "reason", right=numbers)
+    for hold in found:
+        table.add_row(hold.topic, str(hold.partition), f"{hold.offset:,}", hold.by, _time(hold.time_ms), hold.reason)
+    return table
+
+
+def decisions(found: Sequence[Decision]) -> Table:
+    """Who has decided what."""
+    numbers = ("partition", "at offset")
+    table = _table("decisions", "topic", *numbers, "what", "by", "when", "reason", right=numbers)
+    for decision in found:
+        table.add_row(
+            decision.topic, str(decision.partition), f"{decision.offset:,}", decision.action.name.lower(), decision.by,
+            _time(decision.time_ms), decision.reason,
+        )  # fmt: skip
+    return table
+
+
+def plain(found: Sequence[Hold] | Sequence[Decision]) -> list[dict[str, Any]]:
+    """Holds or decisions as plain values; an action by its name."""
+    rows = [asdict(record) for record in found]
+    return [row | ({"action": row["action"].name.lower()} if "action" in row else {}) for row in rows]
+
+
+def _time(milliseconds: int) -> str:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def keys(rows: Sequence[KeyRow], clients: Sequence[KeyRow]) -> Group:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
+from airmirror.flows.measure import measure_judged
 from airmirror.flows.prepare import Opened
 from airmirror.quality.gate import Judgement, Limits, judge
 from airmirror.quality.suites import Suite, check_suites
@@ -36,7 +38,9 @@ def judge_flow(
         judgements.append(judge(rows, suites, flow=flow.name, window=window, limits=_limits(flow.settings), docs=docs))
         return {TopicPartition(*key): "; ".join(reasons) for key, reasons in judgements[-1].failed.items()}
 
+    begun = time.monotonic()
     judged = judge_window(flow, opened.ledger, gate, window=window, trusted=trusted, tell=tell)
+    measure_judged(opened, judged, time.monotonic() - begun)
     return judged, judgements[0] if judgements else None
 
 

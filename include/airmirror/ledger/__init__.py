@@ -2,13 +2,16 @@
 
 from airmirror.ledger.errors import LedgerBegunAnew, LedgerTooNew, LedgerUnavailable, LedgerUrlInvalid
 from airmirror.ledger.ledger import FlowLedger, Ledger, WindowRow
+from airmirror.ledger.metrics import FlowMetric, PartitionMetrics
 
 __all__ = [
     "FlowLedger",
+    "FlowMetric",
     "Ledger",
     "LedgerBegunAnew",
     "LedgerTooNew",
     "LedgerUnavailable",
     "LedgerUrlInvalid",
+    "PartitionMetrics",
     "WindowRow",
 ]

@@ -11,13 +11,24 @@ from uuid import UUID
 import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
-from airmirror.ledger import loading, schema
+from airmirror.ledger import loading, metrics, schema
 from airmirror.ledger.database import connect, reading, shown, upsert, writing
 from airmirror.ledger.errors import LedgerBegunAnew
 from airmirror.ledger.errors import LedgerUnavailable as LedgerUnavailable
 from airmirror.ledger.loading import Entry
-from airmirror.ledger.tables import control, metadata, newest, progress, scanned, segments, verified
-from airmirror.wire.segments import Claim, FlowIdentity, Hold, Record, SegmentRecord, Verified, decode
+from airmirror.ledger.metrics import FlowMetric, PartitionMetrics, Standing
+from airmirror.ledger.tables import OWN, control, metadata, newest, progress, scanned, segments, verified
+from airmirror.wire.segments import (
+    Claim,
+    Decision,
+    FlowIdentity,
+    Hold,
+    Record,
+    SegmentRecord,
+    Verified,
+    decode,
+    held_by_decision,
+)
 
 
 @dataclass(frozen=True)
@@ -49,6 +60,24 @@ class Ledger:
 
     def flow(self, name: str) -> FlowLedger:
         return FlowLedger(self, name)
+
+    def partition_metrics(self) -> list[PartitionMetrics]:
+        """Every flow's partitions, as they are shown."""
+        with reading(self.engine) as connection:
+            return metrics.partitions(connection)
+
+    def holds(self) -> list[tuple[str, Hold]]:
+        """What is held in every flow, with the flow."""
+        with reading(self.engine) as connection:
+            flows = connection.scalars(
+                sql.select(control.c.flow).where(control.c.kind.in_((Hold.kind, Decision.kind))).distinct()
+            ).all()
+        return [(flow, hold) for flow in sorted(flows) for _, hold in sorted(self.flow(flow).holds().items())]
+
+    def flow_metrics(self) -> list[FlowMetric]:
+        """Every flow's own numbers, as they are shown."""
+        with reading(self.engine) as connection:
+            return metrics.flows(connection)
 
     def close(self) -> None:
         self.engine.dispose()
@@ -117,8 +146,14 @@ class FlowLedger:
         return {(record.topic, record.partition): record for record in records if isinstance(record, Verified)}
 
     def holds(self) -> dict[tuple[str, int], Hold]:
+        """What is held, by topic and partition: by the gate, or, before that, by somebody's latest decision."""
         records = [record for _, record in self._control(Hold.kind)]
-        return {(record.topic, record.partition): record for record in records if isinstance(record, Hold)}
+        held = {(record.topic, record.partition): record for record in records if isinstance(record, Hold)}
+        return held | held_by_decision(self.decisions())
+
+    def decisions(self) -> list[Decision]:
+        """What people have decided, in log order."""
+        return [record for _, record in self._control(Decision.kind) if isinstance(record, Decision)]
 
     def identity(self) -> FlowIdentity | None:
         found = [record for _, record in self._control(FlowIdentity.kind) if isinstance(record, FlowIdentity)]
@@ -181,10 +216,33 @@ class FlowLedger:
             rows = connection.execute(counts.where(of_flow, segments.c.window.in_(found))).all()
         return [WindowRow(row[0], *(int(number) for number in row[1:])) for row in rows]
 
+    def count_verified(self) -> None:
+        """Add what the verified offsets have passed since the last call to the partitions' counters."""
+        with self._writing() as connection:
+            metrics.count_verified(connection, self.flow)
+
+    def note_standings(self, standings: Sequence[Standing]) -> None:
+        """Note the lags of all of the flow's partitions; what is shown of others goes."""
+        with self._writing() as connection:
+            metrics.note_standings(connection, self.flow, standings)
+
+    def note(
+        self, counters: Mapping[tuple[str, str], float], gauges: Mapping[tuple[str, str], float] | None = None
+    ) -> None:
+        """Add to the flow's own counters and set its gauges, by name and label."""
+        with self._writing() as connection:
+            metrics.add(connection, self.flow, counters)
+            metrics.put(connection, self.flow, gauges or {})
+
+    def numbers(self) -> dict[tuple[str, str], float]:
+        """The flow's own counters and gauges, by name and label."""
+        with self._reading() as connection:
+            return metrics.numbers_of(connection, self.flow)
+
     def contents(self) -> dict[str, list[tuple[Any, ...]]]:
         """Everything, in order: what a rebuilt ledger must be equal to."""
         found = {}
-        for table in metadata.sorted_tables:
+        for table in (table for table in metadata.sorted_tables if table not in OWN):
             rows = self._all(sql.select(table).where(table.c.flow == self.flow).order_by(*table.primary_key.columns))
             found[table.name] = [tuple(row) for row in rows]
         return found

@@ -1,11 +1,11 @@
-"""The ledger's tables. Every row belongs to a flow and was read from one of its two internal topics.
+"""The ledger's tables. Every row belongs to a flow and was read from one of its two internal topics, metrics excepted.
 
 They are as the migrations make them (a test compares): a change here is a new file in ``migrations/versions``.
 """
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Index, Integer, LargeBinary, MetaData, String, Table
+from sqlalchemy import BigInteger, Column, Double, Index, Integer, LargeBinary, MetaData, String, Table
 
 metadata = MetaData()
 
@@ -101,3 +101,36 @@ control = Table(
     Column("timestamp", BigInteger, nullable=False),
     Column("value", LargeBinary, nullable=False),
 )
+
+# Numbers to be shown, of a partition: counted up to `counted_end` (a source offset); times in epoch milliseconds.
+partition_metrics = Table(
+    "partition_metrics",
+    metadata,
+    _flow(),
+    _topic(),
+    _partition(),
+    Column("remote_topic", String(249), nullable=False),
+    Column("source_topic_id", String(36), nullable=False),
+    Column("counted_end", BigInteger, nullable=False),
+    Column("newest_end", BigInteger, nullable=False),
+    Column("records", BigInteger, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    Column("newest_ms", BigInteger, nullable=False),
+    Column("latency_ms", BigInteger, nullable=False),
+    Column("verified_ms", BigInteger, nullable=False),
+    Column("high_watermark", BigInteger, nullable=False),
+    Column("lag_records", BigInteger, nullable=False),
+)
+
+# Numbers to be shown, of a whole flow: counters and gauges by name, each of what `label` says.
+flow_metrics = Table(
+    "flow_metrics",
+    metadata,
+    _flow(),
+    Column("name", String(64), primary_key=True),
+    Column("label", String(64), primary_key=True),
+    Column("value", Double, nullable=False),
+)
+
+# What is not read from the internal topics, and so not the same after a rebuild.
+OWN = (partition_metrics, flow_metrics)

@@ -10,7 +10,7 @@ from airflow.sdk import DAG, BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from airmirror.config import Flow
-from airmirror.on_airflow.replicate import RETRIES, RETRY_DELAY, START
+from airmirror.on_airflow.replicate import OWNER, RETRIES, RETRY_DELAY, START
 from airmirror.on_airflow.schedules import timetable
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def heartbeats_dag(target: str, flows: Sequence[Flow]) -> DAG:
         start_date=START,
         catchup=False,
         max_active_runs=1,
-        default_args={"retries": RETRIES, "retry_delay": RETRY_DELAY},
+        default_args={"owner": OWNER, "retries": RETRIES, "retry_delay": RETRY_DELAY},
         doc_md=DOC.format(target=target),
         tags=["heartbeats", f"target:{target}"],
     ) as dag:

@@ -10,10 +10,10 @@ from uuid import uuid4
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import BaseOperator, BaseOperatorLink
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowSkipException
 
-from airmirror.errors import AirmirrorError
 from airmirror.on_airflow.deployment import deployment
+from airmirror.on_airflow.retries import ByError
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -44,16 +44,11 @@ class FlowOperator(BaseOperator):
     ui_color = "#e8f1fa"
 
     def __init__(self, *, flow: str, **arguments: Any) -> None:
-        super().__init__(**arguments)
+        super().__init__(retry_policy=ByError(), **arguments)
         self.flow = flow
 
     def execute(self, context: Context) -> Any:
-        try:
-            return self.work(context, choice(context))
-        except AirmirrorError as error:
-            if error.transient:
-                raise
-            raise AirflowFailException(str(error)) from error
+        return self.work(context, choice(context))
 
     def work(self, context: Context, choice: Choice) -> Any:
         """What the task does. Raises AirmirrorError."""

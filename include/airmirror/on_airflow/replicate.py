@@ -19,6 +19,7 @@ from airmirror.on_airflow.operators import (
 from airmirror.on_airflow.schedules import timetable
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
+OWNER = "airmirror"
 RETRIES = 3
 RETRY_DELAY = timedelta(seconds=15)  # the claim of a window that died ends after 30 s
 
@@ -50,7 +51,7 @@ def replicate_dag(flow: Flow) -> DAG:
         start_date=START,
         catchup=False,
         max_active_runs=1,
-        default_args={"retries": RETRIES, "retry_delay": RETRY_DELAY},
+        default_args={"owner": OWNER, "retries": RETRIES, "retry_delay": RETRY_DELAY},
         doc_md=DOC.format(flow=flow.name, source=source, target=target),
         tags=[f"flow:{flow.name}", f"source:{source}", f"target:{target}"],
         params=_params(flow),

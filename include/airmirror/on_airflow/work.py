@@ -19,6 +19,7 @@ from airmirror.on_spark.windows import run
 from airmirror.quality import report
 from airmirror.quality.gate import Judgement
 from airmirror.quality.suites import BUILT_IN, check_suites, load_suites
+from airmirror.windows.errors import PartitionHeld
 from airmirror.windows.fence import end_window
 from airmirror.windows.progress import Progress
 from airmirror.windows.window import Judged, WindowResult
@@ -76,6 +77,20 @@ class NotVerified(AirmirrorError):
         return f"{where}: partitions did not pass the gate and are held:\n{self.table}\n{reasons}"
 
 
+@dataclass(eq=False)
+class NotMirrored(AirmirrorError):
+    """Topics that a run was to be narrowed down to and that the flow does not mirror."""
+
+    flow: str
+    topics: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"flow {self.flow!r} does not mirror {', '.join(self.topics)}: name topics of the source that its `topics` and "
+            "`topics.exclude` let pass"
+        )
+
+
 @contextmanager
 def opened_flow(place: Deployment, name: str, choice: Choice) -> Iterator[Opened]:
     """The flow of a task: with its connections, and verified as the trigger form wants it."""
@@ -98,6 +113,8 @@ def sync_topics(place: Deployment, name: str, choice: Choice) -> None:
             return
         prepared = prepare(opened)
     _tell_topics(prepared)
+    if strangers := sorted(set(choice.topics) - set(prepared.topics)):
+        raise NotMirrored(name, tuple(strangers))
 
 
 def replicate(place: Deployment, name: str, window: str, spark_url: str, choice: Choice) -> WindowResult:
@@ -109,7 +126,7 @@ def replicate(place: Deployment, name: str, window: str, spark_url: str, choice:
             prepared, spark_url, window, only=choice.takes, advance=False, tell=_phase, report=_progress
         )  # fmt: skip
     _tell_result(result)
-    errors = [row.error for row in result.rows if row.error is not None]
+    errors = [row.error for row in result.rows if row.error is not None and row.failed]
     if errors or prepared.refused:
         final = any(not error.transient for error in errors) or bool(prepared.refused)
         raise PartitionsFailed(name, window, (*map(str, errors), *prepared.refused), final)
@@ -193,7 +210,10 @@ def _tell_topics(prepared: Prepared) -> None:
 
 
 def _tell_result(result: WindowResult) -> None:
-    if not result.rows:
+    for row in result.rows:
+        if row.error is not None and not row.failed:
+            log.warning("Left out: %s", row.error)
+    if all(isinstance(row.error, PartitionHeld) for row in result.rows):
         log.info("Nothing new in %d partitions; Spark was not needed. (%.1f s)", result.partitions, result.seconds)
         return
     rate = result.copied / result.seconds if result.seconds else 0.0

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from airmirror.errors import AirmirrorError
+from airmirror.flows.measure import measure_failure, measure_window
 from airmirror.flows.prepare import Prepared
 from airmirror.windows.progress import Progress
 from airmirror.windows.slots import Slot, SlotResult
@@ -49,10 +51,16 @@ def run(
         return on_spark(spark(), work)
 
     try:
-        return run_window(
+        result = run_window(
             flow, opened.ledger, prepared.topics, execute,
             window=window, slots=slots, only=only, advance=advance, tell=tell, report=report,
         )  # fmt: skip
+    except AirmirrorError as error:
+        measure_failure(opened, error)
+        raise
+    else:
+        measure_window(opened, result)
+        return result
     finally:
         for session in sessions:
             from airmirror.on_spark.sessions import close

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import ClassVar
 
 from airmirror.errors import AirmirrorError
 from airmirror.wire.requests import TopicPartition
+from airmirror.wire.segments import GATE
 
 
 @dataclass(eq=False)
@@ -204,6 +206,30 @@ class GateFailed(PartitionError):
         return (
             f"{self.where}: offsets {self.first} to {self.last} did not pass the gate: {self.reason}; the partition is held "
             "until a gate lets it pass: mend the cause, then `airmirror verify`, or clear the task verify_window"
+        )
+
+
+@dataclass(eq=False)
+class PartitionHeld(PartitionError):
+    """A partition that this window leaves out, because it is held."""
+
+    offset: int
+    reason: str
+    by: str
+    since_ms: int
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether somebody wants it so; else the gate holds it."""
+        return self.by != GATE
+
+    def __str__(self) -> str:
+        since = datetime.fromtimestamp(self.since_ms / 1000, UTC)
+        mend = "mend the cause, then `airmirror verify`, or clear the task verify_window"
+        way_out = "release it with `airmirror hold release`" if self.is_decided else mend
+        return (
+            f"{self.where}: held from offset {self.offset} on by {self.by} since {since:%Y-%m-%d %H:%M:%S} UTC: "
+            f"{self.reason}; {way_out}"
         )
 
 

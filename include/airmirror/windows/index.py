@@ -85,7 +85,8 @@ class Index(Protocol):
 
     def verified(self) -> Mapping[tuple[str, int], Verified]: ...
 
-    def holds(self) -> Mapping[tuple[str, int], Hold]: ...
+    def holds(self) -> Mapping[tuple[str, int], Hold]:
+        """What is held, by partition: by the gate or by somebody's decision, which comes first."""
 
     def unverified(self) -> Sequence[SegmentRecord]:
         """Segment records past their partition's verified offset, by partition and source offset."""

@@ -12,7 +12,7 @@ from airmirror.windows.errors import GateFailed
 from airmirror.windows.findings import Finding
 from airmirror.windows.index import Index
 from airmirror.wire.requests import TopicPartition
-from airmirror.wire.segments import Hold, Verified
+from airmirror.wire.segments import GATE, Hold, Verified
 
 # What a gate objects to: a reason for each partition that must not pass. The engine's own checks count in any case.
 Gate = Callable[[Sequence[Finding]], Mapping[TopicPartition, str]]
@@ -43,8 +43,8 @@ def judge(
 ) -> list[Verdict]:
     """Write the verified offset of every finding that passes, a hold for each that does not.
 
-    A hold is lifted when its partition passes. A transient error (a cluster that does not answer) holds nothing: the
-    partition is judged again by the next gate.
+    A hold of the gate is lifted when its partition passes; somebody's decision stands until it is released. A transient
+    error (a cluster that does not answer) holds nothing: the partition is judged again by the next gate.
     """
     now = int(time.time() * 1000)
     objections = gate(findings)
@@ -64,7 +64,7 @@ def judge(
             if key in holds:
                 records.append((holds[key].encode_key(), None))
         elif not error.transient:
-            hold = Hold(*key, finding.source_start, str(error), window, "gate", now)
+            hold = Hold(*key, finding.source_start, str(error), window, GATE, now)
             records.append((hold.encode_key(), hold.encode_value()))
     if records:
         appender.append(records)

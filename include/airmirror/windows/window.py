@@ -20,7 +20,7 @@ from airmirror.config.values import as_list
 from airmirror.errors import AirmirrorError
 from airmirror.naming import TopicFilter, progress_topic, segment_topic
 from airmirror.windows.ends import check_ends
-from airmirror.windows.errors import PartitionUnavailable
+from airmirror.windows.errors import PartitionHeld, PartitionUnavailable
 from airmirror.windows.fence import claimed, fence
 from airmirror.windows.findings import Finding, examine
 from airmirror.windows.index import Index, InternalTopics, catch_up
@@ -59,10 +59,26 @@ class Row:
     outcome: Outcome
     error: AirmirrorError | None
 
+    @property
+    def failed(self) -> bool:
+        """Whether something is wrong with it; that somebody holds it is not."""
+        return self.error is not None and not (isinstance(self.error, PartitionHeld) and self.error.is_decided)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a partition stands, in source offsets: the next one to replicate, and the high watermark; -1 unknown."""
+
+    topic: str
+    partition: int
+    remote_topic: str
+    position: int
+    high_watermark: int
+
 
 @dataclass(frozen=True)
 class WindowResult:
-    """What a window did. ``rows``: the partitions that it touched or that are in error."""
+    """What a window did. ``rows``: the partitions that it touched or that are in error; ``standings``: all of the flow."""
 
     flow: str
     window: str
@@ -71,6 +87,7 @@ class WindowResult:
     seconds: float
     phases: Mapping[str, float]
     is_cut: bool
+    standings: tuple[Standing, ...] = ()
 
     @property
     def copied(self) -> int:
@@ -82,7 +99,7 @@ class WindowResult:
 
     @property
     def is_verified(self) -> bool:
-        return all(row.verified and row.error is None for row in self.rows)
+        return all(row.verified and not row.failed for row in self.rows)
 
 
 @dataclass
@@ -175,8 +192,10 @@ def run_window(
                         catch_up(target, topics, index, flow.source.alias)
         ends = _watermarks(source, [item.key for item in planned]) if results else {}
         rows = tuple(_rows(flow, window, index, planned, results, verdicts, ends))
+        standings = tuple(_standings(index, planned, ends))
     is_cut = any(result.outcome is Outcome.CUT for result in results)
-    return WindowResult(flow.name, window, rows, len(planned), time.monotonic() - begun, phases.seconds, is_cut)
+    seconds = time.monotonic() - begun
+    return WindowResult(flow.name, window, rows, len(planned), seconds, phases.seconds, is_cut, standings)
 
 
 @dataclass(frozen=True)
@@ -352,6 +371,17 @@ def _slots(
     ]
 
 
+def _standings(
+    index: Index, planned: Sequence[Planned], ends: Mapping[TopicPartition, int]
+) -> Iterator[Standing]:  # fmt: skip
+    progress = index.progress()
+    for item in planned:
+        position = progress[item.key] + 1 if item.key in progress else item.start
+        unknown = isinstance(item.error, PartitionUnavailable)
+        end = -1 if unknown else ends.get(item.key, item.high_watermark)
+        yield Standing(*item.key, item.remote_topic, position, end)
+
+
 def _rows(
     flow: Flow,
     window: str,
@@ -372,7 +402,7 @@ def _rows(
         own, result, verdict, hold = segments.get(key, []), result_of.get(key), verdict_of.get(key), holds.get(key)
         error = item.error or (result.error if result else None) or (verdict.error if verdict else None)
         if error is None and hold is not None:
-            error = PartitionUnavailable(flow.source.alias, *key, f"it is held: {hold.reason}")
+            error = PartitionHeld(flow.source.alias, *key, hold.offset, hold.reason, hold.by, hold.time_ms)
         if not own and result is None and verdict is None and error is None:
             continue
         position = progress[key] + 1 if key in progress else item.start

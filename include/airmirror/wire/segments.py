@@ -1,4 +1,4 @@
-"""The records of the segment topic, versioned: claims, segments, verified offsets, holds, the flow's identity.
+"""The records of the segment topic, versioned: claims, segments, verified offsets, holds, decisions, the flow's identity.
 
 Big-endian protocol types as in MirrorMaker 2's records. A key begins with INT8 kind, a value with INT16 version (0). Keys
 are unique, so that compaction keeps what counts; a null value deletes. The format is documented in docs/formats.md.
@@ -7,6 +7,7 @@ are unique, so that compaction keeps what counts; a null value deletes. The form
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import ClassVar
@@ -156,7 +157,7 @@ class Verified:
 
 @dataclass(frozen=True)
 class Hold:
-    """A partition that waits for a decision; released by a null value."""
+    """A partition that the gate holds until it lets it pass; released by a null value."""
 
     kind: ClassVar[int] = 4
 
@@ -218,6 +219,41 @@ class FlowIdentity:
         )
 
 
+GATE = "gate"  # who holds, where it is not somebody
+
+
+class Action(IntEnum):
+    """What somebody has decided."""
+
+    HOLD = 0
+    RELEASE = 1
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What somebody has decided of a partition, and why. It is held while the latest of them is to hold it.
+
+    ``offset``: the source offset that replication would go on from.
+    """
+
+    kind: ClassVar[int] = 6
+
+    topic: str
+    partition: int
+    time_ms: int
+    action: Action
+    offset: int
+    reason: str
+    by: str
+
+    def encode_key(self) -> bytes:
+        return _partition_key(self.kind, self.topic, self.partition) + struct.pack(">q", self.time_ms)
+
+    def encode_value(self) -> bytes:
+        texts = string(self.reason[:10_000]) + string(self.by)
+        return struct.pack(">hbq", VERSION, self.action, self.offset) + texts
+
+
 @dataclass(frozen=True)
 class Tombstone:
     """A null value: what had this key is deleted. ``key`` holds the key's fields after the kind."""
@@ -226,7 +262,7 @@ class Tombstone:
     key: tuple[object, ...]
 
 
-Record = Claim | SegmentRecord | Verified | Hold | FlowIdentity | Tombstone
+Record = Claim | SegmentRecord | Verified | Hold | FlowIdentity | Decision | Tombstone
 
 
 def decode(key: bytes, value: bytes | None) -> Record:
@@ -242,6 +278,8 @@ def decode(key: bytes, value: bytes | None) -> Record:
         fields = (reader.string(), reader.int32())
     elif kind == FlowIdentity.kind:
         fields = ()
+    elif kind == Decision.kind:
+        fields = (reader.string(), reader.int32(), reader.int64())
     else:
         raise MalformedRecord(f"kind {kind} is not known")
     reader.end()
@@ -254,6 +292,16 @@ def decode(key: bytes, value: bytes | None) -> Record:
     record = _DECODERS[kind](fields, reader)
     reader.end()
     return record
+
+
+def held_by_decision(decisions: Iterable[Decision]) -> dict[tuple[str, int], Hold]:
+    """The holds that stand after decisions in log order, by topic and partition."""
+    latest = {(decision.topic, decision.partition): decision for decision in decisions}
+    return {
+        key: Hold(*key, decision.offset, decision.reason, "", decision.by, decision.time_ms)
+        for key, decision in latest.items()
+        if decision.action is Action.HOLD
+    }
 
 
 def _claim(key: tuple[object, ...], reader: Reader) -> Record:
@@ -316,7 +364,18 @@ def _identity(key: tuple[object, ...], reader: Reader) -> Record:
     return FlowIdentity(*names, time_ms, policy, separator, topics, exclude, pairs)
 
 
-_DECODERS = {1: _claim, 2: _segment, 3: _verified, 4: _hold, 5: _identity}
+def _decision(key: tuple[object, ...], reader: Reader) -> Record:
+    topic, partition, time_ms = key
+    assert isinstance(partition, int) and isinstance(time_ms, int)
+    action = reader.int8()
+    if action not in Action.__members__.values():
+        raise MalformedRecord(f"decision {action} is not known")
+    return Decision(
+        str(topic), partition, time_ms, Action(action), reader.int64(), reader.string(), reader.string()
+    )  # fmt: skip
+
+
+_DECODERS = {1: _claim, 2: _segment, 3: _verified, 4: _hold, 5: _identity, 6: _decision}
 
 
 def _partition_key(kind: int, topic: str, partition: int) -> bytes:

@@ -1,0 +1,125 @@
+"""``airmirror hold``: who holds and releases partitions, when and why, written to the segment topic and so to the ledger.
+
+A hold counts from the next window on: windows read it when they begin. Nothing is claimed, so it can be written while a
+window runs; the gate's own holds are other records, which neither side writes over.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from airmirror.clusters.appender import Appender
+from airmirror.clusters.routes import Routes
+from airmirror.errors import AirmirrorError
+from airmirror.flows.prepare import Opened, catch_up_ledger
+from airmirror.topics.internal import ensure_internal_topics
+from airmirror.windows.window import internal_topics
+from airmirror.wire.segments import GATE, Action, Decision, Hold
+
+
+@dataclass(eq=False)
+class NoSuchPartition(AirmirrorError):
+    """A partition that the source's topic does not have."""
+
+    cluster: str
+    topic: str
+    partitions: tuple[int, ...]
+    count: int
+
+    def __str__(self) -> str:
+        missing = ", ".join(map(str, self.partitions))
+        return f"cluster {self.cluster!r}: topic {self.topic!r} has partitions 0 to {self.count - 1}, not {missing}"
+
+
+@dataclass(eq=False)
+class NotHeld(AirmirrorError):
+    """Partitions to release that nobody holds."""
+
+    flow: str
+    topic: str
+    partitions: tuple[int, ...]
+    held: tuple[str, ...]
+
+    def __str__(self) -> str:
+        which = ", ".join(f"{self.topic}-{number}" for number in self.partitions) or f"no partition of {self.topic}"
+        return f"flow {self.flow!r}: not held: {which}; held are: {', '.join(self.held) or 'none'}"
+
+
+@dataclass(eq=False)
+class DecisionIncomplete(AirmirrorError):
+    """A decision without a reason, or without somebody who takes it."""
+
+    flow: str
+    missing: str
+
+    def __str__(self) -> str:
+        return f"flow {self.flow!r}: a decision needs {self.missing}: nothing was written"
+
+
+def add_holds(opened: Opened, topic: str, partitions: Collection[int], *, reason: str, by: str) -> list[Decision]:
+    """Hold ``partitions`` of a source topic (all, when empty). Raises DecisionIncomplete, TopicNotFound, NoSuchPartition."""
+    flow = opened.flow
+    _check(flow.name, reason, by)
+    with Routes(flow.source, f"airmirror|{flow.name}|hold") as source:
+        source.refresh([topic])
+        count = source.partitions(topic)
+    missing = tuple(sorted(number for number in partitions if not 0 <= number < count))
+    if missing:
+        raise NoSuchPartition(flow.source.alias, topic, missing, count)
+    ensure_internal_topics(flow)
+    catch_up_ledger(opened)
+    return _write(opened, topic, sorted(partitions) or range(count), Action.HOLD, reason, by)
+
+
+def release_holds(opened: Opened, topic: str, partitions: Collection[int], *, reason: str, by: str) -> list[Decision]:
+    """Release held ``partitions`` of a topic (all that are held, when empty). Raises DecisionIncomplete, NotHeld."""
+    _check(opened.flow.name, reason, by)
+    held = list_holds(opened)
+    of_topic = {hold.partition for hold in held if hold.topic == topic}
+    chosen = sorted(partitions) or sorted(of_topic)
+    strangers = tuple(number for number in chosen if number not in of_topic)
+    if strangers or not chosen:
+        raise NotHeld(opened.flow.name, topic, strangers, tuple(f"{hold.topic}-{hold.partition}" for hold in held))
+    return _write(opened, topic, chosen, Action.RELEASE, reason, by)
+
+
+def list_holds(opened: Opened) -> list[Hold]:
+    """What is held now, by topic and partition."""
+    catch_up_ledger(opened)
+    return [hold for _, hold in sorted(opened.ledger.holds().items())]
+
+
+def list_decisions(opened: Opened) -> list[Decision]:
+    """What people have decided, the oldest first."""
+    catch_up_ledger(opened)
+    return opened.ledger.decisions()
+
+
+def _check(flow: str, reason: str, by: str) -> None:
+    if not reason.strip():
+        raise DecisionIncomplete(flow, "a reason")
+    if not by.strip() or by == GATE:
+        raise DecisionIncomplete(flow, f"somebody who takes it (not {by!r})")
+
+
+def _write(
+    opened: Opened, topic: str, partitions: Iterable[int], action: Action, reason: str, by: str
+) -> list[Decision]:
+    """Append decisions, and with a release delete the gate's holds."""
+    progress, held, now = opened.ledger.progress(), opened.ledger.holds(), int(time.time() * 1000)
+    decisions: Sequence[Decision] = [
+        Decision(topic, number, now, action, progress.get((topic, number), -1) + 1, reason.strip(), by.strip())
+        for number in partitions
+    ]
+    records: list[tuple[bytes, bytes | None]] = []
+    for decision in decisions:
+        records.append((decision.encode_key(), decision.encode_value()))
+        hold = held.get((topic, decision.partition))
+        if action is Action.RELEASE and hold is not None:
+            records.append((hold.encode_key(), None))
+    with Appender(opened.flow.target, internal_topics(opened.flow).segments) as appender:
+        appender.append(records)
+    catch_up_ledger(opened)
+    return list(decisions)

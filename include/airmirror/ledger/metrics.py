@@ -1,0 +1,200 @@
+"""Numbers to be shown: cumulative counters and lags, one row a partition, and a flow's own. A scrape reads nothing else.
+
+Counters are sums over the segments up to the verified offset, added up as it moves, so that each segment counts once
+whatever happens between, also after it was pruned. A rebuilt ledger begins to count anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import sqlalchemy as sql
+from sqlalchemy.engine import Connection
+
+from airmirror.ledger.database import Row, delete, upsert
+from airmirror.ledger.tables import flow_metrics, newest, partition_metrics, segments, verified
+from airmirror.wire.segments import SegmentRecord, Verified, decode
+
+_KEY = ("flow", "topic", "partition")
+_FRESH: Row = {
+    "remote_topic": "", "source_topic_id": "", "counted_end": 0, "newest_end": -1, "records": 0, "bytes": 0,
+    "newest_ms": -1, "latency_ms": -1, "verified_ms": -1, "high_watermark": -1, "lag_records": 0,
+}  # fmt: skip
+
+
+class Standing(Protocol):
+    """Where a partition stands, in source offsets: the next one to replicate, and the high watermark; -1 unknown."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def remote_topic(self) -> str: ...
+    @property
+    def position(self) -> int: ...
+    @property
+    def high_watermark(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class PartitionMetrics:
+    """A partition's numbers. Times in epoch milliseconds, -1 where there is none.
+
+    ``newest_ms`` is the timestamp of the newest record copied, ``latency_ms`` how old it was when it was committed.
+    """
+
+    flow: str
+    topic: str
+    partition: int
+    remote_topic: str
+    records: int
+    bytes: int
+    newest_ms: int
+    latency_ms: int
+    verified_ms: int
+    high_watermark: int
+    lag_records: int
+
+
+@dataclass(frozen=True)
+class FlowMetric:
+    """A number of a whole flow: a counter or gauge ``name``, of what ``label`` says."""
+
+    flow: str
+    name: str
+    label: str
+    value: float
+
+
+def count_verified(connection: Connection, flow: str) -> None:
+    """Add to each partition's counters what its verified offset has passed since the last call; note its newest record."""
+    own = partition_metrics.c
+    joined = newest.outerjoin(verified, _same(newest, verified)).outerjoin(
+        partition_metrics, _same(newest, partition_metrics)
+    )
+    counted = sql.and_(
+        own.source_topic_id == verified.c.source_topic_id, own.counted_end == verified.c.source_offset + 1
+    )
+    stale = sql.or_(
+        sql.and_(verified.c.source_offset.is_not(None), sql.func.coalesce(counted, sql.false()).is_(sql.false())),
+        sql.func.coalesce(own.newest_end, -1) != newest.c.source_end,
+    )
+    changed = sql.select(
+        newest.c.topic, newest.c.partition, newest.c.source_end, newest.c.key.label("newest_key"),
+        newest.c.value.label("newest_value"), verified.c.source_topic_id, verified.c.source_offset, verified.c.key,
+        verified.c.value,
+    ).select_from(joined).where(newest.c.flow == flow, stale)  # fmt: skip
+    found = connection.execute(changed).all()
+    if not found:
+        return
+    before, sums = _rows(connection, flow), _sums(connection, flow)
+    rows: list[Row] = []
+    for item in found:
+        key = (item.topic, item.partition)
+        last = decode(bytes(item.newest_key), bytes(item.newest_value))
+        assert isinstance(last, SegmentRecord)
+        row = _FRESH | before.get(key, {}) | dict(zip(_KEY, (flow, *key), strict=True))
+        row |= {"remote_topic": last.remote_topic, "newest_end": item.source_end}
+        if last.copied:
+            row |= {"newest_ms": last.max_timestamp, "latency_ms": last.time_ms - last.max_timestamp}
+        if item.key is not None:
+            passed = decode(bytes(item.key), bytes(item.value))
+            assert isinstance(passed, Verified)
+            copied, size = sums.get(key, (0, 0))
+            row |= {
+                "source_topic_id": item.source_topic_id, "counted_end": item.source_offset + 1,
+                "records": row["records"] + copied, "bytes": row["bytes"] + size, "verified_ms": passed.time_ms,
+            }  # fmt: skip
+        rows.append(row)
+    upsert(connection, partition_metrics, rows)
+
+
+def note_standings(connection: Connection, flow: str, standings: Sequence[Standing]) -> None:
+    """Note the lags that are known. The rows of partitions that are not among ``standings`` are deleted.
+
+    They are all of the flow's: what is not among them is mirrored no longer.
+    """
+    before = _rows(connection, flow)
+    rows: list[Row] = []
+    for standing in standings:
+        key = (standing.topic, standing.partition)
+        if standing.high_watermark < 0:
+            continue
+        own = {
+            "remote_topic": standing.remote_topic, "high_watermark": standing.high_watermark,
+            "lag_records": max(0, standing.high_watermark - standing.position),
+        }  # fmt: skip
+        row = before.get(key)
+        if row is None or any(row[name] != value for name, value in own.items()):
+            rows.append(_FRESH | (row or {}) | dict(zip(_KEY, (flow, *key), strict=True)) | own)
+    upsert(connection, partition_metrics, rows)
+    gone = before.keys() - {(standing.topic, standing.partition) for standing in standings}
+    delete(connection, partition_metrics, [dict(zip(_KEY, (flow, *key), strict=True)) for key in gone])
+
+
+def add(connection: Connection, flow: str, numbers: Mapping[tuple[str, str], float]) -> None:
+    """Add to counters, by name and label."""
+    before = numbers_of(connection, flow)
+    put(connection, flow, {key: before.get(key, 0.0) + value for key, value in numbers.items()})
+
+
+def numbers_of(connection: Connection, flow: str) -> dict[tuple[str, str], float]:
+    """A flow's own numbers, by name and label."""
+    own = flow_metrics.c
+    rows = connection.execute(sql.select(own.name, own.label, own.value).where(own.flow == flow))
+    return {(row.name, row.label): row.value for row in rows}
+
+
+def put(connection: Connection, flow: str, numbers: Mapping[tuple[str, str], float]) -> None:
+    """Set gauges, by name and label."""
+    rows = [{"flow": flow, "name": name, "label": label, "value": value} for (name, label), value in numbers.items()]
+    upsert(connection, flow_metrics, rows)
+
+
+def partitions(connection: Connection) -> list[PartitionMetrics]:
+    """All flows' partitions."""
+    own = partition_metrics.c
+    columns = [own[name] for name in PartitionMetrics.__dataclass_fields__]
+    query = sql.select(*columns).order_by(own.flow, own.topic, own.partition)
+    return [PartitionMetrics(*row) for row in connection.execute(query)]
+
+
+def flows(connection: Connection) -> list[FlowMetric]:
+    """All flows' own numbers."""
+    own = flow_metrics.c
+    query = sql.select(own.flow, own.name, own.label, own.value).order_by(own.flow, own.name, own.label)
+    return [FlowMetric(*row) for row in connection.execute(query)]
+
+
+def _sums(connection: Connection, flow: str) -> dict[tuple[str, int], tuple[int, int]]:
+    """Records and bytes of segments that are verified and not counted yet."""
+    own = partition_metrics.c
+    counted = sql.case((own.source_topic_id == verified.c.source_topic_id, own.counted_end), else_=0)
+    not_counted = sql.and_(
+        _same(verified, segments),
+        segments.c.source_topic_id == verified.c.source_topic_id,
+        segments.c.source_start >= sql.func.coalesce(counted, 0),
+        segments.c.source_end <= verified.c.source_offset + 1,
+    )
+    joined = verified.outerjoin(partition_metrics, _same(verified, partition_metrics)).join(segments, not_counted)
+    query = (
+        sql.select(
+            verified.c.topic, verified.c.partition, sql.func.sum(segments.c.copied), sql.func.sum(segments.c.bytes)
+        )
+        .select_from(joined)
+        .where(verified.c.flow == flow)
+        .group_by(verified.c.topic, verified.c.partition)
+    )
+    return {(row[0], row[1]): (int(row[2]), int(row[3])) for row in connection.execute(query)}
+
+
+def _rows(connection: Connection, flow: str) -> dict[tuple[str, int], Row]:
+    query = sql.select(partition_metrics).where(partition_metrics.c.flow == flow)
+    return {(row["topic"], row["partition"]): dict(row) for row in connection.execute(query).mappings()}
+
+
+def _same(one: sql.Table, other: sql.Table) -> sql.ColumnElement[bool]:
+    return sql.and_(*(one.c[column] == other.c[column] for column in _KEY))

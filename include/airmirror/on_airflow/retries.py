@@ -1,0 +1,32 @@
+"""Our errors as Airflow's retry decisions: a transient one is tried again, a final one fails at once with the way out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import RetryDecision, RetryPolicy
+
+from airmirror.errors import AirmirrorError
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class ByError(RetryPolicy):
+    """Asks the error itself. What Airmirror did not raise on purpose is left to the task's ``retries``."""
+
+    def evaluate(
+        self, exception: BaseException, try_number: int, max_tries: int, context: Context | None = None
+    ) -> RetryDecision:
+        if not isinstance(exception, AirmirrorError):
+            return RetryDecision.default()
+        if exception.transient:
+            return RetryDecision.retry(reason=str(exception))
+        return RetryDecision.fail(reason=str(exception))
+
+    def serialize(self) -> dict[str, Any]:
+        return {"__type": type(self).__name__}
+
+    @classmethod
+    def deserialize(cls, data: dict[str, Any]) -> ByError:
+        return cls()

@@ -1,0 +1,133 @@
+"""``POST /airmirror/alerts``: webhooks of Alertmanager (version 4) and Grafana start the run that an alert is about.
+
+https://prometheus.io/docs/alerting/latest/configuration/#webhook_config,
+https://grafana.com/docs/grafana/latest/alerting/configure-notifications/manage-contact-points/integrations/webhook-notifier
+Both send an alert again and again while it fires; a run's id is made of the alert, so only the first one starts a run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, HTTPException, Request
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field, ValidationError
+
+from airmirror.config import load
+from airmirror.on_airflow.deployment import deployment
+from airmirror.on_airflow.replicate import dag_id
+from airmirror.web.rates import RateLimit
+from airmirror.web.runs import NoSuchDag, start_run
+from airmirror.web.tokens import caller_of
+
+MOST_BYTES = 1_000_000
+_PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+
+class Alert(BaseModel):
+    """One alert. Its labels name the flow: ``flow``, or ``source`` and ``target``; ``topic`` and ``partition`` narrow down."""
+
+    status: Literal["firing", "resolved"]
+    labels: dict[str, str]
+    annotations: dict[str, str] = Field(default_factory=dict)
+    starts_at: datetime = Field(alias="startsAt")
+    generator_url: str = Field("", alias="generatorURL")
+    fingerprint: str = ""
+
+    @property
+    def flow(self) -> str:
+        return self.labels.get("flow") or "->".join(self.labels.get(name, "") for name in ("source", "target"))
+
+    @property
+    def run_id(self) -> str:
+        """The same for every time that the alert is sent, and another one when it fires anew."""
+        name = self.fingerprint if _PLAIN.fullmatch(self.fingerprint) else _digest(self.labels)
+        began = self.starts_at if self.starts_at.tzinfo else self.starts_at.replace(tzinfo=UTC)
+        return f"alert__{name}__{began.astimezone(UTC).isoformat()}"
+
+    def choice(self) -> dict[str, Any]:
+        """What the run is narrowed down to. Raises ValueError for a partition that is no number."""
+        chosen: dict[str, Any] = {}
+        if topic := self.labels.get("topic"):
+            chosen["topics"] = [topic]
+        if partition := self.labels.get("partition"):
+            if not partition.isdecimal():
+                raise ValueError(f"label partition={partition!r} is no partition number")
+            chosen["partitions"] = [int(partition)]
+        return chosen
+
+    def note(self, receiver: str) -> str:
+        """Which alert started the run, for those who find the run."""
+        labels = ", ".join(f"{name}={value}" for name, value in sorted(self.labels.items()))
+        summary = self.annotations.get("summary") or self.annotations.get("description") or ""
+        lines = (f"Started by an alert of {receiver}: {labels}", summary, self.generator_url)
+        return "\n".join(line for line in lines if line)[:1000]
+
+
+class Webhook(BaseModel):
+    """What is needed of a webhook's body; whatever else it has is left alone."""
+
+    alerts: list[Alert]
+
+
+def alerts_router() -> APIRouter:
+    """The route, for callers with the token of one of the deployment's receivers."""
+    receiver = Depends(caller_of(lambda: deployment().alert_receivers, RateLimit()))
+    router = APIRouter()
+
+    @router.post("/alerts", dependencies=[receiver])  # before anything is read of the body
+    def alerts(body: Annotated[bytes, Depends(_limited_body)], caller: str = receiver) -> JSONResponse:
+        """Starts a run for every alert that fires for the first time; says what became of each."""
+        try:
+            webhook = Webhook.model_validate_json(body)
+        except ValidationError as error:
+            raise HTTPException(422, error.errors(include_url=False, include_input=False)) from error
+        dags = {flow.name: dag_id(flow) for flow in load(deployment().config).enabled}
+        answers = [_answer(alert, caller, dags) for alert in webhook.alerts]
+        # What can be started is, whatever else the group holds; the worst is the answer's status.
+        status = max((code for code, _ in answers), default=200)
+        return JSONResponse({"alerts": [answer for _, answer in answers]}, status)
+
+    return router
+
+
+def _answer(alert: Alert, receiver: str, dags: Mapping[str, str]) -> tuple[int, dict[str, Any]]:
+    """The HTTP status and what to tell of one alert."""
+    told: dict[str, Any] = {"fingerprint": alert.fingerprint, "flow": alert.flow}
+    if alert.flow not in dags:
+        return 404, told | {"outcome": "unknown flow", "known": sorted(dags)}
+    if alert.status == "resolved":
+        return 200, told | {"outcome": "resolved: nothing to do"}
+    try:
+        choice = alert.choice()
+        run = start_run(dags[alert.flow], alert.run_id, choice, note=alert.note(receiver), user=receiver)
+    except ValueError as error:
+        return 422, told | {"outcome": str(error)}
+    except NoSuchDag as error:
+        return 404, told | {"outcome": str(error), "known": sorted(dags)}
+    told |= {"dag_id": dags[alert.flow], "run_id": alert.run_id}
+    if not run.is_new:
+        return 200, told | {"outcome": "started before"}
+    return 200, told | {"outcome": "queued: the DAG is paused" if run.is_paused else "started"}
+
+
+async def _limited_body(request: Request) -> bytes:
+    """The body, of a megabyte at most; 413 as soon as it is longer."""
+    too_long = HTTPException(413, f"at most {MOST_BYTES} bytes")
+    if int(request.headers.get("content-length") or 0) > MOST_BYTES:
+        raise too_long
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > MOST_BYTES:
+            raise too_long
+    return bytes(body)
+
+
+def _digest(labels: Mapping[str, str]) -> str:
+    return hashlib.sha256(json.dumps(labels, sort_keys=True).encode()).hexdigest()[:16]

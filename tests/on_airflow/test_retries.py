@@ -1,0 +1,24 @@
+"""Transient errors are tried again, final ones fail at once; what is not ours is left to the task."""
+
+from __future__ import annotations
+
+from airflow.sdk import RetryAction
+
+from airmirror.on_airflow.retries import ByError
+from airmirror.on_airflow.work import PartitionsFailed
+from airmirror.windows.errors import FlowBusy, SameCluster
+
+
+def test_the_error_decides() -> None:
+    policy = ByError()
+    busy = policy.evaluate(FlowBusy("a->b", "w1", "host:1", 5), 1, 3)
+    assert busy.action is RetryAction.RETRY and "wait for it or end it" in str(busy.reason)
+    same = policy.evaluate(SameCluster("a->b", "id"), 1, 3)
+    assert same.action is RetryAction.FAIL and "correct bootstrap.servers" in str(same.reason)
+    assert policy.evaluate(PartitionsFailed("a->b", "w", ("x",), final=True), 1, 3).action is RetryAction.FAIL
+    assert policy.evaluate(PartitionsFailed("a->b", "w", ("x",), final=False), 1, 3).action is RetryAction.RETRY
+    assert policy.evaluate(OSError("disk"), 1, 3).action is RetryAction.DEFAULT
+
+
+def test_it_is_part_of_a_serialized_dag() -> None:
+    assert isinstance(ByError.deserialize(ByError().serialize()), ByError)

@@ -1,0 +1,132 @@
+"""The metrics: their names and values, how long a scrape of 10,000 partitions takes, and the rules and dashboard on them."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+
+from airmirror.ledger import Ledger
+from airmirror.web.collector import LedgerCollector, exposition
+from airmirror.windows.window import Standing
+from airmirror.wire.segments import Action, Decision, Hold
+from airmirror_local.stack import ROOT
+from ledger.test_ledger import entries, load, segment, verified
+
+MONITORING = ROOT / "include" / "monitoring"
+ORDER = ("cluster_name", "group", "flow", "source", "target", "topic", "partition", "by", "outcome", "phase", "result")
+FUNCTIONS = {
+    "max", "sum", "by", "deriv", "and", "time", "increase", "rate", "quantile", "topk", "label_values",
+}  # fmt: skip
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as opened:
+        yield opened
+
+
+def filled(ledger: Ledger) -> Ledger:
+    flow = ledger.flow("east->west")
+    held = Hold("orders", 0, 10, "digest", "w2", "gate", 5)
+    decided = Decision("orders", 1, 6, Action.HOLD, 0, "wait", "ann")
+    load(flow, entries(segment(0, 10), verified(9), held, decided))
+    flow.count_verified()
+    flow.note_standings([Standing("orders", 0, "east.orders", 10, 25), Standing("orders", 1, "east.orders", 3, 3)])
+    counters = {("windows", "failed"): 1, ("seconds", "copy"): 2.5, ("judged", "held"): 1}
+    flow.note(counters, {("verified", ""): 50, ("measured", ""): 60, ("last_seconds", ""): 3})
+    return ledger
+
+
+def scraped(ledger: Ledger) -> dict[str, dict[tuple[str, ...], float]]:
+    """Values by metric and the labels' values."""
+    text = exposition(LedgerCollector(ledger, clock=lambda: 100.0)).decode()
+    found: dict[str, dict[tuple[str, ...], float]] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            found.setdefault(sample.name, {})[tuple(sample.labels[name] for name in ORDER if name in sample.labels)] = (
+                sample.value
+            )
+    return found
+
+
+def test_values(ledger: Ledger) -> None:
+    found = scraped(filled(ledger))
+    flow = ("east->west", "east", "west")
+    orders = (*flow, "orders", "0")
+    assert found["airmirror_lag_records"] == {orders: 15, (*flow, "orders", "1"): 0}
+    assert found["airmirror_lag_seconds"][orders] == pytest.approx(100 - 0.005)
+    assert found["airmirror_records_total"][orders] == 10 and found["airmirror_bytes_total"][orders] == 100
+    assert found["airmirror_replication_latency_seconds"] == {orders: 0.995}
+    assert found["airmirror_held"] == {(*orders, "gate"): 1, (*flow, "orders", "1", "ann"): 1}
+    assert found["kafka_consumergroup_group_lag"][("east", "airmirror.east.west", "orders", "0")] == 15
+    assert found["airmirror_windows_total"] == {(*flow, "failed"): 1}
+    assert found["airmirror_phase_seconds_total"] == {(*flow, "copy"): 2.5}
+    assert found["airmirror_judged_partitions_total"] == {(*flow, "held"): 1}
+    assert found["airmirror_last_verified_timestamp_seconds"] == {flow: 50}
+    assert found["airmirror_last_window_seconds"] == {flow: 3}
+
+
+def test_a_scrape_of_ten_thousand_partitions_takes_less_than_a_second(ledger: Ledger) -> None:
+    flow = ledger.flow("east->west")
+    places = [(f"t{n // 10}", n % 10) for n in range(10_000)]
+    load(flow, entries(*(item for place in places for item in (segment(0, 10, *place), verified(9, *place)))))
+    flow.count_verified()
+    flow.note_standings([Standing(topic, number, f"east.{topic}", 10, 12) for topic, number in places])
+    took = []
+    for _ in range(3):
+        begun = time.process_time()  # what other processes take is not the scrape's
+        text = exposition(LedgerCollector(ledger))
+        took.append(time.process_time() - begun)
+    print(f"{min(took):.2f} s, {len(text) / 1e6:.1f} MB")
+    assert text.count(b"airmirror_lag_records{") == 10_000
+    assert min(took) < 1
+
+
+def expressions() -> Iterator[tuple[str, str]]:
+    rules = yaml.safe_load((MONITORING / "prometheus-rules.yml").read_text())
+    for group in rules["groups"]:
+        for rule in group["rules"]:
+            yield rule["alert"], rule["expr"]
+    for panel in json.loads((MONITORING / "grafana-dashboard.json").read_text())["panels"]:
+        for target in panel["targets"]:
+            yield panel["title"], target["expr"]
+
+
+@pytest.mark.parametrize(("name", "expression"), list(expressions()))
+def test_rules_and_dashboard_ask_for_metrics_that_there_are(ledger: Ledger, name: str, expression: str) -> None:
+    text = exposition(LedgerCollector(filled(ledger))).decode()
+    labels: dict[str, set[str]] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            labels.setdefault(sample.name, set()).update(sample.labels)
+    plain = re.sub(r'"[^"]*"|\[\d+[smhd]\]', "", expression)
+    assert plain.count("(") == plain.count(")") and plain.count("{") == plain.count("}")
+    metrics = set(re.findall(r"\b(?:airmirror|kafka)_\w+", plain))
+    assert metrics and metrics <= labels.keys(), name
+    of_all = set.intersection(*(labels[metric] for metric in metrics))
+    for listed in re.findall(r"by \(([^)]*)\)", plain):
+        assert {label.strip() for label in listed.split(",")} <= of_all, name
+    for matchers in re.findall(r"\{([^}]*)\}", plain):
+        assert {re.split(r"=~|!~|!=|=", matcher)[0].strip() for matcher in matchers.split(",")} <= of_all, name
+    words = set(re.findall(r"[a-z_]+", re.sub(r"by \([^)]*\)|\{[^}]*\}", " ", plain)))
+    assert words - metrics <= FUNCTIONS, name
+
+
+def test_alerts_tell_what_they_are_about_and_can_start_runs() -> None:
+    rules: dict[str, Any] = yaml.safe_load((MONITORING / "prometheus-rules.yml").read_text())
+    for rule in (rule for group in rules["groups"] for rule in group["rules"]):
+        kept = re.findall(r"by \(([^)]*)\)", rule["expr"])[0].split(", ")
+        assert {"flow", "source", "target"} <= set(kept), rule["alert"]
+        used = set(re.findall(r"\$labels\.(\w+)", json.dumps(rule["annotations"])))
+        assert used <= set(kept), rule["alert"]
+        assert rule["labels"]["severity"] in ("warning", "critical")
+        assert rule["annotations"].keys() == {"summary", "description"}
