@@ -10,7 +10,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 JARS := .local/kafka-4.2.0
 
-.PHONY: help install check test test-long bench bench-airflow bench-topics demo up down status requirements clean
+.PHONY: help install check test test-long bench bench-airflow bench-topics soak demo up down status requirements clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 16
@@ -52,6 +52,9 @@ bench-airflow: install ## measure runs in Airflow; writes their part of benchmar
 
 bench-topics: install ## measure 2,000 topics created and kept; writes their part of benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks.topics
+
+soak: install ## the memory of a slot that copies 5 GB, and 1,000 windows in a row; writes benchmarks/SOAK.md
+	$(BIN)/python -m benchmarks.soak
 
 demo: install ## Airflow mirrors real records between two clusters, with the proof
 	$(BIN)/airmirror demo

@@ -61,13 +61,20 @@ class Window:
 
 
 def run_window(
-    sites: Sites, verify: str, topic: str, *, alias: str | None = None, max_bytes: int | None = None
+    sites: Sites,
+    verify: str,
+    topic: str,
+    *,
+    alias: str | None = None,
+    max_bytes: int | None = None,
+    settings: str = "",
 ) -> Window:
-    """Run a window of the flow ``alias->west`` (alias: ``verify`` itself). Raises WindowFailed."""
+    """Run a window of the flow ``alias->west`` (alias: ``verify`` itself), with more ``settings``. Raises WindowFailed."""
     alias = alias or verify
     text = CONFIGURATION.format(
         alias=alias, source=sites.source, target=sites.target, topics=topic, replicas=sites.replicas, verify=verify
     )
+    text += settings
     if max_bytes is not None:
         text += f"window.max.bytes = {max_bytes}\n"
     file = sites.directory / f"{alias}.properties"

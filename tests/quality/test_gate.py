@@ -75,6 +75,12 @@ def test_lag_warns_and_is_told() -> None:
     assert asked(given).warnings == ()
 
 
+def test_declared_losses_pass_and_warn() -> None:
+    judgement = asked(rows({"lost": 2, "copied": 8, "target_records": 8}))
+    assert judgement.passed
+    assert len(judgement.warnings) == 1 and "lost" in judgement.warnings[0]
+
+
 def test_users_suites_are_for_their_flows_and_topics(tmp_path: Path) -> None:
     expectation = "[{type: expect_column_max_to_be_between, kwargs: {column: bytes, max_value: 10}}]"
     suites = written(tmp_path, f"name: mine\nflows: ['east->*']\ntopics: ['ord.*']\nexpectations: {expectation}\n")

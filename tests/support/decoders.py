@@ -14,9 +14,10 @@ import zstandard
 from kafka.codec import gzip_encode, lz4_encode_old_kafka, snappy_encode
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
-from airmirror.wire import mirrormaker, requests, segments
+from airmirror.wire import checkpoints, heartbeats, mirrormaker, requests, segments
 from airmirror.wire.batches import build, control_type, parse
 from airmirror.wire.codecs import compress, decompress, decompress_lz4_of_format_0
+from airmirror.wire.headers import with_headers
 from airmirror.wire.primitives import string, unsigned_varint
 from airmirror.wire.records import index
 from support.old_formats import Message, compressed, plain
@@ -243,6 +244,27 @@ def _offset_syncs() -> Iterator[bytes]:
     yield _pair(string("") + b"\0\0\0\0", struct.pack(">qq", -1, -1))
 
 
+def _checkpoints() -> Iterator[bytes]:
+    for metadata in ("", "größe" * 5):
+        each = checkpoints.Checkpoint("group", "east.orders", 3, 77, 99, metadata)
+        yield _pair(each.encode_key(), each.encode_value())
+
+
+def _heartbeats() -> Iterator[bytes]:
+    each = heartbeats.Heartbeat("east", "west", 10**12)
+    yield _pair(each.encode_key(), each.encode_value())
+
+
+def _bodies() -> Iterator[bytes]:
+    for key, value in ((b"key", b"value" * 30), (None, None), (b"", b"v")):
+        builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 1 << 30)
+        builder.append(0, 10**12, key, value, [("h", b"1"), ("h", None)])
+        batch = memoryview(bytes(builder.build()))
+        [header] = parse(batch, 0, len(batch))
+        records = index(batch, [header])
+        yield bytes(records.data[records.starts[0] : records.ends[0]])
+
+
 DECODERS = (
     Decoder("batches", _log, _batches, _mend_log),
     Decoder("batches-as-they-are", _log, _batches),
@@ -261,4 +283,7 @@ DECODERS = (
     Decoder("segments", _two(segments.decode), _segment_records),
     Decoder("source-offsets", _two(mirrormaker.decode_source_offset), _source_offsets),
     Decoder("offset-syncs", _two(mirrormaker.decode_offset_sync), _offset_syncs),
+    Decoder("checkpoints", _two(checkpoints.decode_checkpoint), _checkpoints),
+    Decoder("heartbeats", _two(heartbeats.decode_heartbeat), _heartbeats),
+    Decoder("headers", lambda data: with_headers(data, [("name", b"value")]), _bodies),
 )  # fmt: skip

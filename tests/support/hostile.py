@@ -77,19 +77,34 @@ def batch(
     return bytearray(builder.build())
 
 
-def append(cluster: Cluster, topic: str, batches: Iterable[bytes | bytearray], partition: int = 0) -> None:
-    """Append batches as they are, one after the other; the cluster has one node."""
+def append(
+    cluster: Cluster,
+    topic: str,
+    batches: Iterable[bytes | bytearray],
+    partition: int = 0,
+    transactional_id: str | None = None,
+) -> None:
+    """Append batches as they are, one after the other; the cluster has one node.
+
+    With ``transactional_id`` a broker takes batches of a transaction, which it is not told of.
+    """
     host, _, port = bootstrap(cluster).rpartition(":")
     where = TopicPartition(topic, partition)
     with Connection("test", host, int(port), "hostile") as connection:
-        version = connection.version(PRODUCE, 9, 12)
+        version = connection.version(PRODUCE, 9, 11)
         for one in batches:
             for attempt in _patiently():  # a broker may learn a little later that it leads a new partition
                 with attempt:
                     number = connection.next_correlation_id()
                     connection.send(
                         encode_produce(
-                            version, number, connection.client_id, None, {where: [one]}, {}, timeout_ms=30_000
+                            version,
+                            number,
+                            connection.client_id,
+                            transactional_id,
+                            {where: [one]},
+                            {},
+                            timeout_ms=30_000,
                         )
                     )
                     answer = decode_produce(version, connection.receive(), {})[where]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from airmirror.errors import AirmirrorError
-from airmirror.windows.errors import RecordTooLarge, WriteRefused
+from airmirror.windows.refusals import RecordTooLarge, WriteRefused
 from airmirror.windows.window import WindowResult
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, mirror
@@ -17,7 +17,8 @@ from support.topics import Record, end_offsets, read_all
 
 def to(east: Broker, west: Broker, directory: Path, config: dict[str, str], **settings: str) -> Mirror:
     """A flow whose remote topic is there, with a configuration of its own."""
-    flow = mirror(east, west, directory, settings={key.replace("_", "."): value for key, value in settings.items()})
+    own = {key.replace("_", "."): value for key, value in settings.items()}
+    flow = mirror(east, west, directory, settings=own | {"sync.topic.configs.enabled": "false"})
     flow.run()
     alter_configs(west, flow.remote_topic, config)
     return flow

@@ -7,14 +7,21 @@ set) and what hypothesis thinks of. A case that fails names its bytes; keep them
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import os
+import pkgutil
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import airmirror.wire
+import support.decoders
 from airmirror.errors import AirmirrorError
 from support.decoders import DECODERS, Decoder
 from support.fuzzing import guarded, mutated
@@ -41,6 +48,31 @@ def check(decoder: Decoder, data: bytes) -> bool:
     return True
 
 
+def test_every_decoder_is_fuzzed() -> None:
+    """A function of ``wire/`` that takes bytes apart, by a name as these have, belongs into ``support.decoders``."""
+    used = inspect.getsource(support.decoders)
+    for module in pkgutil.iter_modules(airmirror.wire.__path__, "airmirror.wire."):
+        for name, function in inspect.getmembers(importlib.import_module(module.name), inspect.isfunction):
+            if function.__module__ == module.name and name.startswith(("decode", "decompress", "parse", "index")):
+                assert f"{name}(" in used or f"{name})" in used, f"{module.name}.{name} is not fuzzed"
+
+
+def mutations(decoder: Decoder, cases: int) -> int:
+    """Check so many mutations of the corpus; how many could be decoded."""
+    kept = corpus(decoder)
+    chance = random.Random(f"{SEED} {decoder}")
+    for data in kept:  # numba compiles, and libraries load, without the guard
+        check(decoder, data)
+    decoded = 0
+    with guarded(seconds=120, megabytes=MEGABYTES):
+        for _ in range(cases):
+            data = mutated(kept, chance)
+            if chance.random() < 0.9:
+                decoder.mend(data)
+            decoded += check(decoder, bytes(data))
+    return decoded
+
+
 @pytest.mark.parametrize("decoder", DECODERS, ids=str)
 def test_examples_are_decoded(decoder: Decoder) -> None:
     assert all(check(decoder, data) for data in decoder.examples())
@@ -48,20 +80,30 @@ def test_examples_are_decoded(decoder: Decoder) -> None:
 
 @pytest.mark.parametrize("decoder", DECODERS, ids=str)
 def test_the_corpus_and_its_mutations(decoder: Decoder) -> None:
-    kept = corpus(decoder)
-    assert len(kept) >= len(list(decoder.examples())), "tests/wire/corpus is not complete"
-    chance = random.Random(f"{SEED} {decoder}")
-    for data in kept:  # numba compiles, and libraries load, without the guard
-        check(decoder, data)
-    decoded = 0
+    assert len(corpus(decoder)) >= len(list(decoder.examples())), "tests/wire/corpus is not complete"
     cases = -(-CASES // len(DECODERS))
-    with guarded(seconds=120, megabytes=MEGABYTES):
-        for _ in range(cases):
-            data = mutated(kept, chance)
-            if chance.random() < 0.9:
-                decoder.mend(data)
-            decoded += check(decoder, bytes(data))
-    assert decoded < cases, "nothing was refused"
+    assert 0 < mutations(decoder, cases) < cases
+
+
+@pytest.mark.long
+def test_compiled_code_stays_within_its_arrays(tmp_path: Path) -> None:
+    """The same mutations where numba checks every index, which it does not do by itself."""
+    names = ("batches", "messages", "messages-inside", "records")
+    program = (
+        "from support.decoders import DECODERS\n"
+        "from wire.test_fuzz import mutations\n"
+        f"for decoder in DECODERS:\n    if decoder.name in {names}:\n        print(decoder, mutations(decoder, 20_000))\n"
+    )
+    tests = Path(__file__).parents[1]
+    environment = os.environ | {
+        "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path),
+        "PYTHONPATH": os.pathsep.join(map(str, (tests.parent / "include", tests))),
+    }  # fmt: skip
+    answer = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
+    )
+    assert answer.returncode == 0, answer.stderr[-2000:]
+    assert len(answer.stdout.splitlines()) == len(names)
 
 
 @pytest.mark.parametrize("decoder", DECODERS, ids=str)

@@ -89,6 +89,8 @@ def progress(state: Progress) -> str:
 def problems(result: WindowResult, refused: Sequence[str]) -> Iterator[str]:
     """What went wrong, and what to do."""
     for row in result.rows:
+        if row.lost:
+            yield f"[yellow]lost[/] {row.topic}-{row.partition}: {row.lost:,} records that the target does not take"
         if row.error is not None:
             yield f"[red]{row.outcome}[/] {row.error}"
     for reason in refused:
@@ -112,7 +114,8 @@ def _row_json(row: Row) -> dict[str, Any]:
     return {
         "topic": row.topic, "partition": row.partition, "remote_topic": row.remote_topic,
         "source": [row.source_start, row.source_end], "target": [row.target_start, row.target_end],
-        "copied": row.copied, "control": row.control, "aborted": row.aborted, "holes": row.holes, "bytes": row.bytes,
+        "copied": row.copied, "control": row.control, "aborted": row.aborted, "holes": row.holes,
+        "lost": row.lost, "bytes": row.bytes,
         "lag": row.lag, "verified": row.verified, "outcome": str(row.outcome),
         "error": str(row.error) if row.error else None,
     }  # fmt: skip
@@ -166,11 +169,11 @@ def plan_json(topics: TopicPlan, planned: Sequence[Planned]) -> dict[str, Any]:
 
 def comparison(rows: Sequence[ComparedPartition]) -> Table:
     """What ``verify`` found."""
-    numbers = ("partition", "equal records", "expired")
+    numbers = ("partition", "equal records", "expired", "lost")
     table = _table("both logs compared", "topic", *numbers, "difference", right=numbers)
     for row in rows:
         problem = f"[red]{row.error}[/]" if row.error else "[green]none[/]"
-        table.add_row(row.topic, str(row.partition), f"{row.records:,}", f"{row.expired:,}", problem)
+        table.add_row(row.topic, str(row.partition), f"{row.records:,}", f"{row.expired:,}", f"{row.lost:,}", problem)
     return table
 
 

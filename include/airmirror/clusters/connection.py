@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
+from airmirror.clusters.nulls import null_field
 from airmirror.errors import AirmirrorError
 from airmirror.wire.requests import FETCH, FETCH_VERSIONS, PRODUCE, PRODUCE_VERSIONS, Buffer
 
@@ -101,7 +102,7 @@ class Connection:
             seconds = struct.pack("ll", int(timeout), int(timeout % 1 * 1_000_000))
             for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
                 self._socket.setsockopt(socket.SOL_SOCKET, option, seconds)
-        except OSError as error:
+        except (OSError, OverflowError, ValueError) as error:  # the latter two: no port, no host's name
             raise BrokerUnreachable(cluster, self.broker, str(error)) from error
         try:
             self._greet()
@@ -114,7 +115,7 @@ class Connection:
         if answer.error_code:
             raise UnsupportedBroker(self.cluster, self.broker, "ApiVersions", "before 3", "3")
         if not answer.api_keys:
-            raise self.nonsense("it names no API that it has")
+            raise self.nonsense("it has no API")
         self._versions = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
         self.features = {feature.name: feature.max_version_level for feature in answer.finalized_features or ()}
 
@@ -198,9 +199,21 @@ class Connection:
         if response_class is None:  # pragma: no cover - kafka-python registers every response
             response_class = ApiVersionsResponse[version]
         try:
-            return response_class.decode(body, header=True)
-        except (struct.error, ValueError, IndexError, KeyError, TypeError, AttributeError, OverflowError) as error:
-            raise self.nonsense(f"its answer to {type(request).__name__} ({error})") from error
+            answer = response_class.decode(body, header=True)
+        except (
+            struct.error,
+            LookupError,
+            ValueError,
+            TypeError,
+            AttributeError,
+            ArithmeticError,
+            AssertionError,
+        ) as error:
+            raise self.nonsense(f"its answer to {type(request).__name__} ({error!r})") from error
+        null = null_field(response_class, version, answer)
+        if null is not None:
+            raise self.nonsense(f"its answer to {type(request).__name__} has no {null}")
+        return answer
 
     def readable(self, timeout: float = 0.0) -> bool:
         """Whether bytes of an answer (or the connection's end) are there within ``timeout`` seconds."""

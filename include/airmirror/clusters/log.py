@@ -13,7 +13,7 @@ from airmirror.clusters.connection import Allocate, BrokerUnreachable, Connectio
 from airmirror.clusters.routes import LeaderNotAvailable, Routes, patiently
 from airmirror.clusters.transactions import error_name
 from airmirror.errors import AirmirrorError
-from airmirror.wire.batches import Batch, control_type, parse
+from airmirror.wire.batches import Batch, CorruptBatch, UnknownMessageFormat, control_type, parse
 from airmirror.wire.requests import (
     AbortedTransaction,
     Fetched,
@@ -33,7 +33,7 @@ MOVED = frozenset({3, 5, 6, 7, 9, 13, 56, 74, 75, 76, 78, 100, 103, 106})
 
 @dataclass(eq=False)
 class FetchFailed(AirmirrorError):
-    """A fetch or offset request that a broker answered with an error."""
+    """A fetch or offset request that a broker answered with an error, or with what can't be read."""
 
     cluster: str
     partition: TopicPartition
@@ -129,6 +129,9 @@ def list_offsets(
                 if item.error_code:
                     raise FetchFailed(routes.alias, partition, error_name(item.error_code))
                 found[partition] = item.offset
+        missing = {TopicPartition(topic, number) for topic in topics for number in topics[topic]} - set(found)
+        if missing:
+            raise connection.nonsense(f"its answer to ListOffsets leaves out {min(missing)}")
     return found
 
 
@@ -242,11 +245,21 @@ def read_records(
         for batch, aborted in batches:
             if aborted or batch.is_control or batch.next_offset <= start:
                 continue
-            decoder = MemoryRecords(buffer[batch.position : batch.position + batch.size])
-            while decoder.has_next():  # several where they are messages of format 0 or 1
-                for record in decoder.next_batch():
-                    if start <= record.offset < end:
-                        yield LogRecord(record.offset, record.timestamp, record.key, record.value)
+            try:
+                records = _decoded(buffer[batch.position : batch.position + batch.size])
+            except Exception as error:  # kafka-python and the codecs raise errors of their own
+                raise FetchFailed(
+                    routes.alias, partition, f"its records make no sense: {error}", batch.base_offset
+                ) from error
+            yield from (record for record in records if start <= record.offset < end)
+
+
+def _decoded(data: memoryview) -> list[LogRecord]:
+    decoder = MemoryRecords(data)
+    found = []
+    while decoder.has_next():  # several where they are messages of format 0 or 1
+        found += [LogRecord(each.offset, each.timestamp, each.key, each.value) for each in decoder.next_batch()]
+    return found
 
 
 def read_batches(
@@ -289,13 +302,19 @@ def read_batches(
             return  # the rest are holes
         filter_.begin(fetched.aborted)
         batches = []
-        for batch in parse(buffer, fetched.start, fetched.end):
-            aborted = read_committed and filter_.is_aborted(buffer, batch)
-            if batch.base_offset >= end:
-                position = end
-                break
-            batches.append((batch, aborted))
-            position = max(position, batch.next_offset)
+        begun = position
+        try:
+            for batch in parse(buffer, fetched.start, fetched.end):
+                aborted = read_committed and filter_.is_aborted(buffer, batch)
+                if batch.base_offset >= end:
+                    position = end
+                    break
+                batches.append((batch, aborted))
+                position = max(position, batch.next_offset)
+        except (CorruptBatch, UnknownMessageFormat) as error:
+            raise FetchFailed(routes.alias, partition, str(error), position) from error
+        if position == begun:
+            raise FetchFailed(routes.alias, partition, "its leader answers with other offsets", position)
         yield buffer, batches
 
 
@@ -309,6 +328,8 @@ def _fetch_one(
         routes, connection, {partition: where}, max_wait_ms=100, max_bytes=max_bytes, read_committed=read_committed
     )
     buffer, partitions = receive_fetch(routes, connection, version)
+    if partition not in partitions:
+        raise connection.nonsense(f"its answer to a fetch leaves out {partition}")
     fetched = partitions[partition]
     if fetched.error in MOVED:
         raise PartitionMoved(routes.alias, partition, error_name(fetched.error))

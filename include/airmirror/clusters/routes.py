@@ -221,7 +221,10 @@ class Routes:
         version = connection.version(FIND_COORDINATOR, 3, 4, "FindCoordinator")
         if version >= 4:
             request = FindCoordinatorRequest(key_type=TRANSACTION, coordinator_keys=[transactional_id])
-            found: Any = connection.request(request, version).coordinators[0]
+            coordinators = connection.request(request, version).coordinators
+            if not coordinators:
+                raise connection.nonsense("its answer to FindCoordinator names none")
+            found: Any = coordinators[0]
         else:
             found = connection.request(FindCoordinatorRequest(key=transactional_id, key_type=TRANSACTION), version)
         if found.error_code:

@@ -17,19 +17,21 @@ from airmirror.wire.segments import Segment, SegmentRecord
 
 @dataclass(frozen=True)
 class ComparedPartition:
-    """One partition: how many records were equal, how many could no longer be compared, and what is wrong."""
+    """One partition: records that were equal, that could no longer be compared, that are declared lost; what is wrong."""
 
     topic: str
     partition: int
     remote_topic: str
     records: int
     expired: int
+    lost: int
     error: AirmirrorError | None
 
     def as_dict(self) -> dict[str, Any]:
         return {
             "topic": self.topic, "partition": self.partition, "remote_topic": self.remote_topic,
-            "records": self.records, "expired": self.expired, "error": str(self.error) if self.error else None,
+            "records": self.records, "expired": self.expired, "lost": self.lost,
+            "error": str(self.error) if self.error else None,
         }  # fmt: skip
 
 
@@ -49,11 +51,12 @@ def compare_all(opened: Opened, topics: Sequence[str]) -> list[ComparedPartition
         there = offsets_with_patience(target, remote.values(), EARLIEST)
         for key, last in chosen.items():
             first, target_first = here[TopicPartition(*key)], there[remote[key]]
-            records = expired = 0
+            records = expired = lost = 0
             error: AirmirrorError | None = None
             for segment in opened.ledger.segments(*key, last.source_topic_id):
                 part = still_held(segment, first, target_first)
                 expired += segment.copied - part.copied
+                lost += segment.lost
                 if part.copied and error is None:
                     compared = compare(
                         source, target, part,
@@ -61,7 +64,7 @@ def compare_all(opened: Opened, topics: Sequence[str]) -> list[ComparedPartition
                     )  # fmt: skip
                     records += compared.records
                     error = compared.error
-            rows.append(ComparedPartition(*key, last.remote_topic, records, expired, error))
+            rows.append(ComparedPartition(*key, last.remote_topic, records, expired, lost, error))
     return rows
 
 

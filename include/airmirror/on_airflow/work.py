@@ -222,7 +222,8 @@ def _tell_result(result: WindowResult) -> None:
         f"{result.copied:,}", result.bytes / 1e6, len(result.rows), result.seconds, f"{rate:,.0f}",
         result.phases.get("copy", 0.0),
     )  # fmt: skip
-    columns = ("topic", "partition", "remote_topic", "source_start", "source_end", "copied", "lag")
+    lost = ("lost",) if any(row.lost for row in result.rows) else ()
+    columns = ("topic", "partition", "remote_topic", "source_start", "source_end", "copied", *lost, "lag")
     log.info("\n%s", report.table([{name: getattr(row, name) for name in columns} for row in result.rows], columns))
     if result.is_cut:
         log.info("The window was cut (window.max.ms or window.max.bytes); the next run starts at once.")

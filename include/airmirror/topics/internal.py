@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from airmirror.clusters.admin import connect, describe
+from collections.abc import Collection
+
+from airmirror.clusters.admin import Admin, connect, describe
 from airmirror.clusters.creation import create_topics
 from airmirror.clusters.description import NewTopic
 from airmirror.clusters.routes import Routes, TopicNotFound, patiently
 from airmirror.clusters.topic_configs import topic_configs
 from airmirror.config import Flow
 from airmirror.naming import progress_topic, segment_topic
+from airmirror.windows.dead_letters import dead_letter_topic
 from airmirror.windows.errors import InternalTopicUnfit
 
 HOUR_MS = 3_600_000
@@ -20,6 +23,9 @@ SEGMENT_CONFIG = {
     "min.compaction.lag.ms": str(24 * HOUR_MS),
     "segment.ms": str(24 * HOUR_MS),
 }
+# It takes what remote topics do not: any size that a request can have, and, from Kafka 3.6 on, any time.
+DEAD_LETTER_CONFIG = {"max.message.bytes": str(100 << 20)}
+ANY_TIME = {name: str(2**63 - 1) for name in ("message.timestamp.before.max.ms", "message.timestamp.after.max.ms")}
 PROGRESS_CONFIG = {"cleanup.policy": "compact", "segment.ms": str(HOUR_MS)}
 
 
@@ -46,6 +52,17 @@ def ensure_internal_topics(flow: Flow) -> None:
                 except TopicNotFound as error:
                     raise _NotYet(error.cluster, error.topic) from error
         _check(routes, segments, progress)
+        _ensure_dead_letter_topic(flow, admin, routes, segments, there)
+
+
+def _ensure_dead_letter_topic(flow: Flow, admin: Admin, routes: Routes, segments: str, there: Collection[str]) -> None:
+    name = dead_letter_topic(flow)
+    if name is None or name in there:
+        return
+    known = topic_configs(routes, [segments], list(ANY_TIME))[segments]
+    config = DEAD_LETTER_CONFIG | {key: value for key, value in ANY_TIME.items() if key in known}
+    for refused in create_topics(admin, [NewTopic(name, 1, flow.replication_factor, config)], READY_SECONDS).refused:
+        raise refused
 
 
 class _NotYet(TopicNotFound):

@@ -50,6 +50,7 @@ class Account:
     control: int = 0
     aborted: int = 0
     holes: int = 0
+    lost: int = 0
     bytes: int = 0
     max_timestamp: int = -1
     leader_epoch: int = -1
@@ -93,7 +94,7 @@ class Account:
             control=self.control,
             aborted=self.aborted,
             holes=self.holes,
-            lost=0,
+            lost=self.lost,
             size=self.bytes,
             max_timestamp=self.max_timestamp,
             leader_epoch=self.leader_epoch,

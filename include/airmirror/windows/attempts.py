@@ -18,19 +18,19 @@ from airmirror.clusters.transactions import TransactionalId
 from airmirror.errors import AirmirrorError
 from airmirror.windows.claims import ClaimEntry, holder
 from airmirror.windows.copy import Source, copy
+from airmirror.windows.dead_letters import open_dead_letter_topic
 from airmirror.windows.errors import (
-    MESSAGE_TOO_LARGE,
     PartitionError,
     PartitionFailed,
     PartitionUnavailable,
     SlotFenced,
     TargetTruncated,
     TopicRecreated,
-    WriteRefused,
 )
 from airmirror.windows.intake import Intake, Way
 from airmirror.windows.outbox import Outbox
 from airmirror.windows.readback import ReadBack
+from airmirror.windows.refusals import Refusals
 from airmirror.windows.slots import Outcome, Slot, SlotPartition, SlotResult, transaction_timeout_ms
 from airmirror.wire.merging import Merging
 from airmirror.wire.primitives import MalformedRecord
@@ -48,7 +48,7 @@ class _Progress:
     positions: dict[TopicPartition, int]
     failed: dict[TopicPartition, AirmirrorError] = field(default_factory=dict)
     limits: dict[TopicPartition, int] = field(default_factory=dict)  # copied up to here only: what comes is bad
-    rewritten: set[TopicPartition] = field(default_factory=set)  # written in batches that fit without their compression
+    refusals: dict[TopicPartition, Refusals] = field(default_factory=dict)
 
 
 def run_slot(slot: Slot) -> list[SlotResult]:
@@ -71,9 +71,7 @@ def run_slot(slot: Slot) -> list[SlotResult]:
             outcome, error = Outcome.FENCED, fenced
             break
         except PartitionError as bad:
-            if isinstance(bad, WriteRefused) and bad.code == MESSAGE_TOO_LARGE and bad.key not in progress.rewritten:
-                progress.rewritten.add(bad.key)
-            else:
+            if not progress.refusals.setdefault(bad.key, Refusals()).allow(bad, slot.flow):
                 _leave_out(progress, bad.key, bad, bad.first_bad)
         except TopicNotFound as gone:
             _leave_out_topic(slot, progress, gone)
@@ -114,7 +112,7 @@ def _attempt(slot: Slot, source: Routes, target: Routes, progress: _Progress) ->
     partitions = []
     for partition in slot.partitions:
         key = partition.source
-        partition = replace(_continued(partition, committed.get(key)), rewritten=key in progress.rewritten)
+        partition = _continued(partition, committed.get(key))
         progress.positions[key] = partition.start
         end = min(partition.end, progress.limits.get(key, partition.end))
         if partition.start < end and (key not in progress.failed or key in progress.limits):
@@ -126,8 +124,9 @@ def _attempt(slot: Slot, source: Routes, target: Routes, progress: _Progress) ->
     for partition, _ in partitions:
         _check_topics(slot, partition, source, target)
     read_back = ReadBack(target) if slot.flow.window.verify == "readback" else None
-    way = Way(slot, target, transaction, Outbox(target, transaction), read_back, Merging())
-    intakes = [Intake(way, partition, end) for partition, end in partitions]
+    dead_letters = open_dead_letter_topic(slot.flow, target)
+    way = Way(slot, target, transaction, Outbox(target, transaction), read_back, Merging(), dead_letters)
+    intakes = [Intake(way, partition, end, progress.refusals.get(partition.source)) for partition, end in partitions]
     try:
         return copy(way, Source(source, slot, intakes), intakes)
     except AirmirrorError:

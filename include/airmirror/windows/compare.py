@@ -99,9 +99,11 @@ def compare(
     )
     remote = TopicPartition(record.remote_topic, record.partition)
     from_target = _Cursor(target, remote, record.target_start, record.target_end, True)
-    compared = 0
+    compared = skipped = 0
     for segment in record.segments:
         done = 0
+        if record.lost:
+            skipped += from_source.skip(segment.source_first)
         if aggregate:
             from_target = _Cursor(target, remote, segment.target_first, segment.target_end, True)
         while done < segment.count:
@@ -115,6 +117,12 @@ def compare(
                 return Compared(record, compared, error)
             done += len(other)
             compared += len(other)
+    if record.lost:
+        skipped += from_source.skip(record.source_end)
+        if skipped > record.lost:
+            reason = f"{record.lost} records were declared lost, but {skipped} are not on the target"
+            where = (source.alias, record.topic, record.partition, record.source_start, record.source_end - 1)
+            return Compared(record, compared, Unaccounted(*where, reason))
     for cursor, log in ((from_source, "the source"), (from_target, "the target")):
         if len(cursor.next(1)):
             reason = f"{log} holds more records in it than were copied"
@@ -175,6 +183,17 @@ class _Cursor:
             self._records, self._at = chunk, 0
         self._taken = min(most, len(self._records) - self._at)
         return self._records.slice(self._at, self._at + self._taken)
+
+    def skip(self, offset: int) -> int:
+        """Leave out the records before ``offset``; how many."""
+        skipped = 0
+        while True:
+            ahead = self.next(1 << 30)
+            count = int(np.searchsorted(ahead.offsets, offset))
+            self.keep(count)
+            skipped += count
+            if count < len(ahead) or not len(ahead):
+                return skipped
 
     def keep(self, count: int) -> Records:
         """Take back all but ``count`` of what ``next`` gave."""

@@ -37,7 +37,7 @@ from airmirror.windows.intake import Intake, Way
 from airmirror.windows.internal_records import commit_records
 from airmirror.windows.outbox import Outgoing
 from airmirror.windows.slots import Slot
-from airmirror.wire.requests import Fetched, FetchPosition, TopicPartition
+from airmirror.wire.requests import Fetched, FetchPosition, Produced, TopicPartition
 
 FETCH_BYTES = 4 << 20
 LEAST_PARTITION_BYTES = 1 << 20
@@ -100,7 +100,9 @@ class Source:
         found = []
         moved = False
         for partition, fetched in partitions.items():
-            intake = self._intakes[partition]
+            intake = self._intakes.get(partition)
+            if intake is None:
+                raise ready.nonsense(f"its answer to a fetch has {partition}, which it was not asked for")
             if fetched.error in TOPIC_CHANGED:
                 self._look_for_changes(intake)
                 moved = True
@@ -250,5 +252,5 @@ def _ignore(_base: int) -> None:
     """Where internal records lie is of no interest."""
 
 
-def _refused(cluster: str, topic: str, _error: int, message: str) -> Exception:
-    return InternalTopicUnfit(cluster, topic, f"refuses a record: {message}")
+def _refused(cluster: str, topic: str, answer: Produced) -> Exception:
+    return InternalTopicUnfit(cluster, topic, f"refuses a record: {answer.message or error_name(answer.error)}")

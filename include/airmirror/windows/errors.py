@@ -86,6 +86,24 @@ class SourceCorrupt(PartitionError):
 
 
 @dataclass(eq=False)
+class HangingTransaction(PartitionError):
+    """A transaction on the source that no coordinator knows any more, so that it never ends (KIP-664)."""
+
+    producer_id: int
+    producer_epoch: int
+    first: int
+    records: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.where}: a transaction of producer {self.producer_id} (epoch {self.producer_epoch}) is open from offset "
+            f"{self.first} on and no coordinator knows it, so {self.records} offsets behind it can't be read; end it "
+            f"with `kafka-transactions.sh abort --topic {self.topic} --partition {self.partition} "
+            f"--start-offset {self.first}`"
+        )
+
+
+@dataclass(eq=False)
 class TopicRecreated(PartitionError):
     """A topic of the same name, but not the one that was replicated until now."""
 
@@ -114,60 +132,6 @@ class UnexpectedHole(PartitionError):
         return (
             f"{self.where}: offsets {self.first} to {self.last} hold nothing although the topic's cleanup.policy has no "
             "'compact', so records may be lost; if it was compacted once, name it in topics.compacted"
-        )
-
-
-@dataclass(eq=False)
-class RecordTooLarge(PartitionError):
-    """A single record larger than the target topic takes."""
-
-    offset: int
-    size: int
-    limit: int
-    target: str
-    remote_topic: str
-
-    @property
-    def first_bad(self) -> int:
-        return self.offset
-
-    def __str__(self) -> str:
-        return (
-            f"{self.where}: the record at offset {self.offset} is {self.size} bytes, {self.remote_topic!r} on cluster "
-            f"{self.target!r} takes {self.limit}; raise its max.message.bytes"
-        )
-
-
-MESSAGE_TOO_LARGE, INVALID_TIMESTAMP, INVALID_RECORD = 10, 32, 87
-
-# By Kafka's error code, what of the remote topic lets the records in.
-_LET_IN = {
-    MESSAGE_TOO_LARGE: "raise its max.message.bytes, or set its compression.type to producer",
-    INVALID_TIMESTAMP: "raise its message.timestamp.before.max.ms and message.timestamp.after.max.ms",
-    INVALID_RECORD: "a compacted topic takes no records without a key: correct its cleanup.policy",
-}
-
-
-@dataclass(eq=False)
-class WriteRefused(PartitionError):
-    """The target refuses a batch for good; ``code`` is Kafka's error code."""
-
-    target: str
-    remote_topic: str
-    first: int
-    last: int
-    code: int
-    error: str
-
-    @property
-    def first_bad(self) -> int:
-        return self.first
-
-    def __str__(self) -> str:
-        return (
-            f"{self.where}: cluster {self.target!r} refuses offsets {self.first} to {self.last} for "
-            f"{self.remote_topic!r}: {self.error}; {_LET_IN.get(self.code, 'change its configuration')}, "
-            "or leave the topic out"
         )
 
 

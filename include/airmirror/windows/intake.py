@@ -5,26 +5,27 @@ Keeps invariant E: each source offset goes into the account exactly once, as cop
 
 from __future__ import annotations
 
+import logging
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airmirror.clusters.log import AbortedFilter, read_batches
 from airmirror.clusters.routes import TOPIC_DENIED, Routes
-from airmirror.clusters.transactions import TransactionalId
-from airmirror.errors import AirmirrorError
+from airmirror.clusters.transactions import TransactionalId, error_name
 from airmirror.windows.account import Account, payload_digest
+from airmirror.windows.dead_letters import DeadLetterTopic
 from airmirror.windows.errors import (
     AccessLost,
     ForeignRecords,
     ReadBackDiffers,
-    RecordTooLarge,
     SourceCorrupt,
     TargetTruncated,
     UnexpectedHole,
-    WriteRefused,
 )
 from airmirror.windows.outbox import Outbox, Outgoing
 from airmirror.windows.readback import Expected, ReadBack
+from airmirror.windows.refusals import RecordTooLarge, Refusals, WriteRefused, is_tolerant
 from airmirror.windows.slots import Slot, SlotPartition
 from airmirror.wire.batches import (
     CODEC_MASK,
@@ -39,10 +40,13 @@ from airmirror.wire.batches import (
     restamp,
 )
 from airmirror.wire.merging import Merging
-from airmirror.wire.requests import Fetched
+from airmirror.wire.requests import Fetched, Produced
 
 if TYPE_CHECKING:
+    from airmirror.wire.records import Records
     from airmirror.wire.transcode import DenseBatch
+
+log = logging.getLogger(__name__)
 
 SLOW_RUN_BYTES = 1 << 20
 
@@ -57,18 +61,22 @@ class Way:
     outbox: Outbox
     read_back: ReadBack | None
     merging: Merging
+    dead_letters: DeadLetterTopic | None = None
 
 
 class Intake:
     """The state of one partition: its position in the source, and the account of the open transaction."""
 
-    def __init__(self, way: Way, partition: SlotPartition, end: int) -> None:
+    def __init__(self, way: Way, partition: SlotPartition, end: int, refusals: Refusals | None = None) -> None:
         self.partition = partition
         self.position = partition.start
         self.end = end
         self.leader_epoch = partition.leader_epoch
         self.account = Account(partition.start)
         self._way = way
+        self._refusals = refusals or Refusals()
+        self._lost = sorted(self._refusals.lost)
+        self._tolerant = is_tolerant(way.slot.flow)
         self._read_committed = way.slot.flow.isolation_level == "read_committed"
         self._aborted = AbortedFilter()
         self._target_end = partition.target_end
@@ -89,10 +97,13 @@ class Intake:
 
     def take(self, buffer: memoryview, fetched: Fetched) -> None:
         """Send on what a fetch brought. Raises a PartitionError; the transaction is of no use after that."""
+        position = self.position
         try:
             self._take(buffer, fetched)
         except (CorruptBatch, UnknownMessageFormat) as error:
-            raise self._corrupt(self.position, error) from error
+            raise self._corrupt(self.position, str(error)) from error
+        if fetched.start < fetched.end and self.position == position and not self.is_done:
+            raise self._corrupt(position, "its leader answers with other offsets")
         self.account.end = self.position
 
     def _take(self, buffer: memoryview, fetched: Fetched) -> None:
@@ -133,9 +144,9 @@ class Intake:
         self.account.holes += end - self.position
         self.position = end
 
-    def _corrupt(self, offset: int, error: AirmirrorError) -> SourceCorrupt:
+    def _corrupt(self, offset: int, reason: str) -> SourceCorrupt:
         partition = self.partition
-        return SourceCorrupt(self._way.slot.flow.source.alias, partition.topic, partition.partition, offset, str(error))
+        return SourceCorrupt(self._way.slot.flow.source.alias, partition.topic, partition.partition, offset, reason)
 
     def _unexpected_hole(self, first: int, last: int) -> None:
         raise UnexpectedHole(
@@ -162,8 +173,13 @@ class Intake:
             and batch.base_offset >= self.partition.start
             and batch.next_offset <= self.end
             and batch.size <= self.partition.max_message_bytes
-            and not self.partition.rewritten
+            and not self._refusals.rewritten
+            and not self._has_lost(batch)
         )
+
+    def _has_lost(self, batch: Batch) -> bool:
+        number = bisect_left(self._lost, batch.base_offset)
+        return number < len(self._lost) and self._lost[number] < batch.next_offset
 
     def _flush(self, buffer: memoryview) -> None:
         """Send the batches that wait for the slow path; a single one that can go whole goes whole."""
@@ -174,21 +190,24 @@ class Intake:
             self._send_whole(buffer, run[0])
             return
         from airmirror.wire.codecs import UnknownCodec
-        from airmirror.wire.transcode import transcode  # numba: only where records must be decoded
+        from airmirror.wire.records import index  # numba: only where records must be decoded
+        from airmirror.wire.transcode import dense_batches
 
         offsets = sum(min(batch.next_offset, self.end) - max(batch.base_offset, self._run_first) for batch in run)
-        copied = 0
+        codec = run[0].codec
         try:
-            for dense in transcode(
-                buffer, run, first=self._run_first, end=self.end, max_bytes=self.partition.max_message_bytes
-            ):
-                copied += len(dense.offsets)
-                self._send_dense(dense)
+            records = index(buffer, run, self._run_first, self.end)
         except (CorruptBatch, UnknownCodec) as error:
-            raise self._corrupt(self._run_first, error) from error
-        if copied < offsets and not self.partition.compacted:
+            raise self._corrupt(self._run_first, str(error)) from error
+        if len(records) < offsets and not self.partition.compacted:
             self._unexpected_hole(self._run_first, run[-1].next_offset - 1)
-        self.account.holes += offsets - copied
+        self.account.holes += offsets - len(records)
+        if self._lost:
+            records, lost = records.split(self._lost)
+            for number, offset in enumerate(lost.offsets.tolist()):
+                self._lose(lost.slice(number, number + 1), codec, self._refusals.lost[offset])
+        for dense in dense_batches(records, codec, self.partition.max_message_bytes):
+            self._send_dense(dense)
 
     def _send_whole(self, buffer: memoryview, batch: Batch) -> None:
         way = self._way
@@ -211,24 +230,36 @@ class Intake:
         producer = way.transaction
         count = len(dense.offsets)
         if len(dense.payload) + HEADER_SIZE > self.partition.max_message_bytes:
-            raise RecordTooLarge(
+            too_large = RecordTooLarge(
                 way.slot.flow.source.alias, self.partition.topic, self.partition.partition, int(dense.offsets[0]),
                 len(dense.payload) + HEADER_SIZE, self.partition.max_message_bytes,
                 way.slot.flow.target.alias, self.partition.remote_topic,
             )  # fmt: skip
+            if not self._tolerant:
+                raise too_large
+            self._lose(dense.records, dense.codec, str(too_large))
+            return
         batch = build(
             dense.payload, count=count, base_timestamp=dense.base_timestamp, max_timestamp=dense.max_timestamp,
             codec=dense.codec, producer_id=producer.producer_id, producer_epoch=producer.epoch,
             sequence=way.outbox.sequence(self.partition.target, count), transactional=True,
         )  # fmt: skip
-        payload = memoryview(dense.payload)
+        payload = memoryview(batch)[HEADER_SIZE:]
         self._put(
             _Sent(
                 self, self.account, dense.runs(), count, dense.codec, dense.base_timestamp, dense.max_timestamp,
-                payload, payload_digest(payload), dense,
+                payload, payload_digest(payload), dense.records,
             ),
             [batch],
         )  # fmt: skip
+
+    def _lose(self, record: Records, codec: int, reason: str) -> None:
+        """Declare a record lost, and write it to the dead letter topic where it fits (errors.tolerance=all)."""
+        self.account.lost += 1
+        way, offset = self._way, int(record.offsets[0])
+        log.warning("%s offset %d is declared lost: %s", self.partition.source, offset, reason)
+        if way.dead_letters is not None and offset not in self._refusals.unfit:
+            way.dead_letters.write(self.partition.source, record, codec, reason, way.transaction, way.outbox)
 
     def _put(self, sent: _Sent, buffers: list[memoryview | bytearray]) -> None:
         size = sum(map(len, buffers))
@@ -273,7 +304,7 @@ class _Sent:
     max_timestamp: int
     payload: memoryview
     digest: bytes
-    dense: DenseBatch | None
+    records: Records | None  # where the slow path wrote the batch
 
     def written(self, base: int) -> None:
         intake, account = self.intake, self.account
@@ -289,19 +320,24 @@ class _Sent:
             intake.partition.target,
             Expected(
                 base, self.count, self.attributes, self.base_timestamp, self.max_timestamp, self.payload, self.digest,
-                self.dense.records if self.dense else None, account.digest, self._differs,
+                self.records, account.digest, self._differs,
             ),
         )  # fmt: skip
 
-    def refused(self, error: int, message: str) -> Exception:
+    def refused(self, answer: Produced) -> Exception:
         slot, partition = self.intake._way.slot, self.intake.partition
         target = slot.flow.target.alias
-        if error == TOPIC_DENIED:
+        if answer.error == TOPIC_DENIED:
             where = (slot.flow.source.alias, partition.topic, partition.partition)
             return AccessLost(*where, target, partition.remote_topic, "Write")
+        offsets = [first + number for first, count in self.runs for number in range(count)]
+        about = [offsets[number] for number in answer.refused if 0 <= number < len(offsets)]
+        if len(offsets) == 1:
+            about = offsets
         return WriteRefused(
             slot.flow.source.alias, partition.topic, partition.partition, slot.flow.target.alias,
-            partition.remote_topic, self.runs[0][0], sum(self.runs[-1]) - 1, error, message,
+            partition.remote_topic, offsets[0], offsets[-1], answer.error, answer.message or error_name(answer.error),
+            tuple(about),
         )  # fmt: skip
 
     def _differs(self, target_offset: int, difference: str) -> Exception:

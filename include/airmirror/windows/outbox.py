@@ -28,6 +28,7 @@ from airmirror.wire.requests import (
     PRODUCE,
     Buffer,
     MalformedResponse,
+    Produced,
     TopicPartition,
     decode_produce,
     encode_produce,
@@ -54,7 +55,7 @@ class Outgoing:
     size: int
     count: int
     on_written: Callable[[int], None]  # called with the base offset that the target gave it
-    on_refused: Callable[[int, str], Exception]  # the error to raise for a refusal that is final
+    on_refused: Callable[[Produced], Exception]  # the error to raise for a refusal that is final
 
 
 @dataclass(slots=True)
@@ -186,7 +187,7 @@ class Outbox:
             elif error in FENCED:
                 raise ProducerFenced(self._routes.alias, self._transaction.name)
             elif error in REFUSED:
-                raise outgoing.on_refused(error, result.message or error_name(error))
+                raise outgoing.on_refused(result)
             else:
                 raise self._broken(
                     f"produce to {target}: {result.message or error_name(error)}, offset {result.base_offset}"

@@ -104,7 +104,9 @@ class ReadBack:
                     # The transaction may well go on, but what was written must be found by the new leader first.
                     reason = f"{target} moved while it was read back: {error_name(fetched.error)}"
                     raise BrokerUnreachable(self._routes.alias, connection.broker, reason)
-                expected = self._expected[target]
+                expected = self._expected.get(target)
+                if not expected:
+                    raise connection.nonsense(f"its answer to a fetch has {target}, which it was not asked for")
                 if fetched.error:
                     raise expected[0].differs(expected[0].target_first, error_name(fetched.error))
                 self._compare(buffer, expected, parse(buffer, fetched.start, fetched.end))

@@ -28,7 +28,6 @@ class SlotPartition:
     leader_epoch: int  # of the last accounted batch, -1 unknown
     compacted: bool  # whether holes are allowed (invariant E)
     max_message_bytes: int  # what the remote topic takes
-    rewritten: bool = False  # no batch goes whole: as the target compresses them, one was too large
 
     @property
     def source(self) -> TopicPartition:

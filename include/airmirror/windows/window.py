@@ -23,6 +23,7 @@ from airmirror.windows.ends import check_ends
 from airmirror.windows.errors import PartitionHeld, PartitionUnavailable
 from airmirror.windows.fence import claimed, fence
 from airmirror.windows.findings import Finding, examine
+from airmirror.windows.hanging import name_hanging
 from airmirror.windows.index import Index, InternalTopics, catch_up
 from airmirror.windows.plan import Extent, Planned, leaderless, left_out, pack, plan
 from airmirror.windows.progress import Progress, Watch
@@ -53,6 +54,7 @@ class Row:
     control: int
     aborted: int
     holes: int
+    lost: int
     bytes: int
     lag: int
     verified: bool
@@ -271,6 +273,8 @@ def make_plan(flow: Flow, index: Index, remote_topics: Mapping[str, str], source
         ends = offsets_with_patience(source, partitions, LATEST, read_committed=True)
     extents = {key: Extent(earliest[key], ends[key], watermarks[key]) for key in partitions}
     planned = plan(flow.source.alias, remote_topics, extents, source.topic_ids, index.progress(), index.last_segments())
+    if flow.isolation_level == "read_committed":
+        planned = name_hanging(source, planned)
     unled = [key for key in everything if key not in extents]
     progress = index.progress()
     return (
@@ -421,6 +425,7 @@ def _rows(
             control=sum(record.control for record in own),
             aborted=sum(record.aborted for record in own),
             holes=sum(record.holes for record in own),
+            lost=sum(record.lost for record in own),
             bytes=sum(record.size for record in own),
             lag=max(0, ends.get(key, item.high_watermark) - position),
             verified=position == item.start == 0 or (passed is not None and passed.offset + 1 >= position),

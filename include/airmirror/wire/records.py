@@ -44,6 +44,14 @@ class Records:
             self.ends[first:end],
         )
 
+    def split(self, offsets: Sequence[int]) -> tuple[Records, Records]:
+        """Those without ``offsets``, and those with them."""
+        chosen = np.isin(self.offsets, np.array(offsets, np.int64))
+        return self._where(~chosen), self._where(chosen)
+
+    def _where(self, chosen: Array) -> Records:
+        return Records(self.data, self.offsets[chosen], self.timestamps[chosen], self.starts[chosen], self.ends[chosen])
+
 
 def index(buffer: memoryview, batches: Sequence[Batch], first: int = 0, end: int = 2**63 - 1) -> Records:
     """The records of ``batches`` with offsets in ``[first, end)``. Raises CorruptBatch where the bytes make no sense."""

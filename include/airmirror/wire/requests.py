@@ -25,6 +25,7 @@ Buffer = bytes | bytearray | memoryview
 _header = struct.Struct(">hhih")
 _fetch_partition = struct.Struct(">iiqiqib")
 _fetched_partition = struct.Struct(">ihqqq")
+_int32 = struct.Struct(">i")
 _aborted = struct.Struct(">qqb")
 _produced_partition = struct.Struct(">ihqqq")
 
@@ -87,6 +88,7 @@ class Produced:
     error: int
     base_offset: int
     message: str | None
+    refused: tuple[int, ...] = ()  # the numbers of the records in the batch for which it was refused, where it tells
 
 
 def encode_fetch(
@@ -246,13 +248,15 @@ def _decode_produce(version: int, response: memoryview, topics: Mapping[UUID, st
             position += _produced_partition.size
             record_errors, position = read_unsigned_varint(response, position)
             first_message: str | None = None
+            refused = []
             for _ in range(record_errors - 1):
+                refused.append(_int32.unpack_from(response, position)[0])
                 message, position = _read_nullable_string(response, position + 4)
                 first_message = first_message or message
                 position = _skip_tags(response, position)
             message, position = _read_nullable_string(response, position)
             position = _skip_tags(response, position)
-            found[TopicPartition(topic, number)] = Produced(error, base, first_message or message)
+            found[TopicPartition(topic, number)] = Produced(error, base, first_message or message, tuple(refused))
         position = _skip_tags(response, position)
     return found
 

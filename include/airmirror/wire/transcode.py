@@ -44,8 +44,11 @@ def transcode(
 
     All ``batches`` have one codec. A batch of more than ``max_bytes`` that comes out holds a single record.
     """
-    records = index(buffer, batches, first, end)
-    codec = batches[0].codec
+    return dense_batches(index(buffer, batches, first, end), batches[0].codec, max_bytes)
+
+
+def dense_batches(records: Records, codec: int, max_bytes: int) -> Iterator[DenseBatch]:
+    """``records`` as dense batches, as ``transcode`` makes them."""
     limit = min(MERGED_SIZE, max_bytes) - HEADER_SIZE
     number = 0
     while number < len(records):

@@ -145,7 +145,7 @@ KEYS = (
         "errors.deadletterqueue.topic.name",
         Type.STRING,
         "",
-        "With errors.tolerance=all: the topic for records that the target does not take.",
-        use=Use.LATER,
+        "With errors.tolerance=all: the topic on the target for records that the remote topic does not take, made "
+        "when it is missing; not set: they are only counted.",
     ),
 )

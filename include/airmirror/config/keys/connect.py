@@ -46,8 +46,8 @@ _USED = (
         "errors.tolerance",
         Type.STRING,
         "none",
-        "What a record that the target does not take does: `none` fails its partition, `all` copies around it.",
-        use=Use.LATER,
+        "What a record that the target does not take does: `none` fails its partition, `all` copies around it, "
+        "declares it lost and writes it to errors.deadletterqueue.topic.name.",
         values=("none", "all"),
     ),
 )

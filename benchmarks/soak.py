@@ -1,0 +1,220 @@
+"""``python -m benchmarks.soak``: the memory of a slot that copies gigabytes, and what a thousand windows in a row leave behind.
+
+Starts brokers and Spark of its own, writes SOAK.md, stops everything. Ends with status 1 where a limit is not kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+from confluent_kafka import Producer
+from rich.console import Console
+
+from airmirror.flows.prepare import open_flow, prepare
+from airmirror.windows.attempts import run_slot
+from airmirror.windows.slots import Slot, SlotResult
+from airmirror.windows.window import run_window as run_in_this_process
+from airmirror_local.brokers import KAFKA_DEFAULTS, Broker, start_broker
+from airmirror_local.jars import LOCAL
+from airmirror_local.spark_connect import start_connect_server
+from benchmarks.data import DENSE, Data, create_topic, delete_topics, fill
+from benchmarks.windows import CONFIGURATION, Sites, run_window
+
+RESULTS = Path(__file__).with_name("SOAK.md")
+MIB = 1 << 20
+SLOT_LIMIT = 256 * MIB
+# What 1,000 windows may add to what 100 have taken: the allocator's own, not a leak's.
+GROWTH_LIMIT = 16 * MIB
+WARM = 100
+RECORD_BYTES = 1_000
+RECORDS_A_WINDOW = 20
+BROKER = {"log.segment.delete.delay.ms": "1000", "log.retention.check.interval.ms": "1000"}
+
+
+@dataclass(frozen=True)
+class LargeWindow:
+    """A window of one slot; ``peak`` is the high-water mark of its process's resident memory, in bytes."""
+
+    label: str
+    bytes: int
+    seconds: float
+    peak: int
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What this process holds after so many windows; sizes in bytes."""
+
+    windows: int
+    resident: int
+    sockets: int
+    descriptors: int
+    threads: int
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.soak", description=__doc__)
+    parser.add_argument("--gigabytes", type=float, default=5.0, help="what one slot copies in one window")
+    parser.add_argument("--windows", type=int, default=1_000, help="how many windows follow each other")
+    parser.add_argument("--minutes", type=float, default=20, help="begin no window after that time")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="the Markdown file to write")
+    chosen = parser.parse_args()
+    console = Console()
+    LOCAL.mkdir(exist_ok=True)
+    directory = Path(tempfile.mkdtemp(prefix="soak-", dir=LOCAL))
+    begun = time.monotonic()
+    try:
+        with ExitStack() as stack:
+            source = start_broker(directory, "east", BROKER, java_options=KAFKA_DEFAULTS)
+            stack.callback(source.kill)
+            target = start_broker(directory, "west", BROKER, java_options=KAFKA_DEFAULTS)
+            stack.callback(target.kill)
+            usages = list(many_windows(console, directory, source, target, chosen.windows, begun + chosen.minutes * 60))
+            large = list(large_windows(console, directory, source, target, chosen.gigabytes))
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    chosen.results.write_text(report(large, usages, time.monotonic() - begun))
+    console.print(f"Written to {chosen.results}.")
+    sys.exit(1 if any(window.peak > SLOT_LIMIT for window in large) or leaks(usages) else 0)
+
+
+def large_windows(
+    console: Console, directory: Path, source: Broker, target: Broker, gigabytes: float
+) -> Iterator[LargeWindow]:
+    """One window each that reads back, that trusts acknowledgements, and whose every record is decoded and written anew."""
+    data = Data("large", "", int(gigabytes * 1e9 / RECORD_BYTES), RECORD_BYTES, tuple(DENSE.items()))
+    console.print(f"filling a topic with {gigabytes:g} GB")
+    fill(source.bootstrap, data)
+    # Every batch is larger than this remote topic takes, so none goes whole.
+    small = {"max.message.bytes": "65536"}
+    for label, verify, config in (
+        ("whole batches, readback", "readback", None),
+        ("whole batches, acks", "acks", None),
+        ("slow path, readback", "readback", small),
+    ):
+        alias = label.replace(" ", "-").replace(",", "")
+        create_topic(target.bootstrap, f"{alias}.{data.topic}", config=config)
+        spark = start_connect_server(directory / alias)  # a worker's high-water mark is then this window's own
+        try:
+            sites = Sites(directory, source.bootstrap, target.bootstrap, spark)
+            own = "tasks.max = 1\nsync.topic.configs.enabled = false\n"
+            window = run_window(sites, verify, data.topic, alias=alias, settings=own)
+        finally:
+            spark.stop()
+        delete_topics(target.bootstrap, f"{alias}.{data.topic}")
+        found = LargeWindow(label, window.bytes, window.seconds, window.slot_peak)
+        console.print(f"{label}: {found.bytes / 1e9:.2f} GB in {found.seconds:.0f} s, {found.peak / MIB:.0f} MiB")
+        yield found
+
+
+def many_windows(
+    console: Console, directory: Path, source: Broker, target: Broker, windows: int, until: float
+) -> Iterator[Usage]:
+    """What this process holds after every hundredth window, each with new records, slots and gate included."""
+    topics = ("plain", "append-time")
+    create_topic(source.bootstrap, topics[0])
+    create_topic(source.bootstrap, topics[1], config={"message.timestamp.type": "LogAppendTime"})  # the slow path
+    file = directory / "many.properties"
+    file.write_text(
+        CONFIGURATION.format(
+            alias="many", source=source.bootstrap, target=target.bootstrap, topics=", ".join(topics), replicas=1,
+            verify="readback",
+        )
+    )  # fmt: skip
+    producer = Producer({"bootstrap.servers": source.bootstrap, "linger.ms": 0})
+    for number in range(1, windows + 1):
+        if time.monotonic() > until:
+            console.print(f"[red]out of time after {number - 1} windows[/]")
+            return
+        for topic in topics:
+            for record in range(RECORDS_A_WINDOW):
+                producer.produce(topic, b"x" * 100, b"%d" % record)
+        producer.flush()
+        with open_flow(file, "many->west", f"sqlite:///{directory / 'many.db'}") as opened:
+            result = run_in_this_process(
+                opened.flow, opened.ledger, prepare(opened).topics, in_this_process, window=f"w{number}",
+                slots=lambda: 2,
+            )  # fmt: skip
+        if not result.is_verified or result.copied != len(topics) * RECORDS_A_WINDOW:
+            raise RuntimeError(f"window {number}: {result}")
+        if number % WARM == 0:
+            usage = measure(number)
+            console.print(
+                f"{number} windows: {usage.resident / MIB:.1f} MiB, {usage.sockets} sockets, "
+                f"{usage.descriptors} descriptors, {usage.threads} threads"
+            )
+            yield usage
+
+
+def in_this_process(slots: Sequence[Slot]) -> list[SlotResult]:
+    return [result for slot in slots for result in run_slot(slot)]
+
+
+def measure(windows: int) -> Usage:
+    gc.collect()
+    process = psutil.Process()
+    return Usage(
+        windows, process.memory_info().rss, len(process.net_connections()), process.num_fds(), threading.active_count()
+    )
+
+
+def leaks(usages: Sequence[Usage]) -> list[str]:
+    """What has grown between the first and the last measurement."""
+    if len(usages) < 2:
+        return []
+    first, last = usages[0], usages[-1]
+    found = [name for name in ("sockets", "descriptors", "threads") if getattr(last, name) > getattr(first, name)]
+    return found + (["memory"] if last.resident - first.resident > GROWTH_LIMIT else [])
+
+
+def report(large: Sequence[LargeWindow], usages: Sequence[Usage], seconds: float) -> str:
+    grown = leaks(usages)
+    return "\n".join(
+        [
+            "# Memory, sockets and threads over time",
+            "",
+            f"Written by `make soak` in {seconds / 60:.0f} minutes.",
+            "",
+            "## One slot, one window",
+            "",
+            f"The high-water mark of the slot's process, a Spark task; {SLOT_LIMIT // MIB} MiB are its limit.",
+            "",
+            "| what | GB | seconds | MB/s | peak MiB |  |",
+            "| --- | --- | --- | --- | --- | --- |",
+            *(
+                f"| {each.label} | {each.bytes / 1e9:.2f} | {each.seconds:.1f} | {each.bytes / each.seconds / 1e6:.0f} | "
+                f"{each.peak / MIB:.0f} | {'met' if each.peak <= SLOT_LIMIT else 'missed'} |"
+                for each in large
+            ),
+            "",
+            "## Windows in a row in one process",
+            "",
+            f"Each opens its flow and ledger, copies {2 * RECORDS_A_WINDOW} new records of 8 partitions (half of them the "
+            "slow way), reads them back and judges them.",
+            "",
+            "| windows | resident MiB | sockets | descriptors | threads |",
+            "| --- | --- | --- | --- | --- |",
+            *(
+                f"| {each.windows} | {each.resident / MIB:.1f} | {each.sockets} | {each.descriptors} | {each.threads} |"
+                for each in usages
+            ),
+            "",
+            f"From the first line to the last: {', '.join(grown) + ' grew' if grown else 'nothing leaked'}.",
+            "",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""Transactions on the source that nobody will end: a log has their records, but no coordinator knows of them (KIP-664).
+
+The last stable offset stays below such a transaction for ever, so under ``read_committed`` nothing behind it is ever
+copied. Looked for only where a partition has nothing to copy below its last stable offset, and records above it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kafka.protocol.admin import DescribeConfigsRequest, DescribeProducersRequest, ListTransactionsRequest
+
+from airmirror.clusters.connection import UnsupportedBroker
+from airmirror.clusters.log import LATEST, offsets_with_patience
+from airmirror.clusters.routes import Routes
+from airmirror.clusters.topic_configs import DESCRIBE_CONFIGS
+from airmirror.windows.errors import HangingTransaction
+from airmirror.windows.plan import Planned
+from airmirror.wire.requests import TopicPartition
+
+DESCRIBE_PRODUCERS, LIST_TRANSACTIONS = 61, 66
+BROKER = 4  # DescribeConfigs' resource type
+LONGEST_MS = 900_000  # Kafka's default of transaction.max.timeout.ms
+PURPOSE = "transactions"
+
+
+@dataclass(frozen=True)
+class _Open:
+    """A producer with a transaction open in a partition; ``last_ms`` is the time of its last record."""
+
+    producer_id: int
+    epoch: int
+    first: int
+    last_ms: int
+
+
+def name_hanging(source: Routes, planned: Sequence[Planned]) -> list[Planned]:
+    """``planned`` with an error for each partition that only a hanging transaction keeps back.
+
+    Brokers before Kafka 3.0 can't be asked; their partitions show as lag only.
+    """
+    waiting = {
+        item.key: item for item in planned if item.error is None and item.start == item.end < item.high_watermark
+    }
+    if not waiting:
+        return list(planned)
+    try:
+        begun = _long_open(source, waiting)
+        known = _known(source, {each.producer_id for each in begun.values()}) if begun else set()
+    except UnsupportedBroker:
+        return list(planned)
+    suspects = {key: each for key, each in begun.items() if each.producer_id not in known}
+    # A transaction that ended between the two questions has moved the last stable offset by now.
+    stable = offsets_with_patience(source, list(suspects), LATEST, read_committed=True)
+    errors = {
+        key: HangingTransaction(
+            source.alias, *key, each.producer_id, each.epoch, each.first, waiting[key].high_watermark - waiting[key].end
+        )
+        for key, each in suspects.items()
+        if stable[key] == waiting[key].end
+    }
+    return [replace(item, error=errors.get(item.key, item.error)) for item in planned]
+
+
+def _long_open(source: Routes, partitions: Collection[TopicPartition]) -> dict[TopicPartition, _Open]:
+    """By partition the first open transaction, where it is open for longer than any may be."""
+    of_node: dict[int, dict[str, list[int]]] = {}
+    for topic, number in partitions:
+        node = source.leader(TopicPartition(topic, number)).node
+        of_node.setdefault(node, {}).setdefault(topic, []).append(number)
+    found: dict[TopicPartition, _Open] = {}
+    of_topic = DescribeProducersRequest.TopicRequest
+    for node, topics in of_node.items():
+        connection = source.connection(node, PURPOSE)
+        answer = connection.request(
+            DescribeProducersRequest(
+                topics=[of_topic(name=name, partition_indexes=numbers) for name, numbers in topics.items()]
+            ),
+            connection.version(DESCRIBE_PRODUCERS, 0, 0, "DescribeProducers"),
+        )
+        before_ms = time.time() * 1000 - _longest_ms(source, node)
+        for topic in answer.topics:
+            for partition in topic.partitions:
+                first = min(_open(partition.active_producers), key=lambda each: each.first, default=None)
+                if first is not None and first.last_ms < before_ms:
+                    found[TopicPartition(topic.name, partition.partition_index)] = first
+    return found
+
+
+def _open(producers: Sequence[Any]) -> list[_Open]:
+    return [
+        _Open(each.producer_id, each.producer_epoch, each.current_txn_start_offset, each.last_timestamp)
+        for each in producers or ()
+        if each.current_txn_start_offset >= 0
+    ]
+
+
+def _longest_ms(source: Routes, node: int) -> int:
+    """A broker's ``transaction.max.timeout.ms``; Kafka's default where this user may not see it."""
+    connection = source.connection(node, PURPOSE)
+    answer = connection.request(
+        DescribeConfigsRequest(
+            resources=[
+                DescribeConfigsRequest.DescribeConfigsResource(
+                    resource_type=BROKER, resource_name=str(node), configuration_keys=["transaction.max.timeout.ms"]
+                )
+            ],
+            include_synonyms=False,
+            include_documentation=False,
+        ),
+        connection.version(DESCRIBE_CONFIGS, 1, 4, "DescribeConfigs"),
+    )
+    values = [config.value for result in answer.results for config in result.configs or ()]
+    return int(values[0]) if values and values[0] else LONGEST_MS
+
+
+def _known(source: Routes, producer_ids: Collection[int]) -> set[int]:
+    """Those of the producers that a coordinator knows a transaction of; each coordinator knows its own only."""
+    found: set[int] = set()
+    for node in source.nodes:
+        connection = source.connection(node, PURPOSE)
+        answer = connection.request(
+            ListTransactionsRequest(
+                state_filters=["Ongoing", "PrepareCommit", "PrepareAbort"], producer_id_filters=sorted(producer_ids)
+            ),
+            connection.version(LIST_TRANSACTIONS, 0, 1, "ListTransactions"),
+        )
+        if answer.error_code:  # a coordinator that is still loading may know them
+            return set(producer_ids)
+        found |= {state.producer_id for state in answer.transaction_states}
+    return found

@@ -1,0 +1,52 @@
+"""Headers added to a record whose bytes are otherwise left as they are (Kafka documentation, "Record").
+
+A body is the bytes of a record from its key's length on: key, value and headers, each length a zigzag varint, -1 for null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from airmirror.wire.primitives import MalformedRecord
+
+
+def with_headers(body: bytes, headers: Sequence[tuple[str, bytes]]) -> bytes:
+    """The body with ``headers`` after its own. Raises MalformedRecord."""
+    position = 0
+    for _ in range(2):  # key and value
+        length, position = _read(body, position)
+        position += max(length, 0)
+    count, after = _read(body, position)
+    if count < 0:
+        raise MalformedRecord(f"a record with {count} headers")
+    added = b"".join(varint(len(name.encode())) + name.encode() + varint(len(value)) + value for name, value in headers)
+    return body[:position] + varint(count + len(headers)) + body[after:] + added
+
+
+def record(body: bytes) -> bytes:
+    """The body as the only record of a batch: its time and offset are the batch's own."""
+    return varint(len(body) + 3) + b"\0\0\0" + body
+
+
+def varint(value: int) -> bytes:
+    """A zigzag varint."""
+    rest = (value << 1) ^ (value >> 63)
+    out = bytearray()
+    while rest > 0x7F:
+        out.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    out.append(rest)
+    return bytes(out)
+
+
+def _read(data: bytes, position: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 70, 7):
+        if position >= len(data):
+            break
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), position
+    raise MalformedRecord("a record that is cut off")

@@ -1,0 +1,130 @@
+"""What a fetch brings that can't be copied: damaged batches, other offsets than asked for, and ends inside holes."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import crc32c
+import pytest
+
+from airmirror.config import parse
+from airmirror.windows.errors import SourceCorrupt, UnexpectedHole
+from airmirror.windows.intake import Intake, Way
+from airmirror.windows.slots import Slot, SlotPartition
+from airmirror.wire.batches import build
+from airmirror.wire.merging import Merging
+from airmirror.wire.requests import Fetched
+from support.hostile import batch, numbered
+
+FLOW = parse(
+    "clusters = east, west\neast.bootstrap.servers = x:1\nwest.bootstrap.servers = x:2\n"
+    "east->west.enabled = true\neast->west.topics = orders\n",
+    "test",
+).flow("east->west")
+
+
+@dataclass
+class Collected:
+    """Takes the place of the outbox and of the transaction."""
+
+    producer_id: int = 1
+    epoch: int = 0
+    put_in: list[Any] = field(default_factory=list)
+
+    def sequence(self, _target: object, _count: int) -> int:
+        return 0
+
+    def put(self, outgoing: object) -> None:
+        self.put_in.append(outgoing)
+
+
+def intake(end: int, *, compacted: bool = False) -> tuple[Intake, list[Any]]:
+    partition = SlotPartition("orders", 0, "east.orders", 0, end, UUID(int=1), UUID(int=2), -1, -1, compacted, 1 << 20)
+    slot = Slot(FLOW, "w", 0, 0, 0, None, "p", 1, "s", (partition,))
+    outbox = Collected()
+    way = Way(slot, None, outbox, outbox, None, Merging())  # type: ignore[arg-type]
+    return Intake(way, partition, end), outbox.put_in
+
+
+def at(offset: int, one: bytearray) -> bytearray:
+    struct.pack_into(">q", one, 0, offset)
+    return one
+
+
+def take(taker: Intake, *batches: bytes) -> None:
+    log = bytearray(b"".join(batches))
+    taker.take(memoryview(log), Fetched(0, 100, 100, 0, (), 0, len(log)))
+
+
+def nonsense(codec: int, count: int) -> bytearray:
+    """A batch with a right checksum around bytes that are no records."""
+    return build(b"\x7fnonsense" * 20, count=count, base_timestamp=0, max_timestamp=0, codec=codec)
+
+
+def damaged(one: bytearray) -> bytearray:
+    one[-1] ^= 1
+    return one
+
+
+def test_what_comes_before_a_damaged_batch_is_known() -> None:
+    taker, sent = intake(30)
+    with pytest.raises(SourceCorrupt, match=r"offset 10 on.*checksum") as caught:
+        take(taker, batch(numbered(10)), at(10, damaged(batch(numbered(10)))))
+    assert caught.value.first_bad == 10 and len(sent) == 1
+
+
+@pytest.mark.parametrize("codec", range(5))
+def test_records_that_make_no_sense(codec: int) -> None:
+    """They are copied whole where nobody must look inside; where somebody must, it is an error."""
+    taker, sent = intake(5)
+    with pytest.raises(SourceCorrupt, match="offset 0 on") as caught:
+        take(taker, nonsense(codec, 10))
+    assert caught.value.first_bad == 0 and not sent
+
+
+@pytest.mark.parametrize("codec", [5, 6, 7])
+def test_an_unknown_compression_type(codec: int) -> None:
+    taker, _ = intake(5)
+    with pytest.raises(SourceCorrupt, match="not known"):
+        take(taker, nonsense(codec, 10))
+
+
+def test_an_unknown_message_format() -> None:
+    one = batch(numbered(3))
+    one[16] = 3
+    taker, _ = intake(5)
+    with pytest.raises(SourceCorrupt, match="message format 3"):
+        take(taker, one)
+
+
+def test_an_answer_with_other_offsets_is_not_asked_for_again_for_ever() -> None:
+    taker, _ = intake(30)
+    take(taker, batch(numbered(10)))
+    with pytest.raises(SourceCorrupt, match=r"offset 10 on.*other offsets"):
+        take(taker, batch(numbered(10)))
+
+
+def test_a_window_that_ends_inside_a_hole_is_done() -> None:
+    taker, _ = intake(15, compacted=True)
+    take(taker, batch(numbered(10)), at(20, batch(numbered(1))))
+    assert taker.is_done and taker.account.end == 15
+    assert taker.account.holes == 5
+
+
+def test_a_window_that_ends_inside_an_unexpected_hole() -> None:
+    taker, _ = intake(15)
+    with pytest.raises(UnexpectedHole) as caught:
+        take(taker, batch(numbered(10)), at(20, batch(numbered(1))))
+    assert (caught.value.first, caught.value.last) == (10, 14)
+
+
+def test_records_out_of_order_are_no_records() -> None:
+    one = batch(numbered(3), offsets=[0, 2, 1])
+    struct.pack_into(">i", one, 23, 2)
+    struct.pack_into(">I", one, 17, crc32c.crc32c(bytes(one[21:])))
+    taker, _ = intake(2)
+    with pytest.raises(SourceCorrupt, match="not in order"):
+        take(taker, one)
