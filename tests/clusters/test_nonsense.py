@@ -145,7 +145,7 @@ def test_altered_answers_are_our_own_errors(
     east_proxy.on_answer = alter
     refused = 0
     with guarded(seconds=100, megabytes=800):
-        for _ in range(60):
+        for _ in range(30):
             with Routes(Cluster("east", (east_proxy.bootstrap,), {}), "test", timeout=1) as routes:
                 try:
                     ask(routes, name)

@@ -28,8 +28,9 @@ def errors(result: WindowResult) -> list[AirmirrorError | None]:
     return [row.error for row in result.rows]
 
 
-@pytest.mark.parametrize("verify", ["readback", "acks"])
-@pytest.mark.parametrize("codec", ["zstd", "gzip", "uncompressed"])
+@pytest.mark.parametrize(
+    ("codec", "verify"), [("zstd", "readback"), ("zstd", "acks"), ("gzip", "readback"), ("uncompressed", "readback")]
+)
 def test_a_target_that_compresses_otherwise(
     east: Broker, west: Broker, tmp_path: Path, codec: str, verify: str
 ) -> None:
@@ -71,7 +72,7 @@ def test_a_record_that_is_too_large_only_without_its_compression(east: Broker, w
     assert flow.assert_equal() == 7
 
 
-@pytest.mark.parametrize("codec", list(CODECS))
+@pytest.mark.parametrize("codec", ["none", "snappy"])
 def test_a_target_with_smaller_batches_that_compresses_otherwise(
     east: Broker, west: Broker, tmp_path: Path, codec: str
 ) -> None:
