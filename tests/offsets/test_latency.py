@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from airmirror.flows.measure import measure_latency
 from airmirror.flows.status import flow_status
 from airmirror.offsets.latency import Latency, measure
 from airmirror.wire.heartbeats import Heartbeat
@@ -54,6 +55,10 @@ def test_heartbeats_of_the_last_window_tell_the_latency(east: Broker, west: Brok
     assert found.readable.least <= found.verified.least < 30 and found.readable.most <= found.verified.most < 90
     assert 0 <= found.age_seconds() < 60
     assert flow_status(there.opened).latency == [found]
+    measure_latency(there.opened)
+    numbers = there.opened.ledger.numbers()
+    assert numbers[("latency_readable_mean", alias)] == found.readable.mean
+    assert numbers[("heartbeat", alias)] == found.newest_ms / 1000
 
 
 def test_heartbeats_that_came_over_two_flows(east: Broker, west: Broker, tmp_path: Path) -> None:

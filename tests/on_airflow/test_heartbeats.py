@@ -57,6 +57,10 @@ def test_heartbeats_are_emitted_by_a_deferred_task_and_replicated(flow: AirflowF
     assert [copy.content for copy in copies] == [record.content for record in originals[: len(copies)]]
     gaps = [after - before for before, after in pairwise(found)]
     assert sum(900 <= gap <= 1500 for gap in gaps) >= len(gaps) * 0.7, gaps
+    # What they tell is in the gate's log and among the metrics.
+    assert f"{len(copies)} heartbeats of heart: readable after" in flow.log(first["dag_run_id"], "verify_window")
+    slowest = [value for name, value in flow.metrics().items() if 'of="most"' in name and 'until="verified"' in name]
+    assert len(slowest) == 1 and 0 < slowest[0] < 300
     client.fail(DAG, emitting)
     client.wait(lambda: client.tasks(DAG, emitting)[TASK]["state"] == "failed")
     client.wait(lambda: time.time() * 1000 - times(flow)[-1] > 4000)

@@ -22,7 +22,22 @@ from airmirror_local.stack import ROOT
 from ledger.test_ledger import entries, load, segment, verified
 
 MONITORING = ROOT / "include" / "monitoring"
-ORDER = ("cluster_name", "group", "flow", "source", "target", "topic", "partition", "by", "outcome", "phase", "result")
+ORDER = (
+    "cluster_name",
+    "group",
+    "flow",
+    "source",
+    "target",
+    "topic",
+    "partition",
+    "by",
+    "outcome",
+    "phase",
+    "result",
+    "origin",
+    "until",
+    "of",
+)
 FUNCTIONS = {
     "max", "sum", "by", "deriv", "and", "time", "increase", "rate", "quantile", "topk", "label_values",
 }  # fmt: skip
@@ -43,6 +58,7 @@ def filled(ledger: Ledger) -> Ledger:
     flow.note_standings([Standing("orders", 0, "east.orders", 10, 25), Standing("orders", 1, "east.orders", 3, 3)])
     counters = {("windows", "failed"): 1, ("seconds", "copy"): 2.5, ("judged", "held"): 1}
     flow.note(counters, {("verified", ""): 50, ("measured", ""): 60, ("last_seconds", ""): 3})
+    flow.note({}, {("latency_readable_most", "north"): 7.5, ("heartbeat", "north"): 99})
     return ledger
 
 
@@ -73,6 +89,8 @@ def test_values(ledger: Ledger) -> None:
     assert found["airmirror_judged_partitions_total"] == {(*flow, "held"): 1}
     assert found["airmirror_last_verified_timestamp_seconds"] == {flow: 50}
     assert found["airmirror_last_window_seconds"] == {flow: 3}
+    assert found["airmirror_end_to_end_latency_seconds"] == {(*flow, "north", "readable", "most"): 7.5}
+    assert found["airmirror_heartbeat_timestamp_seconds"] == {(*flow, "north"): 99}
 
 
 def test_a_scrape_of_ten_thousand_partitions_takes_less_than_a_second(ledger: Ledger) -> None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
-from airmirror.flows.measure import measure_judged
+from airmirror.flows.measure import measure_judged, measure_latency
 from airmirror.flows.prepare import Opened
 from airmirror.quality.gate import Judgement, Limits, judge
 from airmirror.quality.suites import Suite, check_suites
@@ -41,6 +41,8 @@ def judge_flow(
     begun = time.monotonic()
     judged = judge_window(flow, opened.ledger, gate, window=window, trusted=trusted, tell=tell)
     measure_judged(opened, judged, time.monotonic() - begun)
+    if judgements:
+        measure_latency(opened)
     return judged, judgements[0] if judgements else None
 
 

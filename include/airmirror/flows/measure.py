@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 import time
 
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened
+from airmirror.offsets import latency
 from airmirror.windows.errors import FlowBusy
 from airmirror.windows.window import Judged, WindowResult
 
 # Names in the ledger's table flow_metrics.
 WINDOWS, SECONDS, JUDGED = "windows", "seconds", "judged"  # counters, by outcome, by phase and by result
 LAST_SECONDS, MEASURED = "last_seconds", "measured"  # gauges: seconds a window took, and when (epoch seconds) one ended
+UNTIL, OF = ("readable", "verified"), ("least", "mean", "most")
+LATENCY = {f"latency_{until}_{of}": (until, of) for until in UNTIL for of in OF}  # gauges, by the heartbeats' origin
+HEARTBEAT = "heartbeat"  # gauge, by origin: when the newest verified heartbeat was emitted (epoch seconds)
 COMPLETED, VERIFIED = "completed", "verified"  # gauges: when a window of all partitions ended, and one that is verified
+
+log = logging.getLogger(__name__)
 
 
 def measure_window(opened: Opened, result: WindowResult) -> None:
@@ -46,3 +53,22 @@ def measure_judged(opened: Opened, judged: Judged, seconds: float) -> None:
     # The gate alone does not make a window verified: it has nothing to say where windows fail.
     completed = ledger.numbers().get((COMPLETED, ""))
     ledger.note(counters, {} if judged.errors or completed is None else {(VERIFIED, ""): completed})
+
+
+def measure_latency(opened: Opened) -> None:
+    """Note the end-to-end latency that heartbeats tell. What can't be measured is told, and fails nothing."""
+    try:
+        found = latency.measure(opened.flow, opened.ledger)
+    except AirmirrorError as error:
+        log.warning("The end-to-end latency could not be measured: %s", error)
+        return
+    gauges: dict[tuple[str, str], float] = {}
+    for each in found:
+        gauges |= {(name, each.origin): getattr(getattr(each, until), of) for name, (until, of) in LATENCY.items()}
+        gauges[(HEARTBEAT, each.origin)] = each.newest_ms / 1000
+        log.info(
+            "%d heartbeats of %s: readable after %.1f s in the mean, verified after %.1f s (at most %.1f and %.1f s).",
+            each.heartbeats, each.origin, each.readable.mean, each.verified.mean, each.readable.most, each.verified.most,
+        )  # fmt: skip
+    if gauges:
+        opened.ledger.note({}, gauges)

@@ -69,8 +69,8 @@ def measure(flow: Flow, index: SegmentIndex) -> list[Latency]:
             start = max(0, verified.offset + 1 - MOST)
             segments = index.segments(topic, partition, verified.source_topic_id, start, verified.offset + 1)
             last = _last_window([segment for segment in segments if segment.source_end <= verified.offset + 1])
-            if not last or not target.refresh_existing([last[0].remote_topic]):
-                continue
+            if not last or target.refresh_existing([last[0].remote_topic]):
+                continue  # nothing has come, or its topic is gone
             origin, hops = _origin(topic, names, flow.source.alias)
             taken = [(segment, sent) for segment in last for sent in _times(target, segment)]
             if taken:

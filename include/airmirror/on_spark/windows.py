@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from airmirror.errors import AirmirrorError
-from airmirror.flows.measure import measure_failure, measure_window
+from airmirror.flows.measure import measure_failure, measure_latency, measure_window
 from airmirror.flows.prepare import Prepared
 from airmirror.windows.progress import Progress
 from airmirror.windows.slots import Slot, SlotResult
@@ -60,6 +60,8 @@ def run(
         raise
     else:
         measure_window(opened, result)
+        if advance and result.rows:
+            measure_latency(opened)
         return result
     finally:
         for session in sessions:

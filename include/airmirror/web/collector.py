@@ -30,7 +30,9 @@ class LedgerCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         yield from _of_partitions(self.ledger.partition_metrics(), self.clock())
-        yield from _of_flows(self.ledger.flow_metrics())
+        rows = self.ledger.flow_metrics()
+        yield from _of_flows(rows)
+        yield from _of_heartbeats(rows)
         yield from _of_holds(self.ledger)
 
 
@@ -117,6 +119,27 @@ def _of_flows(rows: Sequence[FlowMetric]) -> Iterator[Metric]:
             if row.name == stored:
                 gauge.add_metric((row.flow, *row.flow.split("->")), row.value)
         yield gauge
+
+
+def _of_heartbeats(rows: Sequence[FlowMetric]) -> Iterator[Metric]:
+    latency = GaugeMetricFamily(
+        "airmirror_end_to_end_latency_seconds",
+        "Of the last window's heartbeats, from emission on the source until readable and verified on the target.",
+        labels=(*FLOW, "origin", "until", "of"),
+    )
+    newest = GaugeMetricFamily(
+        "airmirror_heartbeat_timestamp_seconds",
+        "When the newest heartbeat that is verified on the target was emitted.",
+        labels=(*FLOW, "origin"),
+    )
+    for row in rows:
+        labels = (row.flow, *row.flow.split("->"), row.label)
+        if row.name in measure.LATENCY:
+            latency.add_metric((*labels, *measure.LATENCY[row.name]), row.value)
+        elif row.name == measure.HEARTBEAT:
+            newest.add_metric(labels, row.value)
+    yield latency
+    yield newest
 
 
 def _of_holds(ledger: Ledger) -> Iterator[Metric]:
