@@ -209,7 +209,8 @@ def _routes(flow: Flow) -> Iterator[tuple[Routes, Routes]]:
 def _identities(routes: Routes, ledger: FlowLedger, only: str | None = None) -> tuple[Found, ...]:
     """The identity in every segment topic of a cluster that has one, or in ``only`` this one."""
     listed = connect(routes.cluster).topic_names()
-    names = routes.refresh_existing(name for name in listed if (name == only if only else is_segment_topic(name)))
+    names = {name for name in listed if (name == only if only else is_segment_topic(name))}
+    names -= routes.refresh_existing(names).keys()  # deleted since they were listed
     logs = [TopicPartition(name, 0) for name in sorted(names)]
     ends = list_offsets(routes, routes.with_leader(logs, LEADER_SECONDS), LATEST)
     found = []
