@@ -23,7 +23,24 @@ from support.servers import keep
 from support.topics import assert_mirrored, create_topic
 
 SECRET = "planted-8c1f0e"
-NAMES = ("scheduled", "gate", "form", "terminated", "killed", "scheduler", "spark", "cut", "secret", "alerted", "heart")
+NAMES = (
+    "scheduled",
+    "gate",
+    "form",
+    "terminated",
+    "killed",
+    "scheduler",
+    "spark",
+    "cut",
+    "secret",
+    "alerted",
+    "heart",
+    "audited",
+    "replayed",
+    "paused",
+    "continuous",
+    "growing",
+)
 SCRAPER = f"{SECRET}-prometheus"
 RECEIVERS = {"alertmanager": f"{SECRET}-alertmanager", "grafana": f"{SECRET}-grafana"}  # connections and their tokens
 HEAD = f"""
@@ -37,6 +54,11 @@ offset-syncs.topic.location = target
 window.schedule = 1 day
 window.commit.bytes = 300000
 scheduled->west.window.schedule = 5 s
+continuous->west.window.schedule = @continuous
+growing->west.window.trigger.records = 50
+continuous->west.window.idle.ms = 3000
+# Every run of it is late, which does it no harm.
+continuous->west.window.deadline.ms = 1
 # Only into the cluster of `heart`: its DAG is heartbeats.heart.
 emit.heartbeats.enabled = false
 west->heart.emit.heartbeats.enabled = true
@@ -47,7 +69,7 @@ secret.ssl.key.password = {SECRET}-key
 secret.sasl.jaas.config = org.apache.kafka.common.security.plain.PlainLoginModule required \\
   username="u" password="{SECRET}-jaas";
 """
-THROUGH_PROXY = ("terminated", "killed", "scheduler", "spark")
+THROUGH_PROXY = ("paused", "terminated", "killed", "scheduler", "spark")
 
 
 @dataclass
@@ -156,6 +178,7 @@ def airflow(
             f"{name}->{target}.topics = {name}-.*",
         ]
     configuration = directory / "mirror.properties"
+    lines.append(f'gate->west.on.failure.notifier = support.notifier.FileNotifier {{"path": "{directory}/notified"}}')
     configuration.write_text("\n".join(lines))
     expectations = directory / "expectations"
     shutil.copytree(ROOT / "include" / "expectations", expectations)
@@ -173,6 +196,7 @@ def airflow(
     )
     environment |= {
         "AIRMIRROR_EXPECTATIONS": str(expectations),
+        "PYTHONPATH": f"{ROOT / 'include'}:{ROOT / 'tests'}",  # with the tests' notifier
         "AIRMIRROR_ALERT_RECEIVERS": ",".join(RECEIVERS),
         **{
             f"AIRFLOW_CONN_{name.upper()}": json.dumps({"conn_type": "generic", "password": token})

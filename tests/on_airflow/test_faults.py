@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
 from airmirror_local.proxy import Hold, Proxy
 from on_airflow.conftest import AirflowFlow
 from support.servers import keep
-from support.topics import Record, produce
+from support.topics import Record, end_offsets, produce
 
 PRODUCE = 0
 
@@ -54,6 +56,28 @@ def test_a_terminated_task_ends_its_window_and_is_tried_again(flow: AirflowFlow,
     with held_in_mid_window(flow, west_proxy) as run_id:
         os.kill(flow.wait_until_running(run_id)["pid"], signal.SIGTERM)
     assert_recovered(flow, run_id)
+
+
+@pytest.mark.flow("paused")
+def test_pausing_ends_the_window_at_once_and_leaves_nothing_open(flow: AirflowFlow, west_proxy: Proxy) -> None:
+    with held_in_mid_window(flow, west_proxy) as run_id:
+        flow.wait_until_running(run_id)
+        begun = time.monotonic()
+        flow.client.pause(flow.dag_id)
+        task = flow.client.wait(lambda: _failed(flow, run_id), 60)
+        took = time.monotonic() - begun
+    assert took < 30, took
+    assert task["try_number"] == 1 and "is paused" in flow.log(run_id, "replicate_window")
+    remote = f"{flow.source}.{flow.topic}"
+    assert end_offsets(flow.west, remote, "read_committed") == end_offsets(flow.west, remote)  # no transaction is open
+    flow.client.unpause(flow.dag_id)
+    _, state = flow.run()
+    assert state == "success" and flow.assert_equal() == 4000
+
+
+def _failed(flow: AirflowFlow, run_id: str) -> dict[str, Any] | None:
+    task = flow.client.tasks(flow.dag_id, run_id)["replicate_window"]
+    return task if task["state"] == "failed" else None
 
 
 @pytest.mark.flow("killed")

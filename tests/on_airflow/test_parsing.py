@@ -9,8 +9,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from airflow.sdk import AssetOrTimeSchedule
 
-from airmirror.on_airflow.schedules import BadSchedule, timetable
+from airmirror.on_airflow.schedules import CONTINUOUS, BadSchedule, schedule, timetable
 from airmirror_local.stack import ROOT
 
 GOOD = """
@@ -20,8 +21,10 @@ b.bootstrap.servers = two:9092
 a->b.enabled = true
 b->a.enabled = true
 a->b.window.schedule = */5 * * * *
+b->a.window.schedule = @continuous
+a->b.retention.days = 30
 """
-KINDS = {"heartbeats", "replicate"}
+KINDS = {"audit", "heartbeats", "maintenance", "replay", "replicate"}
 PARSE = """
 import json, sys, time
 from airflow.sdk import DAG
@@ -72,7 +75,10 @@ def test_dags_parse_quickly_and_equally(tmp_path: Path) -> None:
     seconds, heavy, errors, dags, _ = parse(tmp_path, GOOD)
     assert isinstance(seconds, float) and seconds < 1
     assert heavy == [] and errors == {}
-    assert isinstance(dags, dict) and list(dags) == ["heartbeats.a", "heartbeats.b", "replicate.a.b", "replicate.b.a"]
+    assert isinstance(dags, dict) and list(dags) == [
+        "audit.a.b", "audit.b.a", "heartbeats.a", "heartbeats.b", "maintenance", "replay.a.b", "replay.b.a", "replicate.a.b",
+        "replicate.b.a",
+    ]  # fmt: skip
     again = parse(tmp_path, GOOD, seed="2")[3]
     assert isinstance(again, dict) and {**dags} == {**again}
 
@@ -83,18 +89,22 @@ def test_what_people_rely_on_in_every_dag(tmp_path: Path) -> None:
     assert {name.split(".")[0] for name in contracts} == KINDS
     for name, dag in contracts.items():
         assert not dag["catchup"] and dag["max_active_runs"] == 1
-        *_, target = name.split(".")
-        assert f"target:{target}" in dag["tags"] and target in dag["doc"]
+        assert dag["doc"] and dag["tags"]
         for task in dag["tasks"]:
             assert task["owner"] == "airmirror"
             assert task["pool"] == "default_pool"  # a task whose pool does not exist is never scheduled
+        if name == "maintenance":
+            assert [task["type"] for task in dag["tasks"]] == ["Prune"]
+            continue
+        *_, target = name.split(".")
+        assert f"target:{target}" in dag["tags"] and target in dag["doc"]
         if name.startswith("heartbeats."):
             continue
         _, source, target = name.split(".")
         assert {f"flow:{source}->{target}", f"source:{source}"} <= set(dag["tags"])
         assert f"{source}->{target}" in dag["doc"]
         for task in dag["tasks"]:
-            if task["type"] not in ("EmptyOperator", "NextWindow"):
+            if task["type"] not in ("EmptyOperator", "Idle", "NextWindow"):
                 assert (task["retries"], task["delay"], task["policy"]) == (3, 15.0, "ByError"), task
 
 
@@ -121,6 +131,19 @@ def test_cron_lines(text: str) -> None:
 def test_bad_schedules(text: str) -> None:
     with pytest.raises(BadSchedule, match="a->b"):
         timetable("a->b", text)
+
+
+def test_continuous_is_for_windows_only() -> None:
+    assert schedule("a->b", " @continuous ") == CONTINUOUS
+    with pytest.raises(BadSchedule, match=r"audit\.schedule"):
+        timetable("a->b", "@continuous", "audit.schedule")
+
+
+def test_a_window_starts_when_the_source_has_grown_too(tmp_path: Path) -> None:
+    grown = schedule("a->b", "1 minute", "500")
+    assert isinstance(grown, AssetOrTimeSchedule)
+    with pytest.raises(BadSchedule, match=r"window\.trigger\.records = 500.*one or the other"):
+        schedule("a->b", "@continuous", "500")
 
 
 def test_the_plugins_folder_holds_one_file() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import httpx
 import pytest
 
@@ -42,6 +44,11 @@ def test_scheduled_runs_replicate_verify_and_advance(flow: AirflowFlow) -> None:
     )
     assert flow.states(run_id) == expected | {"next_window": "skipped"}
     assert flow.client.xcom(flow.dag_id, run_id, "replicate_window").startswith(f"{run_id}#1-")
+    # Others are told which topics have received what.
+    events = flow.client.request("GET", "/assets/events", source_dag_id=flow.dag_id, source_run_id=run_id)
+    (event,) = events["asset_events"]
+    assert event["uri"] == f"kafka://{flow.west.bootstrap}/scheduled.{flow.topic}"
+    assert event["extra"]["records"] == 500 and event["extra"]["offsets"].keys() == {"0", "1"}
     log = flow.log(run_id, "replicate_window")
     assert "Replicated 500 records" in log and "scheduled.scheduled-orders" in log
     # The gate's Data Docs are linked, for those who have logged in.
@@ -102,6 +109,9 @@ def test_a_failed_gate_holds_the_partition_until_it_passes(flow: AirflowFlow) ->
     assert flow.verified() == 2
     shown = flow.metrics()
     assert [shown[f"airmirror_records_total{{{labels(number)}}}"] for number in (0, 1)] == [55, 10]
+    # Two runs failed; somebody was told of the first one.
+    notified = flow.client.wait(lambda: (flow.under_test.directory / "notified").read_text().splitlines())
+    assert notified == [f"{flow.dag_id} {run_id}"]
     assert [shown[f"airmirror_lag_records{{{labels(number)}}}"] for number in (0, 1)] == [0, 0]
     assert not any(name.startswith("airmirror_held") for name in shown)
     of_flow = 'flow="gate->west",{}source="gate",target="west"'
@@ -143,6 +153,47 @@ def test_a_window_that_was_cut_is_followed_by_the_next_at_once(flow: AirflowFlow
         lambda: (ended := flow.ended()) and flow.states(ended[-1]["dag_run_id"])["next_window"] == "skipped", 180
     )
     assert len(flow.ended()) > 2 and flow.assert_equal() == 3000
+
+
+@pytest.mark.flow("continuous")
+def test_continuous_windows_follow_one_another_and_wait_only_when_there_is_nothing(flow: AirflowFlow) -> None:
+    produce(flow.east, flow.topic, records(100))
+    flow.client.unpause(flow.dag_id)
+    flow.client.wait(lambda: len(flow.ended()) > 1)
+    produce(flow.east, flow.topic, records(100, 100))
+    seen = len(flow.ended())
+    flow.client.wait(lambda: len(flow.ended()) > seen + 2)
+    flow.client.pause(flow.dag_id)
+    assert flow.assert_equal() == 200
+    waited = {}
+    for run in flow.ended():
+        tasks = flow.client.tasks(flow.dag_id, run["dag_run_id"])
+        copied = "Spark was not needed" not in flow.log(run["dag_run_id"], "replicate_window")
+        assert run["state"] == "success" and (tasks["idle"]["state"] == "skipped") is copied
+        waited.setdefault(copied, []).append(tasks["idle"]["duration"] or 0)
+    assert len(waited[True]) == 2 and min(waited[False]) >= 3
+    shown = flow.client.wait(
+        lambda: {name: value for name, value in flow.metrics().items() if name.startswith("airmirror_late_runs")}
+    )
+    assert all(value >= 1 for value in shown.values())
+
+
+@pytest.mark.flow("growing")
+def test_a_window_starts_when_the_source_has_grown(flow: AirflowFlow) -> None:
+    flow.first_run()
+    seen = {run["dag_run_id"] for run in flow.ended()}
+    produced = 0
+
+    def grown() -> list[dict[str, Any]]:
+        nonlocal produced
+        if not produced or produced < 600:  # the watcher begins to look some time after the DAG is switched on
+            produce(flow.east, flow.topic, records(60, produced))
+            produced += 60
+        return [run for run in flow.ended() if run["dag_run_id"] not in seen]
+
+    run = flow.client.wait(grown, every=3)[0]
+    assert run["run_type"] == "asset_triggered" and run["state"] == "success"
+    flow.client.wait(lambda: flow.verified() == 2)
 
 
 @pytest.mark.flow("secret")

@@ -56,7 +56,7 @@ def filled(ledger: Ledger) -> Ledger:
     load(flow, entries(segment(0, 10), verified(9), held, decided))
     flow.count_verified()
     flow.note_standings([Standing("orders", 0, "east.orders", 10, 25), Standing("orders", 1, "east.orders", 3, 3)])
-    counters = {("windows", "failed"): 1, ("seconds", "copy"): 2.5, ("judged", "held"): 1}
+    counters = {("windows", "failed"): 1, ("seconds", "copy"): 2.5, ("judged", "held"): 1, ("late_runs", ""): 2}
     flow.note(counters, {("verified", ""): 50, ("measured", ""): 60, ("last_seconds", ""): 3})
     flow.note({}, {("latency_readable_most", "north"): 7.5, ("heartbeat", "north"): 99})
     return ledger
@@ -91,6 +91,7 @@ def test_values(ledger: Ledger) -> None:
     assert found["airmirror_last_window_seconds"] == {flow: 3}
     assert found["airmirror_end_to_end_latency_seconds"] == {(*flow, "north", "readable", "most"): 7.5}
     assert found["airmirror_heartbeat_timestamp_seconds"] == {(*flow, "north"): 99}
+    assert found["airmirror_late_runs_total"] == {flow: 2}
 
 
 def test_a_scrape_of_ten_thousand_partitions_takes_less_than_a_second(ledger: Ledger) -> None:

@@ -13,6 +13,7 @@ from airmirror.windows.window import Judged, WindowResult
 
 # Names in the ledger's table flow_metrics.
 WINDOWS, SECONDS, JUDGED = "windows", "seconds", "judged"  # counters, by outcome, by phase and by result
+LATE = "late_runs"  # a counter
 LAST_SECONDS, MEASURED = "last_seconds", "measured"  # gauges: seconds a window took, and when (epoch seconds) one ended
 UNTIL, OF = ("readable", "verified"), ("least", "mean", "most")
 LATENCY = {f"latency_{until}_{of}": (until, of) for until in UNTIL for of in OF}  # gauges, by the heartbeats' origin

@@ -68,21 +68,29 @@ def compare_all(opened: Opened, topics: Sequence[str]) -> list[ComparedPartition
     return rows
 
 
-def still_held(record: SegmentRecord, source_first: int, target_first: int) -> SegmentRecord:
-    """The part of a segment record above both logs' starts: retention works on the two sides independently."""
-    if record.source_start >= source_first and record.target_start >= target_first:
+def still_held(
+    record: SegmentRecord, source_first: int, target_first: int, source_end: int | None = None
+) -> SegmentRecord:
+    """The part of a segment record above both logs' starts: retention works on the two sides independently.
+
+    ``source_end``: and below this source offset.
+    """
+    end = record.source_end if source_end is None else min(source_end, record.source_end)
+    if record.source_start >= source_first and record.target_start >= target_first and end == record.source_end:
         return record
     kept = []
     for segment in record.segments:
         skipped = max(0, source_first - segment.source_first, target_first - segment.target_first)
-        if skipped < segment.count:
-            kept.append(
-                Segment(segment.source_first + skipped, segment.target_first + skipped, segment.count - skipped)
-            )
+        count = min(segment.source_end, end) - segment.source_first - skipped
+        if count > 0:
+            kept.append(Segment(segment.source_first + skipped, segment.target_first + skipped, count))
+    whole = end == record.source_end
     return replace(
         record,
-        source_start=kept[0].source_first if kept else record.source_end,
+        source_start=kept[0].source_first if kept else end,
+        source_end=end,
         target_start=kept[0].target_first if kept else record.target_end,
+        target_end=record.target_end if whole or not kept else kept[-1].target_end,
         copied=sum(segment.count for segment in kept),
         segments=tuple(kept),
     )

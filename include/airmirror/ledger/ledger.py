@@ -216,6 +216,30 @@ class FlowLedger:
             rows = connection.execute(counts.where(of_flow, segments.c.window.in_(found))).all()
         return [WindowRow(row[0], *(int(number) for number in row[1:])) for row in rows]
 
+    def prunable(self, before_ms: int) -> list[bytes]:
+        """Keys of segment records older than a time that are verified, or of an earlier topic; never a partition's newest."""
+        is_newest = sql.and_(
+            newest.c.source_topic_id == segments.c.source_topic_id, newest.c.source_start == segments.c.source_start
+        )
+        is_verified = sql.or_(
+            newest.c.source_topic_id != segments.c.source_topic_id,
+            sql.and_(
+                verified.c.source_topic_id == segments.c.source_topic_id,
+                segments.c.source_end <= verified.c.source_offset + 1,
+            ),
+        )
+        same = ("flow", "topic", "partition")
+        joined = segments.join(newest, _same(segments, newest, *same)).outerjoin(
+            verified, _same(segments, verified, *same)
+        )
+        query = (
+            sql.select(segments.c.key)
+            .select_from(joined)
+            .where(segments.c.flow == self.flow, segments.c.time_ms < before_ms, ~is_newest, is_verified)
+            .order_by(segments.c.log_offset)
+        )
+        return [bytes(row.key) for row in self._all(query)]
+
     def count_verified(self) -> None:
         """Add what the verified offsets have passed since the last call to the partitions' counters."""
         with self._writing() as connection:

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 from uuid import uuid4
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
+from airflow.providers.standard.triggers.temporal import TimeDeltaTrigger
 from airflow.sdk import BaseOperator, BaseOperatorLink
 from airflow.sdk.exceptions import AirflowSkipException
 
+from airmirror.on_airflow.assets import add_to_alias, lineage_of
 from airmirror.on_airflow.deployment import deployment
+from airmirror.on_airflow.pausing import PauseWatch, WindowPaused, dag_is_paused
 from airmirror.on_airflow.retries import ByError
 
 if TYPE_CHECKING:
+    from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Context
 
-    from airmirror.on_airflow.work import Choice
+    from airmirror.on_airflow.work import Choice, Received
+    from airmirror.windows.window import WindowResult
 
 REPLICATE = "replicate_window"
-CUT = "cut"
+CUT, EMPTY = "cut", "empty"
 DATA_DOCS = "data_docs"
 
 
@@ -78,7 +84,7 @@ class ReplicateWindow(FlowOperator):
     def work(self, context: Context, choice: Choice) -> None:
         from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 
-        from airmirror.on_airflow.work import interrupt, replicate
+        from airmirror.on_airflow.work import interrupt
 
         if choice.dry_run:
             raise AirflowSkipException("a dry run")
@@ -86,9 +92,23 @@ class ReplicateWindow(FlowOperator):
         task = context["ti"]
         task.xcom_push("return_value", window)  # before the work: what a failed window has committed is judged too
         url = SparkConnectHook(self.spark_conn_id).get_connection_url().rstrip("/")
-        self._on_kill = lambda: interrupt(deployment(), self.flow, window, url, choice)
-        result = replicate(deployment(), self.flow, window, url, choice)
+        self._on_kill = stop = partial(interrupt, deployment(), self.flow, window, url, choice)
+        dag_id = str(context["dag"].dag_id)
+        with PauseWatch(partial(dag_is_paused, dag_id), stop) as watch:
+            try:
+                result = self.replicate(context, window, url, choice)
+            except Exception as error:
+                if watch.paused:
+                    raise WindowPaused(dag_id, window) from error
+                raise
         task.xcom_push(CUT, result.is_cut)
+        task.xcom_push(EMPTY, not result.rows)
+
+    def replicate(self, context: Context, window: str, url: str, choice: Choice) -> WindowResult:
+        """Runs the window: of everything that is new."""
+        from airmirror.on_airflow.work import replicate
+
+        return replicate(deployment(), self.flow, window, url, choice)
 
     def on_kill(self) -> None:
         if self._on_kill is not None:
@@ -100,6 +120,7 @@ class VerifyWindow(FlowOperator):
 
     operator_extra_links = (DataDocsLink(),)
     data_docs = ""
+    received: tuple[Received, ...] = ()
 
     def work(self, context: Context, choice: Choice) -> None:
         from airmirror.on_airflow.work import verify
@@ -110,10 +131,18 @@ class VerifyWindow(FlowOperator):
         window = task.xcom_pull(task_ids=REPLICATE)
         # Tried or run again, the gate takes nobody's word and reads the target.
         trusted = {window} if window and task.try_number == 1 else set()
-        page = verify(deployment(), self.flow, window_id(context, "verify"), trusted, choice)
-        if page is not None:
-            path = page.relative_to(deployment().data_docs.absolute())
+        verified = verify(deployment(), self.flow, window_id(context, "verify"), trusted, choice)
+        self.received = verified.received
+        if verified.page is not None:
+            path = verified.page.relative_to(deployment().data_docs.absolute())
             self.data_docs = f"/airmirror/data-docs/{quote(str(path))}"
+        for alias in self.outlets:
+            for topic in verified.received:
+                add_to_alias(context, alias, topic)
+
+    def get_openlineage_facets_on_complete(self, _task_instance: Any) -> OperatorLineage[Any, Any]:
+        """From topic to topic, for those that received records; called by Airflow's OpenLineage listener."""
+        return lineage_of(self.received)
 
 
 class EmitOffsetSyncs(FlowOperator):
@@ -136,6 +165,20 @@ class NextWindow(TriggerDagRunOperator):
         super().execute(context)
 
 
+class Idle(BaseOperator):
+    """Waits after a window that was empty or failed, so that ``@continuous`` does not spin. Waits in the triggerer."""
+
+    def __init__(self, *, idle_ms: int, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.idle_ms = idle_ms
+
+    def execute(self, context: Context) -> None:
+        if context["ti"].xcom_pull(task_ids=REPLICATE, key=EMPTY) is False:
+            raise AirflowSkipException("the window was not empty")
+        delta = timedelta(milliseconds=self.idle_ms)
+        self.defer(trigger=TimeDeltaTrigger(delta, end_from_trigger=True), method_name="execute")
+
+
 def window_id(context: Context, purpose: str = "") -> str:
     """The run's id, the attempt, and what tells apart two starts of one attempt: each is a window of its own (B)."""
     start = f"{context['ti'].try_number}-{uuid4().hex[:4]}"
@@ -147,14 +190,16 @@ def choice(context: Context) -> Choice:
     from airmirror.on_airflow.work import Choice
 
     given = context["params"]
+    if "topic" in given:
+        return Choice((given["topic"],), (given["partition"],), given["verify"], bool(given["dry_run"]))
     return Choice(
-        topics=tuple(given["topics"] or ()),
-        partitions=tuple(given["partitions"] or ()),
-        verify=given["verify"],
-        dry_run=bool(given["dry_run"]),
+        topics=tuple(given.get("topics") or ()),
+        partitions=tuple(given.get("partitions") or ()),
+        verify=given.get("verify"),
+        dry_run=bool(given.get("dry_run")),
     )
 
 
 def timeout(window_max_ms: int) -> timedelta:
-    """How long ``replicate_window`` may take: the window, and what comes before and after its copy."""
-    return timedelta(milliseconds=window_max_ms) + timedelta(minutes=5)
+    """How long ``replicate_window`` may take: the window, waiting for another one, and what comes before and after."""
+    return timedelta(milliseconds=window_max_ms) + timedelta(minutes=8)

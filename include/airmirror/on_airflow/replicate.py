@@ -5,21 +5,25 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from airflow.providers.standard.operators.empty import EmptyOperator
-from airflow.sdk import DAG, Param, TriggerRule
+from airflow.sdk import DAG, AsyncCallback, BaseOperator, DeadlineAlert, DeadlineReference, Param, TriggerRule  # type: ignore[attr-defined]
 
 from airmirror.config import Flow
+from airmirror.on_airflow.assets import alias_of
+from airmirror.on_airflow.notifications import callbacks
 from airmirror.on_airflow.operators import (
     EmitOffsetSyncs,
+    Idle,
     NextWindow,
     ReplicateWindow,
     SyncTopics,
     VerifyWindow,
     timeout,
 )
-from airmirror.on_airflow.schedules import timetable
+from airmirror.on_airflow.schedules import CONTINUOUS, schedule
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 OWNER = "airmirror"
+ALLOWED = ("scheduled", "manual", "operator_triggered", "asset_triggered")
 RETRIES = 3
 RETRY_DELAY = timedelta(seconds=15)  # the claim of a window that died ends after 30 s
 
@@ -31,10 +35,14 @@ Replicates **{flow}**: one run is one window.
    progress itself, and read back before each commit. A run with nothing new ends without Spark.
 3. `verify_window`: the gate. Partitions that pass advance; one that does not is held, fails this task, and the others go on.
 4. `emit_offset_syncs`: MirrorMaker 2's offset syncs, up to what is verified.
-5. `next_window`: starts the next run at once where the window was cut.
+5. `next_window`: starts the next run at once where the window was cut. (`idle` under `@continuous`: waits `window.idle.ms`
+   after a window that was empty or failed.)
 
 When a run is red: the failed task's log ends with what is wrong and what to do. A window can always be run again: it goes
 on from the committed progress. To judge again what is held, clear `verify_window`; it then reads the target anew.
+
+Backfills are refused here; they are for `audit.{source}.{target}`:
+`airflow backfill create --dag-id audit.{source}.{target} --from-date … --to-date …`.
 """
 
 
@@ -45,16 +53,21 @@ def dag_id(flow: Flow) -> str:
 def replicate_dag(flow: Flow) -> DAG:
     """The DAG of a flow. Raises BadSchedule."""
     source, target = flow.source.alias, flow.target.alias
+    when = schedule(flow.name, flow.settings["window.schedule"], flow.settings.get("window.trigger.records"))
     with DAG(
         dag_id(flow),
-        schedule=timetable(flow.name, flow.settings["window.schedule"]),
+        schedule=when,
         start_date=START,
         catchup=False,
         max_active_runs=1,
         default_args={"owner": OWNER, "retries": RETRIES, "retry_delay": RETRY_DELAY},
         doc_md=DOC.format(flow=flow.name, source=source, target=target),
-        tags=[f"flow:{flow.name}", f"source:{source}", f"target:{target}"],
-        params=_params(flow),
+        tags=tags(flow),
+        params=form(flow),
+        # Past intervals are audit's: a window knows no interval, and ends at the log's end.
+        allowed_run_types=ALLOWED,  # type: ignore[arg-type]
+        deadline=deadline(flow),
+        **callbacks(flow, "replicate"),
     ) as dag:
         sync_topics = SyncTopics(task_id="sync_topics", flow=flow.name)
         replicate_window = ReplicateWindow(
@@ -66,21 +79,44 @@ def replicate_dag(flow: Flow) -> DAG:
         )
         # What a failed window has committed, for other partitions or before it failed, is judged all the same.
         verify_window = VerifyWindow(
-            task_id="verify_window", flow=flow.name, max_active_tis_per_dag=1, trigger_rule=TriggerRule.ALL_DONE
+            task_id="verify_window",
+            flow=flow.name,
+            max_active_tis_per_dag=1,
+            trigger_rule=TriggerRule.ALL_DONE,
+            outlets=[alias_of(flow)],
         )
         # What has passed gets its syncs, whatever is held.
         emit_offset_syncs = EmitOffsetSyncs(
             task_id="emit_offset_syncs", flow=flow.name, max_active_tis_per_dag=1, trigger_rule=TriggerRule.ALL_DONE
         )
-        next_window = NextWindow(task_id="next_window", trigger_dag_id=dag_id(flow), retries=0)
+        following: BaseOperator
+        if when == CONTINUOUS:  # the next run begins in any case
+            idle_ms = int(flow.settings["window.idle.ms"])
+            following = Idle(task_id="idle", idle_ms=idle_ms, trigger_rule=TriggerRule.ALL_DONE, retries=0)
+        else:
+            following = NextWindow(task_id="next_window", trigger_dag_id=dag_id(flow), retries=0)
         # The run's state is its last task's: failed where anything before has failed.
         done = EmptyOperator(task_id="done", trigger_rule=TriggerRule.NONE_FAILED)
-        sync_topics >> replicate_window >> verify_window >> emit_offset_syncs >> next_window
-        [replicate_window, verify_window, next_window] >> done
+        sync_topics >> replicate_window >> verify_window >> emit_offset_syncs >> following
+        [replicate_window, verify_window, following] >> done
     return dag
 
 
-def _params(flow: Flow) -> dict[str, Param]:
+def deadline(flow: Flow) -> DeadlineAlert:
+    """A run that does not end is counted as late: ``window.deadline.ms`` after it was queued, or twice its longest window."""
+    given = flow.settings.get("window.deadline.ms")
+    longest = timedelta(milliseconds=int(given)) if given else 2 * timeout(flow.window.max_ms)
+    late = AsyncCallback("airmirror.on_airflow.deadlines.run_is_late", {"flow": flow.name})
+    return DeadlineAlert(reference=DeadlineReference.DAGRUN_QUEUED_AT, interval=longest, callback=late)
+
+
+def tags(flow: Flow) -> list[str]:
+    """By which people find a flow's DAGs."""
+    return [f"flow:{flow.name}", f"source:{flow.source.alias}", f"target:{flow.target.alias}"]
+
+
+def form(flow: Flow) -> dict[str, Param]:
+    """What a run can be narrowed down to."""
     return {
         "topics": Param(
             None,

@@ -1,4 +1,4 @@
-"""``window.schedule`` as an Airflow timetable: an interval (``1 minute``, ``30 s``) or a cron line."""
+"""``window.schedule`` as an Airflow timetable: an interval (``1 minute``, ``30 s``), a cron line, or ``@continuous``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import timedelta
 
-from airflow.sdk import CronDataIntervalTimetable, DeltaDataIntervalTimetable
+from airflow.sdk import Asset, AssetOrTimeSchedule, AssetWatcher, CronDataIntervalTimetable, DeltaDataIntervalTimetable
 
 from airmirror.errors import AirmirrorError
 
@@ -25,10 +25,35 @@ class BadSchedule(AirmirrorError):
     reason: str
 
     def __str__(self) -> str:
+        if self.key == "window.trigger.records":
+            return f"flow {self.flow!r}: {self.key} = {self.value}: {self.reason}"
         return (
             f"flow {self.flow!r}: {self.key} = {self.value}: {self.reason}; write an interval, as in `1 minute` or `30 s`, "
-            "or a cron line, as in `*/5 * * * *`"
+            "or a cron line, as in `*/5 * * * *`" + (", or `@continuous`" if self.key == "window.schedule" else "")
         )
+
+
+CONTINUOUS = "@continuous"  # the next run begins when one has ended
+
+
+def schedule(
+    flow: str, value: str, records: str | None = None
+) -> str | CronDataIntervalTimetable | DeltaDataIntervalTimetable | AssetOrTimeSchedule:
+    """What ``window.schedule`` and ``window.trigger.records`` say. Raises BadSchedule."""
+    if value.strip() == CONTINUOUS:
+        if records:
+            raise BadSchedule(
+                flow, "window.trigger.records", records, f"{CONTINUOUS} waits for nothing: one or the other"
+            )
+        return CONTINUOUS
+    times = timetable(flow, value)
+    if not records:
+        return times
+    from airmirror.on_airflow.growth_trigger import GrowthTrigger
+
+    name = f"airmirror.growth.{flow.replace('->', '.')}"
+    watcher = AssetWatcher(name=name, trigger=GrowthTrigger(flow, int(records)))
+    return AssetOrTimeSchedule(timetable=times, assets=Asset(name, watchers=[watcher]))
 
 
 def timetable(

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
+from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.flows.gates import judge_flow
 from airmirror.flows.prepare import Opened, Prepared, catch_up_ledger, dry_run, open_flow, prepare
@@ -19,13 +23,17 @@ from airmirror.on_spark.windows import run
 from airmirror.quality import report
 from airmirror.quality.gate import Judgement
 from airmirror.quality.suites import BUILT_IN, check_suites, load_suites
-from airmirror.windows.errors import PartitionHeld
+from airmirror.windows.errors import FlowBusy, PartitionHeld
 from airmirror.windows.fence import end_window
+from airmirror.windows.findings import Finding
 from airmirror.windows.progress import Progress
 from airmirror.windows.window import Judged, WindowResult
 from airmirror.wire.requests import TopicPartition
 
 log = logging.getLogger(__name__)
+
+Done = TypeVar("Done")
+CLAIM_SECONDS, CLAIM_RETRY_SECONDS = 180, 5  # longer than a window copies (window.max.ms), unless told otherwise
 
 
 @dataclass(frozen=True)
@@ -101,6 +109,17 @@ def opened_flow(place: Deployment, name: str, choice: Choice) -> Iterator[Opened
         yield replace(opened, flow=flow)
 
 
+def when_free(work: Callable[[], Done]) -> Done:
+    """Do what needs the flow's claim, and wait for it while another window has it; FlowBusy after three minutes."""
+    return Retrying(
+        retry=retry_if_exception_type(FlowBusy),
+        wait=wait_fixed(CLAIM_RETRY_SECONDS),
+        stop=stop_after_delay(CLAIM_SECONDS),
+        before_sleep=lambda state: log.info("Waits: %s", state.outcome and state.outcome.exception()),
+        reraise=True,
+    )(work)
+
+
 def sync_topics(place: Deployment, name: str, choice: Choice) -> None:
     """Create what is missing on the target; of a dry run, tell what would be done. Bad expectations are refused here."""
     suites = load_suites(place.expectations)
@@ -117,13 +136,27 @@ def sync_topics(place: Deployment, name: str, choice: Choice) -> None:
         raise NotMirrored(name, tuple(strangers))
 
 
-def replicate(place: Deployment, name: str, window: str, spark_url: str, choice: Choice) -> WindowResult:
-    """Run a window and leave its judgement to ``verify``. Raises PartitionsFailed when all is done that can be."""
+def replicate(
+    place: Deployment,
+    name: str,
+    window: str,
+    spark_url: str,
+    choice: Choice,
+    until: Callable[[Prepared], Mapping[TopicPartition, int] | None] = lambda prepared: None,
+) -> WindowResult:
+    """Run a window and leave its judgement to ``verify``. ``until``: up to which offsets, None: to the end.
+
+    Raises PartitionsFailed when all is done that can be.
+    """
     with opened_flow(place, name, choice) as opened:
         prepared = prepare(opened)
+        ends = until(prepared)
         log.info("Window %s of flow %s: verify=%s.", window, name, opened.flow.window.verify)
-        result = run(
-            prepared, spark_url, window, only=choice.takes, advance=False, tell=_phase, report=_progress
+        result = when_free(
+            lambda: run(
+                prepared, spark_url, window,
+                only=choice.takes, until=ends, advance=False, tell=_phase, report=_progress,
+            )
         )  # fmt: skip
     _tell_result(result)
     errors = [row.error for row in result.rows if row.error is not None and row.failed]
@@ -133,22 +166,59 @@ def replicate(place: Deployment, name: str, window: str, spark_url: str, choice:
     return result
 
 
-def verify(place: Deployment, name: str, window: str, trusted: Collection[str], choice: Choice) -> Path | None:
-    """Judge what is not verified yet, advance what passes, hold what does not; the Data Docs' page. Raises NotVerified."""
+@dataclass(frozen=True)
+class Received:
+    """A topic that received verified records: how many, and at which target offsets ``[start, end)`` by partition."""
+
+    topic: str
+    remote_topic: str
+    source: str  # bootstrap servers' first, as OpenLineage names a cluster
+    target: str
+    records: int
+    offsets: Mapping[int, tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class VerifiedWindow:
+    """What a gate let pass: the topics that received records, and the Data Docs' page."""
+
+    received: tuple[Received, ...] = ()
+    page: Path | None = None
+
+
+def verify(place: Deployment, name: str, window: str, trusted: Collection[str], choice: Choice) -> VerifiedWindow:
+    """Judge what is not verified yet, advance what passes, hold what does not. Raises NotVerified."""
     suites = load_suites(place.expectations)
     docs = place.data_docs / name.replace("->", ".")
     with opened_flow(place, name, choice) as opened:
-        judged, judgement = judge_flow(opened, suites, window=window, trusted=trusted, docs=docs, tell=_phase)
+        judged, judgement = when_free(
+            lambda: judge_flow(opened, suites, window=window, trusted=trusted, docs=docs, tell=_phase)
+        )
     if judgement is None:
         log.info("Nothing to judge: everything that was replicated is verified.")
-        return None
+        return VerifiedWindow()
     _tell_judgement(judged, judgement)
     if judged.errors:
         if all(error.transient for error in judged.errors):
             raise judged.errors[0]
         failing = report.failures(judgement, [finding.row() for finding in judged.findings])
         raise NotVerified(name, window, failing, tuple(map(str, judged.errors)))
-    return judgement.docs
+    return VerifiedWindow(_received(opened.flow, judged), judgement.docs)
+
+
+def _received(flow: Flow, judged: Judged) -> tuple[Received, ...]:
+    by_topic: dict[tuple[str, str], list[Finding]] = {}
+    for finding in judged.findings:
+        if finding.copied:
+            by_topic.setdefault((finding.topic, finding.remote_topic), []).append(finding)
+    return tuple(
+        Received(
+            *topics, flow.source.bootstrap_servers[0], flow.target.bootstrap_servers[0],
+            sum(finding.copied for finding in findings),
+            {finding.partition: (finding.target_start, finding.target_end) for finding in findings},
+        )
+        for topics, findings in sorted(by_topic.items())
+    )  # fmt: skip
 
 
 def emit_syncs(place: Deployment, name: str, window: str, choice: Choice) -> None:

@@ -58,6 +58,7 @@ def connect(url: str, flow: str) -> SparkSession:
             spark: SparkSession = SparkSession.builder.remote(f"{url}/;session_id={session_id}").create()
             _add_library(spark, library)
             _check(spark)
+            spark.conf.set("spark.scheduler.pool", flow)  # with FAIR scheduling, flows share the cores equally
         except PySparkException as error:
             if any(word in str(error) for word in _CLOSED):
                 continue

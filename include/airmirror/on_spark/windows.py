@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from airmirror.errors import AirmirrorError
@@ -23,6 +23,7 @@ def run(
     window: str,
     *,
     only: Callable[[TopicPartition], bool] = lambda partition: True,
+    until: Mapping[TopicPartition, int] | None = None,
     advance: bool = True,
     tell: Callable[[str], None] = lambda phase: None,
     report: Callable[[Progress], None] = lambda progress: None,
@@ -53,7 +54,7 @@ def run(
     try:
         result = run_window(
             flow, opened.ledger, prepared.topics, execute,
-            window=window, slots=slots, only=only, advance=advance, tell=tell, report=report,
+            window=window, slots=slots, only=only, until=until, advance=advance, tell=tell, report=report,
         )  # fmt: skip
     except AirmirrorError as error:
         measure_failure(opened, error)

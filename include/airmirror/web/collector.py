@@ -113,6 +113,13 @@ def _of_flows(rows: Sequence[FlowMetric]) -> Iterator[Metric]:
             if row.name == stored:
                 family.add_metric((row.flow, *row.flow.split("->"), row.label), row.value)
         yield family
+    late = CounterMetricFamily(
+        "airmirror_late_runs", "Runs that did not end in time (window.deadline.ms).", labels=FLOW
+    )
+    for row in rows:
+        if row.name == measure.LATE:
+            late.add_metric((row.flow, *row.flow.split("->")), row.value)
+    yield late
     for stored, (name, text) in gauges.items():
         gauge = GaugeMetricFamily(f"airmirror_{name}", text, labels=FLOW)
         for row in rows:

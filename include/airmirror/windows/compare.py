@@ -6,7 +6,7 @@ Used by the gate, ``airmirror verify`` and audits (invariants D and F).
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,11 +87,18 @@ def _is_own(record: SegmentRecord, offset: int) -> bool:
 
 
 def compare(
-    source: Routes, target: Routes, record: SegmentRecord, *, read_committed: bool, aggregate: bool = False
+    source: Routes,
+    target: Routes,
+    record: SegmentRecord,
+    *,
+    read_committed: bool,
+    aggregate: bool = False,
+    seen: Callable[[Records, Records], None] = lambda one, other: None,
 ) -> Compared:
     """Every record of a segment record in both logs: key, value, headers, timestamp, order and the offset mapping.
 
-    In an ``aggregate`` the target may hold records of others between the segments.
+    In an ``aggregate`` the target may hold records of others between the segments. ``seen`` gets all records of both
+    sides, some of the source and of the target at a time, also past a difference.
     Raises FetchFailed or LastStableOffsetStuck where a log can't be read; a difference is in the answer.
     """
     from_source = _Cursor(
@@ -110,10 +117,12 @@ def compare(
             one = from_source.next(segment.count - done)
             other = from_target.next(min(segment.count - done, len(one)))
             one = from_source.keep(len(other))
+            seen(one, other)
             error = _difference(
                 source.alias, target.alias, record, one, other, segment.source_first + done, segment.target_first + done
             )
             if error is not None:
+                _see_the_rest(from_source, from_target, seen)
                 return Compared(record, compared, error)
             done += len(other)
             compared += len(other)
@@ -125,10 +134,22 @@ def compare(
             return Compared(record, compared, Unaccounted(*where, reason))
     for cursor, log in ((from_source, "the source"), (from_target, "the target")):
         if len(cursor.next(1)):
+            _see_the_rest(from_source, from_target, seen, again=cursor)
             reason = f"{log} holds more records in it than were copied"
             where = (source.alias, record.topic, record.partition, record.source_start, record.source_end - 1)
             return Compared(record, compared, Unaccounted(*where, reason))
     return Compared(record, compared, None)
+
+
+def _see_the_rest(
+    from_source: _Cursor, from_target: _Cursor, seen: Callable[[Records, Records], None], again: _Cursor | None = None
+) -> None:
+    if again is not None:
+        again.keep(0)  # what it has just given was not seen
+    while len(rest := from_source.next(_ALL)):
+        seen(rest, _NOTHING)
+    while len(rest := from_target.next(_ALL)):
+        seen(_NOTHING, rest)
 
 
 def _difference(
@@ -202,4 +223,5 @@ class _Cursor:
         return _NOTHING if self._records is None else self._records.slice(self._at, self._at + self._taken)
 
 
+_ALL = 2**31
 _NOTHING = Records(*(np.empty(0, kind) for kind in (np.uint8, np.int64, np.int64, np.int64, np.int64)))

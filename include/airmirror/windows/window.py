@@ -135,14 +135,15 @@ def run_window(
     window: str,
     slots: Callable[[], int],
     only: Callable[[TopicPartition], bool] = lambda partition: True,
+    until: Mapping[TopicPartition, int] | None = None,
     advance: bool = True,
     tell: Callable[[str], None] = lambda phase: None,
     report: Callable[[Progress], None] = lambda progress: None,
 ) -> WindowResult:
     """Replicate everything that is new, in at most ``slots()`` slots, and verify it; neither is asked for nothing.
 
-    ``only``: which of the source's partitions. ``tell`` hears of every phase, ``report`` of what is committed. Without
-    ``advance`` the judgement is left to ``judge_window``.
+    ``only``: which of the source's partitions; ``until``: up to which offset of each, and nothing of others. ``tell``
+    hears of every phase, ``report`` of what is committed. Without ``advance`` the judgement is left to ``judge_window``.
     Raises FlowBusy, FenceStuck, SameCluster, EqualClusterIds, or a cluster's error; what is wrong with single partitions
     is in the rows.
     """
@@ -160,7 +161,8 @@ def run_window(
         results: list[SlotResult] = []
         verdicts: list[Verdict] = []
         errors: dict[TopicPartition, AirmirrorError] = {}
-        new = any(item.has_work and only(item.key) and item.key not in index.holds() for item in planned)
+        holds = index.holds()
+        new = any(item.has_work and item.key not in holds for item in _chosen(planned, only, until))
         if stuck or new or (advance and index.unverified()) or need_starts(flow, index, planned):
             most = slots()
             with (
@@ -177,7 +179,7 @@ def run_window(
                         catch_up(target, topics, index, flow.source.alias)
                         planned = make_plan(flow, index, remote_topics, source)
                     planned = [replace(item, error=item.error or errors.get(item.key)) for item in planned]
-                    chosen = [item for item in planned if only(item.key)]
+                    chosen = _chosen(planned, only, until)
                     work = _slots(flow, window, granted.offset, most, chosen, index, source, target, topics)
                 if work:
                     offsets = sum(part.end - part.start for slot in work for part in slot.partitions)
@@ -287,6 +289,15 @@ def make_plan(flow: Flow, index: Index, remote_topics: Mapping[str, str], source
             or [TopicPartition(topic, 0)]
         ]
     )
+
+
+def _chosen(
+    planned: Sequence[Planned], only: Callable[[TopicPartition], bool], until: Mapping[TopicPartition, int] | None
+) -> list[Planned]:
+    found = [item for item in planned if only(item.key)]
+    if until is None:
+        return found
+    return [replace(item, end=max(item.start, min(item.end, until.get(item.key, item.start)))) for item in found]
 
 
 @contextmanager

@@ -1,0 +1,107 @@
+"""What an audit has found, for people: a table as text, and a page with table and plot."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from airmirror.flows.audit import Audit, Bucket
+
+MOST_ROWS = 200
+PAGES_KEPT = 200
+_COLUMNS = ("event time", "source", "target", "difference", "latency avg s", "latency max s")
+_OF_PARTITIONS = ("topic", "partition", "from", "to", "equal", "expired", "before", "missing", "error")
+
+
+def buckets_table(audit: Audit) -> list[tuple[str, ...]]:
+    """One row for ten minutes of event time: records on both sides, and their latencies from timestamp to commit."""
+    return [
+        (
+            _time(begins), f"{bucket.source:,}", f"{bucket.target:,}", f"{bucket.target - bucket.source:+,}",
+            f"{bucket.latency_ms / 1000:,.1f}", f"{bucket.latency_max / 1000:,.1f}",
+        )
+        for begins, bucket in audit.buckets.items()
+    ]  # fmt: skip
+
+
+def partitions_table(audit: Audit) -> list[tuple[str, ...]]:
+    """One row a partition, those with errors first. ``before`` and ``missing`` are source offsets that are not replicated."""
+    ordered = sorted(audit.partitions, key=lambda item: (item.error is None, item.range.key))
+    return [
+        (
+            item.range.topic, str(item.range.partition), f"{item.range.start:,}", f"{item.range.end:,}",
+            f"{item.equal:,}", f"{item.expired:,}", f"{item.before:,}", f"{item.missing:,}", str(item.error or ""),
+        )
+        for item in ordered
+    ]  # fmt: skip
+
+
+def as_text(audit: Audit) -> str:
+    """Both tables, for a log."""
+    return "\n\n".join(
+        (_aligned(_OF_PARTITIONS, partitions_table(audit)), _aligned(_COLUMNS, buckets_table(audit)))
+    )  # fmt: skip
+
+
+def write_page(audit: Audit, directory: Path, title: str, name: str) -> Path:
+    """Write the page ``<directory>/<name>.html`` and remove the oldest ones beyond two hundred; its path."""
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', name)}.html"
+    plot = f'<img alt="records and latency by event time" src="data:image/png;base64,{_plot(audit.buckets)}">'
+    body = (
+        f"<h1>{html.escape(title)}</h1>{plot if audit.buckets else '<p>No record was compared.</p>'}"
+        f"<h2>Event time</h2>{_html(_COLUMNS, buckets_table(audit))}"
+        f"<h2>Partitions</h2>{_html(_OF_PARTITIONS, partitions_table(audit))}"
+    )
+    style = "body{font-family:sans-serif}td,th{padding:2px 10px;text-align:right}table{border-collapse:collapse}"
+    path.write_text(
+        f'<!doctype html><meta charset="utf-8"><title>{html.escape(title)}</title><style>{style}</style>{body}'
+    )
+    for old in sorted(directory.glob("*.html"), key=lambda page: page.stat().st_mtime)[:-PAGES_KEPT]:
+        old.unlink(missing_ok=True)
+    return path
+
+
+def _plot(buckets: Mapping[int, Bucket]) -> str:
+    """Records a bucket on both sides, and latencies, as a PNG in base64."""
+    from matplotlib.figure import Figure
+
+    times = [datetime.fromtimestamp(begins / 1000, UTC) for begins in buckets]
+    figure = Figure(figsize=(11, 5), layout="constrained")
+    counts, latencies = figure.subplots(2, sharex=True)
+    counts.step(times, [bucket.source for bucket in buckets.values()], where="post", label="source", linewidth=3)
+    counts.step(times, [bucket.target for bucket in buckets.values()], where="post", label="target")
+    counts.set_ylabel("records / 10 min")
+    counts.legend()
+    latencies.plot(times, [bucket.latency_ms / 1000 for bucket in buckets.values()], marker=".", label="average")
+    latencies.plot(times, [bucket.latency_max / 1000 for bucket in buckets.values()], marker=".", label="maximum")
+    latencies.set_ylabel("latency, s")
+    latencies.legend()
+    image = io.BytesIO()
+    figure.savefig(image, format="png")
+    return base64.b64encode(image.getvalue()).decode()
+
+
+def _aligned(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [columns, *rows[:MOST_ROWS]]
+    widths = [max(len(line[number]) for line in lines) for number in range(len(columns))]
+    shown = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    if len(rows) > MOST_ROWS:
+        shown.append(f"… and {len(rows) - MOST_ROWS} more")
+    return "\n".join(shown)
+
+
+def _html(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    def line(cells: tuple[str, ...], tag: str) -> str:
+        return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"
+
+    return f"<table>{line(columns, 'th')}{''.join(line(row, 'td') for row in rows)}</table>"
+
+
+def _time(milliseconds: int) -> str:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M")

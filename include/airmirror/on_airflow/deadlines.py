@@ -1,0 +1,29 @@
+"""What happens when a run does not end in time: it is counted, so that an alert can tell somebody."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from airmirror.on_airflow.deployment import deployment
+
+log = logging.getLogger(__name__)
+
+
+async def run_is_late(flow: str, context: Any = None) -> None:
+    """Called by Airflow's triggerer, with the run in ``context``."""
+    run = (context or {}).get("dag_run") or {}
+    log.warning("flow %r: run %s has not ended in time", flow, run.get("dag_run_id") if isinstance(run, dict) else run)
+    await asyncio.to_thread(_count, flow)
+
+
+def _count(flow: str) -> None:
+    from airmirror.flows.measure import LATE
+    from airmirror.ledger import Ledger
+
+    ledger = Ledger(deployment().ledger)
+    try:
+        ledger.flow(flow).note({(LATE, ""): 1.0})
+    finally:
+        ledger.close()

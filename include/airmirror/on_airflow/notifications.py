@@ -1,0 +1,81 @@
+"""``on.failure.notifier``: any Airflow notifier, called once an incident: by the first run that fails after one that did not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any
+
+from airmirror.config import Flow
+from airmirror.errors import AirmirrorError
+from airmirror.on_airflow.deployment import deployment
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+KEY = "on.failure.notifier"
+INCIDENT = "incident"  # a gauge of the ledger, by the kind of DAG: 1 while runs fail
+
+
+@dataclass(eq=False)
+class BadNotifier(AirmirrorError):
+    """A notifier that can't be made."""
+
+    flow: str
+    value: str
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"flow {self.flow!r}: {KEY} = {self.value}: {self.reason}; write the path of a class, and its arguments as JSON, as "
+            'in `airflow.providers.smtp.notifications.smtp.SmtpNotifier {"to": "ops@example.org"}`'
+        )
+
+
+def callbacks(flow: Flow, kind: str) -> dict[str, Any]:
+    """A DAG's arguments: what it calls when a run has failed, and when one has not. Raises BadNotifier."""
+    value = flow.settings.get(KEY)
+    if not value:
+        return {}
+    notifier = _notifier(flow.name, value)
+
+    def failed(context: Context) -> None:
+        if not _begins(flow.name, kind, True):
+            return
+        notifier(context)
+
+    def succeeded(_context: Context) -> None:
+        _begins(flow.name, kind, False)
+
+    return {"on_failure_callback": failed, "on_success_callback": succeeded}
+
+
+def _notifier(flow: str, value: str) -> Callable[[Context], None]:
+    from airflow.sdk import BaseNotifier
+
+    path, _, text = value.strip().partition(" ")
+    try:
+        made: Any = resolve_name(path)(**json.loads(text or "{}"))
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        raise BadNotifier(flow, path, str(error)) from error  # its arguments may hold a secret
+    if not isinstance(made, BaseNotifier):
+        raise BadNotifier(flow, path, "it is no Airflow notifier (airflow.sdk.BaseNotifier)")
+    found: Callable[[Context], None] = made
+    return found
+
+
+def _begins(flow: str, kind: str, failed: bool) -> bool:
+    """Note whether runs fail; whether that has just begun."""
+    from airmirror.ledger import Ledger
+
+    ledger = Ledger(deployment().ledger)
+    try:
+        own = ledger.flow(flow)
+        before = bool(own.numbers().get((INCIDENT, kind)))
+        if before is not failed:
+            own.note({}, {(INCIDENT, kind): float(failed)})
+        return failed and not before
+    finally:
+        ledger.close()

@@ -1,0 +1,72 @@
+"""Pausing a DAG ends the window that runs: asked of Airflow every two seconds, in a thread beside the task's work."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+
+from airmirror.errors import AirmirrorError
+
+log = logging.getLogger(__name__)
+
+EVERY_SECONDS = 2.0
+
+
+@dataclass(eq=False)
+class WindowPaused(AirmirrorError):
+    """A window that was ended because its DAG was paused."""
+
+    dag_id: str
+    window: str
+
+    def __str__(self) -> str:
+        return (
+            f"window {self.window!r} was ended, because {self.dag_id} is paused: what it has committed counts, nothing of it is "
+            "left open, and the next window goes on from there"
+        )
+
+
+class PauseWatch:
+    """Calls ``stop`` while the DAG is paused, again and again until the work has ended; a context manager."""
+
+    def __init__(self, is_paused: Callable[[], bool], stop: Callable[[], None], every: float = EVERY_SECONDS) -> None:
+        self.paused = False
+        self._is_paused, self._stop, self._every = is_paused, stop, every
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="pause watch", daemon=True)
+
+    def __enter__(self) -> PauseWatch:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._ended.wait(self._every):
+            try:
+                if self._is_paused():
+                    if not self.paused:
+                        log.warning("The DAG is paused: the window is ended.")
+                    self.paused = True
+                    self._stop()
+            except Exception as error:  # of Airflow or a cluster: the next look may do
+                log.warning("Whether the DAG is paused could not be acted on: %s", error)
+
+
+def dag_is_paused(dag_id: str) -> bool:
+    """What Airflow says through the task's supervisor; False where there is none (``dag.test()``)."""
+    from airflow.sdk.execution_time import task_runner
+    from airflow.sdk.execution_time.comms import DagResult, GetDag
+
+    supervisor = getattr(task_runner, "SUPERVISOR_COMMS", None)
+    if supervisor is None:
+        return False
+    answer = supervisor.send(GetDag(dag_id=dag_id))
+    return isinstance(answer, DagResult) and answer.is_paused

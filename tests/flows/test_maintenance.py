@@ -1,0 +1,65 @@
+"""What is old is forgotten; replication, verification and the ledger go on as if nothing had been."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from airmirror.flows.maintenance import DAY_MS, prune
+from airmirror.flows.prepare import catch_up_ledger, read_again
+from airmirror_local.brokers import Broker
+from support.flows import mirror
+from support.topics import Record, produce
+
+
+def test_old_verified_segments_and_pages_are_forgotten(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = mirror(east, west, tmp_path, partitions=2)
+    pages = tmp_path / "docs"
+    name = flow.flow.name.replace("->", ".")
+    for place in (pages / name / "old-site", pages / "audits" / name):
+        place.mkdir(parents=True)
+    for path in (pages / "audits" / name / "old.html", pages / "audits" / name / "new.html"):
+        path.write_text("page")
+    os.utime(pages / name / "old-site", (1, 1))
+    os.utime(pages / "audits" / name / "old.html", (1, 1))
+    for round in range(3):
+        produce(east, flow.topic, [Record(b"%d-%d" % (round, n), b"k%d" % n) for n in range(50)])
+        assert flow.run().is_verified
+    produce(east, flow.topic, [Record(b"late-%d" % n, b"k%d" % n) for n in range(50)])
+    ledger = flow.opened.ledger
+    assert len(list(ledger.segments(flow.topic, 0))) == 3
+    now = int(time.time() * 1000)
+    assert prune(flow.opened, 30, pages, now_ms=now).segments == 0  # nothing is old yet
+    assert not (pages / name / "old-site").exists() and not (pages / "audits" / name / "old.html").exists()
+    assert (pages / "audits" / name / "new.html").exists()
+    later = now + 31 * DAY_MS
+    pruned = prune(flow.opened, 30, pages, now_ms=later)
+    assert (pruned.segments, pruned.pages) == (4, 1)  # the newest of each partition stays
+    assert prune(flow.opened, 30, pages, now_ms=later).segments == 0
+    assert [len(list(ledger.segments(flow.topic, number))) for number in (0, 1)] == [1, 1]
+    before = ledger.contents()
+    read_again(flow.opened)
+    assert ledger.contents() == before
+    assert flow.run().copied == 50
+    assert flow.assert_equal() == 200
+    catch_up_ledger(flow.opened)
+    assert not ledger.unverified()
+
+
+def test_what_is_not_verified_is_kept(east: Broker, west: Broker, tmp_path: Path) -> None:
+    from airmirror.flows.prepare import prepare
+    from airmirror.windows.window import run_window
+    from support.flows import in_this_process
+
+    flow = mirror(east, west, tmp_path)
+    for round in range(3):
+        produce(east, flow.topic, [Record(b"%d" % round)])
+        prepared = prepare(flow.opened)
+        run_window(
+            flow.flow, flow.opened.ledger, prepared.topics, in_this_process, window=f"w{round}", slots=lambda: 1,
+            advance=False,
+        )  # fmt: skip
+    later = int(time.time() * 1000) + 100 * DAY_MS
+    assert prune(flow.opened, 1, tmp_path / "none", now_ms=later).segments == 0
+    assert len(flow.opened.ledger.unverified()) == 3

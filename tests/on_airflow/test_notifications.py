@@ -1,0 +1,57 @@
+"""The notifier of a flow: what is wrong with it is said when the DAG is parsed, and nothing of its arguments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from airmirror.config import parse
+from airmirror.on_airflow.notifications import BadNotifier, callbacks
+
+TEXT = """
+clusters = a, b
+a.bootstrap.servers = one:1
+b.bootstrap.servers = two:1
+a->b.enabled = true
+a->b.on.failure.notifier = {}
+"""
+
+
+def made(value: str) -> dict[str, Any]:
+    return callbacks(parse(TEXT.format(value), "test").flow("a->b"), "replicate")
+
+
+def test_one_call_an_incident(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRMIRROR_LEDGER", f"sqlite:///{tmp_path / 'ledger.db'}")
+    called = made(f'support.notifier.FileNotifier {{"path": "{tmp_path}/told"}}')
+    failed, succeeded = called["on_failure_callback"], called["on_success_callback"]
+
+    def run(name: str) -> Any:
+        return {"dag_run": SimpleNamespace(dag_id="replicate.a.b", run_id=name)}
+
+    succeeded(run("r0"))
+    for name in ("r1", "r2"):
+        failed(run(name))
+    succeeded(run("r3"))
+    failed(run("r4"))
+    assert (tmp_path / "told").read_text().split() == ["replicate.a.b", "r1", "replicate.a.b", "r4"]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "no.such.Notifier", "support.notifier.NoSuch", "pathlib.Path", "support.notifier.FileNotifier {planted",
+        'support.notifier.FileNotifier {"planted": 1}', "x",
+    ],
+)  # fmt: skip
+def test_what_can_not_be_made(value: str) -> None:
+    with pytest.raises(BadNotifier, match=r"a->b.*on\.failure\.notifier") as caught:
+        made(value)
+    assert "{planted" not in str(caught.value)
+
+
+def test_none() -> None:
+    assert callbacks(parse(TEXT.rsplit("\n", 2)[0], "test").flow("a->b"), "replicate") == {}
