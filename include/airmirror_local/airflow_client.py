@@ -50,7 +50,12 @@ class AirflowClient:
         return answer.json() if answer.content else None
 
     def dag_ids(self) -> list[str]:
-        return [dag["dag_id"] for dag in self.request("GET", "/dags", exclude_stale=True)["dags"]]
+        found: list[str] = []
+        while True:  # a page at a time
+            answer = self.request("GET", "/dags", exclude_stale=True, limit=LIMIT, offset=len(found))
+            found += [dag["dag_id"] for dag in answer["dags"]]
+            if not answer["dags"] or len(found) >= answer["total_entries"]:
+                return found
 
     def import_errors(self) -> list[str]:
         return [error["stack_trace"] for error in self.request("GET", "/importErrors")["import_errors"]]

@@ -102,6 +102,7 @@ def test_past_intervals_are_replicated_in_order_and_compared_again(flow: Airflow
         flow.client.pause(dag_id)
 
 
+@pytest.mark.long
 @pytest.mark.flow("replayed")
 def test_explicit_offsets_are_replayed(flow: AirflowFlow) -> None:
     dag_id = f"replay.{flow.source}.{flow.target}"

@@ -155,6 +155,7 @@ def test_a_window_that_was_cut_is_followed_by_the_next_at_once(flow: AirflowFlow
     assert len(flow.ended()) > 2 and flow.assert_equal() == 3000
 
 
+@pytest.mark.long
 @pytest.mark.flow("continuous")
 def test_continuous_windows_follow_one_another_and_wait_only_when_there_is_nothing(flow: AirflowFlow) -> None:
     produce(flow.east, flow.topic, records(100))
@@ -178,6 +179,7 @@ def test_continuous_windows_follow_one_another_and_wait_only_when_there_is_nothi
     assert all(value >= 1 for value in shown.values())
 
 
+@pytest.mark.long
 @pytest.mark.flow("growing")
 def test_a_window_starts_when_the_source_has_grown(flow: AirflowFlow) -> None:
     flow.first_run()

@@ -1,22 +1,16 @@
-"""``POST /airmirror/alerts``: webhooks of Alertmanager (version 4) and Grafana start the run that an alert is about.
+"""``POST /airmirror/alerts``: webhooks of Alertmanager and Grafana start the run that an alert is about.
 
-https://prometheus.io/docs/alerting/latest/configuration/#webhook_config,
-https://grafana.com/docs/grafana/latest/alerting/configure-notifications/manage-contact-points/integrations/webhook-notifier
 Both send an alert again and again while it fires; a run's id is made of the alert, so only the first one starts a run.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Request
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import ValidationError
 
 from airmirror.config import load
 from airmirror.on_airflow.deployment import deployment
@@ -24,55 +18,9 @@ from airmirror.on_airflow.replicate import dag_id
 from airmirror.web.rates import RateLimit
 from airmirror.web.runs import NoSuchDag, start_run
 from airmirror.web.tokens import caller_of
+from airmirror.web.webhooks import Alert, Webhook
 
 MOST_BYTES = 1_000_000
-_PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-
-
-class Alert(BaseModel):
-    """One alert. Its labels name the flow: ``flow``, or ``source`` and ``target``; ``topic`` and ``partition`` narrow down."""
-
-    status: Literal["firing", "resolved"]
-    labels: dict[str, str]
-    annotations: dict[str, str] = Field(default_factory=dict)
-    starts_at: datetime = Field(alias="startsAt")
-    generator_url: str = Field("", alias="generatorURL")
-    fingerprint: str = ""
-
-    @property
-    def flow(self) -> str:
-        return self.labels.get("flow") or "->".join(self.labels.get(name, "") for name in ("source", "target"))
-
-    @property
-    def run_id(self) -> str:
-        """The same for every time that the alert is sent, and another one when it fires anew."""
-        name = self.fingerprint if _PLAIN.fullmatch(self.fingerprint) else _digest(self.labels)
-        began = self.starts_at if self.starts_at.tzinfo else self.starts_at.replace(tzinfo=UTC)
-        return f"alert__{name}__{began.astimezone(UTC).isoformat()}"
-
-    def choice(self) -> dict[str, Any]:
-        """What the run is narrowed down to. Raises ValueError for a partition that is no number."""
-        chosen: dict[str, Any] = {}
-        if topic := self.labels.get("topic"):
-            chosen["topics"] = [topic]
-        if partition := self.labels.get("partition"):
-            if not partition.isdecimal():
-                raise ValueError(f"label partition={partition!r} is no partition number")
-            chosen["partitions"] = [int(partition)]
-        return chosen
-
-    def note(self, receiver: str) -> str:
-        """Which alert started the run, for those who find the run."""
-        labels = ", ".join(f"{name}={value}" for name, value in sorted(self.labels.items()))
-        summary = self.annotations.get("summary") or self.annotations.get("description") or ""
-        lines = (f"Started by an alert of {receiver}: {labels}", summary, self.generator_url)
-        return "\n".join(line for line in lines if line)[:1000]
-
-
-class Webhook(BaseModel):
-    """What is needed of a webhook's body; whatever else it has is left alone."""
-
-    alerts: list[Alert]
 
 
 def alerts_router() -> APIRouter:
@@ -127,7 +75,3 @@ async def _limited_body(request: Request) -> bytes:
         if len(body) > MOST_BYTES:
             raise too_long
     return bytes(body)
-
-
-def _digest(labels: Mapping[str, str]) -> str:
-    return hashlib.sha256(json.dumps(labels, sort_keys=True).encode()).hexdigest()[:16]
