@@ -76,7 +76,8 @@ KEYS = (
         "window.deadline.ms",
         Type.LONG,
         None,
-        "A run that has not ended so long after it was queued is counted as late, in ms; not set: twice what a window may take.",
+        "A run that has taken so much longer than the last ten on average is counted as late, in ms; not set: twice what a "
+        "window may take.",
         minimum=1,
     ),
     Key(
