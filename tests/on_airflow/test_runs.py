@@ -193,7 +193,7 @@ def test_a_window_starts_when_the_source_has_grown(flow: AirflowFlow) -> None:
             produced += 60
         return [run for run in flow.ended() if run["dag_run_id"] not in seen]
 
-    run = flow.client.wait(grown, every=3)[0]
+    run = flow.client.wait(grown, 240, every=3)[0]
     assert run["run_type"] == "asset_triggered" and run["state"] == "success"
     flow.client.wait(lambda: flow.verified() == 2)
 
