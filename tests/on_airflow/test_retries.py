@@ -5,16 +5,16 @@ from __future__ import annotations
 from airflow.sdk import RetryAction
 
 from airmirror.on_airflow.retries import ByError
-from airmirror.on_airflow.work import PartitionsFailed
-from airmirror.windows.errors import FlowBusy, SameCluster
+from airmirror.on_airflow.work import NotMirrored, PartitionsFailed
+from airmirror.windows.errors import FlowBusy
 
 
 def test_the_error_decides() -> None:
     policy = ByError()
     busy = policy.evaluate(FlowBusy("a->b", "w1", "host:1", 5), 1, 3)
     assert busy.action is RetryAction.RETRY and "wait for it or end it" in str(busy.reason)
-    same = policy.evaluate(SameCluster("a->b", "id"), 1, 3)
-    assert same.action is RetryAction.FAIL and "correct bootstrap.servers" in str(same.reason)
+    final = policy.evaluate(NotMirrored("a->b", ("orders",)), 1, 3)
+    assert final.action is RetryAction.FAIL and "name topics of the source" in str(final.reason)
     assert policy.evaluate(PartitionsFailed("a->b", "w", ("x",), final=True), 1, 3).action is RetryAction.FAIL
     assert policy.evaluate(PartitionsFailed("a->b", "w", ("x",), final=False), 1, 3).action is RetryAction.RETRY
     assert policy.evaluate(OSError("disk"), 1, 3).action is RetryAction.DEFAULT
