@@ -24,6 +24,7 @@ from airmirror.wire.segments import (
     Decision,
     FlowIdentity,
     Hold,
+    ResetRecord,
     Segment,
     SegmentRecord,
     Tombstone,
@@ -56,6 +57,7 @@ RECORDS = [
         (("north", "id0"), ("nord", "id0")),
     ),
     Decision("orders", 3, 1_700_000_000_000, Action.RELEASE, 100, "größer", "ann"),
+    ResetRecord("orders", 3, 7, "accept-loss", "was truncated", 10, 20, 20, "reset-1", "me@host", "größer als nötig"),
 ]
 
 

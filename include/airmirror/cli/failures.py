@@ -38,14 +38,16 @@ def _is_bad_input(error: AirmirrorError) -> bool:
     from airmirror.config import ConfigurationError, FlowNotEnabled, UnknownFlow
     from airmirror.flows.holds import DecisionIncomplete, NoSuchPartition, NotHeld
     from airmirror.flows.prepare import NoTopicMatches
+    from airmirror.flows.reset import NotOfTheFlow
     from airmirror.naming import InvalidPattern, UnknownReplicationPolicy
     from airmirror.topics.identity import AliasDiffers, AliasReused
     from airmirror.windows.errors import EqualClusterIds, InternalTopicUnfit, SameCluster
+    from airmirror.windows.resets import ResetNotPossible
 
     return isinstance(
         error,
         ConfigurationError | FlowNotEnabled | UnknownFlow | InvalidPattern | UnknownReplicationPolicy | SameCluster
         | UnsupportedClientSetting | SecurityNotSupported | HostNotResolved | NoTopicMatches | InternalTopicUnfit
-        | EqualClusterIds | AliasDiffers | AliasReused
+        | EqualClusterIds | AliasDiffers | AliasReused | NotOfTheFlow | ResetNotPossible
         | DecisionIncomplete | NoSuchPartition | NotHeld,
     )  # fmt: skip

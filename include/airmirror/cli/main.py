@@ -202,6 +202,55 @@ def heartbeat(flow: FlowName, config: Config = DEFAULT_CONFIG) -> None:
     console.print(f"a heartbeat of {flow} was written to {topic}", highlight=False)
 
 
+@app.command()
+@failures_reported
+def reset(
+    flow: FlowName,
+    topic: Annotated[list[str] | None, typer.Option(help="A source topic; may be repeated.")] = None,
+    partition: Annotated[list[int] | None, typer.Option(help="Only this partition; may be repeated.")] = None,
+    start_again: Annotated[
+        bool,
+        typer.Option("--start-again", help="Begin at the source's first offset, behind what the remote topic has."),
+    ] = False,
+    recreate_remote_topic: Annotated[
+        bool,
+        typer.Option("--recreate-remote-topic", help="With --start-again: delete the remote topic, create it anew."),
+    ] = False,
+    accept_loss: Annotated[
+        bool, typer.Option("--accept-loss", help="Go on where both sides can, and declare what lies between as lost.")
+    ] = False,
+    forget: Annotated[
+        bool, typer.Option("--forget", help="Forget the progress of a topic that the source does not have any more.")
+    ] = False,
+    identity: Annotated[
+        bool, typer.Option("--identity", help="Go on with internal topics written under another alias or cluster id.")
+    ] = False,
+    reason: Annotated[str, typer.Option(help="Why; it is kept with the decision.")] = "",
+    by: Annotated[str, typer.Option(help="Who decides; user@host if not given.")] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; else nothing is written.")] = False,
+    config: Config = DEFAULT_CONFIG,
+    ledger: LedgerUrl = DEFAULT_LEDGER,
+    as_json: AsJson = False,
+) -> None:
+    """Decide about topics that were deleted, created again or truncated. Shows what would be done, unless --yes."""
+    from airmirror.cli.reset import order_of, reset_identity, reset_topics
+    from airmirror.flows.reset import whoami
+    from airmirror.windows.resets import Choice
+
+    if yes and not reason:
+        raise typer.BadParameter("say why: --reason '…' is kept with the decision")
+    said = {Choice.START_AGAIN: start_again, Choice.ACCEPT_LOSS: accept_loss, Choice.FORGET: forget}
+    by = by or whoami()
+    if identity:
+        with open_flow(config, flow, ledger) as opened:
+            reset_identity(console, opened, by, reason, yes)
+        return
+    chosen = [choice for choice, is_said in said.items() if is_said]
+    order = order_of(topic or [], partition or [], chosen, recreate_remote_topic, by, reason)
+    with open_flow(config, flow, ledger) as opened:
+        reset_topics(console, opened, order, yes, as_json)
+
+
 @ledger_commands.command("rebuild")
 @failures_reported
 def rebuild(flow: FlowName, config: Config = DEFAULT_CONFIG, ledger: LedgerUrl = DEFAULT_LEDGER) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,11 +103,10 @@ def plan_topics(opened: Opened, around: Neighbours | None = None) -> TopicPlan:
     """
     flow, configuration = opened.flow, opened.configuration
     strangers = flows_of_others(flow, around or guard(opened), configuration.flows)
-    ours: Collection[str] = ()
     if strangers:
         with suppress(LastStableOffsetStuck):  # a dead window's transaction, which the next window ends
             catch_up_ledger(opened, PATIENCE_SECONDS)
-        ours = {topic for topic, _ in opened.ledger.progress()}
+    ours = {topic for topic, _ in opened.ledger.progress()}
     return look(flow, others=(*configuration.enabled, *strangers), ours=ours)
 
 
@@ -116,8 +115,10 @@ def dry_run(opened: Opened) -> tuple[TopicPlan, list[Planned]]:
     topics = plan_topics(opened)
     _check_not_empty(opened.flow, topics)
     catch_up_ledger(opened)
-    with Routes(opened.flow.source, f"airmirror|{opened.flow.name}|plan") as source:
-        return topics, make_plan(opened.flow, opened.ledger, topics.topics, source)
+    client = f"airmirror|{opened.flow.name}|plan"
+    with Routes(opened.flow.source, client) as source, Routes(opened.flow.target, client) as target:
+        target.refresh([])
+        return topics, make_plan(opened.flow, opened.ledger, topics.topics, source, target)
 
 
 def read_again(opened: Opened) -> dict[str, int]:

@@ -24,6 +24,7 @@ class FlowStatus:
     errors: dict[str, str]
     windows: list[WindowRow]
     latency: list[Latency]
+    resets: list[str]  # what was decided with `airmirror reset`: when, who, why
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -44,4 +45,5 @@ def flow_status(opened: Opened) -> FlowStatus:
         errors={str(item.key): str(item.error) for item in planned if item.error},
         windows=ledger.windows(5),
         latency=measure(opened.flow, ledger),
+        resets=[str(record) for record in ledger.resets()],
     )

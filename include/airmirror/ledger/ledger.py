@@ -24,6 +24,7 @@ from airmirror.wire.segments import (
     FlowIdentity,
     Hold,
     Record,
+    ResetRecord,
     SegmentRecord,
     Verified,
     decode,
@@ -154,6 +155,10 @@ class FlowLedger:
     def decisions(self) -> list[Decision]:
         """What people have decided, in log order."""
         return [record for _, record in self._control(Decision.kind) if isinstance(record, Decision)]
+
+    def resets(self) -> list[ResetRecord]:
+        """What was decided with ``airmirror reset``, in log order."""
+        return [record for _, record in self._control(ResetRecord.kind) if isinstance(record, ResetRecord)]
 
     def identity(self) -> FlowIdentity | None:
         found = [record for _, record in self._control(FlowIdentity.kind) if isinstance(record, FlowIdentity)]

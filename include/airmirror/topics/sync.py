@@ -21,7 +21,7 @@ from airmirror.errors import AirmirrorError
 from airmirror.topics.acls import missing_acls
 from airmirror.topics.conflicts import duplicates, other_writers, refusals
 from airmirror.topics.names import select
-from airmirror.topics.remote import Topic, TopicPlan, plan
+from airmirror.topics.remote import RefusedTopic, Topic, TopicPlan, plan
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +89,8 @@ def look(
         _topics(there, topic_configs(target, old)),
         in_the_way,
     )
-    planned = replace(planned, warnings=warnings)
+    gone = {topic: remote for topic, remote in select(flow, ours).items() if topic not in here.topics}
+    planned = replace(planned, warnings=warnings, refused=(*planned.refused, *_gone(flow, gone)))
     if not as_boolean(flow.settings["sync.topic.acls.enabled"]) or not planned.topics:
         return planned
     try:
@@ -176,6 +177,18 @@ def _in_the_way(
             there[other.source.alias] = ()
             warnings.append(f"whether flow {other.name!r} writes the same remote topics is not known: {error}")
     return refusals(flow, remote, others, there), tuple(warnings)
+
+
+def _gone(flow: Flow, topics: Mapping[str, str]) -> list[RefusedTopic]:
+    """Topics that were replicated and are no longer there: that is said, and what can be done."""
+    reason = (
+        f"cluster {flow.source.alias!r} does not have it any more; bring it back, exclude it, or forget it: "
+        f"`airmirror reset --flow '{flow.name}' --topic <topic> --forget` (its remote topic stays as it is)"
+    )
+    return [
+        RefusedTopic(flow.source.alias, flow.target.alias, topic, remote, reason.replace("<topic>", topic))
+        for topic, remote in topics.items()
+    ]
 
 
 def _acls_denied(error: AccessDenied) -> str:

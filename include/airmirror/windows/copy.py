@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import select
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from airmirror.clusters.connection import BrokerUnreachable, Connection
@@ -34,7 +34,7 @@ from airmirror.windows.errors import (
     TopicRecreated,
 )
 from airmirror.windows.intake import Intake, Way
-from airmirror.windows.internal_records import commit_records
+from airmirror.windows.internal_records import Build, commit_records
 from airmirror.windows.outbox import Outgoing
 from airmirror.windows.slots import Slot
 from airmirror.wire.requests import Fetched, FetchPosition, Produced, TopicPartition
@@ -241,8 +241,13 @@ def commit(way: Way, source: Source, intakes: Sequence[Intake]) -> None:
 
 def put_internal_records(way: Way, intakes: Sequence[Intake]) -> None:
     """Put the progress and segment records of ``intakes`` into the outbox, for the transaction that is open."""
-    for target, batches in commit_records(way, intakes).items():
-        for count, build in batches:
+    put_batches(way, commit_records(way, intakes))
+
+
+def put_batches(way: Way, batches: Mapping[TopicPartition, Sequence[tuple[int, Build]]]) -> None:
+    """Put batches for internal topics into the outbox, for the transaction that is open."""
+    for target, parts in batches.items():
+        for count, build in parts:
             batch = build(way.transaction.producer_id, way.transaction.epoch, way.outbox.sequence(target, count))
             refused = partial(_refused, way.slot.flow.target.alias, target.topic)
             way.outbox.put(Outgoing(target, [batch], len(batch), count, _ignore, refused))

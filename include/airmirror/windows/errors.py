@@ -33,6 +33,14 @@ class PartitionError(AirmirrorError):
         return TopicPartition(self.topic, self.partition)
 
 
+BEGINNING = "begin again at the source's first offset, behind what the remote topic holds"
+
+
+def _reset(error: PartitionError, what: str, option: str) -> str:
+    """A choice and how it is carried out."""
+    return f"{what}: `airmirror reset --topic {error.topic} {option}`"
+
+
 @dataclass(eq=False)
 class SourceTruncated(PartitionError):
     """The source no longer has the position to continue from (invariant E: never a silent jump)."""
@@ -48,7 +56,8 @@ class SourceTruncated(PartitionError):
             lost = f"its log ends at {self.log_end}, below the position reached: it was truncated"
         return (
             f"{self.where}: replication continues at offset {self.position}, but {lost}; "
-            "accept the loss or start again with `airmirror reset`"
+            f"{_reset(self, 'go on behind it, and declare it lost', '--accept-loss')}, or "
+            f"{_reset(self, BEGINNING, '--start-again')}"
         )
 
 
@@ -63,7 +72,9 @@ class SourceDiverged(PartitionError):
     def __str__(self) -> str:
         return (
             f"{self.where}: what was copied up to offset {self.position - 1} is no longer in the log: leader epoch "
-            f"{self.epoch} ends at offset {self.end_offset} now (unclean leader election); decide with `airmirror reset`"
+            f"{self.epoch} ends at offset {self.end_offset} now (unclean leader election); "
+            f"{_reset(self, f'go on at offset {self.end_offset} (the copies stay)', '--accept-loss')}, or "
+            f"{_reset(self, BEGINNING, '--start-again')}"
         )
 
 
@@ -113,7 +124,8 @@ class TopicRecreated(PartitionError):
     def __str__(self) -> str:
         return (
             f"{self.where}: the topic was deleted and created again (topic id {self.was} before, {self.now} now); "
-            "decide with `airmirror reset` whether to start at its beginning"
+            f"{_reset(self, BEGINNING, '--start-again')}, or the same into an empty remote topic with "
+            "--recreate-remote-topic; or exclude the topic"
         )
 
 
@@ -209,7 +221,9 @@ class ForeignRecords(PartitionError):
     def __str__(self) -> str:
         return (
             f"{self.where}: cluster {self.target!r} holds records in {self.remote_topic}-{self.partition} at offsets "
-            f"{self.first} to {self.last} that this flow did not write; stop the other writer, then `airmirror reset`"
+            f"{self.first} to {self.last} that this flow did not write; stop the other writer, then "
+            f"{_reset(self, 'go on behind them', '--accept-loss')}, or "
+            f"{_reset(self, 'begin again in an empty remote topic', '--start-again --recreate-remote-topic')}"
         )
 
 
@@ -225,7 +239,9 @@ class TargetTruncated(PartitionError):
     def __str__(self) -> str:
         return (
             f"{self.where}: {self.remote_topic}-{self.partition} on cluster {self.target!r} ends at offset {self.end}, "
-            f"{self.expected_end} was committed: it was truncated or created again; decide with `airmirror reset`"
+            f"{self.expected_end} was committed: it was truncated, or deleted and created again; "
+            f"{_reset(self, 'copy everything again', '--start-again')}, or "
+            f"{_reset(self, 'go on, and declare what it lacks lost', '--accept-loss')}"
         )
 
 

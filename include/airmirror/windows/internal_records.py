@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kafka.record.default_records import DefaultRecordBatchBuilder
@@ -13,10 +13,11 @@ from airmirror.wire.requests import TopicPartition
 
 if TYPE_CHECKING:
     from airmirror.windows.intake import Intake, Way
+    from airmirror.windows.slots import Slot
 
 BATCH_BYTES = 512 << 10
 
-KeyValue = tuple[bytes, bytes]
+KeyValue = tuple[bytes, bytes | None]
 Build = Callable[[int, int, int], bytes]  # producer id, epoch, sequence -> a transactional batch
 
 
@@ -31,24 +32,37 @@ def commit_records(way: Way, intakes: Sequence[Intake]) -> dict[TopicPartition, 
         by_partition.setdefault(TopicPartition(slot.segment_topic, 0), []).append(
             (segment.encode_key(), segment.encode_value())
         )
-        key = source_offset_key(slot.flow.source.alias, partition.topic, partition.partition)
-        target = TopicPartition(slot.progress_topic, murmur2_partition(key, slot.progress_partitions))
-        by_partition.setdefault(target, []).append((key, source_offset_value(account.end - 1)))
+        target, progress = progress_record(slot, partition.topic, partition.partition, account.end - 1)
+        by_partition.setdefault(target, []).append(progress)
+    return batches(by_partition, now)
+
+
+def batches(
+    records: Mapping[TopicPartition, Sequence[KeyValue]], timestamp: int
+) -> dict[TopicPartition, list[tuple[int, Build]]]:
+    """By partition: batches as (number of records, how to build it), in the order of the records."""
     return {
-        target: [(len(part), _builder(part, now)) for part in _parts(records)]
-        for target, records in by_partition.items()
+        target: [(len(part), _builder(part, timestamp)) for part in _parts(found)] for target, found in records.items()
     }
+
+
+def progress_record(slot: Slot, topic: str, partition: int, offset: int | None) -> tuple[TopicPartition, KeyValue]:
+    """MirrorMaker 2's progress of a partition and where it belongs; None deletes it."""
+    key = source_offset_key(slot.flow.source.alias, topic, partition)
+    target = TopicPartition(slot.progress_topic, murmur2_partition(key, slot.progress_partitions))
+    return target, (key, None if offset is None else source_offset_value(offset))
 
 
 def _parts(records: Iterable[KeyValue]) -> list[list[KeyValue]]:
     parts: list[list[KeyValue]] = []
     size = BATCH_BYTES
     for key, value in records:
-        if size + len(key) + len(value) > BATCH_BYTES:
+        length = len(key) + len(value or b"")
+        if size + length > BATCH_BYTES:
             parts.append([])
             size = 0
         parts[-1].append((key, value))
-        size += len(key) + len(value) + 30
+        size += length + 30
     return parts
 
 

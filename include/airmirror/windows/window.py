@@ -29,6 +29,7 @@ from airmirror.windows.plan import Extent, Planned, leaderless, left_out, pack, 
 from airmirror.windows.progress import Progress, Watch
 from airmirror.windows.slots import Outcome, Slot, SlotPartition, SlotResult
 from airmirror.windows.starts import commit_starts, need_starts
+from airmirror.windows.targets import with_targets
 from airmirror.windows.verify import Gate, Verdict, judge, no_objection
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import SegmentRecord
@@ -157,7 +158,7 @@ def run_window(
                 stuck = False
             except LastStableOffsetStuck:
                 stuck = True  # a dead window left a transaction open: the fence ends it
-            planned = make_plan(flow, index, remote_topics, source)
+            planned = make_plan(flow, index, remote_topics, source, target)
         results: list[SlotResult] = []
         verdicts: list[Verdict] = []
         errors: dict[TopicPartition, AirmirrorError] = {}
@@ -173,11 +174,11 @@ def run_window(
                     fence(flow, target, granted.claim.slots)
                 with phases("offsets and progress"):
                     catch_up(target, topics, index, flow.source.alias)
-                    planned = make_plan(flow, index, remote_topics, source)
+                    planned = make_plan(flow, index, remote_topics, source, target)
                     if need_starts(flow, index, planned):
                         errors = commit_starts(flow, window, granted.offset, source, target, topics, index, planned)
                         catch_up(target, topics, index, flow.source.alias)
-                        planned = make_plan(flow, index, remote_topics, source)
+                        planned = make_plan(flow, index, remote_topics, source, target)
                     planned = [replace(item, error=item.error or errors.get(item.key)) for item in planned]
                     chosen = _chosen(planned, only, until)
                     work = _slots(flow, window, granted.offset, most, chosen, index, source, target, topics)
@@ -262,7 +263,9 @@ def rows_of(flow: Flow, window: str, index: Index, planned: Sequence[Planned]) -
     return tuple(_rows(flow, window, index, [item for item in planned if item.key in committed], [], [], {}))
 
 
-def make_plan(flow: Flow, index: Index, remote_topics: Mapping[str, str], source: Routes) -> list[Planned]:
+def make_plan(
+    flow: Flow, index: Index, remote_topics: Mapping[str, str], source: Routes, target: Routes
+) -> list[Planned]:
     """Every partition of the flow's topics, with what there is to do; one that nobody leads or may see is in error, alone."""
     missing = source.refresh_existing(remote_topics)
     there = [topic for topic in remote_topics if topic not in missing]
@@ -275,6 +278,7 @@ def make_plan(flow: Flow, index: Index, remote_topics: Mapping[str, str], source
         ends = offsets_with_patience(source, partitions, LATEST, read_committed=True)
     extents = {key: Extent(earliest[key], ends[key], watermarks[key]) for key in partitions}
     planned = plan(flow.source.alias, remote_topics, extents, source.topic_ids, index.progress(), index.last_segments())
+    planned = with_targets(planned, index, flow.source.alias, target)
     if flow.isolation_level == "read_committed":
         planned = name_hanging(source, planned)
     unled = [key for key in everything if key not in extents]

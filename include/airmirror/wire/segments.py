@@ -1,4 +1,4 @@
-"""The records of the segment topic, versioned: claims, segments, verified offsets, holds, decisions, the flow's identity.
+"""The records of the segment topic, versioned: claims, segments, verified offsets, holds, decisions, resets, identity.
 
 Big-endian protocol types as in MirrorMaker 2's records. A key begins with INT8 kind, a value with INT16 version (0). Keys
 are unique, so that compaction keeps what counts; a null value deletes. The format is documented in docs/formats.md.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import IntEnum
 from typing import ClassVar
 from uuid import UUID
@@ -255,6 +256,47 @@ class Decision:
 
 
 @dataclass(frozen=True)
+class ResetRecord:
+    """What a person has decided with ``airmirror reset``, and why: how a partition goes on, and which source offsets are lost.
+
+    ``lost_first == lost_end``: none. ``start``: the source offset from which on it is copied; -1 where it is not.
+    Of the whole flow: an empty topic and partition -1.
+    """
+
+    kind: ClassVar[int] = 7
+
+    topic: str
+    partition: int
+    time_ms: int
+    choice: str
+    problem: str
+    lost_first: int
+    lost_end: int
+    start: int
+    window: str
+    by: str
+    reason: str
+
+    def __str__(self) -> str:
+        lost = f"lost {self.lost_first} to {self.lost_end - 1}" if self.lost_end > self.lost_first else "nothing lost"
+        when = datetime.fromtimestamp(self.time_ms / 1000, UTC).isoformat(timespec="seconds")
+        what = f"{self.topic}-{self.partition}: {self.choice}, {lost}" if self.topic else self.choice
+        return f"{when} {self.by}: {what} ({self.problem or 'nothing was wrong'}; {self.reason})"
+
+    def encode_key(self) -> bytes:
+        return _partition_key(self.kind, self.topic, self.partition) + struct.pack(">q", self.time_ms)
+
+    def encode_value(self) -> bytes:
+        return (
+            struct.pack(">h", VERSION)
+            + string(self.choice)
+            + struct.pack(">qqq", self.lost_first, self.lost_end, self.start)
+            + string(self.window)
+            + texts((self.problem, self.by, self.reason))
+        )
+
+
+@dataclass(frozen=True)
 class Tombstone:
     """A null value: what had this key is deleted. ``key`` holds the key's fields after the kind."""
 
@@ -262,7 +304,7 @@ class Tombstone:
     key: tuple[object, ...]
 
 
-Record = Claim | SegmentRecord | Verified | Hold | FlowIdentity | Decision | Tombstone
+Record = Claim | SegmentRecord | Verified | Hold | FlowIdentity | Decision | ResetRecord | Tombstone
 
 
 def decode(key: bytes, value: bytes | None) -> Record:
@@ -278,7 +320,7 @@ def decode(key: bytes, value: bytes | None) -> Record:
         fields = (reader.string(), reader.int32())
     elif kind == FlowIdentity.kind:
         fields = ()
-    elif kind == Decision.kind:
+    elif kind in (Decision.kind, ResetRecord.kind):
         fields = (reader.string(), reader.int32(), reader.int64())
     else:
         raise MalformedRecord(f"kind {kind} is not known")
@@ -375,7 +417,17 @@ def _decision(key: tuple[object, ...], reader: Reader) -> Record:
     )  # fmt: skip
 
 
-_DECODERS = {1: _claim, 2: _segment, 3: _verified, 4: _hold, 5: _identity, 6: _decision}
+def _reset(key: tuple[object, ...], reader: Reader) -> Record:
+    topic, partition, time_ms = key
+    assert isinstance(partition, int) and isinstance(time_ms, int)
+    choice, first, end, start, window = reader.string(), reader.int64(), reader.int64(), reader.int64(), reader.string()
+    said = reader.texts()
+    if len(said) != 3:
+        raise MalformedRecord(f"a reset with {len(said)} texts")
+    return ResetRecord(str(topic), partition, time_ms, choice, said[0], first, end, start, window, said[1], said[2])
+
+
+_DECODERS = {1: _claim, 2: _segment, 3: _verified, 4: _hold, 5: _identity, 6: _decision, 7: _reset}
 
 
 def _partition_key(kind: int, topic: str, partition: int) -> bytes:

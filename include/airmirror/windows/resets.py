@@ -1,0 +1,209 @@
+"""What a person's decision does to one partition that can't go on by itself: nothing is read or written here.
+
+``start-again`` begins at the source's earliest offset, behind what the remote partition holds. ``accept-loss`` goes on at
+the first offset that both sides can continue at, and declares what lies between as lost: counted in a segment record, so
+that the account stays whole (invariants C and E), and what the target no longer holds is no longer mapped (invariant G).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from uuid import UUID
+
+from airmirror.errors import AirmirrorError
+from airmirror.windows.account import Digest
+from airmirror.wire.requests import TopicPartition
+from airmirror.wire.segments import SegmentRecord, Verified
+
+
+class Choice(StrEnum):
+    """What is to become of a partition."""
+
+    START_AGAIN = "start-again"
+    ACCEPT_LOSS = "accept-loss"
+    FORGET = "forget"
+
+
+@dataclass(eq=False)
+class ResetNotPossible(AirmirrorError):
+    """A choice that leads nowhere for a partition."""
+
+    partition: str
+    choice: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.partition}: --{self.choice} is not possible: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """One partition as both sides have it now, and what is known of it.
+
+    ``position``: the source offset to continue at, -1 where nothing was copied. ``diverged_at``: from here on the source's
+    log is not the one that was copied; -1: it is. ``foreign``: somebody else has written behind the flow's last record.
+    ``records``: all that is known of the partition, by source offset; ``last`` the newest of them.
+    """
+
+    topic: str
+    partition: int
+    remote_topic: str
+    source_topic_id: UUID
+    target_topic_id: UUID
+    earliest: int
+    high_watermark: int
+    diverged_at: int
+    target_end: int
+    foreign: bool
+    position: int
+    records: tuple[SegmentRecord, ...]
+    last: SegmentRecord | None
+    verified: Verified | None
+
+    @property
+    def key(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def source_recreated(self) -> bool:
+        return self.last is not None and self.last.source_topic_id != self.source_topic_id
+
+    @property
+    def target_recreated(self) -> bool:
+        return self.last is not None and self.last.target_topic_id != self.target_topic_id
+
+    @property
+    def source_cut(self) -> int | None:
+        """The source offset from which on copies have no original any more; None: all have."""
+        if self.diverged_at >= 0:
+            return min(self.diverged_at, self.high_watermark)
+        return self.high_watermark if self.position > self.high_watermark else None
+
+    @property
+    def problem(self) -> str:
+        """Why the partition can't go on by itself; empty: it can."""
+        return "; ".join(self._problems())
+
+    def _problems(self) -> list[str]:
+        found = []
+        if self.source_recreated:
+            found.append("the source topic was created again")
+        elif self.source_cut is not None:
+            found.append(f"the source's log was cut at offset {self.source_cut}, {self.position} was reached")
+        elif 0 <= self.position < self.earliest:
+            found.append(f"source offsets {self.position} to {self.earliest - 1} were deleted before they were copied")
+        if self.target_recreated:
+            found.append("the remote topic was created again")
+        elif self.last is not None and self.target_end < self.last.target_end:
+            found.append(f"the remote partition ends at {self.target_end}, {self.last.target_end} was committed")
+        elif self.foreign:
+            found.append("somebody else has written to the remote partition")
+        return found
+
+
+@dataclass(frozen=True)
+class Reset:
+    """What is to be committed for a partition. Source offsets ``[lost_first, start)`` are declared lost.
+
+    ``start`` -1: it is not copied any more. ``forgotten``: segment records to be deleted; ``shortened``: the one of which
+    a part remains. ``anew``: nothing of it counts as verified.
+    """
+
+    facts: Facts
+    choice: Choice
+    start: int
+    lost_first: int
+    forgotten: tuple[SegmentRecord, ...] = ()
+    shortened: SegmentRecord | None = None
+    anew: bool = False
+
+    @property
+    def lost(self) -> int:
+        """How many source offsets are declared lost."""
+        return self.start - self.lost_first
+
+
+def decide(facts: Facts, choice: Choice) -> Reset | None:
+    """What a choice means for a partition; None: there is nothing to decide. Raises ResetNotPossible."""
+    if choice is Choice.FORGET:
+        return Reset(facts, choice, -1, -1) if facts.position >= 0 else None
+    if choice is Choice.START_AGAIN:
+        return Reset(facts, choice, facts.earliest, facts.earliest, facts.records, anew=True)
+    if not facts.problem:
+        return None
+    if facts.source_recreated:
+        reason = "of the topic that was replicated nothing is left to go on with; use --start-again"
+        raise ResetNotPossible(str(facts.key), choice, reason)
+    position = facts.position if facts.position >= 0 else facts.earliest
+    cut = facts.source_cut
+    start = max(facts.earliest, position if cut is None else cut)
+    kept_to = min(position if cut is None else min(cut, position), _first_missing(facts, position))
+    kept = [record for record in facts.records if record.source_end <= kept_to]
+    rest = facts.records[len(kept) :]
+    crossing = rest[0] if rest and rest[0].source_start < kept_to else None
+    shortened = None if crossing is None else shorten(crossing, kept_to)
+    return Reset(facts, choice, start, min(kept_to, start), tuple(rest[crossing is not None :]), shortened)
+
+
+def _first_missing(facts: Facts, position: int) -> int:
+    """The first source offset whose record the target no longer holds; ``position``: none is missing."""
+    if facts.target_recreated:
+        return facts.records[0].source_start if facts.records else position
+    for record in facts.records:
+        for segment in record.segments:
+            if segment.target_end > facts.target_end:
+                return segment.source_first + max(0, facts.target_end - segment.target_first)
+    return position
+
+
+def shorten(record: SegmentRecord, end: int) -> SegmentRecord:
+    """A segment record up to source offset ``end``.
+
+    How many of the offsets that are no records were control records, aborted or holes is known for the whole only: they
+    are taken in that order.
+    """
+    kept = [
+        replace(segment, count=min(segment.count, end - segment.source_first))
+        for segment in record.segments
+        if segment.source_first < end
+    ]
+    copied = sum(segment.count for segment in kept)
+    others = end - record.source_start - copied
+    control = min(record.control, others)
+    aborted = min(record.aborted, others - control)
+    holes = min(record.holes, others - control - aborted)
+    return replace(
+        record,
+        source_end=end,
+        target_end=kept[-1].target_end if kept else record.target_start,
+        copied=copied,
+        control=control,
+        aborted=aborted,
+        holes=holes,
+        lost=others - control - aborted - holes,
+        size=record.size * copied // record.copied if record.copied else 0,
+        segments=tuple(kept),
+    )
+
+
+def segment_record(reset: Reset, window: str, time_ms: int) -> SegmentRecord:
+    """The record that says where the partition goes on, and what was lost before."""
+    facts = reset.facts
+    return SegmentRecord(
+        facts.source_topic_id, facts.topic, facts.partition, reset.lost_first, window, 0, time_ms, reset.start,
+        facts.target_topic_id, facts.remote_topic, facts.target_end, facts.target_end,
+        0, 0, 0, 0, reset.lost, 0, -1, -1, Digest().value(), (),
+    )  # fmt: skip
+
+
+def verified_record(reset: Reset) -> Verified | None:
+    """The verified offset that remains; None: nothing of the partition is verified (any more)."""
+    verified = reset.facts.verified
+    if verified is None or reset.anew or reset.lost_first <= 0:
+        return None
+    return replace(
+        verified,
+        offset=min(verified.offset, reset.lost_first - 1),
+        target_end=min(verified.target_end, reset.facts.target_end),
+    )

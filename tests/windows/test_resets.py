@@ -1,0 +1,153 @@
+"""What a decision does to a partition: the account stays whole, whatever was lost on either side (invariants C, E, G)."""
+
+from __future__ import annotations
+
+import uuid
+from itertools import pairwise
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from airmirror.windows.compare import account_error
+from airmirror.windows.resets import (
+    Choice,
+    Facts,
+    Reset,
+    ResetNotPossible,
+    decide,
+    segment_record,
+    shorten,
+    verified_record,
+)
+from airmirror.wire.segments import Segment, SegmentRecord, Verified
+
+SOURCE, TARGET, OTHER = (uuid.UUID(int=number) for number in (1, 2, 3))
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[SegmentRecord, ...]:
+    """Segment records that follow each other, of records with control records, aborted ones and holes between."""
+    source, target = draw(st.integers(0, 5)), draw(st.integers(0, 5))
+    records = []
+    for _ in range(draw(st.integers(1, 4))):
+        start, segments = source, []
+        counts = {"control": 0, "aborted": 0, "holes": 0}
+        for _ in range(draw(st.integers(0, 3))):
+            gap = draw(st.integers(0, 3))
+            counts[draw(st.sampled_from(sorted(counts)))] += gap
+            count = draw(st.integers(1, 5))
+            segments.append(Segment(source + gap, target, count))
+            source, target = source + gap + count, target + count + draw(st.integers(0, 1))
+        if source == start:  # a record of the same key comes after it, and counts
+            continue
+        copied = sum(segment.count for segment in segments)
+        first = segments[0].target_first if segments else target
+        end = segments[-1].target_end if segments else target
+        record = SegmentRecord(
+            SOURCE, "orders", 0, start, "w", 0, 0, source, TARGET, "A.orders", first, end, copied, counts["control"],
+            counts["aborted"], counts["holes"], 0, copied * 10, 0, 1, bytes(16), tuple(segments),
+        )  # fmt: skip
+        records.append(record)
+        target += 1
+    assume(records)
+    return tuple(records)
+
+
+@st.composite
+def situations(draw: st.DrawFn) -> Facts:
+    records = draw(histories())
+    last = records[-1]
+    end = max(record.target_end for record in records)
+    earliest = draw(st.integers(0, last.source_end + 5))
+    high = draw(st.integers(earliest, last.source_end + 10))
+    return Facts(
+        "orders", 0, "A.orders", SOURCE, draw(st.sampled_from([TARGET, TARGET, OTHER])), earliest, high,
+        draw(st.one_of(st.just(-1), st.integers(earliest, high))), draw(st.integers(0, end + 3)),
+        draw(st.booleans()), last.source_end, records, last,
+        draw(st.one_of(st.none(), st.integers(0, last.source_end - 1 if last.source_end else 0).map(verified))),
+    )  # fmt: skip
+
+
+def verified(offset: int) -> Verified:
+    return Verified("orders", 0, SOURCE, offset, 99, "w", 0)
+
+
+def after(reset: Reset) -> list[SegmentRecord]:
+    """What the segment topic holds afterwards, by source offset."""
+    gone = {record.source_start for record in reset.forgotten}
+    left = [record for record in reset.facts.records if record.source_start not in gone]
+    if reset.shortened is not None:
+        left = [reset.shortened if each.source_start == reset.shortened.source_start else each for each in left]
+    new = segment_record(reset, "reset", 1)
+    return sorted(
+        [each for each in left if each.source_start != new.source_start] + [new], key=lambda r: r.source_start
+    )
+
+
+@given(situations())
+def test_an_accepted_loss_leaves_the_account_whole(facts: Facts) -> None:
+    reset = decide(facts, Choice.ACCEPT_LOSS)
+    if reset is None:
+        assert not facts.problem
+        return
+    records = after(reset)
+    assert account_error("A", records, compacted=True, start=records[0].source_start) is None
+    assert records[-1].source_end == reset.start and records[-1].lost == reset.lost >= 0
+    assert facts.earliest <= reset.start <= max(facts.high_watermark, facts.position)
+    remaining = {run for record in records for run in _mapping(record)}
+    before = {run for record in facts.records for run in _mapping(record)}
+    assert remaining <= before
+    # What is no longer mapped is lost on one of the sides, and what is declared lost is mapped to nothing.
+    for source, target in before - remaining:
+        assert facts.target_recreated or source >= reset.lost_first
+        assert facts.target_recreated or target >= facts.target_end or source >= _first_lost(facts)
+    assert not any(reset.lost_first <= source for source, _ in remaining)
+    remains = verified_record(reset)
+    assert remains is None or remains.offset < reset.lost_first
+
+
+def _mapping(record: SegmentRecord) -> list[tuple[int, int]]:
+    return [(run.source_first + n, run.target_first + n) for run in record.segments for n in range(run.count)]
+
+
+def _first_lost(facts: Facts) -> int:
+    """The first copied offset that one of the sides no longer has."""
+    lost = [source for record in facts.records for source, target in _mapping(record) if target >= facts.target_end]
+    cut = [facts.source_cut] if facts.source_cut is not None else []
+    return min([*lost, *cut, facts.position])
+
+
+@given(situations())
+def test_starting_again_leaves_nothing_of_before(facts: Facts) -> None:
+    reset = decide(facts, Choice.START_AGAIN)
+    assert reset is not None and reset.lost == 0
+    (record,) = after(reset)
+    assert (record.source_start, record.source_end) == (facts.earliest, facts.earliest)
+    assert record.target_end == facts.target_end and record.target_topic_id == facts.target_topic_id
+    assert verified_record(reset) is None
+
+
+@given(histories(), st.data())
+def test_a_shortened_record_counts_every_offset_up_to_its_end(
+    records: tuple[SegmentRecord, ...], data: st.DataObject
+) -> None:
+    record = data.draw(st.sampled_from(records))
+    end = data.draw(st.integers(record.source_start, record.source_end))
+    short = shorten(record, end)
+    assert account_error("A", [short], compacted=True, start=record.source_start) is None
+    assert short.lost == 0 and short.source_end == end
+    assert _mapping(short) == [pair for pair in _mapping(record) if pair[0] < end]
+    assert all(one.source_end <= other.source_first for one, other in pairwise(short.segments))
+
+
+def test_a_topic_created_again_can_not_be_continued() -> None:
+    record = SegmentRecord(
+        OTHER, "orders", 0, 0, "w", 0, 0, 5, TARGET, "A.orders", 0, 5, 5, 0, 0, 0, 0, 50, 0, 1, bytes(16),
+        (Segment(0, 0, 5),),
+    )  # fmt: skip
+    facts = Facts("orders", 0, "A.orders", SOURCE, TARGET, 0, 9, -1, 6, False, 5, (record,), record, None)
+    with pytest.raises(ResetNotPossible, match="--start-again"):
+        decide(facts, Choice.ACCEPT_LOSS)
+    reset = decide(facts, Choice.START_AGAIN)
+    assert reset is not None and reset.forgotten == (record,)
