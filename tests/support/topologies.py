@@ -89,6 +89,7 @@ def deploy(
     settings += [f"{alias}.bootstrap.servers = {bootstrap(cluster)}" for alias, cluster in clusters.items()]
     for flow, topics in flows.items():
         settings += [f"{flow}.enabled = true", f"{flow}.topics = {topics}"]
+    settings += ["offset-syncs.topic.replication.factor = 1"]
     settings += ["replication.factor = 1", "offset.storage.replication.factor = 1", "offset.storage.partitions = 1"]
     path.write_text("\n".join([*settings, lines]) + "\n")
     return Deployment(path, f"sqlite:///{directory / name}.db")

@@ -11,9 +11,13 @@ from confluent_kafka import TopicPartition
 from airmirror.cli.main import app
 from airmirror.flows.reset import Order, carry_out, consider
 from airmirror.flows.verification import compare_all
+from airmirror.offsets.syncs import emit_offset_syncs
 from airmirror.windows.resets import Choice, ResetNotPossible
+from airmirror.wire.mirrormaker import decode_offset_sync
 from support.topics import Record, admin, assert_mirrored, create_topic, delete_topic, end_offsets, produce, read_all
 from support.topologies import Clusters, Deployment, Window, deploy, fresh_records, internal_topics, topics_of
+
+SYNCS = "mm2-offset-syncs.B.internal"
 
 
 def errors(window: Window) -> set[str]:
@@ -47,6 +51,11 @@ def verified(deployment: Deployment) -> int:
         rows = compare_all(opened, [])
     assert not [row.error for row in rows if row.error]
     return sum(row.records for row in rows)
+
+
+def emit_syncs(deployment: Deployment) -> None:
+    with deployment.opened("A->B") as opened:
+        emit_offset_syncs(opened.flow, opened.ledger, window="syncs")
 
 
 def values(records: Sequence[Record]) -> list[bytes | None]:
@@ -112,20 +121,25 @@ def reset_is_idle(deployment: Deployment) -> bool:
 
 @pytest.mark.parametrize("recreate", [False, True])
 def test_a_source_topic_created_again(recreate: bool, clusters: Clusters, running: Deployment) -> None:
+    emit_syncs(running)
     delete_topic(clusters.a, "orders")
     (refused,) = running.window("A->B").prepared.refused
     assert "does not have it any more" in refused and "--forget" in refused
     create_topic(clusters.a, "orders")
-    more(clusters, count=30)
+    more(clusters, count=10)
     assert errors(running.window("A->B")) == {"TopicRecreated"}
     with running.opened("A->B") as opened, pytest.raises(ResetNotPossible):
         consider(opened, Order(("orders",), (), Choice.ACCEPT_LOSS))
     assert reset(running, Choice.START_AGAIN, recreate=recreate) == [(0, 0, 0)]
     window = running.window("A->B")
-    assert window.result.copied == 30 and window.result.is_verified
+    assert window.result.copied == 10 and window.result.is_verified
     before = [] if recreate else fresh_records("one", 20)
-    assert values(read_all(clusters.b, "A.orders")[0]) == values(before + fresh_records("two", 30))
-    assert verified(running) == 30
+    assert values(read_all(clusters.b, "A.orders")[0]) == values(before + fresh_records("two", 10))
+    assert verified(running) == 10
+    emit_syncs(running)
+    syncs = [decode_offset_sync(each.key or b"", each.value or b"") for each in read_all(clusters.a, SYNCS)[0]]
+    end = 0 if recreate else 21  # twenty records, and a transaction's marker
+    assert [(sync.upstream, sync.downstream) for sync in syncs[-3:]] == [(0, end), (1, end + 1), (9, end + 9)]
 
 
 def test_a_source_topic_that_is_gone_for_good(clusters: Clusters, running: Deployment) -> None:

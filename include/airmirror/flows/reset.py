@@ -15,6 +15,7 @@ from airmirror.clusters.deletion import delete_topics
 from airmirror.clusters.routes import Routes
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened, catch_up_ledger, plan_topics, prepare
+from airmirror.offsets.syncs import rewind_offset_syncs
 from airmirror.topics.identity import identity, look_around
 from airmirror.topics.names import select
 from airmirror.topics.sync import sync_topics
@@ -81,6 +82,8 @@ def carry_out(opened: Opened, order: Order, tell: Tell = lambda phase: None) -> 
             tell(f"committing {len(resets)} decisions")
             names = internal_topics(opened.flow)
             commit(opened.flow, window, granted.offset, target, names, opened.ledger, resets, order.by, order.reason)
+            starts = {each.facts.key: (each.start, each.facts.target_end) for each in resets if each.start >= 0}
+            rewind_offset_syncs(opened.flow, starts, tell)
     catch_up_ledger(opened)
     return resets
 

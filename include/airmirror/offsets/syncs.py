@@ -1,7 +1,8 @@
 """Offset syncs as MirrorMaker 2 writes them, from verified segments, so that its tools can go on reading them.
 
 Never past the verified offset (invariant F), and never below the last upstream offset that was written: on one that is,
-MirrorMaker 2's store forgets everything that it knows of the partition (OffsetSyncStore.java).
+MirrorMaker 2's store forgets everything that it knows of the partition (OffsetSyncStore.java), which a reset is to bring
+about.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from airmirror.config.values import as_boolean
 from airmirror.errors import AirmirrorError
 from airmirror.topics.names import policy_of
 from airmirror.windows.fence import claimed
-from airmirror.windows.index import Index, InternalTopics
+from airmirror.windows.index import Index
 from airmirror.windows.window import internal_topics
 from airmirror.wire.mirrormaker import OffsetSync, decode_offset_sync
 from airmirror.wire.primitives import MalformedRecord
@@ -110,18 +111,39 @@ def emit_offset_syncs(
     ):
         target.refresh([topics.segments, topics.progress])
         with claimed(flow, window, 0, target, topics, index, appender):
-            return _write(flow, index, cluster, topic, topics, tell)
+            return _write(flow, cluster, topic, lambda: _syncs(flow, index, _written(cluster, topic)), tell)
+
+
+def rewind_offset_syncs(
+    flow: Flow, starts: Mapping[TopicPartition, tuple[int, int]], tell: Callable[[str], None] = lambda phase: None
+) -> int:
+    """After a reset: tell where partitions go on (source and target offset), below what was told before; how many.
+
+    Who reads the syncs in order, as MirrorMaker 2 does, then forgets those above. Under the flow's claim. Raises
+    OffsetSyncsNotWritten, or a cluster's error.
+    """
+    if not as_boolean(flow.settings["emit.offset-syncs.enabled"]):
+        return 0
+    cluster, topic = _place(flow)
+    if topic not in connect(cluster).topic_names():
+        return 0
+
+    def rewinding() -> list[OffsetSync]:
+        written = _written(cluster, topic)
+        return [OffsetSync(*key, *start) for key, start in starts.items() if written.get(key, -1) >= start[0]]
+
+    return _write(flow, cluster, topic, rewinding, tell) if rewinding() else 0
 
 
 def _write(
-    flow: Flow, index: SegmentIndex, cluster: Cluster, topic: str, topics: InternalTopics, tell: Callable[[str], None]
+    flow: Flow, cluster: Cluster, topic: str, make: Callable[[], Sequence[OffsetSync]], tell: Callable[[str], None]
 ) -> int:
     transactional_id = f"airmirror.{flow.source.alias}.{flow.target.alias}.offset-syncs"
     producer = Producer(producer_config(cluster) | {"transactional.id": transactional_id})
     failed: list[str] = []
     try:
         producer.init_transactions(SECONDS)
-        syncs = _syncs(flow, index, _written(cluster, topic))
+        syncs = make()
         tell(f"writing {len(syncs)} offset syncs to {topic} on {cluster.alias}")
         producer.begin_transaction()
         arguments: dict[str, Any] = {

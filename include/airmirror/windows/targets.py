@@ -21,7 +21,9 @@ def with_targets(planned: Sequence[Planned], index: Index, source: str, target: 
         before = last.get(item.key)
         if item.error is not None or before is None:
             return item.error
-        if item.remote_topic not in missing and target.topic_ids[item.remote_topic] == before.target_topic_id:
+        if item.remote_topic in missing:
+            return missing[item.remote_topic]
+        if target.topic_ids[item.remote_topic] == before.target_topic_id:
             return None
         return TargetTruncated(source, *item.key, target.alias, item.remote_topic, before.target_end, 0)
 
