@@ -9,8 +9,10 @@ PYTHON = $(shell for candidate in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 JARS := .local/kafka-4.2.0
+SEED ?= 1
+MINUTES ?= 2
 
-.PHONY: help install check test test-long bench bench-airflow bench-topics soak demo up down status requirements clean
+.PHONY: help install check test test-long chaos bench bench-airflow bench-topics soak demo up down status requirements clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 16
@@ -43,6 +45,9 @@ test: install ## the tests, real brokers and Spark included (under 20 minutes on
 
 test-long: install ## the tests that take longer
 	$(BIN)/pytest -m long
+
+chaos: install ## windows while everything fails, seed after seed: SEED=… MINUTES=…
+	PYTHONPATH=tests $(BIN)/python -m chaos --seed $(SEED) --minutes $(MINUTES)
 
 bench: install ## measure side by side with MirrorMaker 2; writes benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AclOperation, ResourceType
 
+from airmirror.clusters.routes import TopicNotDescribed
 from airmirror.windows.errors import AccessLost, PartitionFailed
 from airmirror.windows.slots import Slot, SlotResult, transactional_id
 from airmirror.windows.window import WindowResult
@@ -54,6 +55,15 @@ def test_a_source_topic_that_may_not_be_read_any_more(
     assert all(operation in str(error) and repr(flow.topic) in str(error) for error in errors)
     if operation == "Read":
         assert all(isinstance(error, AccessLost) and error.denying == flow.flow.source.alias for error in errors)
+    assert_continued(flow)
+
+
+def test_a_source_topic_that_is_hidden_between_windows(guarded: Broker, west: Broker, tmp_path: Path) -> None:
+    """A cluster does not list what this user may not describe: that must not look as if the topic were no longer there."""
+    flow = filled(guarded, west, tmp_path)
+    hidden = denied(guarded, ResourceType.TOPIC, flow.topic, AclOperation.DESCRIBE)
+    with hidden, pytest.raises(TopicNotDescribed, match=flow.topic):
+        flow.run()
     assert_continued(flow)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -16,14 +17,15 @@ from airmirror.windows import fence
 from airmirror.windows.errors import FenceStuck
 from airmirror.windows.intake import Intake
 from airmirror.windows.slots import Slot, SlotResult
+from airmirror.wire import merging
 from airmirror_local.brokers import IMPATIENT, Broker, BrokerCluster, start_broker
-from airmirror_local.proxy import Loss, Proxy
+from airmirror_local.proxy import Exchange, Loss, Proxy
 from support.faults import filled, in_a_process_that_dies
 from support.flows import in_this_process, mirror
 from support.servers import keep
 from support.topics import Record, await_nodes, end_offsets, leader, produce
 
-INIT_PRODUCER_ID, END_TXN = 22, 26
+PRODUCE, INIT_PRODUCER_ID, END_TXN = 0, 22, 26
 
 
 @pytest.fixture
@@ -84,6 +86,30 @@ def test_a_transaction_that_times_out_in_mid_window(
     assert slept
     assert result.is_verified, [str(row.error) for row in result.rows]
     assert flow.assert_equal() == 2100
+
+
+def test_a_target_that_takes_longer_for_a_fetch_than_a_transaction_may_last(
+    east: Broker, west: Broker, west_proxy: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by chaos: what was fetched at once took longer to write than the transaction's time, again and again."""
+    monkeypatch.setattr(merging, "MERGED_FROM", 1_000_000)  # every batch is a request
+    settings = {"producer.transaction.timeout.ms": "1000", "window.commit.bytes": "1000000"}
+    flow = filled(east, west, tmp_path, 0, settings=settings, through=west_proxy.bootstrap)
+    produce(east, flow.topic, [Record(b"v%d" % n, b"k%d" % (n % 50)) for n in range(600)], records_per_batch=1)
+
+    def slowly(slots: Sequence[Slot]) -> list[SlotResult]:
+        def slow(exchange: Exchange, frame: bytes) -> bytes:
+            if exchange.api_key == PRODUCE:
+                time.sleep(0.01)  # a third of a request's way to a cluster far away
+            return frame
+
+        west_proxy.on_answer = slow
+        return in_this_process(slots)
+
+    result = flow.run(slowly)
+    assert result.is_verified, [str(row.error) for row in result.rows]
+    assert result.phases["copy"] > 2 * 1.0, "it was not slow"
+    assert flow.assert_equal() == 700
 
 
 def test_a_target_that_allows_shorter_transactions_only(east: Broker, tmp_path: Path) -> None:

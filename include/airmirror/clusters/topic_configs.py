@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 from kafka.protocol.admin import DescribeConfigsRequest
 
+from airmirror.clusters.connection import BrokerUnreachable
 from airmirror.clusters.log import FetchFailed
 from airmirror.clusters.routes import Routes
 from airmirror.clusters.transactions import error_name
@@ -23,19 +25,7 @@ def topic_configs(routes: Routes, topics: Collection[str], keys: Collection[str]
     """
     if not topics:
         return {}
-    connection = routes.connection(routes.nodes[0], "configs")
-    of_resource = DescribeConfigsRequest.DescribeConfigsResource
-    answer = connection.request(
-        DescribeConfigsRequest(
-            resources=[
-                of_resource(resource_type=TOPIC, resource_name=topic, configuration_keys=list(keys))
-                for topic in sorted(topics)
-            ],
-            include_synonyms=False,
-            include_documentation=False,
-        ),
-        connection.version(DESCRIBE_CONFIGS, 1, 4, "DescribeConfigs"),
-    )
+    answer = _ask(routes, topics, keys)
     found: dict[str, dict[str, str]] = {}
     for result in answer.results:
         if result.error_code == UNKNOWN_TOPIC:
@@ -45,3 +35,27 @@ def topic_configs(routes: Routes, topics: Collection[str], keys: Collection[str]
             raise FetchFailed(routes.alias, TopicPartition(result.resource_name, 0), reason)
         found[result.resource_name] = {config.name: config.value or "" for config in result.configs}
     return found
+
+
+def _ask(routes: Routes, topics: Collection[str], keys: Collection[str]) -> Any:
+    """The answer of the first node that gives one: metadata names a node that died for a while."""
+    of_resource = DescribeConfigsRequest.DescribeConfigsResource
+    error = BrokerUnreachable(routes.alias, "of any number", "the cluster names no brokers")
+    for node in routes.nodes:
+        try:
+            connection = routes.connection(node, "configs")
+            return connection.request(
+                DescribeConfigsRequest(
+                    resources=[
+                        of_resource(resource_type=TOPIC, resource_name=topic, configuration_keys=list(keys))
+                        for topic in sorted(topics)
+                    ],
+                    include_synonyms=False,
+                    include_documentation=False,
+                ),
+                connection.version(DESCRIBE_CONFIGS, 1, 4, "DescribeConfigs"),
+            )
+        except BrokerUnreachable as unreachable:
+            routes.drop(node, "configs")
+            error = unreachable
+    raise error

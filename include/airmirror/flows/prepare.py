@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from airmirror.clusters.log import LastStableOffsetStuck
-from airmirror.clusters.routes import Routes, TopicNotFound
+from airmirror.clusters.routes import Routes, TopicNotDescribed, TopicNotFound
 from airmirror.config import Configuration, Flow, load
 from airmirror.errors import AirmirrorError
 from airmirror.ledger import FlowLedger, Ledger
 from airmirror.topics.identity import Neighbours, flows_of_others, introduce, look_around
 from airmirror.topics.identity import check as check_identities
 from airmirror.topics.internal import ensure_internal_topics
-from airmirror.topics.names import check
+from airmirror.topics.names import check, select
 from airmirror.topics.remote import TopicPlan
 from airmirror.topics.sync import SyncReport, look, sync_topics
 from airmirror.windows.index import catch_up
@@ -74,15 +74,19 @@ def open_flow(config: Path, name: str, ledger_url: str) -> Iterator[Opened]:
 
 
 def prepare(opened: Opened, tell: Callable[[str], None] = lambda phase: None) -> Prepared:
-    """Bring about what the target needs. Raises NoTopicMatches, what the guards and what the clusters raise."""
+    """Bring about what the target needs. Raises NoTopicMatches, what the guards and what the clusters raise;
+    TopicNotDescribed where nothing of the flow may be seen any more."""
     around = guard(opened)
     planned = plan_topics(opened, around)
+    hidden = _hidden(opened, planned)
+    if hidden and not planned.topics:
+        raise hidden[0]
     _check_not_empty(opened.flow, planned)
     ensure_internal_topics(opened.flow)
     if introduce(opened.flow, around):
         guard(opened)  # of two flows that begin at once, each writes first and then looks: one of them sees the other
     report = sync_topics(opened.flow, tell, planned)
-    return Prepared(opened, report.topics, report.refused, report)
+    return Prepared(opened, report.topics, (*report.refused, *map(str, hidden)), report)
 
 
 def guard(opened: Opened) -> Neighbours:
@@ -136,6 +140,17 @@ def catch_up_ledger(opened: Opened, patience: float = 60.0) -> None:
         except TopicNotFound as missing:  # before a flow's first window there is nothing to read
             if missing.topic not in (internal_topics(opened.flow).segments, internal_topics(opened.flow).progress):
                 raise
+
+
+def _hidden(opened: Opened, planned: TopicPlan) -> list[TopicNotDescribed]:
+    """Topics that were replicated and that the source has, but does not list for this user any more: never in silence."""
+    known = select(opened.flow, {topic for topic, _ in opened.ledger.progress()})
+    missing = known.keys() - planned.topics.keys()
+    if not missing:
+        return []
+    with Routes(opened.flow.source, f"airmirror|{opened.flow.name}|topics") as source:
+        found = source.refresh_existing(missing).values()
+    return [error for error in found if isinstance(error, TopicNotDescribed)]
 
 
 def _check_not_empty(flow: Flow, planned: TopicPlan) -> None:

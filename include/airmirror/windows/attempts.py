@@ -29,6 +29,7 @@ from airmirror.windows.errors import (
 )
 from airmirror.windows.intake import Intake, Way
 from airmirror.windows.outbox import Outbox
+from airmirror.windows.pace import Pace
 from airmirror.windows.readback import ReadBack
 from airmirror.windows.refusals import Refusals
 from airmirror.windows.slots import Outcome, Slot, SlotPartition, SlotResult, transaction_timeout_ms
@@ -55,6 +56,7 @@ def run_slot(slot: Slot) -> list[SlotResult]:
     """Copy a slot's partitions; one result each. Raises nothing: errors are in the results."""
     begun = time.monotonic()
     progress = _Progress({partition.source: partition.start for partition in slot.partitions})
+    pace = Pace(transaction_timeout_ms(slot.flow))
     outcome = Outcome.DONE
     error: AirmirrorError | None = None
     pause = 0.1
@@ -64,7 +66,7 @@ def run_slot(slot: Slot) -> list[SlotResult]:
                 Routes(slot.flow.source, f"airmirror|{slot.flow.name}|{slot.number}") as source,
                 Routes(slot.flow.target, f"airmirror|{slot.flow.name}|{slot.number}") as target,
             ):
-                done = _attempt(slot, source, target, progress)
+                done = _attempt(slot, source, target, progress, pace)
             outcome = Outcome.DONE if done else Outcome.CUT
             break
         except SlotFenced as fenced:
@@ -79,6 +81,7 @@ def run_slot(slot: Slot) -> list[SlotResult]:
             if not fault.transient or time.time() * 1000 > slot.deadline_ms + GRACE_MS:
                 outcome, error = Outcome.FAILED, fault
                 break
+            pace.failed()
             time.sleep(pause)  # backoff: the cluster is asked again, nothing tells when it is well
             pause = min(pause * 2, MOST_PAUSE)
     return list(_results(slot, progress, outcome, error, time.monotonic() - begun))
@@ -103,10 +106,10 @@ def _results(
         yield SlotResult(partition.topic, partition.partition, how, position, seconds, problem)
 
 
-def _attempt(slot: Slot, source: Routes, target: Routes, progress: _Progress) -> bool:
+def _attempt(slot: Slot, source: Routes, target: Routes, progress: _Progress, pace: Pace) -> bool:
     """One attempt at everything that is left; whether it was finished."""
     target.refresh([slot.segment_topic, slot.progress_topic])
-    transaction = TransactionalId(target, slot.transactional_id, transaction_timeout_ms(slot.flow))
+    transaction = TransactionalId(target, slot.transactional_id, pace.timeout_ms)
     transaction.initialise()
     committed = _committed(slot, target)
     partitions = []
@@ -128,7 +131,7 @@ def _attempt(slot: Slot, source: Routes, target: Routes, progress: _Progress) ->
     way = Way(slot, target, transaction, Outbox(target, transaction), read_back, Merging(), dead_letters)
     intakes = [Intake(way, partition, end, progress.refusals.get(partition.source)) for partition, end in partitions]
     try:
-        return copy(way, Source(source, slot, intakes), intakes)
+        return copy(way, Source(source, slot, intakes, pace), intakes)
     except AirmirrorError:
         with contextlib.suppress(AirmirrorError):  # the next InitProducerId aborts it too; this is sooner
             transaction.end(commit=False)

@@ -36,6 +36,7 @@ from airmirror.windows.errors import (
 from airmirror.windows.intake import Intake, Way
 from airmirror.windows.internal_records import Build, commit_records
 from airmirror.windows.outbox import Outgoing
+from airmirror.windows.pace import Pace
 from airmirror.windows.slots import Slot
 from airmirror.wire.requests import Fetched, FetchPosition, Produced, TopicPartition
 
@@ -49,7 +50,8 @@ TOPIC_CHANGED = frozenset({3, 100, 103})  # unknown topic or partition, unknown 
 class Source:
     """The fetch side: one request a broker under way, for all partitions that it leads and that are not done."""
 
-    def __init__(self, routes: Routes, slot: Slot, intakes: Sequence[Intake]) -> None:
+    def __init__(self, routes: Routes, slot: Slot, intakes: Sequence[Intake], pace: Pace) -> None:
+        self.pace = pace
         self._routes = routes
         self._read_committed = slot.flow.isolation_level == "read_committed"
         self._intakes = {intake.partition.source: intake for intake in intakes}
@@ -62,10 +64,11 @@ class Source:
         for intake in self._intakes.values():
             if not intake.is_done:
                 by_node.setdefault(self._routes.leader(intake.partition.source).node, []).append(intake)
+        most = min(FETCH_BYTES, self.pace.bytes)
         for node, intakes in by_node.items():
             if node in self._under_way:
                 continue
-            share = max(FETCH_BYTES // len(intakes), LEAST_PARTITION_BYTES)
+            share = max(most // len(intakes), min(most, LEAST_PARTITION_BYTES))
             positions = {}
             for intake in intakes:
                 leader = self._routes.leader(intake.partition.source)
@@ -75,7 +78,7 @@ class Source:
             try:
                 self._under_way[node] = send_fetch(
                     self._routes, self._connection(node), positions,
-                    max_wait_ms=FETCH_WAIT_MS, max_bytes=FETCH_BYTES, read_committed=self._read_committed,
+                    max_wait_ms=FETCH_WAIT_MS, max_bytes=most, read_committed=self._read_committed,
                 )  # fmt: skip
             except BrokerUnreachable:
                 self._look_again(node)
@@ -202,7 +205,11 @@ def copy(way: Way, source: Source, intakes: Sequence[Intake]) -> bool:
         cut = time.time() * 1000 >= slot.deadline_ms or in_transaction >= budget
         if not cut:
             source.ask()
+        sending = time.monotonic()
         way.outbox.send_all()
+        source.pace.took(
+            sum(fetched.end - fetched.start for _, fetched in answers), time.monotonic() - sending, FETCH_BYTES
+        )
         if way.read_back:
             way.read_back.step()
         if cut:
@@ -211,7 +218,7 @@ def copy(way: Way, source: Source, intakes: Sequence[Intake]) -> bool:
         window = slot.flow.window
         if (
             in_transaction >= window.commit_bytes
-            or elapsed_ms >= window.commit_ms
+            or elapsed_ms >= min(window.commit_ms, source.pace.commit_ms)
             or any(len(intake.account.segments) > MOST_SEGMENTS for intake in intakes)
         ):
             commit(way, source, intakes)

@@ -1,0 +1,64 @@
+"""What must be true at the end of a seed, whatever happened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from airmirror.flows.prepare import Opened, catch_up_ledger, read_again
+from airmirror.flows.verification import compare_all
+from chaos.producers import Written, number_of
+from support.topics import Cluster, Record, assert_mirrored, end_offsets, read_all
+
+
+def check(
+    opened: Opened, source: Cluster, target: Cluster, topics: Mapping[str, str], written: Sequence[Written]
+) -> int:
+    """All of it; returns how many records are on both sides. Raises AssertionError."""
+    count = sum(assert_mirrored(source, topic, target, remote) for topic, remote in topics.items())
+    copies = {
+        (topic, number): log for topic, remote in topics.items() for number, log in read_all(target, remote).items()
+    }
+    for writer in written:
+        check_numbers(writer, copies)
+    catch_up_ledger(opened)
+    check_accounts(opened, source, topics)
+    rows = compare_all(opened, [])
+    assert not [row.error for row in rows if row.error], [str(row.error) for row in rows]
+    assert sum(row.records for row in rows) == count and not any(row.expired for row in rows)
+    before = opened.ledger.contents()
+    read_again(opened)
+    after = opened.ledger.contents()
+    for table, content in before.items():
+        assert after[table] == content, f"the ledger's table {table} was rebuilt otherwise"
+    return count
+
+
+def check_numbers(writer: Written, copies: Mapping[tuple[str, int], Sequence[Record]]) -> None:
+    """Order and completeness by the numbers that the producer gave; a plain one may have written a record twice."""
+    for partition, log in copies.items():
+        numbers = [number_of(record) for record in log if record.key == writer.name.encode()]
+        if writer.kind != "plain":
+            assert numbers == sorted(set(numbers)), f"{writer.name} in {partition}: out of order, or twice"
+        missing = set(writer.acknowledged.get(partition, ())) - set(numbers)
+        assert not missing, f"{writer.name} in {partition}: acknowledged, not on the target: {sorted(missing)[:10]}"
+
+
+def check_accounts(opened: Opened, source: Cluster, topics: Mapping[str, str]) -> None:
+    """Invariants A, C, E, F and G: segments follow each other from 0 to the log's end, add up, and are verified."""
+    ledger = opened.ledger
+    assert not ledger.holds() and not ledger.unverified()
+    progress, verified = ledger.progress(), ledger.verified()
+    for topic in topics:
+        for partition, end in end_offsets(source, topic, "read_committed").items():
+            position, target_position = 0, 0
+            for record in ledger.segments(topic, partition):
+                assert record.source_start == position, f"{topic}-{partition}: a gap or an overlap at {position}"
+                total = record.copied + record.control + record.aborted + record.holes + record.lost
+                assert total == record.source_end - record.source_start and not record.holes and not record.lost
+                for run in record.segments:
+                    assert run.target_first >= target_position, f"{topic}-{partition}: target offsets go back"
+                    target_position = run.target_end
+                position = record.source_end
+            assert position == end, f"{topic}-{partition}: accounted up to {position}, the source ends at {end}"
+            if end:
+                assert progress[(topic, partition)] == verified[(topic, partition)].offset == end - 1

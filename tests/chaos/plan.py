@@ -1,0 +1,130 @@
+"""What a seed stands for: the flow's direction and settings, and the faults with their times. The same seed, the same plan."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import Literal
+
+Side = Literal["source", "target"]
+
+SPARK_EVERY = 5  # seeds that are a multiple of it run their slots as Spark tasks
+FIRST_AT = 1.5  # seconds, when the first records are under way
+
+
+@dataclass(frozen=True)
+class Fault:
+    """``kind`` at ``at`` seconds after the start, for ``seconds`` where it lasts. ``side``, ``node``: what it befalls."""
+
+    at: float
+    kind: str
+    side: Side = "target"
+    node: int = 0
+    seconds: float = 0.0
+    number: int = 0  # of the request or answer that is lost, counted from the fault on
+    api_key: int = 0
+
+    def __str__(self) -> str:
+        words = [f"{self.at:5.1f} s  {self.kind}"]
+        if self.kind in NODES | PROXIED | ACCESS:
+            words.append(f"on the {self.side}")
+        if self.kind in NODES:
+            words.append(f"node {self.node + 1}")
+        if self.kind in LOSSES:
+            words.append(f"{API_NAMES[self.api_key]} number {self.number} from now")
+        if self.seconds:
+            words.append(f"for {self.seconds:.1f} s")
+        return " ".join(words)
+
+
+API_NAMES = {0: "Produce", 1: "Fetch", 22: "InitProducerId", 26: "EndTxn"}
+LOSSES = frozenset({"lose_request", "lose_answer"})
+NODES = frozenset({"kill_node", "stop_node", "restart_node", "refuse_writes"})
+PROXIED = LOSSES | {"cut", "delay"}
+ACCESS = frozenset({"deny_writes"})
+WINDOWS = frozenset({"kill_slot", "stop_slot", "kill_window", "stop_window", "second_window"})
+SPARK = frozenset({"kill_spark", "kill_worker"})
+
+
+@dataclass(frozen=True)
+class Plan:
+    """``three``: which side is the cluster of three nodes; the other one is a single node behind a proxy."""
+
+    seed: int
+    seconds: float
+    three: Side
+    spark: bool
+    slots: int
+    settings: dict[str, str]
+    tuning: dict[str, float]
+    ends_dead_windows: bool  # whether a killed window is ended from outside, as Airflow's retry does, or by its lease
+    faults: tuple[Fault, ...] = field(default=())
+
+    def __str__(self) -> str:
+        flow = "three nodes -> one node" if self.three == "source" else "one node -> three nodes"
+        how = "Spark Connect" if self.spark else f"{self.slots} slots in processes"
+        settings = ", ".join(f"{key}={value}" for key, value in {**self.settings, **self.tuning}.items())
+        lines = [f"seed {self.seed}: {flow}, {how}, {self.seconds:g} s, {settings}"]
+        return "\n".join(lines + [f"  {fault}" for fault in self.faults])
+
+
+def make_plan(seed: int, seconds: float = 20.0) -> Plan:
+    """The plan of a seed. ``seconds``: how long records are produced and faults begin."""
+    chance = random.Random(f"airmirror {seed}")
+    three: Side = "target" if seed % 2 else "source"
+    spark = seed % SPARK_EVERY == 0
+    timeout = chance.choice([4000, 10_000])
+    settings = {
+        "window.commit.bytes": str(chance.choice([10_000, 50_000, 1_000_000])),
+        "window.max.ms": str(chance.choice([2000, 8000])),
+        "window.verify": chance.choice(["readback", "readback", "readback", "acks"]),
+        "producer.transaction.timeout.ms": str(timeout),
+    }
+    tuning = {
+        "fetch_bytes": chance.choice([8 << 10, 64 << 10, 4 << 20]),
+        "answer_seconds": chance.choice([2.0, 30.0]),
+    }
+    kinds = _kinds(three, spark)
+    faults = []
+    at = FIRST_AT
+    while at < seconds:
+        faults.append(_fault(chance, at, chance.choice(kinds), three, timeout / 1000))
+        at += chance.uniform(0.2, 2.2)
+    return Plan(
+        seed, seconds, three, spark, chance.randint(1, 3), settings, tuning, chance.random() < 0.5, tuple(faults)
+    )
+
+
+def _kinds(three: Side, spark: bool) -> list[str]:
+    windows = ["kill_slot", "kill_slot", "stop_slot", "kill_window", "kill_window", "stop_window", "second_window"]
+    if spark:
+        windows = ["kill_spark", "kill_worker", "kill_worker", "kill_window", "second_window"]
+    nodes = ["kill_node", "kill_node", "stop_node", "stop_node", "restart_node"]
+    refusing = ["refuse_writes"] if three == "target" else ["deny_writes"]
+    return [*windows, *nodes, *refusing, "cut", "delay", "lose_request", "lose_answer", "lose_answer"]
+
+
+def _fault(chance: random.Random, at: float, kind: str, three: Side, timeout: float) -> Fault:
+    single: Side = "target" if three == "source" else "source"
+    at = round(at, 1)
+    if kind in ("kill_node", "restart_node"):
+        side = three if kind == "restart_node" else chance.choice([single, three])
+        return Fault(at, kind, side, chance.randrange(3) if side == three else 0, round(chance.uniform(0.2, 3.0), 1))
+    if kind == "stop_node":
+        side = chance.choice([single, three])
+        longer = timeout + 1.5 if timeout < 5 and chance.random() < 0.5 else chance.uniform(0.5, 3.0)
+        return Fault(at, kind, side, chance.randrange(3) if side == three else 0, round(longer, 1))
+    if kind == "refuse_writes":
+        return Fault(at, kind, three, chance.randrange(3), round(chance.uniform(3.5, 6.0), 1))
+    if kind == "deny_writes":
+        return Fault(at, kind, single, 0, round(chance.uniform(0.5, 2.0), 1))
+    if kind in LOSSES:
+        keys = [0, 0, 22, 26, 26] if single == "target" else [1]
+        return Fault(at, kind, single, number=chance.randint(1, 8), api_key=chance.choice(keys))
+    if kind == "delay":
+        return Fault(at, kind, single, seconds=round(chance.uniform(1.0, 3.0), 1))
+    if kind == "cut":
+        return Fault(at, kind, single)
+    if kind in ("stop_slot", "stop_window"):
+        return Fault(at, kind, seconds=round(chance.uniform(0.5, 6.0), 1))
+    return Fault(at, kind)

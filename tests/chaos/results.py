@@ -1,0 +1,51 @@
+"""The results file: every seed with what it went through, as a Markdown table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from chaos.plan import Plan
+from chaos.run import Report
+
+HEAD = """# The chaos test: seeds that ran
+
+`make chaos SEED=1 MINUTES=40` (`python -m chaos --help` has more). A seed is a plan: a flow's direction and settings, and
+faults with their times, printed before it runs. Idempotent, transactional and plain producers write numbered records,
+windows run one after the other, the faults happen; then everything is healed, windows run until nothing is left, and it is
+checked that **every record is on both sides exactly once, equal, in order** (read by an independent client), that every
+number a producer got acknowledged is on the target, in order; that segments cover every source offset up to the log's end
+and lie where they say, record by record; that progress and verified offsets are there; and that a ledger rebuilt from
+Kafka is equal. Every error a window ended with must be one that passes by itself (save where access was denied, or
+another window took over).
+
+"""
+
+
+def write(file: Path, ran: Sequence[tuple[Plan, Report]]) -> None:
+    """Write the table, and the sums above it."""
+    passed = sum(not report.failures for _, report in ran)
+    happened = Counter(fault.kind for plan, _ in ran for fault in plan.faults)
+    lines = [
+        f"{passed} of {len(ran)} seeds passed: {sum(report.records for _, report in ran):,} records equal, "
+        f"{sum(report.windows for _, report in ran):,} windows, of which {sum(report.killed for _, report in ran)} were "
+        f"killed, {sum(happened.values())} faults: "
+        + ", ".join(f"{kind.replace('_', ' ')} {count}" for kind, count in happened.most_common())
+        + ".",
+        "",
+        "| seed | clusters | slots | faults | windows (killed) | errors that windows ended with | records equal | s | |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for plan, report in ran:
+        clusters = "3 nodes → 1" if plan.three == "source" else "1 node → 3"
+        slots = "Spark" if plan.spark else str(plan.slots)
+        faults = Counter(fault.kind.replace("_", " ") for fault in plan.faults)
+        told = ", ".join(kind if count == 1 else f"{kind} ×{count}" for kind, count in sorted(faults.items()))
+        errors = ", ".join(f"{name} {count}" for name, count in sorted(report.errors.items()))
+        state = "FAILED" if report.failures else "passed"
+        lines.append(
+            f"| {plan.seed} | {clusters} | {slots} | {told} | {report.windows} ({report.killed}) | {errors} | "
+            f"{report.records:,} | {report.seconds:.0f} | {state} |"
+        )
+    file.write_text(HEAD + "\n".join(lines) + "\n")

@@ -1,0 +1,221 @@
+"""One seed: clusters that are well, a flow of its own, producers, windows and faults; then everything is healed and checked."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from airmirror.errors import AirmirrorError
+from airmirror.flows.prepare import open_flow
+from airmirror.naming import progress_topic, segment_topic
+from airmirror.windows.errors import AccessLost, SlotFenced
+from airmirror.windows.fence import end_window
+from chaos.checks import check
+from chaos.clusters import Clusters
+from chaos.faults import Faults
+from chaos.plan import Plan
+from chaos.producers import KINDS, Writer, Written
+from chaos.windows import Ended, Task, alive, ended, start_window
+from support.topics import Cluster, bootstrap, create_topic, delete_topic
+
+WINDOW_SECONDS = 150.0  # more than any window here may take
+FINAL_SECONDS = 180.0
+RETRY_SECONDS = 0.2  # after a window that was killed or had errors
+SLOT_SECONDS = 75.0  # a slot whose driver was killed ends by itself
+
+
+@dataclass
+class Report:
+    """What became of a seed. ``failures`` is empty where it passed; ``errors`` counts the windows' errors by name."""
+
+    seed: int
+    records: int = 0
+    windows: int = 0
+    killed: int = 0
+    seconds: float = 0.0
+    errors: dict[str, int] = field(default_factory=dict)
+    phases: dict[str, float] = field(default_factory=dict)
+    happened: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        begun = time.monotonic()
+        try:
+            yield
+        finally:
+            self.phases[name] = time.monotonic() - begun
+
+    def __str__(self) -> str:
+        errors = ", ".join(f"{name} {count}" for name, count in sorted(self.errors.items())) or "none"
+        phases = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in self.phases.items())
+        state = "FAILED" if self.failures else "passed"
+        return (
+            f"seed {self.seed} {state}: {self.records} records equal, {self.windows} windows ({self.killed} killed), "
+            f"{len(self.happened)} faults, {self.seconds:.0f} s ({phases}); errors: {errors}"
+        )
+
+
+@dataclass
+class Seed:
+    """A seed's flow, and its windows one after the other."""
+
+    plan: Plan
+    clusters: Clusters
+    directory: Path
+    report: Report
+
+    def __post_init__(self) -> None:
+        three, one = self.clusters.three, self.clusters.one
+        self.source: Cluster = three if self.plan.three == "source" else one
+        self.target: Cluster = one if self.plan.three == "source" else three
+        self.alias = f"c{self.plan.seed}-{uuid.uuid4().hex[:6]}"
+        topics = [create_topic(self.source, f"{name}-{self.alias}", count, None, self._replicas(self.source))
+                  for name, count in (("orders", 3), ("events", 1))]  # fmt: skip
+        self.topics = {topic: f"{self.alias}.{topic}" for topic in topics}
+        self.flow = f"{self.alias}->west"
+        self.config = self.directory / "mirror.properties"
+        self.config.write_text("\n".join(f"{key} = {value}" for key, value in self._properties().items()))
+        self.ledger = f"sqlite:///{self.directory / 'ledger.db'}"
+
+    def _replicas(self, cluster: Cluster) -> int:
+        return 3 if cluster is self.clusters.three else 1
+
+    def _properties(self) -> dict[str, str]:
+        replicas = str(self._replicas(self.target))
+        return {
+            "clusters": f"{self.alias}, west",
+            f"{self.alias}.bootstrap.servers": self._address(self.source),
+            "west.bootstrap.servers": self._address(self.target),
+            f"{self.flow}.enabled": "true",
+            f"{self.flow}.topics": ", ".join(self.topics),
+            "replication.factor": replicas,
+            "offset.storage.replication.factor": replicas,
+            "offset.storage.partitions": "3",
+        } | {f"{self.flow}.{key}": value for key, value in self.plan.settings.items()}
+
+    def _address(self, cluster: Cluster) -> str:
+        """Windows reach the single node through its proxy."""
+        return self.clusters.proxy.bootstrap if cluster is self.clusters.one else bootstrap(cluster)
+
+    def window(self) -> Ended | None:
+        """Run a window to its end, however it ends; None where it was killed."""
+        self.report.windows += 1
+        task = Task(
+            self.config, self.flow, self.ledger, self.directory / "processes", f"w{uuid.uuid4().hex[:6]}",
+            self.plan.slots, self.clusters.spark_url() if self.plan.spark else None, self.plan.tuning,
+        )  # fmt: skip
+        process = start_window(task)
+        process.join(WINDOW_SECONDS)
+        if process.exitcode is None:
+            self.report.failures.append(f"window {task.window} hangs")
+            process.kill()
+            process.join()
+        outcome = ended(task)
+        if outcome is None:
+            self.report.killed += 1
+            if self.plan.ends_dead_windows:
+                self._end_dead(task)
+        else:
+            self._judge(outcome)
+        return outcome
+
+    def _end_dead(self, task: Task) -> None:
+        """As Airflow's next attempt does."""
+        try:
+            with open_flow(task.config, task.flow, task.ledger) as opened:
+                end_window(opened.flow, task.window, segment_topic(self.alias), opened.ledger)
+        except AirmirrorError as error:
+            self._judge(Ended(task.window, False, 0, 0, (error,), ""))
+
+    def _judge(self, outcome: Ended) -> None:
+        """Faults may only show as errors that pass, save where access was denied or another window took over."""
+        if outcome.crash:
+            self.report.failures.append(f"window {outcome.window} crashed:\n{outcome.crash}")
+        for error in outcome.errors:
+            name = type(error).__name__
+            self.report.errors[name] = self.report.errors.get(name, 0) + 1
+            if not error.transient and not isinstance(error, SlotFenced | AccessLost):
+                self.report.failures.append(f"window {outcome.window}: final error {name}: {error}")
+
+    def finish(self) -> None:
+        """Windows until nothing is left, with nothing failing any more."""
+        until = time.monotonic() + FINAL_SECONDS
+        while True:
+            outcome = self.window()
+            if outcome is not None and outcome.verified and not outcome.rows:
+                return
+            if time.monotonic() > until:
+                raise AssertionError(f"not finished {FINAL_SECONDS:g} s after everything was well again: {outcome}")
+
+    def clear(self) -> None:
+        """Leave the clusters to the next seed as they were."""
+        for topic, remote in self.topics.items():
+            delete_topic(self.source, topic)
+            delete_topic(self.target, remote)
+        for internal in (segment_topic(self.alias), progress_topic(self.alias)):
+            delete_topic(self.target, internal)
+
+    def await_slots(self) -> None:
+        """Slots that outlived their driver end by themselves."""
+        until = time.monotonic() + SLOT_SECONDS
+        while left := alive(self.directory / "processes", "slot") + alive(self.directory / "processes", "window"):
+            if time.monotonic() > until:
+                for process in left:
+                    process.kill()
+                raise AssertionError(f"still there after {SLOT_SECONDS:g} s: {left}")
+            time.sleep(0.1)
+
+
+def run_seed(plan: Plan, clusters: Clusters, directory: Path, tell: Callable[[str], None] = print) -> Report:
+    """Run one seed; its failures are in the report. The clusters are left well, unless healing them is what failed."""
+    report = Report(plan.seed)
+    directory.mkdir(parents=True)
+    clusters.heal()
+    if plan.spark:
+        clusters.spark_url()
+    seed = Seed(plan, clusters, directory, report)
+    written = [segment_topic(seed.alias), progress_topic(seed.alias)]
+    faults = Faults(plan, clusters, directory / "processes", [*seed.topics.values(), *written], seed.window)
+    partitions = [(topic, number) for topic, count in zip(seed.topics, (3, 1), strict=True) for number in range(count)]
+    writers = [
+        Writer(Written(f"{kind}-{seed.alias}", kind), seed.source, partitions, f"{plan.seed} {kind}") for kind in KINDS
+    ]
+    numbers: list[Written] = []
+    begun = time.monotonic()
+    try:
+        try:
+            with report.phase("windows among faults"):
+                faults.begin()
+                while time.monotonic() < begun + plan.seconds:
+                    outcome = seed.window()
+                    if outcome is None or outcome.errors:
+                        time.sleep(RETRY_SECONDS)
+        finally:
+            with report.phase("healing"):
+                faults.end()
+                report.happened += faults.happened
+                report.failures += faults.problems
+                clusters.heal()
+                numbers += [writer.stop() for writer in writers]
+        with report.phase("the rest"):
+            seed.finish()
+            seed.await_slots()
+            seed.finish()
+        with report.phase("checks"), open_flow(seed.config, seed.flow, seed.ledger) as opened:
+            report.records = check(opened, seed.source, seed.target, seed.topics, numbers)
+        seed.clear()
+    except Exception as error:
+        report.failures.append(f"{type(error).__name__}: {error}")
+    report.seconds = time.monotonic() - begun
+    tell(str(report))
+    for failure in report.failures:
+        tell(f"  {failure}")
+    if report.failures:
+        for line in report.happened:
+            tell(f"  happened: {line}")
+    return report

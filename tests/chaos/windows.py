@@ -1,0 +1,191 @@
+"""Windows in processes, their slots in processes again, all of which may be killed or stopped at any time.
+
+As with Spark, slots live on when the driver dies, and a slot that dies is tried again by its driver. Processes come from
+multiprocessing's fork server, which has imported everything. Who runs and how a window ended is told by files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import pickle
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import ClassVar
+
+import psutil
+
+from airmirror.errors import AirmirrorError
+from airmirror.flows.prepare import open_flow, prepare
+from airmirror.windows.slots import Slot, SlotResult
+from airmirror.windows.window import run_window
+
+ATTEMPTS = 4  # of a slot, as Spark's
+
+processes = multiprocessing.get_context("forkserver")
+processes.set_forkserver_preload(["chaos.windows", "airmirror.wire.transcode", "airmirror.on_spark.execute"])
+
+
+@dataclass(eq=False)
+class SlotsDied(AirmirrorError):
+    """What SparkJobFailed is to Spark: a slot died as often as it may."""
+
+    transient: ClassVar[bool] = True
+
+    window: str
+
+    def __str__(self) -> str:
+        return f"a slot of window {self.window!r} died {ATTEMPTS} times"
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a window's process is told."""
+
+    config: Path
+    flow: str
+    ledger: str
+    directory: Path  # for its files
+    window: str
+    slots: int
+    spark_url: str | None
+    tuning: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a window ended: raised ``error`` or has rows with errors; ``crash``: an exception that it should not know."""
+
+    window: str
+    verified: bool
+    rows: int
+    copied: int
+    errors: tuple[AirmirrorError, ...]
+    crash: str
+
+
+def start_window(task: Task) -> BaseProcess:
+    """A window in a process of its own."""
+    task.directory.mkdir(parents=True, exist_ok=True)
+    process = processes.Process(target=_window, args=(task,), name=f"window {task.window}")
+    process.start()
+    return process
+
+
+def ended(task: Task) -> Ended | None:
+    """How the window of a task ended; None where it was killed."""
+    file = task.directory / f"{task.window}.ended"
+    return pickle.loads(file.read_bytes()) if file.exists() else None
+
+
+def alive(directory: Path, role: str) -> list[psutil.Process]:
+    """The processes of a role (window, slot) that run now."""
+    found = []
+    for file in sorted(directory.glob(f"{role}-*")):
+        try:
+            process = psutil.Process(int(file.name.rpartition("-")[2]))
+            if process.status() != psutil.STATUS_ZOMBIE and process.create_time() <= file.stat().st_mtime + 1:
+                found.append(process)
+        except (psutil.NoSuchProcess, FileNotFoundError):
+            continue
+    return found
+
+
+def _window(task: Task) -> None:
+    here = _present(task.directory, "window")
+    _tune(task.tuning)
+    try:
+        outcome = _run(task)
+    except AirmirrorError as error:
+        outcome = Ended(task.window, False, 0, 0, (error,), "")
+    except BaseException:
+        outcome = Ended(task.window, False, 0, 0, (), traceback.format_exc())
+    draft = task.directory / f"{task.window}.draft"
+    draft.write_bytes(pickle.dumps(outcome))
+    draft.rename(task.directory / f"{task.window}.ended")
+    here.unlink()
+
+
+def _run(task: Task) -> Ended:
+    with open_flow(task.config, task.flow, task.ledger) as opened:
+        prepared = prepare(opened)
+        if task.spark_url is not None:
+            from airmirror.on_spark.windows import run
+
+            result = run(prepared, task.spark_url, task.window)
+        else:
+            result = run_window(
+                opened.flow, opened.ledger, prepared.topics, lambda slots: _execute(task, slots),
+                window=task.window, slots=lambda: task.slots,
+            )  # fmt: skip
+        errors = tuple(row.error for row in result.rows if row.error is not None)
+        return Ended(task.window, result.is_verified, len(result.rows), result.copied, errors, "")
+
+
+def _execute(task: Task, slots: Sequence[Slot]) -> list[SlotResult]:
+    """Every slot in a process; one that dies is tried again."""
+    results: list[SlotResult] = []
+    left = [(slot, 1) for slot in slots]
+    while left:
+        running = [(slot, attempt, *_start_slot(task, slot)) for slot, attempt in left]
+        left = []
+        for slot, attempt, process, answer in running:
+            try:
+                found = answer.recv()
+            except EOFError:
+                if attempt == ATTEMPTS:
+                    raise SlotsDied(slot.window) from None
+                left.append((slot, attempt + 1))
+                continue
+            finally:
+                process.join()
+                answer.close()
+            if isinstance(found, str):
+                raise RuntimeError(found)
+            results.extend(found)
+    return results
+
+
+def _start_slot(task: Task, slot: Slot) -> tuple[BaseProcess, Connection]:
+    answer, its_end = processes.Pipe(duplex=False)
+    process = processes.Process(target=_slot, args=(task, slot, its_end), name=f"slot {slot.number}")
+    process.start()
+    its_end.close()
+    return process, answer
+
+
+def _slot(task: Task, slot: Slot, answer: Connection) -> None:
+    from airmirror.windows.attempts import run_slot
+
+    here = _present(task.directory, "slot")
+    _tune(task.tuning)
+    try:
+        found: object = run_slot(slot)
+    except BaseException:
+        found = traceback.format_exc()
+    with contextlib.suppress(OSError):  # its driver was killed
+        answer.send(found)
+    here.unlink()
+
+
+def _present(directory: Path, role: str) -> Path:
+    file = directory / f"{role}-{os.getpid()}"
+    file.touch()
+    return file
+
+
+def _tune(tuning: dict[str, float]) -> None:
+    """Impatience: leases of 3 s, so that a seed takes seconds, and what the plan says."""
+    from airmirror.windows import claims, copy, fence, outbox
+
+    fence.LEASE_MS = 3000
+    claims.RENEW_SECONDS = 1.0
+    copy.FETCH_BYTES = int(tuning["fetch_bytes"])
+    copy.LEAST_PARTITION_BYTES = min(copy.LEAST_PARTITION_BYTES, int(tuning["fetch_bytes"]))
+    copy.ANSWER_SECONDS = tuning["answer_seconds"]
+    outbox.ANSWER_SECONDS = tuning["answer_seconds"] + 10
