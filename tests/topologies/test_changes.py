@@ -156,8 +156,7 @@ def test_a_source_topic_that_is_gone_for_good(clusters: Clusters, running: Deplo
     assert errors(running.window("A->B")) == {"TopicRecreated"}
 
 
-@pytest.mark.parametrize("is_new", [False, True])
-@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize(("again", "is_new"), [(True, True), (False, False)])
 def test_a_remote_topic_created_again(again: bool, is_new: bool, clusters: Clusters, running: Deployment) -> None:
     """Found out also where nothing is new, and where the flow itself has made it anew."""
     delete_topic(clusters.b, "A.orders")
