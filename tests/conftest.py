@@ -15,6 +15,7 @@ from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from airmirror_local.ports import free_port
 from airmirror_local.proxy import Proxy, start_proxy
 from airmirror_local.spark_connect import ConnectServer, start_connect_server
+from support.ledgers import PASSWORD
 from support.servers import KEPT
 
 
@@ -79,6 +80,17 @@ def connect_server(stack_directory: Path) -> Iterator[ConnectServer]:
         yield server
     finally:
         server.stop()
+
+
+@pytest.fixture(scope="session")
+def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a running PostgreSQL (from the wheel ``pgserver``), for SQLAlchemy."""
+    pgserver = pytest.importorskip("pgserver", reason="pgserver has no wheel for this Python: PostgreSQL is not tested")
+    server = pgserver.get_server(tmp_path_factory.mktemp("postgresql"), cleanup_mode="delete")
+    try:
+        yield server.get_uri().replace("postgresql://postgres:@", f"postgresql+psycopg2://postgres:{PASSWORD}@", 1)
+    finally:
+        server.cleanup()
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import httpx
 
+from airmirror_local.airflow_client import AirflowClient
 from airmirror_local.ports import LOOPBACK, free_port
 from airmirror_local.processes import Process, ProcessFailed, start_process, wait_until_ready
 
@@ -28,6 +29,9 @@ COMPONENTS = {
     "DAG processor": ("dag-processor",),
     "triggerer": ("triggerer", "--skip-serve-logs"),
 }
+CELERY_WORKER = "Celery worker"
+SECOND_SCHEDULER = "second scheduler"  # of a deployment that must not stop with one of them
+MORE_COMPONENTS = {CELERY_WORKER: ("celery", "worker", "--skip-serve-logs"), SECOND_SCHEDULER: COMPONENTS["scheduler"]}
 HEALTH = {"scheduler": "scheduler", "dag_processor": "DAG processor", "triggerer": "triggerer"}
 
 
@@ -41,6 +45,10 @@ class AirflowStack:
     environment: Mapping[str, str] = field(repr=False)
     processes: dict[str, Process]
     user: str = USER
+
+    def client(self) -> AirflowClient:
+        """A client that logs in as the user."""
+        return AirflowClient(self.url, self.user, self.password)
 
     def restart(self, component: str) -> None:
         """Start a component that was stopped or killed again."""
@@ -73,10 +81,14 @@ def start_airflow(
     parallelism: int = 4,
     port: int | None = None,
     on_start: object = None,
+    database: str | None = None,
+    celery_broker: str | None = None,
 ) -> AirflowStack:
     """Start Airflow with its home in ``directory``; returns when every component reports that it is healthy.
 
-    ``environment`` goes to every component. Raises ProcessFailed with the end of the log of the one that failed.
+    ``environment`` goes to every component. ``database``: a URL instead of SQLite's. ``celery_broker``: the URL of a Redis;
+    with it tasks run in a Celery worker, and there are two schedulers, which needs a PostgreSQL ``database``.
+    Raises ProcessFailed with the end of the log of the one that failed.
     """
     directory = directory.resolve()
     directory.mkdir(parents=True, exist_ok=True)
@@ -86,11 +98,23 @@ def start_airflow(
     passwords = directory / "passwords.json"
     with os.fdopen(os.open(passwords, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         json.dump({USER: password}, file)
-    settings = _settings(directory, url, port, dags, plugins, passwords, parallelism) | dict(environment or {})
+    settings = _settings(directory, url, port, dags, plugins, passwords, parallelism)
+    if database is not None:
+        settings["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"] = database
+    components = list(COMPONENTS)
+    if celery_broker is not None and database is not None:
+        settings |= {
+            "AIRFLOW__CORE__EXECUTOR": "CeleryExecutor",
+            "AIRFLOW__CELERY__BROKER_URL": celery_broker,
+            "AIRFLOW__CELERY__RESULT_BACKEND": f"db+{database}",
+            "AIRFLOW__CELERY__WORKER_CONCURRENCY": str(parallelism),
+        }
+        components += MORE_COMPONENTS
+    settings |= dict(environment or {})
     _migrate(directory, settings)
     stack = AirflowStack(directory, url, password, settings, {})
     try:
-        for component in COMPONENTS:
+        for component in components:
             stack.processes[component] = _start(directory, component, settings)
             if callable(on_start):
                 on_start(stack.processes[component])
@@ -142,13 +166,13 @@ def _settings(
             "SCHEDULER_IDLE_SLEEP_TIME": "0.3",
         },
         "TRIGGERER": {"CAPACITY": "100"},
-        "USAGE_DATA_COLLECTION": {"ENABLED": "False"},
     }
     found = {f"AIRFLOW__{section}__{key}": value for section, keys in sections.items() for key, value in keys.items()}
     return found | {
         "AIRFLOW_HOME": str(directory),
         "PYTHONDONTWRITEBYTECODE": "",
         "PYTHONUNBUFFERED": "1",
+        "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath))),  # spark-submit
         "NO_PROXY": LOOPBACK,
         "no_proxy": LOOPBACK,
     }
@@ -168,8 +192,8 @@ def _migrate(directory: Path, settings: Mapping[str, str]) -> None:
 
 
 def _start(directory: Path, component: str, settings: Mapping[str, str]) -> Process:
-    log = directory / "logs" / f"{COMPONENTS[component][0]}.log"
-    command = [*_airflow(), *COMPONENTS[component]]
+    log = directory / "logs" / f"{component.lower().replace(' ', '-')}.log"
+    command = [*_airflow(), *(COMPONENTS | MORE_COMPONENTS)[component]]
     return start_process(f"Airflow {component}", command, log, environment=settings)
 
 

@@ -38,10 +38,12 @@ def start_connect_server(
     *,
     driver_memory: str = "1g",
     port: int | None = None,
+    master: str | None = None,
 ) -> ConnectServer:
     """Start a server that runs ``cores`` tasks at once, its files in ``directory``; returns when it accepts connections.
 
-    ``settings`` are Spark properties that go over those of this module. Raises ProcessFailed with the end of its log.
+    ``master``: a cluster's, in front of which it stands, instead of running the tasks itself. ``settings`` are Spark
+    properties that go over those of this module. Raises ProcessFailed with the end of its log.
     """
     directory = directory.resolve()
     directory.mkdir(parents=True, exist_ok=True)
@@ -56,7 +58,7 @@ def start_connect_server(
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
         "spark.ui.enabled": "false",
     } | dict(settings or {})
-    spark_home = _spark_home()
+    spark_home = find_spark_home()
     command = [
         str(spark_home / "bin" / "spark-submit"),
         "--class",
@@ -64,7 +66,7 @@ def start_connect_server(
         "--name",
         "airmirror",
         "--master",
-        f"local[{cores},{ATTEMPTS}]",
+        master or f"local[{cores},{ATTEMPTS}]",
         "--driver-memory",
         driver_memory,
     ]
@@ -74,14 +76,15 @@ def start_connect_server(
         "Spark Connect server",
         [*command, "spark-internal"],
         directory / "spark-connect.log",
-        environment=_environment(spark_home),
+        environment=spark_environment(spark_home),
         directory=directory,  # the server keeps the artifacts of sessions in its working directory
     )
     wait_until_ready(process, lambda: answers(port), START_SECONDS)
     return ConnectServer(f"sc://{LOOPBACK}:{port}", process)
 
 
-def _environment(spark_home: Path) -> dict[str, str]:
+def spark_environment(spark_home: Path) -> dict[str, str]:
+    """What every Spark process needs."""
     # Executors run this very Python: Spark refuses another minor version than the client's.
     return {
         "JAVA_HOME": str(java_home()),
@@ -93,7 +96,7 @@ def _environment(spark_home: Path) -> dict[str, str]:
     }
 
 
-def _spark_home() -> Path:
+def find_spark_home() -> Path:
     """The PySpark package, which is a whole Spark, found without importing it."""
     pyspark = importlib.util.find_spec("pyspark")
     if pyspark is None or not pyspark.submodule_search_locations:

@@ -47,7 +47,7 @@ class Stack:
     ledger: str
 
     def client(self) -> AirflowClient:
-        return AirflowClient(self.airflow.url, self.airflow.user, self.airflow.password)
+        return self.airflow.client()
 
     def stop(self) -> None:
         """End everything, Airflow first, and wait for it."""

@@ -1,26 +1,12 @@
-"""A database for every test: SQLite, and a real PostgreSQL (from the wheel ``pgserver``) where there is one."""
+"""A database for every test: SQLite, and a real PostgreSQL where there is one."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sql
-
-PASSWORD = "planted-password"
-
-
-@pytest.fixture(scope="session")
-def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a running PostgreSQL, for SQLAlchemy."""
-    pgserver = pytest.importorskip("pgserver", reason="pgserver has no wheel for this Python: PostgreSQL is not tested")
-    server = pgserver.get_server(tmp_path_factory.mktemp("postgresql"), cleanup_mode="delete")
-    try:
-        yield server.get_uri().replace("postgresql://postgres:@", f"postgresql+psycopg2://postgres:{PASSWORD}@", 1)
-    finally:
-        server.cleanup()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -19,8 +19,7 @@ from airmirror.ledger.database import connect, reading, writing
 from airmirror.ledger.schema import VERSION_TABLE, VERSIONS, bring_up_to_date, upgrade
 from airmirror.ledger.tables import OWN, metadata
 from airmirror.on_spark import library
-from ledger.conftest import PASSWORD
-from support.ledgers import PROGRESS, SEGMENTS, TOPIC_ID, segment, written
+from support.ledgers import PASSWORD, PROGRESS, SEGMENTS, TOPIC_ID, segment, written
 
 
 def version(ledger_url: str) -> list[str]:

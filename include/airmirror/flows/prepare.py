@@ -61,9 +61,12 @@ class Prepared:
 
 
 @contextmanager
-def open_flow(config: Path, name: str, ledger_url: str) -> Iterator[Opened]:
-    """Load the configuration, find the flow, open the ledger. Raises ConfigurationError, UnknownFlow, and what Ledger does."""
-    configuration = load(config)
+def open_flow(config: Path, name: str, ledger_url: str, overrides: Mapping[str, str] | None = None) -> Iterator[Opened]:
+    """Load the configuration, find the flow, open the ledger; ``overrides`` win over the file's lines.
+
+    Raises ConfigurationError, UnknownFlow, and what Ledger does.
+    """
+    configuration = load(config, overrides)
     check(configuration)
     flow = configuration.flow(name)
     ledger = Ledger(ledger_url)

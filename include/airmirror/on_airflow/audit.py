@@ -20,9 +20,9 @@ from airmirror.on_airflow.schedules import timetable
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from airmirror.flows.choice import Choice
     from airmirror.on_airflow.audit_work import Places
-    from airmirror.on_airflow.work import Choice
-    from airmirror.windows.window import WindowResult
+    from airmirror.on_airflow.spark import Windows
 
 REPORT = "audit_report"
 LONGEST = timedelta(hours=6)
@@ -61,10 +61,15 @@ class ReportLink(BaseOperatorLink):
 class ReplicateRange(ReplicateWindow):
     """Windows up to the end of the run's interval or offsets."""
 
-    def replicate(self, context: Context, window: str, url: str, choice: Choice) -> WindowResult:
+    def windows(self, context: Context, window: str, choice: Choice) -> Windows:
         from airmirror.on_airflow.audit_work import replicate_ranges
+        from airmirror.on_airflow.spark import connect_windows
 
-        return replicate_ranges(deployment(), self.flow, window, url, choice, places(self.flow, context))
+        ranges = places(self.flow, context)
+        return connect_windows(
+            self.spark_conn_id, deployment(), self.flow, window, choice,
+            lambda url: replicate_ranges(deployment(), self.flow, window, url, choice, ranges),
+        )  # fmt: skip
 
 
 class CompareRange(FlowOperator):

@@ -11,9 +11,10 @@ from pathlib import Path
 from airmirror.errors import AirmirrorError
 from airmirror.flows.audit import Range, audit, ranges_of
 from airmirror.flows.audit_report import as_text, write_page
+from airmirror.flows.choice import Choice
 from airmirror.flows.prepare import Opened, Prepared
 from airmirror.on_airflow.deployment import Deployment
-from airmirror.on_airflow.work import Choice, NotMirrored, opened_flow, replicate
+from airmirror.on_airflow.work import NotMirrored, opened_flow, replicate
 from airmirror.topics.sync import look
 from airmirror.windows.window import WindowResult
 from airmirror.wire.requests import TopicPartition

@@ -16,7 +16,7 @@ from airmirror.on_airflow.schedules import timetable
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from airmirror.on_airflow.work import Choice
+    from airmirror.flows.choice import Choice
 
 DAG_ID = "maintenance"
 DOC = """

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Context
 
-    from airmirror.on_airflow.work import Choice, Received
-    from airmirror.windows.window import WindowResult
+    from airmirror.flows.choice import Choice
+    from airmirror.on_airflow.spark import Windows
+    from airmirror.on_airflow.work import Received
 
 REPLICATE = "replicate_window"
 CUT, EMPTY = "cut", "empty"
@@ -82,21 +83,17 @@ class ReplicateWindow(FlowOperator):
         self._on_kill: Callable[[], None] | None = None
 
     def work(self, context: Context, choice: Choice) -> None:
-        from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
-
-        from airmirror.on_airflow.work import interrupt
-
         if choice.dry_run:
             raise AirflowSkipException("a dry run")
         window = window_id(context)
         task = context["ti"]
         task.xcom_push("return_value", window)  # before the work: what a failed window has committed is judged too
-        url = SparkConnectHook(self.spark_conn_id).get_connection_url().rstrip("/")
-        self._on_kill = stop = partial(interrupt, deployment(), self.flow, window, url, choice)
+        windows = self.windows(context, window, choice)
+        self._on_kill = windows.interrupt
         dag_id = str(context["dag"].dag_id)
-        with PauseWatch(partial(dag_is_paused, dag_id), stop) as watch:
+        with PauseWatch(partial(dag_is_paused, dag_id), windows.interrupt) as watch:
             try:
-                result = self.replicate(context, window, url, choice)
+                result = windows.replicate()
             except Exception as error:
                 if watch.paused:
                     raise WindowPaused(dag_id, window) from error
@@ -104,11 +101,11 @@ class ReplicateWindow(FlowOperator):
         task.xcom_push(CUT, result.is_cut)
         task.xcom_push(EMPTY, not result.rows)
 
-    def replicate(self, context: Context, window: str, url: str, choice: Choice) -> WindowResult:
-        """Runs the window: of everything that is new."""
-        from airmirror.on_airflow.work import replicate
+    def windows(self, context: Context, window: str, choice: Choice) -> Windows:
+        """How the window is run and ended: of everything that is new, where the Spark connection says."""
+        from airmirror.on_airflow.spark import windows_of
 
-        return replicate(deployment(), self.flow, window, url, choice)
+        return windows_of(self.spark_conn_id, deployment(), self.flow, window, choice)
 
     def on_kill(self) -> None:
         if self._on_kill is not None:
@@ -187,7 +184,7 @@ def window_id(context: Context, purpose: str = "") -> str:
 
 def choice(context: Context) -> Choice:
     """What the trigger form was filled in with."""
-    from airmirror.on_airflow.work import Choice
+    from airmirror.flows.choice import Choice
 
     given = context["params"]
     if "topic" in given:

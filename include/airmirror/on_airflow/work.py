@@ -13,6 +13,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_f
 
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
+from airmirror.flows.choice import Choice
 from airmirror.flows.gates import judge_flow
 from airmirror.flows.prepare import Opened, Prepared, catch_up_ledger, dry_run, open_flow, prepare
 from airmirror.naming import segment_topic
@@ -34,21 +35,6 @@ log = logging.getLogger(__name__)
 
 Done = TypeVar("Done")
 CLAIM_SECONDS, CLAIM_RETRY_SECONDS = 180, 5  # longer than a window copies (window.max.ms), unless told otherwise
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What the trigger form narrows a run down to. Empty: everything; ``verify`` None: as the flow has it."""
-
-    topics: tuple[str, ...] = ()
-    partitions: tuple[int, ...] = ()
-    verify: str | None = None
-    dry_run: bool = False
-
-    def takes(self, partition: TopicPartition) -> bool:
-        return (not self.topics or partition.topic in self.topics) and (
-            not self.partitions or partition.partition in self.partitions
-        )
 
 
 @dataclass(eq=False)
@@ -103,10 +89,7 @@ class NotMirrored(AirmirrorError):
 def opened_flow(place: Deployment, name: str, choice: Choice) -> Iterator[Opened]:
     """The flow of a task: with its connections, and verified as the trigger form wants it."""
     with open_flow(place.config, name, place.ledger) as opened:
-        flow = with_connections(opened.configuration, opened.flow)
-        if choice.verify:
-            flow = replace(flow, window=replace(flow.window, verify=choice.verify))
-        yield replace(opened, flow=flow)
+        yield replace(opened, flow=choice.applied(with_connections(opened.configuration, opened.flow)))
 
 
 def when_free(work: Callable[[], Done]) -> Done:
@@ -158,7 +141,7 @@ def replicate(
                 only=choice.takes, until=ends, advance=False, tell=_phase, report=_progress,
             )
         )  # fmt: skip
-    _tell_result(result)
+    tell_result(result)
     errors = [row.error for row in result.rows if row.error is not None and row.failed]
     if errors or prepared.refused:
         final = any(not error.transient for error in errors) or bool(prepared.refused)
@@ -229,12 +212,13 @@ def emit_syncs(place: Deployment, name: str, window: str, choice: Choice) -> Non
     log.info("%d offset syncs written.", count)
 
 
-def interrupt(place: Deployment, name: str, window: str, spark_url: str, choice: Choice) -> None:
-    """End a window from outside: its Spark job by tag, then, while the claim is its own, its slots by the fence."""
+def interrupt(place: Deployment, name: str, window: str, spark_url: str | None, choice: Choice) -> None:
+    """End a window from outside: its Spark Connect job by tag, then, while the claim is its own, its slots by the fence."""
     from airmirror.on_spark.execute import interrupt as interrupt_job
 
     with opened_flow(place, name, choice) as opened:
-        interrupt_job(spark_url, name)
+        if spark_url is not None:
+            interrupt_job(spark_url, name)
         ended = end_window(opened.flow, window, segment_topic(opened.flow.source.alias), opened.ledger)
     log.info("Window %s: %s.", window, "fenced and released" if ended else "it holds no claim (any more)")
 
@@ -279,7 +263,8 @@ def _tell_topics(prepared: Prepared) -> None:
         log.warning("Refused: %s", reason)
 
 
-def _tell_result(result: WindowResult) -> None:
+def tell_result(result: WindowResult) -> None:
+    """What a window did, as a report in the task's log."""
     for row in result.rows:
         if row.error is not None and not row.failed:
             log.warning("Left out: %s", row.error)

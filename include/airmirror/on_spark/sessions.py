@@ -6,6 +6,7 @@ a UUID of the flow, the library's digest and a generation, which goes up when th
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shutil
@@ -22,6 +23,7 @@ from airmirror.on_spark.library import build, digest
 
 LOCAL_MASTER = "local[*,4]"  # plain local[*] never retries a task
 MOST_GENERATIONS = 1000
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"  # spark-submit runs a Python driver with it
 _CLOSED = ("SESSION_CLOSED", "SESSION_NOT_FOUND", "SESSION_CHANGED")
 
 
@@ -68,19 +70,24 @@ def connect(url: str, flow: str) -> SparkSession:
 
 
 def in_process() -> SparkSession:
-    """Spark in this process, on all cores."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    """Spark with its driver in this process: as spark-submit was told, or else on all cores of this machine."""
     builder: Any = SparkSession.builder  # a class property, which type checkers do not see through
-    spark: SparkSession = (
-        builder.master(LOCAL_MASTER)
-        .appName("airmirror")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .getOrCreate()
-    )
+    if _SUBMITTED not in os.environ:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        builder = (
+            builder.master(LOCAL_MASTER)
+            .appName("airmirror")
+            .config("spark.ui.enabled", "false")
+            .config("spark.driver.host", "127.0.0.1")
+            .config("spark.driver.bindAddress", "127.0.0.1")
+        )
+    spark: SparkSession = builder.getOrCreate()
     _check(spark)
+    if not (spark.sparkContext.master or "").startswith("local"):
+        archive = build(digest())
+        atexit.register(shutil.rmtree, archive.parent, ignore_errors=True)  # executors fetch it as they start
+        spark.sparkContext.addPyFile(str(archive))
     return spark
 
 
@@ -90,10 +97,14 @@ def parallelism(spark: SparkSession) -> int:
     local = re.fullmatch(r"local\[(\*|\d+)(?:,\d+)?\]", master)
     if local:
         return (os.cpu_count() or 1) if local[1] == "*" else int(local[1])
-    cores = int(spark.conf.get("spark.executor.cores", "1") or 1)
-    return int(spark.conf.get("spark.cores.max", "0") or 0) or cores * int(
-        spark.conf.get("spark.executor.instances", "1") or 1
-    )
+    most = int(spark.conf.get("spark.cores.max", "0") or 0)
+    cores = int(spark.conf.get("spark.executor.cores", "0") or 0)
+    executors = int(spark.conf.get("spark.executor.instances", "0") or 0)
+    found = most or max(cores, 1) * executors
+    if found:
+        return found
+    # What has registered so far; a Connect session is not told, so tasks.max says it there.
+    return cores or 1 if _is_remote(spark) else int(spark.sparkContext.defaultParallelism)
 
 
 def close(spark: SparkSession) -> None:

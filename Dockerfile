@@ -1,0 +1,35 @@
+# Two images of one file: `spark`, with what executors need and no more, and `airflow`, with everything.
+# Both have the same Python: Spark refuses a driver and executors of different minor versions.
+ARG PYTHON=3.11
+
+FROM python:${PYTHON}-slim-bookworm AS base
+# procps: Spark's scripts call ps. curl: health checks.
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends curl openjdk-17-jre-headless procps tini \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --create-home --uid 50000 airmirror
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
+WORKDIR /opt/airmirror
+COPY requirements.txt requirements-executor.txt ./
+ENTRYPOINT ["/usr/bin/tini", "--"]
+
+FROM base AS spark
+# Spark itself and the pyarrow that its Python workers need, at the versions that Airmirror is tested with.
+RUN grep -E '^(pyspark|py4j|pyarrow)==' requirements.txt > spark.txt \
+    && pip install -r spark.txt -r requirements-executor.txt \
+    && mkdir -p /var/lib/spark && chown airmirror /var/lib/spark
+USER airmirror
+WORKDIR /var/lib/spark
+
+FROM base AS airflow
+RUN pip install -r requirements.txt
+COPY pyproject.toml requirements.in README.md LICENSE ./
+COPY include include
+COPY dags dags
+COPY plugins plugins
+COPY spark_jobs spark_jobs
+RUN pip install --no-deps --editable . \
+    && python -m compileall -q include \
+    && mkdir -p /opt/airflow/logs /opt/airflow/data-docs && chown -R airmirror /opt/airflow
+ENV AIRFLOW_HOME=/opt/airflow
+USER airmirror

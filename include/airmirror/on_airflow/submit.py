@@ -1,0 +1,168 @@
+"""A window by spark-submit, for Spark connections that are not Spark Connect: local, standalone, YARN, Kubernetes masters.
+
+The application gets the window's id and reports through the segment topic; what is secret travels in a file of mode 0600.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import javaproperties
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowException
+
+from airmirror.errors import AirmirrorError
+from airmirror.flows.choice import Choice
+from airmirror.flows.prepare import Opened, dry_run
+from airmirror.on_airflow.deployment import ROOT, Deployment
+from airmirror.on_airflow.work import opened_flow, tell_result
+from airmirror.on_spark.job import FINAL, LEDGER
+from airmirror.on_spark.library import build, digest
+from airmirror.windows.window import WindowResult, rows_of
+
+APPLICATION = ROOT / "spark_jobs" / "replicate_window.py"
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(eq=False)
+class SubmittedWindowFailed(AirmirrorError):
+    """A window that spark-submit ran and that did not end well; what its slots committed counts."""
+
+    flow: str
+    window: str
+    reason: str
+    again: bool
+
+    @property
+    def transient(self) -> bool:  # type: ignore[override]
+        return self.again
+
+    def __str__(self) -> str:
+        return (
+            f"flow {self.flow!r}: spark-submit of window {self.window!r} failed; the lines above that begin with "
+            f"'airmirror:' say why ({self.reason})"
+        )
+
+
+@dataclass(eq=False)
+class LedgerOutOfReach(AirmirrorError):
+    """A driver that runs elsewhere can't read a ledger that is a file here."""
+
+    conn_id: str
+
+    def __str__(self) -> str:
+        return (
+            f"Spark connection {self.conn_id!r} has deploy mode cluster and the ledger is a SQLite file: a driver on another "
+            f"machine can't open it; set {LEDGER} to a PostgreSQL URL, or use deploy mode client"
+        )
+
+
+def submitting(place: Deployment, name: str, window: str, conn_id: str, choice: Choice) -> Submission:
+    """What is to be submitted; nothing is started yet. Raises LedgerOutOfReach."""
+    extra = BaseHook.get_connection(conn_id).extra_dejson
+    is_cluster = extra.get("deploy-mode") == "cluster"
+    if is_cluster and place.ledger.startswith("sqlite"):
+        raise LedgerOutOfReach(conn_id)
+    return Submission(place, name, window, conn_id, choice, is_cluster)
+
+
+@dataclass
+class Submission:
+    """One window, submitted to a Spark connection."""
+
+    place: Deployment
+    flow: str
+    window: str
+    conn_id: str
+    choice: Choice
+    is_cluster: bool
+    _hook: SparkSubmitHook | None = None
+
+    def run(self) -> WindowResult:
+        """Submit, wait, and read from the ledger what was done. Raises SubmittedWindowFailed."""
+        begun = time.monotonic()
+        with opened_flow(self.place, self.flow, self.choice) as opened, self._files(opened) as (files, secrets):
+            arguments = {
+                "--config": self.place.config.name if self.is_cluster else str(self.place.config),
+                "--flow": self.flow,
+                "--window": self.window,
+                "--secrets": secrets.name if self.is_cluster else str(secrets),
+                "--topics": ",".join(self.choice.topics),
+                "--partitions": ",".join(map(str, self.choice.partitions)),
+                "--verify": self.choice.verify or "",
+            }
+            given = [part for option, value in arguments.items() if value for part in (option, value)]
+            self._hook = SparkSubmitHook(
+                conn_id=self.conn_id,
+                name=f"airmirror {self.flow} {self.window}",
+                application_args=[*given, "--no-advance"],
+                files=files["files"],
+                py_files=files["py_files"],
+            )
+            try:
+                self._hook.submit(str(APPLICATION))
+            except AirflowException as error:
+                status = getattr(self._hook._submit_sp, "returncode", None)
+                raise SubmittedWindowFailed(
+                    self.flow, self.window, str(error).splitlines()[0][:500], again=status != FINAL
+                ) from error
+            result = self._result(opened, time.monotonic() - begun)
+        tell_result(result)
+        return result
+
+    def kill(self) -> None:
+        """End the driver where it runs in client mode; the fence ends what it leaves."""
+        if self._hook is not None:
+            self._hook.on_kill()
+
+    def _result(self, opened: Opened, seconds: float) -> WindowResult:
+        _, planned = dry_run(opened)  # reads what the window has written to the segment topic
+        flow = opened.flow
+        rows = rows_of(flow, self.window, opened.ledger, planned)
+        size = sum(row.bytes for row in rows)
+        # The application can't say that it was cut: where work is left, its time or its bytes tell.
+        bounded = seconds * 1000 >= flow.window.max_ms or (
+            flow.window.max_bytes is not None and size >= flow.window.max_bytes
+        )
+        is_cut = bounded and any(item.has_work and self.choice.takes(item.key) for item in planned)
+        return WindowResult(self.flow, self.window, rows, len(planned), seconds, {}, is_cut)
+
+    @contextmanager
+    def _files(self, opened: Opened) -> Iterator[tuple[Mapping[str, str | None], Path]]:
+        """What a driver elsewhere must be sent (nothing in client mode), and the file of secrets; removed afterwards."""
+        with tempfile.TemporaryDirectory(prefix="airmirror-submit-") as directory:  # of mode 0700
+            secrets = Path(directory) / "secrets.properties"
+            settings = {**_connected(opened), LEDGER: self.place.ledger}
+            with os.fdopen(os.open(secrets, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+                file.write(javaproperties.dumps(settings, timestamp=None))
+            if not self.is_cluster:
+                yield {"files": None, "py_files": None}, secrets
+                return
+            archive = build(digest())
+            try:
+                yield {"files": f"{self.place.config},{secrets}", "py_files": str(archive)}, secrets
+            finally:
+                archive.unlink()
+                archive.parent.rmdir()
+
+
+def _connected(opened: Opened) -> dict[str, str]:
+    """What the clusters' Airflow connections add to the configuration, as keys of it."""
+    found: dict[str, str] = {}
+    as_written = opened.configuration.flow(opened.flow.name)
+    for cluster, plain in ((opened.flow.source, as_written.source), (opened.flow.target, as_written.target)):
+        if cluster.bootstrap_servers != plain.bootstrap_servers:
+            found[f"{cluster.alias}.bootstrap.servers"] = ",".join(cluster.bootstrap_servers)
+        for key, value in cluster.properties.items():
+            if plain.properties.get(key) != value:
+                found[f"{cluster.alias}.{key}"] = value
+    return found

@@ -1,0 +1,101 @@
+"""One window as a Spark application: arguments in, exit status out. What it did is in the segment topic, not in its output."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from airmirror.config import properties
+from airmirror.errors import AirmirrorError
+from airmirror.flows.choice import Choice
+from airmirror.flows.prepare import open_flow, prepare
+from airmirror.on_spark.windows import run
+from airmirror.windows.progress import Progress
+from airmirror.windows.window import WindowResult
+
+DONE, FINAL, TRANSIENT = 0, 2, 75  # argparse ends with 2 too; EX_TEMPFAIL of sysexits.h; Python itself fails with 1
+LEDGER = "AIRMIRROR_LEDGER"  # the environment's name for it, and the key in the file of secrets
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run a window on the Spark that this application was submitted to; DONE, or FINAL or TRANSIENT where something failed."""
+    given = _parser().parse_args(arguments)
+    choice = Choice(_list(given.topics), tuple(map(int, _list(given.partitions))), given.verify)
+    secrets = _secrets(given.secrets)
+    ledger = secrets.pop(LEDGER, "") or os.environ.get(LEDGER, "")
+    try:
+        if not ledger:
+            raise NoLedger()
+        with open_flow(given.config, given.flow, ledger, secrets) as opened:
+            prepared = prepare(replace(opened, flow=choice.applied(opened.flow)))
+            result = run(
+                prepared, None, given.window, only=choice.takes, advance=given.advance, tell=_tell, report=_report
+            )
+    except AirmirrorError as error:
+        print(f"airmirror: {error}", flush=True)
+        return TRANSIENT if error.transient else FINAL
+    _tell_result(result)
+    errors = [row.error for row in result.rows if row.error is not None and row.failed]
+    for line in (*map(str, errors), *prepared.refused):
+        print(f"airmirror: {line}", flush=True)
+    if prepared.refused or any(not error.transient for error in errors):
+        return FINAL
+    return TRANSIENT if errors else DONE
+
+
+class NoLedger(AirmirrorError):
+    """A job that was not told where the ledger is."""
+
+    def __str__(self) -> str:
+        return f"the ledger's URL is missing: set {LEDGER} in the environment, or in the file given by --secrets"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="replicate_window.py", description=main.__doc__)
+    parser.add_argument("--config", type=Path, required=True, help="the configuration, MirrorMaker 2's properties file")
+    parser.add_argument("--flow", required=True, help="source->target")
+    parser.add_argument("--window", required=True, help="the window's id, made by whoever submits (invariant B)")
+    parser.add_argument("--secrets", type=Path, help=f"properties that go over the configuration's; {LEDGER} too")
+    parser.add_argument("--topics", default="", help="only these topics of the source, separated by commas")
+    parser.add_argument("--partitions", default="", help="only these partition numbers, separated by commas")
+    parser.add_argument("--verify", choices=("readback", "acks"), help="as configured by default")
+    parser.add_argument(
+        "--no-advance",
+        dest="advance",
+        action="store_false",
+        help="leave the judgement to somebody else (Airflow's gate)",
+    )
+    return parser
+
+
+def _secrets(path: Path | None) -> dict[str, str]:
+    if path is None:
+        return {}
+    return {setting.key: setting.value for setting in properties.settings(properties.read(path), str(path))}
+
+
+def _list(given: str) -> tuple[str, ...]:
+    return tuple(part for part in map(str.strip, given.split(",")) if part)
+
+
+def _tell(phase: str) -> None:
+    print(f"airmirror: now: {phase}", flush=True)
+
+
+def _report(progress: Progress) -> None:
+    print(
+        f"airmirror: committed so far: {progress.offsets:,} of {progress.planned:,} offsets, {progress.records:,} records, "
+        f"{progress.bytes / 1e6:.1f} MB, {progress.rate:,.0f} records/s",
+        flush=True,
+    )
+
+
+def _tell_result(result: WindowResult) -> None:
+    print(
+        f"airmirror: window {result.window}: {result.copied:,} records, {result.bytes / 1e6:.1f} MB of "
+        f"{len(result.rows)} partitions in {result.seconds:.1f} s{', cut' if result.is_cut else ''}",
+        flush=True,
+    )

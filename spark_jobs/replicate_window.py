@@ -1,0 +1,8 @@
+"""What spark-submit runs: one window of a flow. Whoever submits makes the window's id; results are in the segment topic."""
+
+import sys
+
+from airmirror.on_spark.job import main
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,166 @@
+"""docker-compose.yaml and Dockerfile agree with the Compose specification, with each other and with the code."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from airmirror.config import load
+from airmirror_local import jars
+
+ROOT = Path(__file__).resolve().parents[1]
+COMPOSE = ROOT / "docker-compose.yaml"
+TEXT = COMPOSE.read_text()
+CONTENT: dict[str, Any] = yaml.safe_load(TEXT)
+SERVICES: dict[str, dict[str, Any]] = CONTENT["services"]
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
+CODE = "\n".join(path.read_text() for path in (ROOT / "include" / "airmirror").rglob("*.py"))
+
+
+def airflow_services() -> list[str]:
+    return [name for name in SERVICES if name.startswith("airflow-")]
+
+
+def mounts(service: str) -> Iterator[tuple[str, str]]:
+    """(source, target) of a service's volumes."""
+    for volume in SERVICES[service].get("volumes", ()):
+        source, target = volume.split(":")[:2]
+        yield source, target
+
+
+def test_the_specification_allows_it() -> None:
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", str(COMPOSE)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_specification_is_not_toothless(tmp_path: Path) -> None:
+    wrong = tmp_path / "docker-compose.yaml"
+    wrong.write_text(TEXT.replace("healthcheck:", "healthchek:"))
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", str(wrong)]
+    assert subprocess.run(command, capture_output=True).returncode == 1
+
+
+def test_every_service_is_watched_and_waits_for_services_that_are_there() -> None:
+    for name, service in SERVICES.items():
+        assert ("healthcheck" in service) == (name != "airflow-init"), name
+        assert set(service.get("depends_on", ())) <= set(SERVICES), name
+        for needed, how in service.get("depends_on", {}).items():
+            assert (how["condition"] == "service_healthy") == ("healthcheck" in SERVICES[needed]), (name, needed)
+
+
+def test_kafka_is_the_one_that_is_tested_and_every_cluster_is_one_of_its_own() -> None:
+    clusters = [service for service in SERVICES.values() if service.get("image", "").startswith("apache/kafka")]
+    assert [service["image"] for service in clusters] == [f"apache/kafka:{jars.KAFKA_VERSION}"] * 2
+    assert len({service["environment"]["CLUSTER_ID"] for service in clusters}) == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "listener"), [("include/compose/mirror.properties", "INTERNAL"), ("include/mirror.properties", "HOST")]
+)
+def test_the_configurations_name_the_brokers_listeners(path: str, listener: str) -> None:
+    configuration = load(ROOT / path)
+    for alias, cluster in configuration.clusters.items():
+        advertised = SERVICES[alias]["environment"]["KAFKA_ADVERTISED_LISTENERS"].split(",")
+        found = dict(entry.split("://") for entry in advertised)[listener]
+        assert tuple(server.replace("127.0.0.1", "localhost") for server in cluster.bootstrap_servers) == (found,)
+        assert listener == "INTERNAL" or SERVICES[alias]["ports"] == [
+            f"127.0.0.1:{found.partition(':')[2]}:{found.partition(':')[2]}"
+        ]
+    assert configuration.enabled
+
+
+def test_secrets_come_from_the_environment_and_all_of_them_are_explained() -> None:
+    used = set(re.findall(r"\$\{(\w+)", TEXT)) | {secret["environment"] for secret in CONTENT["secrets"].values()}
+    lines = (ROOT / ".env.example").read_text().splitlines()
+    explained = {line.partition("=")[0] for line in lines if line and not line.startswith("#")}
+    assert used == explained
+    assert all(line.endswith("=") for line in lines if line and not line.startswith("#"))
+    assert all(":?" in match for match in re.findall(r"\$\{\w+[^}]*\}", TEXT)), "a missing secret must stop the start"
+    assert ".env" in (ROOT / ".dockerignore").read_text().splitlines()
+    assert ".env" in (ROOT / ".gitignore").read_text().splitlines()
+
+
+def test_what_is_mounted_is_there_and_what_is_set_is_known() -> None:
+    for name in SERVICES:
+        for source, _ in mounts(name):
+            assert (ROOT / source).exists() if source.startswith("./") else source in CONTENT["volumes"], (name, source)
+    from airflow.configuration import conf
+
+    # has_option knows what has a default; a component's own start method is described for all of them.
+    described = {
+        (section, name) for section, found in conf.configuration_description.items() for name in found["options"]
+    }
+    for name in airflow_services():
+        for variable in SERVICES[name]["environment"]:
+            if variable.startswith("AIRFLOW__"):
+                _, section, option = variable.lower().split("__", 2)
+                assert conf.has_option(section, option) or {(section, option), ("core", option)} & described, variable
+            elif variable.startswith("AIRMIRROR_"):
+                assert f'"{variable}"' in CODE, variable
+
+
+def test_paths_in_the_environment_are_in_the_image_or_mounted() -> None:
+    targets = {target for name in airflow_services() for _, target in mounts(name)}
+    copied = {f"/opt/airmirror/{name}" for name in re.findall(r"^COPY (\w+) \1$", DOCKERFILE, re.MULTILINE)}
+    for value in SERVICES["airflow-scheduler"]["environment"].values():
+        if isinstance(value, str) and value.startswith("/opt/"):
+            assert any(value == known or value.startswith(f"{known}/") for known in targets | copied), value
+    assert copied == {f"/opt/airmirror/{name}" for name in ("include", "dags", "plugins", "spark_jobs")}
+
+
+def test_both_images_have_one_python_and_the_versions_that_are_tested() -> None:
+    assert re.findall(r"^FROM (\S+) AS (\w+)$", DOCKERFILE, re.MULTILINE) == [
+        ("python:${PYTHON}-slim-bookworm", "base"), ("base", "spark"), ("base", "airflow"),
+    ]  # fmt: skip
+    python = re.search(r"^ARG PYTHON=3\.(\d+)$", DOCKERFILE, re.MULTILINE)
+    assert python is not None
+    assert 11 <= int(python[1]) <= 13
+    pattern = re.search(r"grep -E '([^']+)' requirements.txt", DOCKERFILE)
+    assert pattern is not None
+    found = [line for line in (ROOT / "requirements.txt").read_text().splitlines() if re.match(pattern[1], line)]
+    assert sorted(line.partition("==")[0] for line in found) == ["py4j", "pyarrow", "pyspark"]
+    assert {service["build"]["target"] for service in SERVICES.values() if "build" in service} == {"spark", "airflow"}
+
+
+def test_airflow_finds_spark_and_the_monitoring_finds_airflow() -> None:
+    connection = json.loads(SERVICES["airflow-scheduler"]["environment"]["AIRFLOW_CONN_SPARK_CONNECT_DEFAULT"])
+    command = SERVICES[connection["host"]]["command"]
+    assert f"spark.connect.grpc.binding.port={connection['port']}" in command
+    master = re.search(r"--host (\S+) --port (\d+)", SERVICES["spark-master"]["command"])
+    assert master is not None
+    address = f"spark://{master[1]}:{master[2]}"
+    assert address in command
+    assert address in SERVICES["spark-worker"]["command"]
+    class_name = re.search(r"--class (\S+)", command)
+    assert class_name is not None
+    assert class_name[1] in (ROOT / "include" / "airmirror_local" / "spark_connect.py").read_text()
+
+    monitoring = ROOT / "include" / "monitoring"
+    prometheus = yaml.safe_load((monitoring / "prometheus.yml").read_text())
+    alertmanager = yaml.safe_load((monitoring / "alertmanager.yml").read_text())
+    scrape, webhook = prometheus["scrape_configs"][0], alertmanager["receivers"][0]["webhook_configs"][0]
+    targets = [
+        *scrape["static_configs"][0]["targets"],
+        *prometheus["alerting"]["alertmanagers"][0]["static_configs"][0]["targets"],
+    ]
+    targets.append(webhook["url"].split("/")[2])
+    published = {
+        name: [port.rpartition(":")[2] for port in service.get("ports", ())] for name, service in SERVICES.items()
+    }
+    assert all(port in published[name] for name, _, port in (target.partition(":") for target in targets))
+    assert webhook["url"].endswith("/airmirror/alerts")
+    assert scrape["metrics_path"] == "/airmirror/metrics"
+    for service, file in (
+        ("prometheus", scrape["authorization"]["credentials_file"]),
+        ("alertmanager", webhook["http_config"]["authorization"]["credentials_file"]),
+    ):
+        assert file.removeprefix("/run/secrets/") in SERVICES[service]["secrets"]
