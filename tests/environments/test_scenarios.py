@@ -20,6 +20,7 @@ from airmirror_local.spark_connect import ConnectServer, start_connect_server
 from support.environments import ROOT, Environment, connect, in_process, submit
 from support.flows import mirror
 from support.hostile import KINDS, numbered
+from support.servers import keep
 from support.topics import assert_mirrored, create_topic, produce
 
 PRODUCE = 0
@@ -56,6 +57,8 @@ def executor_python(tmp_path_factory: pytest.TempPathFactory) -> str:
 def spark_cluster(executor_python: str, stack_directory: Path) -> Iterator[SparkCluster]:
     """A standalone cluster of two workers of one core each, whose executors run ``executor_python``."""
     cluster = start_spark_cluster(stack_directory / "spark-cluster", environment={"PYSPARK_PYTHON": executor_python})
+    for process in (cluster.master, *cluster.workers):
+        keep(process)  # it is started within the first test that asks for it
     try:
         yield cluster
     finally:
@@ -69,6 +72,7 @@ def connect_of_cluster(
     """A Spark Connect server in front of the standalone cluster."""
     settings = {"spark.pyspark.python": executor_python, "spark.cores.max": "2", "spark.executor.memory": "1g"}
     server = start_connect_server(stack_directory / "spark-of-cluster", settings=settings, master=spark_cluster.url)
+    keep(server.process)
     try:
         yield server
     finally:
@@ -81,7 +85,9 @@ def environment(request: pytest.FixtureRequest) -> Environment:
     if name == "in-process":
         return in_process()
     if name == "connect":
-        return connect(request.getfixturevalue("connect_server").url)
+        server: ConnectServer = request.getfixturevalue("connect_server")
+        keep(server.process)
+        return connect(server.url)
     if name == "submit-local":
         return submit("local[2,4]", name)
     if name == "connect-standalone":
