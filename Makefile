@@ -41,7 +41,7 @@ check: install ## ruff, mypy, import-linter
 	$(BIN)/lint-imports --no-cache
 
 test: install ## the tests, real brokers and Spark included (under 20 minutes on 2 cores)
-	$(BIN)/pytest -m "not long"
+	$(BIN)/pytest -m "not long" --numprocesses 2 --dist loadgroup
 
 test-long: install ## the tests that take longer
 	$(BIN)/pytest -m long

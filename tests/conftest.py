@@ -27,6 +27,14 @@ class Brokers:
     west: Broker
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files stay whole when tests are spread over processes; those of the one Airflow are one group, the longest, first."""
+    for item in items:
+        directory = item.path.relative_to(Path(__file__).parent).parts[0]
+        item.add_marker(pytest.mark.xdist_group(directory if directory == "on_airflow" else str(item.path)))
+    items.sort(key=lambda item: "on_airflow" not in item.path.parts)
+
+
 @pytest.fixture(scope="session")
 def stack_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Where the session's brokers and server keep their files; emptied at the end."""
