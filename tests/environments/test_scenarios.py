@@ -55,8 +55,10 @@ def executor_python(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="session")
 def spark_cluster(executor_python: str, stack_directory: Path) -> Iterator[SparkCluster]:
-    """A standalone cluster of two workers of one core each, whose executors run ``executor_python``."""
-    cluster = start_spark_cluster(stack_directory / "spark-cluster", environment={"PYSPARK_PYTHON": executor_python})
+    """A standalone cluster of two workers, whose executors run ``executor_python``."""
+    # Cores for two applications at once: the Connect server keeps its own.
+    variables = {"PYSPARK_PYTHON": executor_python}
+    cluster = start_spark_cluster(stack_directory / "spark-cluster", cores=2, memory="2g", environment=variables)
     for process in (cluster.master, *cluster.workers):
         keep(process)  # it is started within the first test that asks for it
     try:
@@ -145,7 +147,6 @@ def test_a_worker_is_killed_in_mid_window(
             worker.send_signal(signal.SIGKILL)
         finally:
             hold.release.set()
-            west_proxy.on_request = None
         status = process.handle.wait(200)
     assert status == 0, process.log.read_text()
     assert flow.assert_equal() == 4000

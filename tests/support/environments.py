@@ -63,7 +63,7 @@ def connect(url: str, name: str = "connect") -> Environment:
 
 def submit(master: str, name: str, python: str = sys.executable) -> Environment:
     settings = {
-        "spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.executor.memory": "1g",
+        "spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.executor.memory": "1g", "spark.cores.max": "2",
         "spark.pyspark.python": python, "spark.pyspark.driver.python": sys.executable,
     }  # fmt: skip
     given = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
