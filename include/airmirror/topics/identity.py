@@ -50,7 +50,8 @@ class AliasDiffers(AirmirrorError):
             f"those who bring records to its source {self.source!r} (flow {self.other_flow!r}, says {self.topic!r} there): "
             "records would go round, and the names of topics grow for ever. Call the cluster the same in all "
             f"configurations, or declare the other name: {self.flow}.target.cluster.other.aliases = {self.other_alias}; "
-            f"if that flow no longer runs, say so: {self.other_flow}.enabled = false"
+            f"if that flow no longer runs, say so with {self.other_flow}.enabled = false (where this file knows its clusters), "
+            f"or delete {self.topic!r} on {self.source!r}"
         )
 
 
