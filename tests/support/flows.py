@@ -7,13 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from airmirror.clusters.appender import Appender
 from airmirror.config import Flow, parse
 from airmirror.flows.prepare import Opened, prepare
 from airmirror.ledger import Ledger
+from airmirror.topics.internal import ensure_internal_topics
+from airmirror.topics.sync import apply, look
 from airmirror.windows.attempts import run_slot
 from airmirror.windows.slots import Slot, SlotResult
 from airmirror.windows.window import Execute, WindowResult, run_window
-from support.topics import Cluster, assert_mirrored, bootstrap, create_topic
+from airmirror.wire.mirrormaker import murmur2_partition, source_offset_key, source_offset_value
+from support.topics import Cluster, assert_mirrored, bootstrap, create_topic, produce, read_all
 
 
 def in_this_process(slots: Sequence[Slot]) -> list[SlotResult]:
@@ -81,3 +85,14 @@ def mirror(
     flow = configuration.flow(f"{alias}->west")
     ledger = Ledger(ledger_url or f"sqlite:///{directory / alias}.db")
     return Mirror(source, target, topic, Opened(configuration, flow, ledger.flow(flow.name)))
+
+
+def as_mirrormaker(flow: Mirror, copied: int, progress: int) -> None:
+    """What MirrorMaker 2 leaves: the first ``copied`` records on the target, and a progress of ``progress``."""
+    apply(flow.flow, look(flow.flow))
+    ensure_internal_topics(flow.flow)
+    produce(flow.target, flow.remote_topic, read_all(flow.source, flow.topic)[0][:copied], partition=0)
+    key = source_offset_key(flow.flow.source.alias, flow.topic, 0)
+    topic = f"mm2-offsets.{flow.flow.source.alias}.internal"
+    with Appender(flow.flow.target, topic, murmur2_partition(key, 3)) as appender:
+        appender.append([(key, source_offset_value(progress))])

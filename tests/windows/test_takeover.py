@@ -8,25 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airmirror.clusters.appender import Appender
-from airmirror.topics.internal import ensure_internal_topics
-from airmirror.topics.sync import apply, look
 from airmirror.windows.takeover import overlap
-from airmirror.wire.mirrormaker import murmur2_partition, source_offset_key, source_offset_value
 from airmirror_local.brokers import Broker
-from support.flows import Mirror, mirror
-from support.topics import Record, produce, read_all
-
-
-def as_mirrormaker(flow: Mirror, copied: int, progress: int) -> None:
-    """What MirrorMaker 2 leaves: the first ``copied`` records on the target, and a progress of ``progress``."""
-    apply(flow.flow, look(flow.flow))
-    ensure_internal_topics(flow.flow)
-    produce(flow.target, flow.remote_topic, read_all(flow.source, flow.topic)[0][:copied], partition=0)
-    key = source_offset_key(flow.flow.source.alias, flow.topic, 0)
-    topic = f"mm2-offsets.{flow.flow.source.alias}.internal"
-    with Appender(flow.flow.target, topic, murmur2_partition(key, 3)) as appender:
-        appender.append([(key, source_offset_value(progress))])
+from support.flows import as_mirrormaker, mirror
+from support.topics import Record, produce
 
 
 @pytest.mark.parametrize(("copied", "progress"), [(100, 99), (100, 60), (100, 0), (300, 250)])

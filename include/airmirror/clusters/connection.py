@@ -10,7 +10,8 @@ from __future__ import annotations
 import select
 import socket
 import struct
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, ClassVar
@@ -191,9 +192,26 @@ class Connection:
 
     def request(self, request: Any, version: int) -> Any:
         """Send one of kafka-python's requests and wait for its response, decoded."""
+        self._send_request(request, version)
+        return self._decode(request, version)
+
+    def pipelined(self, requests: Iterable[Any], version: int, most: int = 64) -> Iterator[Any]:
+        """Send kafka-python's requests without waiting for each response, ``most`` under way; the responses, in order."""
+        under_way: deque[Any] = deque()
+        for request in requests:
+            if len(under_way) >= most:
+                yield self._decode(under_way.popleft(), version)
+            self._send_request(request, version)
+            under_way.append(request)
+        while under_way:
+            yield self._decode(under_way.popleft(), version)
+
+    def _send_request(self, request: Any, version: int) -> None:
         request.API_VERSION = version
         request.with_header(correlation_id=self.next_correlation_id(), client_id=self._name)
         self.send([request.encode(framed=True, header=True)])
+
+    def _decode(self, request: Any, version: int) -> Any:
         body = bytes(self.receive())
         response_class = request.header.get_response_class()
         if response_class is None:  # pragma: no cover - kafka-python registers every response

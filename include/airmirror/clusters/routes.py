@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 from uuid import UUID
 
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
@@ -17,7 +17,8 @@ from airmirror.errors import AirmirrorError
 from airmirror.wire.requests import TopicPartition
 
 METADATA, FIND_COORDINATOR = 3, 10
-TRANSACTION = 1  # FindCoordinator's key type
+GROUP, TRANSACTION = 0, 1  # FindCoordinator's key types
+KEYS_AT_ONCE = 500
 UNKNOWN_TOPIC, TOPIC_DENIED = 3, 29
 
 
@@ -64,20 +65,20 @@ class TopicNotDescribed(TopicNotFound):
 
 @dataclass(eq=False)
 class CoordinatorNotAvailable(AirmirrorError):
-    """No coordinator for a transactional id just now."""
+    """No coordinator for a transactional id or a group just now."""
 
     transient: ClassVar[bool] = True
 
     cluster: str
-    transactional_id: str
+    name: str
     error: int
     message: str
 
     def __str__(self) -> str:
         return (
-            f"cluster {self.cluster!r}: no coordinator for transactional id {self.transactional_id!r} now "
-            f"(error {self.error}: {self.message}); is a partition of __transaction_state without a leader or in-sync "
-            "replicas, or are there fewer brokers than transaction.state.log.replication.factor?"
+            f"cluster {self.cluster!r}: no coordinator for the transactional id or group {self.name!r} now "
+            f"(error {self.error}: {self.message}); is a partition of its internal topic without a leader or in-sync "
+            "replicas, or are there fewer brokers than their replication factor?"
         )
 
 
@@ -217,22 +218,31 @@ class Routes:
 
     def coordinator(self, transactional_id: str) -> int:
         """The broker that coordinates a transactional id. Raises CoordinatorNotAvailable."""
+        return self.coordinators([transactional_id], TRANSACTION)[transactional_id]
+
+    def coordinators(self, keys: Sequence[str], key_type: int) -> dict[str, int]:
+        """The brokers that coordinate groups or transactional ids. Raises CoordinatorNotAvailable."""
         connection = self._any()
         version = connection.version(FIND_COORDINATOR, 3, 4, "FindCoordinator")
         if version >= 4:
-            request = FindCoordinatorRequest(key_type=TRANSACTION, coordinator_keys=[transactional_id])
-            coordinators = connection.request(request, version).coordinators
-            if not coordinators:
-                raise connection.nonsense("its answer to FindCoordinator names none")
-            found: Any = coordinators[0]
+            batches = [keys[start : start + KEYS_AT_ONCE] for start in range(0, len(keys), KEYS_AT_ONCE)]
+            asked = [FindCoordinatorRequest(key_type=key_type, coordinator_keys=list(batch)) for batch in batches]
+            answers = [
+                (found.key, found) for answer in connection.pipelined(asked, version) for found in answer.coordinators
+            ]
         else:
-            found = connection.request(FindCoordinatorRequest(key=transactional_id, key_type=TRANSACTION), version)
-        if found.error_code:
-            raise CoordinatorNotAvailable(
-                self.alias, transactional_id, found.error_code, found.error_message or "its topic is being made"
-            )
-        self._nodes[found.node_id] = (found.host, found.port)
-        return int(found.node_id)
+            single = [FindCoordinatorRequest(key=key, key_type=key_type) for key in keys]
+            answers = list(zip(keys, connection.pipelined(single, version), strict=True))
+        nodes: dict[str, int] = {}
+        for key, found in answers:
+            if found.error_code:
+                message = found.error_message or "its topic is being made"
+                raise CoordinatorNotAvailable(self.alias, key, found.error_code, message)
+            self._nodes[found.node_id] = (found.host, found.port)
+            nodes[key] = int(found.node_id)
+        if missing := set(keys) - nodes.keys():
+            raise connection.nonsense(f"its answer to FindCoordinator leaves {min(missing)!r} out")
+        return nodes
 
     def close(self) -> None:
         for connection in self._connections.values():

@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
-from airmirror.ledger import loading, metrics, schema
+from airmirror.ledger import groups, loading, metrics, schema
 from airmirror.ledger.database import connect, reading, shown, upsert, writing
 from airmirror.ledger.errors import LedgerBegunAnew
 from airmirror.ledger.errors import LedgerUnavailable as LedgerUnavailable
+from airmirror.ledger.groups import GroupOffset
 from airmirror.ledger.loading import Entry
 from airmirror.ledger.metrics import FlowMetric, PartitionMetrics, Standing
-from airmirror.ledger.tables import OWN, control, metadata, newest, progress, scanned, segments, verified
+from airmirror.ledger.tables import OWN, checkpoints, control, metadata, newest, progress, scanned, segments, verified
+from airmirror.naming.internal import is_segment_topic
+from airmirror.wire.checkpoints import Checkpoint
 from airmirror.wire.segments import (
     Claim,
     Decision,
@@ -103,8 +106,7 @@ class FlowLedger:
         if all(row.topic_id == str(topic_id) for row in rows):
             return {row.partition: row.next_offset for row in rows}
         with self._writing() as connection:
-            of_progress = topic.startswith("mm2-offsets.")
-            for table in (progress,) if of_progress else (segments, newest, verified, control):
+            for table in _tables_of(topic):
                 connection.execute(table.delete().where(table.c.flow == self.flow))
             connection.execute(scanned.delete().where(scanned.c.flow == self.flow, scanned.c.topic == topic))
         return {}
@@ -130,6 +132,15 @@ class FlowLedger:
         with self._writing() as connection:
             new = self._advance(connection, topic, topic_id, entries, at, since)
             self.malformed += loading.load_progress(connection, self.flow, topic, new, cluster)
+
+    def load_checkpoints(
+        self, topic: str, topic_id: UUID, entries: Sequence[Entry], at: Mapping[int, int],
+        since: Mapping[int, int] | None = None,
+    ) -> None:  # fmt: skip
+        """Take in records of the checkpoints topic, like ``load_segments``."""
+        with self._writing() as connection:
+            new = self._advance(connection, topic, topic_id, entries, at, since)
+            self.malformed += loading.load_checkpoints(connection, self.flow, topic, new)
 
     def progress(self) -> dict[tuple[str, int], int]:
         """The last accounted source offset, by topic and partition."""
@@ -268,8 +279,53 @@ class FlowLedger:
         with self._reading() as connection:
             return metrics.numbers_of(connection, self.flow)
 
+    def beside(self, flow: str) -> FlowLedger:
+        """Another flow's part of the same ledger."""
+        return self._ledger.flow(flow)
+
+    def first_segments(self, partitions: Sequence[groups.Partition]) -> list[SegmentRecord]:
+        """The first segment record of each partition (topic, partition, source topic id)."""
+        with self._reading() as connection:
+            return groups.first_segments(connection, self.flow, partitions)
+
+    def target_ends(self, partitions: Sequence[groups.Partition]) -> dict[groups.Partition, int]:
+        """Where the replicated records of each partition end on the target."""
+        with self._reading() as connection:
+            return groups.target_ends(connection, self.flow, partitions)
+
+    def segments_at(
+        self, positions: Sequence[groups.Position], side: Literal["source", "target"]
+    ) -> list[SegmentRecord]:
+        """For each position of a partition the first segment record with a copied record at or after it."""
+        with self._reading() as connection:
+            return groups.segments_at(connection, self.flow, positions, side)
+
+    def checkpoints(self) -> dict[tuple[str, str, int], Checkpoint]:
+        """The last checkpoint by group, the target's topic, and partition."""
+        with self._reading() as connection:
+            return groups.all_checkpoints(connection, self.flow)
+
+    def group_offsets(self) -> list[GroupOffset]:
+        """What the last round of sync_group_offsets saw and did, by group, topic and partition."""
+        with self._reading() as connection:
+            return groups.all_group_offsets(connection, self.flow)
+
+    def note_group_offsets(self, rows: Sequence[GroupOffset]) -> None:
+        """What a round saw and did, in place of what the last one did."""
+        with self._writing() as connection:
+            groups.replace_group_offsets(connection, self.flow, rows)
+
+    def last_round(self, task: str) -> int | None:
+        """When a task with an interval of its own was last done, in epoch milliseconds."""
+        with self._reading() as connection:
+            return groups.last_round(connection, self.flow, task)
+
+    def note_round(self, task: str) -> None:
+        with self._writing() as connection:
+            groups.note_round(connection, self.flow, task)
+
     def contents(self) -> dict[str, list[tuple[Any, ...]]]:
-        """Everything, in order: what a rebuilt ledger must be equal to."""
+        """Everything that was read from topics, in order: what a rebuilt ledger must be equal to."""
         found = {}
         for table in (table for table in metadata.sorted_tables if table not in OWN):
             rows = self._all(sql.select(table).where(table.c.flow == self.flow).order_by(*table.primary_key.columns))
@@ -315,6 +371,13 @@ class FlowLedger:
 
     def _writing(self) -> AbstractContextManager[Connection]:
         return writing(self._ledger.engine, self.flow)
+
+
+def _tables_of(topic: str) -> tuple[sql.Table, ...]:
+    """The tables that are read from an internal topic: the segment topic, ``mm2-offsets``, or the checkpoints topic."""
+    if topic.startswith("mm2-offsets."):
+        return (progress,)
+    return (segments, newest, verified, control) if is_segment_topic(topic) else (checkpoints,)
 
 
 def _same(one: sql.Table, other: sql.Table, *columns: str) -> sql.ColumnElement[bool]:

@@ -14,14 +14,15 @@ import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
 from airmirror.ledger.database import Row, delete, upsert
-from airmirror.ledger.tables import control, newest, progress, segments, verified
+from airmirror.ledger.tables import checkpoints, control, newest, progress, segments, verified
+from airmirror.wire.checkpoints import decode_checkpoint, decode_checkpoint_key
 from airmirror.wire.mirrormaker import decode_source_offset
 from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.segments import Record, SegmentRecord, Tombstone, Verified, decode
 
 log = logging.getLogger(__name__)
 
-LONGEST_TOPIC, LONGEST_WINDOW = 249, 512  # Kafka's limit; ours
+LONGEST_TOPIC, LONGEST_WINDOW, LONGEST_METADATA = 249, 512, 32_767  # Kafka's limit; ours; of its protocol
 INT32, INT64 = 2**31, 2**63
 
 
@@ -97,6 +98,31 @@ def load_progress(connection: Connection, flow: str, topic: str, entries: Sequen
     return malformed
 
 
+def load_checkpoints(connection: Connection, flow: str, topic: str, entries: Sequence[Entry]) -> int:
+    """Take in records of the checkpoints topic, in log order; how many were malformed."""
+    changes: dict[tuple[Any, ...], Row | None] = {}
+    malformed = 0
+    for entry in entries:
+        try:
+            key = decode_checkpoint_key(entry.key or b"")
+            _check_text("group", key[0], LONGEST_WINDOW)
+            _check_text("topic", key[1], LONGEST_TOPIC)
+            row: Row | None = None
+            if entry.value is not None:
+                found = decode_checkpoint(entry.key or b"", entry.value)
+                _check_text("metadata", found.metadata, LONGEST_METADATA)
+                row = _key(checkpoints, flow, key) | {
+                    "upstream": found.upstream, "downstream": found.downstream, "metadata": found.metadata,
+                }  # fmt: skip
+        except MalformedRecord as error:
+            malformed += 1
+            _skip(topic, entry, error)
+            continue
+        changes[key] = row
+    _apply(connection, checkpoints, flow, changes)
+    return malformed
+
+
 def _place(record: Record, key: bytes) -> tuple[sql.Table, tuple[Any, ...]]:
     """The table of a record or tombstone, and its primary key there without the flow."""
     if record.kind == SegmentRecord.kind:
@@ -116,7 +142,8 @@ def _place(record: Record, key: bytes) -> tuple[sql.Table, tuple[Any, ...]]:
 def _of_segment(record: SegmentRecord) -> Row:
     return {
         "source_end": record.source_end, "window": record.window, "time_ms": record.time_ms, "copied": record.copied,
-        "bytes": record.size,
+        "bytes": record.size, "copied_end": record.segments[-1].source_end if record.segments else None,
+        "target_end": record.target_end,
     }  # fmt: skip
 
 

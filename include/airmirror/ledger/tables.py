@@ -1,11 +1,11 @@
-"""The ledger's tables. Every row belongs to a flow and was read from one of its two internal topics, metrics excepted.
+"""The ledger's tables. Every row belongs to a flow and was read from one of its internal topics, those of OWN excepted.
 
 They are as the migrations make them (a test compares): a change here is a new file in ``migrations/versions``.
 """
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Double, Index, Integer, LargeBinary, MetaData, String, Table
+from sqlalchemy import BigInteger, Boolean, Column, Double, Index, Integer, LargeBinary, MetaData, String, Table, Text
 
 metadata = MetaData()
 
@@ -20,6 +20,10 @@ def _topic() -> Column[str]:
 
 def _partition() -> Column[int]:
     return Column("partition", Integer, primary_key=True)
+
+
+def _group() -> Column[str]:
+    return Column("group", String(512), primary_key=True)
 
 
 # How far each internal topic was read: the next offset.
@@ -58,7 +62,11 @@ segments = Table(
     Column("bytes", BigInteger, nullable=False),
     Column("key", LargeBinary, nullable=False),  # the record itself, as it lies in the topic
     Column("value", LargeBinary, nullable=False),
+    Column("copied_end", BigInteger),  # the source offset after the last copied one; null where nothing was copied
+    Column("target_end", BigInteger, nullable=False),
     Index("segments_of_window", "flow", "window", "time_ms"),
+    Index("segments_by_source", "flow", "topic", "partition", "source_topic_id", "copied_end"),
+    Index("segments_by_target", "flow", "topic", "partition", "source_topic_id", "target_end"),
 )
 
 # The newest segment of each partition, so that nothing must be searched for it.
@@ -132,5 +140,46 @@ flow_metrics = Table(
     Column("value", Double, nullable=False),
 )
 
+# MirrorMaker 2's checkpoints as they lie on the target: the last of each key. ``topic`` is the target's name.
+checkpoints = Table(
+    "checkpoints",
+    metadata,
+    _flow(),
+    _group(),
+    _topic(),
+    _partition(),
+    Column("upstream", BigInteger, nullable=False),
+    Column("downstream", BigInteger, nullable=False),
+    Column("metadata", Text, nullable=False),
+)
+
+# Where the last round of sync_group_offsets saw each group, and what it did or why not. ``topic`` is the source's name.
+group_offsets = Table(
+    "group_offsets",
+    metadata,
+    _flow(),
+    _group(),
+    _topic(),
+    _partition(),
+    Column("remote_topic", String(249), nullable=False),
+    Column("position", BigInteger, nullable=False),
+    Column("upstream", BigInteger),  # the position that was translated, and its translation
+    Column("downstream", BigInteger),
+    Column("exact", Boolean),
+    Column("again", BigInteger),
+    Column("on_target", BigInteger),
+    Column("reason", String(512), nullable=False),  # empty: the group was moved
+    Column("time_ms", BigInteger, nullable=False),
+)
+
+# When a task of the flow with an interval of its own was last done.
+rounds = Table(
+    "rounds",
+    metadata,
+    _flow(),
+    Column("task", String(64), primary_key=True),
+    Column("time_ms", BigInteger, nullable=False),
+)
+
 # What is not read from the internal topics, and so not the same after a rebuild.
-OWN = (partition_metrics, flow_metrics)
+OWN = (partition_metrics, flow_metrics, group_offsets, rounds)

@@ -1,1 +1,1 @@
-"""Where a source offset lies on the target: offset syncs for those who read MirrorMaker 2's."""
+"""Where a source position lies on the target: translation, offset syncs, checkpoints, group offsets."""

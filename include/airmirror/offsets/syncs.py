@@ -7,47 +7,25 @@ about.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Protocol
 from uuid import UUID
 
-from confluent_kafka import KafkaException, Producer
-
-from airmirror.clusters.admin import connect, describe, producer_config
-from airmirror.clusters.appender import Appender
-from airmirror.clusters.creation import create_topics
-from airmirror.clusters.description import NewTopic
+from airmirror.clusters.admin import connect
 from airmirror.clusters.log import LATEST, offsets_with_patience, read_records
 from airmirror.clusters.routes import Routes
 from airmirror.config import Cluster, Flow
 from airmirror.config.values import as_boolean
-from airmirror.errors import AirmirrorError
+from airmirror.offsets.writing import ensure_topic, write, write_anew
 from airmirror.topics.names import policy_of
-from airmirror.windows.fence import claimed
 from airmirror.windows.index import Index
-from airmirror.windows.window import internal_topics
 from airmirror.wire.mirrormaker import OffsetSync, decode_offset_sync
 from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import SegmentRecord
 
-SECONDS = 30.0
-COMPACTED = {"cleanup.policy": "compact"}
-
-
-@dataclass(eq=False)
-class OffsetSyncsNotWritten(AirmirrorError):
-    """Offset syncs that a cluster did not take; the next run writes them."""
-
-    transient: ClassVar[bool] = True
-
-    cluster: str
-    topic: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"cluster {self.cluster!r}: offset syncs were not written to {self.topic!r}: {self.reason}"
+log = logging.getLogger(__name__)
 
 
 class SegmentIndex(Index, Protocol):
@@ -95,23 +73,18 @@ def emit_offset_syncs(
     """Write the offset syncs of what was verified since the last ones, in one transaction; how many.
 
     Done under a claim of the name ``window``, and under a transactional id of its own, which is initialised before the
-    last syncs are read (invariant B). Raises FlowBusy, OffsetSyncsNotWritten, or a cluster's error.
+    last syncs are read (invariant B). Raises FlowBusy, RecordsNotWritten, or a cluster's error.
     """
     settings = flow.settings
     if not as_boolean(settings["emit.offset-syncs.enabled"]):
         return 0
-    cluster, topic = _place(flow)
-    _ensure_topic(cluster, topic, int(settings["offset-syncs.topic.replication.factor"]))
-    if not _syncs(flow, index, _written(cluster, topic)):
-        return 0
-    topics = internal_topics(flow)
-    with (
-        Routes(flow.target, f"airmirror|{flow.name}|syncs") as target,
-        Appender(flow.target, topics.segments) as appender,
-    ):
-        target.refresh([topics.segments, topics.progress])
-        with claimed(flow, window, 0, target, topics, index, appender):
-            return _write(flow, cluster, topic, lambda: _syncs(flow, index, _written(cluster, topic)), tell)
+    cluster, topic = place_of_syncs(flow)
+    ensure_topic(cluster, topic, int(settings["offset-syncs.topic.replication.factor"]))
+
+    def records() -> list[tuple[bytes, bytes]]:
+        return [(sync.encode_key(), sync.encode_value()) for sync in _syncs(flow, index, _written(cluster, topic))]
+
+    return write_anew(flow, index, cluster, topic, "offset-syncs", records, window=window, tell=tell)
 
 
 def rewind_offset_syncs(
@@ -120,77 +93,48 @@ def rewind_offset_syncs(
     """After a reset: tell where partitions go on (source and target offset), below what was told before; how many.
 
     Who reads the syncs in order, as MirrorMaker 2 does, then forgets those above. Under the flow's claim. Raises
-    OffsetSyncsNotWritten, or a cluster's error.
+    RecordsNotWritten, or a cluster's error.
     """
     if not as_boolean(flow.settings["emit.offset-syncs.enabled"]):
         return 0
-    cluster, topic = _place(flow)
+    cluster, topic = place_of_syncs(flow)
     if topic not in connect(cluster).topic_names():
         return 0
 
-    def rewinding() -> list[OffsetSync]:
+    def records() -> list[tuple[bytes, bytes]]:
         written = _written(cluster, topic)
-        return [OffsetSync(*key, *start) for key, start in starts.items() if written.get(key, -1) >= start[0]]
+        rewinding = [OffsetSync(*key, *start) for key, start in starts.items() if written.get(key, -1) >= start[0]]
+        return [(sync.encode_key(), sync.encode_value()) for sync in rewinding]
 
-    return _write(flow, cluster, topic, rewinding, tell) if rewinding() else 0
-
-
-def _write(
-    flow: Flow, cluster: Cluster, topic: str, make: Callable[[], Sequence[OffsetSync]], tell: Callable[[str], None]
-) -> int:
-    transactional_id = f"airmirror.{flow.source.alias}.{flow.target.alias}.offset-syncs"
-    producer = Producer(producer_config(cluster) | {"transactional.id": transactional_id})
-    failed: list[str] = []
-    try:
-        producer.init_transactions(SECONDS)
-        syncs = make()
-        tell(f"writing {len(syncs)} offset syncs to {topic} on {cluster.alias}")
-        producer.begin_transaction()
-        arguments: dict[str, Any] = {
-            "partition": 0,
-            "on_delivery": lambda error, _message: failed.append(str(error)) if error else None,
-        }
-        for sync in syncs:
-            producer.produce(topic, key=sync.encode_key(), value=sync.encode_value(), **arguments)
-            producer.poll(0)
-        producer.commit_transaction(SECONDS)
-    except (KafkaException, BufferError) as error:
-        raise OffsetSyncsNotWritten(cluster.alias, topic, str(error)) from error
-    if failed:
-        raise OffsetSyncsNotWritten(cluster.alias, topic, failed[0])
-    return len(syncs)
+    return write(flow, cluster, topic, "offset-syncs", records, tell) if records() else 0
 
 
-def _place(flow: Flow) -> tuple[Cluster, str]:
+def place_of_syncs(flow: Flow) -> tuple[Cluster, str]:
     names = policy_of(flow)
     if flow.settings["offset-syncs.topic.location"].strip() == "target":
         return flow.target, names.offset_syncs_topic(flow.source.alias)
     return flow.source, names.offset_syncs_topic(flow.target.alias)
 
 
-def _ensure_topic(cluster: Cluster, topic: str, replicas: int) -> None:
-    admin = connect(cluster)
-    if topic not in describe(admin).topics:
-        for refused in create_topics(admin, [NewTopic(topic, 1, replicas, COMPACTED)], SECONDS).refused:
-            raise refused
+def read_syncs(cluster: Cluster, topic: str) -> Iterator[OffsetSync]:
+    """The offset syncs of a topic, in log order; nothing where it does not exist. A record that is none is logged."""
+    log_ = TopicPartition(topic, 0)
+    with Routes(cluster, "airmirror|syncs") as routes:
+        if routes.refresh_existing([topic]):
+            return
+        end = offsets_with_patience(routes, [log_], LATEST, read_committed=True)[log_]
+        for entry in read_records(routes, log_, 0, end):
+            if entry.value is None:
+                continue
+            try:
+                yield decode_offset_sync(entry.key or b"", entry.value)
+            except MalformedRecord as error:  # somebody else's: MirrorMaker 2 skips it too
+                log.warning("cluster %s: %s offset %d is skipped: %s", cluster.alias, topic, entry.offset, error)
 
 
 def _written(cluster: Cluster, topic: str) -> dict[TopicPartition, int]:
     """The last upstream offset written, by source partition. The topic is compacted: one record a partition and what is new."""
-    log = TopicPartition(topic, 0)
-    found: dict[TopicPartition, int] = {}
-    with Routes(cluster, "airmirror|syncs") as routes:
-        routes.refresh([topic])
-        end = offsets_with_patience(routes, [log], LATEST, read_committed=True)[log]
-        for entry in read_records(routes, log, 0, end):
-            if entry.value is None:
-                continue
-            try:
-                sync = decode_offset_sync(entry.key or b"", entry.value)
-            except MalformedRecord:
-                continue  # somebody else's: MirrorMaker 2 skips it too
-            found[TopicPartition(sync.topic, sync.partition)] = sync.upstream
-    return found
+    return {TopicPartition(sync.topic, sync.partition): sync.upstream for sync in read_syncs(cluster, topic)}
 
 
 def _syncs(flow: Flow, index: SegmentIndex, written: Mapping[TopicPartition, int]) -> Sequence[OffsetSync]:

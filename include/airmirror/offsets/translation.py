@@ -19,6 +19,7 @@ class Reason(StrEnum):
     """Why a group's position was not translated, or why the group was not moved to it."""
 
     NOT_REPLICATED = "topic not replicated by this flow"
+    AGGREGATE = "aggregate flow: name the group in groups if it reads this source's records alone"
     NO_PARTITION = "partition does not exist any more"
     NO_LEADER = "partition has no leader now"
     RECREATED = "topic was recreated since it was replicated"

@@ -40,12 +40,17 @@ class Checkpoint:
 
 def decode_checkpoint(key: bytes, value: bytes) -> Checkpoint:
     """Raises MalformedRecord, also for a version that is not known (as MirrorMaker 2 from KAFKA-20659 on)."""
-    keys, values = Reader(key), Reader(value)
+    values = Reader(value)
     if (version := values.int16()) != VERSION:
         raise MalformedRecord(f"version {version} of a checkpoint is not known")
-    checkpoint = Checkpoint(
-        keys.string(), keys.string(), keys.int32(), values.int64(), values.int64(), values.string()
-    )  # fmt: skip
-    keys.end()
+    checkpoint = Checkpoint(*decode_checkpoint_key(key), values.int64(), values.int64(), values.string())
     values.end()
     return checkpoint
+
+
+def decode_checkpoint_key(key: bytes) -> tuple[str, str, int]:
+    """Group, topic and partition: all that a deleted checkpoint has. Raises MalformedRecord."""
+    keys = Reader(key)
+    group, topic, partition = keys.string(), keys.string(), keys.int32()
+    keys.end()
+    return group, topic, partition

@@ -1,0 +1,143 @@
+"""The ledger's part for consumer groups: segments by position, checkpoints, and what became of each group."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
+from uuid import UUID
+
+import sqlalchemy as sql
+from sqlalchemy.engine import Connection
+
+from airmirror.ledger.database import upsert
+from airmirror.ledger.tables import checkpoints, group_offsets, rounds, segments
+from airmirror.wire.checkpoints import Checkpoint
+from airmirror.wire.segments import SegmentRecord, decode
+
+AT_ONCE = 2_000  # rows of values in one query
+
+Partition = tuple[str, int, UUID]  # topic, partition, source topic id
+Position = tuple[str, int, UUID, int]  # and an offset in it
+
+
+@dataclass(frozen=True)
+class GroupOffset:
+    """Where a round saw a group in a source partition, and what became of it; ``reason`` is empty where it was moved.
+
+    ``upstream`` is the position that was translated to ``downstream``, ``again`` how many offsets lie between it and
+    ``position``, ``on_target`` where the group stood on the target. Times in epoch milliseconds.
+    """
+
+    group: str
+    topic: str
+    partition: int
+    remote_topic: str
+    position: int
+    upstream: int | None
+    downstream: int | None
+    exact: bool | None
+    again: int | None
+    on_target: int | None
+    reason: str
+    time_ms: int
+
+
+def first_segments(connection: Connection, flow: str, partitions: Sequence[Partition]) -> list[SegmentRecord]:
+    """The first segment record of each partition."""
+    rows = [(*partition, 0) for partition in partitions]
+    return list(_found(connection, flow, rows, lambda table, _at: sql.true(), segments.c.source_start))
+
+
+def segments_at(
+    connection: Connection, flow: str, positions: Sequence[Position], side: Literal["source", "target"]
+) -> list[SegmentRecord]:
+    """For each position of a partition the first segment record with a copied record at or after it, each record once."""
+    column = "copied_end" if side == "source" else "target_end"
+    return list(
+        _found(
+            connection, flow, positions,
+            lambda table, at: sql.and_(table.c[column] > at, table.c.copied_end.is_not(None)), segments.c[column],
+        )
+    )  # fmt: skip
+
+
+def target_ends(connection: Connection, flow: str, partitions: Sequence[Partition]) -> dict[Partition, int]:
+    """Where the replicated records of each partition end on the target."""
+    found: dict[Partition, int] = {}
+    for part in _parts([(*partition, 0) for partition in partitions]):
+        last = sql.select(sql.func.max(segments.c.target_end)).where(
+            segments.c.flow == flow, *(segments.c[name] == part.c[name] for name in _PARTITION)
+        )
+        query = sql.select(*(part.c[name] for name in _PARTITION), last.scalar_subquery().label("end"))
+        rows: Iterable[Any] = connection.execute(query)
+        found |= {(row.topic, row.partition, UUID(row.source_topic_id)): row.end for row in rows if row.end is not None}
+    return found
+
+
+def all_checkpoints(connection: Connection, flow: str) -> dict[tuple[str, str, int], Checkpoint]:
+    """By group, the target's topic, and partition."""
+    columns = [checkpoints.c[field.name] for field in fields(Checkpoint)]
+    rows = connection.execute(sql.select(*columns).where(checkpoints.c.flow == flow))
+    return {(row[0], row[1], row[2]): Checkpoint(*row) for row in rows}
+
+
+def replace_group_offsets(connection: Connection, flow: str, rows: Sequence[GroupOffset]) -> None:
+    connection.execute(group_offsets.delete().where(group_offsets.c.flow == flow))
+    if rows:
+        connection.execute(sql.insert(group_offsets), [asdict(row) | {"flow": flow} for row in rows])
+
+
+def all_group_offsets(connection: Connection, flow: str) -> list[GroupOffset]:
+    """What the last round saw and did, by group, topic and partition."""
+    columns = [group_offsets.c[field.name] for field in fields(GroupOffset)]
+    found = connection.execute(sql.select(*columns).where(group_offsets.c.flow == flow))
+    return sorted((GroupOffset(*row) for row in found), key=lambda row: (row.group, row.topic, row.partition))
+
+
+def note_round(connection: Connection, flow: str, task: str) -> None:
+    upsert(connection, rounds, [{"flow": flow, "task": task, "time_ms": int(time.time() * 1000)}])
+
+
+def last_round(connection: Connection, flow: str, task: str) -> int | None:
+    query = sql.select(rounds.c.time_ms).where(rounds.c.flow == flow, rounds.c.task == task)
+    found: int | None = connection.scalar(query)
+    return found
+
+
+_PARTITION = ("topic", "partition", "source_topic_id")
+
+
+def _found(
+    connection: Connection, flow: str, positions: Sequence[Position], wanted: Callable[[Any, Any], Any], order: Any
+) -> Iterator[SegmentRecord]:
+    """One query for many positions: the first record that each one wants, in the order of a column of an index."""
+    seen: set[bytes] = set()
+    other = segments.alias()
+    for part in _parts(positions):
+        same = [other.c.flow == flow, *(other.c[name] == part.c[name] for name in _PARTITION)]
+        first = sql.select(other.c.source_start).where(*same, wanted(other, part.c.at))
+        start = first.order_by(other.c[order.name]).limit(1).scalar_subquery()
+        query = (
+            sql.select(segments.c.key, segments.c.value)
+            .select_from(part.join(segments, sql.and_(
+                segments.c.flow == flow, *(segments.c[name] == part.c[name] for name in _PARTITION),
+                segments.c.source_start == start,
+            )))
+        )  # fmt: skip
+        for key, value in connection.execute(query):
+            if bytes(key) not in seen:
+                seen.add(bytes(key))
+                record = decode(bytes(key), bytes(value))
+                assert isinstance(record, SegmentRecord)
+                yield record
+
+
+def _parts(positions: Sequence[Position]) -> Iterator[Any]:
+    """The positions as tables of a query, so many rows at a time as a database takes."""
+    unique = sorted({(topic, partition, str(topic_id), at) for topic, partition, topic_id, at in positions})
+    columns = [sql.column(name, sql.String if name != "partition" else sql.Integer) for name in _PARTITION]
+    for begin in range(0, len(unique), AT_ONCE):
+        table = sql.values(*columns, sql.column("at", sql.BigInteger))
+        yield table.data(unique[begin : begin + AT_ONCE]).cte("asked")

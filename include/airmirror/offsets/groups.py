@@ -1,0 +1,141 @@
+"""Group offsets: consumer groups without members on the target are moved to their translated positions.
+
+Never past the verified offset (invariant F) and never back, as MirrorMaker 2 (MirrorCheckpointTask.java). For every
+group and partition that was not moved there is a reason, in the log and in the ledger. A consumer that joins, commits
+and leaves between our read and our write is not seen: the broker refuses writes for groups with members only.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+
+from airmirror.clusters.groups import (
+    MEMBERS_ACTIVE,
+    Committed,
+    Group,
+    commit_offsets,
+    committed_offsets,
+    list_groups,
+)
+from airmirror.clusters.routes import Routes
+from airmirror.clusters.transactions import error_name
+from airmirror.config import Flow
+from airmirror.ledger import FlowLedger, GroupOffset
+from airmirror.offsets.positions import GroupPosition, group_positions
+from airmirror.offsets.translation import Reason, Translated
+from airmirror.wire.requests import TopicPartition
+
+log = logging.getLogger(__name__)
+
+SHOWN = 50  # lines a reason in the log
+
+Key = tuple[str, str, int]
+
+
+def plan(
+    rows: Sequence[GroupPosition],
+    groups: Mapping[str, Group],
+    on_target: Mapping[str, Mapping[TopicPartition, Committed]],
+    lagging: Collection[tuple[str, int]] = (),
+) -> list[GroupOffset]:
+    """What is to become of each position: with no reason, it is to be written where the target is not there yet.
+
+    ``groups`` and ``on_target``: the target's groups, and what those without members have committed.
+    """
+    now = int(time.time() * 1000)
+    planned = []
+    for row in rows:
+        found, group = row.found, groups.get(row.group)
+        there = on_target.get(row.group, {}).get(row.remote)
+        reason = ""
+        if isinstance(found, Reason):
+            reason = found
+        elif (row.topic, row.partition) in lagging:
+            reason = Reason.LAGGING
+        elif row.target is not None and found.translation < row.target.start:
+            reason = Reason.BELOW_START
+        elif group is not None and not group.is_idle:
+            reason = Reason.ACTIVE
+        elif there is not None and there.offset > found.translation:
+            reason = Reason.AHEAD
+        translated = found if isinstance(found, Translated) else None
+        planned.append(
+            GroupOffset(
+                row.group, row.topic, row.partition, row.remote_topic, row.committed.offset,
+                translated.position if translated else None, translated.translation if translated else None,
+                translated.exact if translated else None, translated.again if translated else None,
+                there.offset if there else None, str(reason), now,
+            )
+        )  # fmt: skip
+    return planned
+
+
+def sync_group_offsets(
+    flow: Flow, ledger: FlowLedger, only: Collection[str] = (), *, dry_run: bool = False
+) -> list[GroupOffset]:
+    """Move the groups that can be moved; what became of every group and partition, also noted in the ledger.
+
+    ``only``: these groups, whatever ``groups`` says. The ledger must have caught up. Raises GroupsNotRead,
+    CoordinatorNotAvailable, or a cluster's error.
+    """
+    client = f"airmirror|{flow.name}|groups"
+    with Routes(flow.source, client) as source, Routes(flow.target, client) as target:
+        rows = group_positions(flow, ledger, source, target, only)
+        there = list_groups(target)
+        known = {row.group for row in rows}
+        idle = [name for name, group in there.items() if name in known and group.is_idle]
+        planned = plan(rows, there, committed_offsets(target, idle), lagging_partitions(flow, rows))
+        if dry_run:
+            return planned
+        offsets: dict[str, dict[TopicPartition, Committed]] = {}
+        for row, item in zip(rows, planned, strict=True):
+            if not item.reason and item.downstream is not None and item.on_target != item.downstream:
+                offsets.setdefault(row.group, {})[row.remote] = Committed(item.downstream, row.committed.metadata)
+        errors = commit_offsets(target, offsets)
+    done = [_with_error(item, errors.get((row.group, row.remote))) for row, item in zip(rows, planned, strict=True)]
+    if not only:
+        ledger.note_group_offsets(done)
+    tell(flow, done, sum(len(moved) for moved in offsets.values()) - len(errors))
+    return done
+
+
+def lagging_partitions(flow: Flow, rows: Sequence[GroupPosition]) -> set[tuple[str, int]]:
+    """Partitions over ``window.max.lag.…``, where ``window.max.lag.blocks`` says that this holds groups."""
+    if flow.settings.get("window.max.lag.blocks") != "groups":
+        return set()
+    records, seconds = (flow.settings.get(f"window.max.lag.{unit}") for unit in ("records", "seconds"))
+    now = time.time() * 1000
+    return {
+        (row.topic, row.partition)
+        for row in rows
+        if row.lag_records > 0
+        and (
+            (records is not None and row.lag_records > int(records))
+            or (seconds is not None and row.newest_ms >= 0 and now - row.newest_ms > int(seconds) * 1000)
+        )
+    }
+
+
+def tell(flow: Flow, rows: Sequence[GroupOffset], moved: int) -> None:
+    """Say in the log what was done, and of each reason not to, which groups and partitions it was."""
+    for row in rows:
+        if not row.reason and row.again:
+            log.info(
+                "Group %s, %s-%d: moved to the verified position %d; %d records before %d will be read again.",
+                row.group, row.topic, row.partition, row.upstream, row.again, row.position,
+            )  # fmt: skip
+    for reason, count in sorted(Counter(row.reason for row in rows if row.reason).items()):
+        shown = [f"{row.group} {row.topic}-{row.partition} at {row.position}" for row in rows if row.reason == reason]
+        more = f" and {count - SHOWN} more" if count > SHOWN else ""
+        log.info("Not moved, %s: %s%s.", reason, ", ".join(shown[:SHOWN]), more)
+    log.info("Flow %s: %d group offsets moved, %d looked at.", flow.name, moved, len(rows))
+
+
+def _with_error(item: GroupOffset, error: int | None) -> GroupOffset:
+    if error is None:
+        return item
+    reason = str(Reason.ACTIVE) if error in MEMBERS_ACTIVE else f"{Reason.REFUSED}: {error_name(error)}"
+    return GroupOffset(**{**item.__dict__, "reason": reason})

@@ -1,0 +1,151 @@
+"""Where a flow's consumer groups stand on the source, and where that is on the target.
+
+A topic that the flow replicates is translated by the flow's own segments. A remote topic that came from the target (the
+return trip) is translated by the segments of the flow that brought it, read backwards: they lie on this flow's source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from airmirror.clusters.groups import Committed, committed_offsets, list_groups
+from airmirror.clusters.routes import Routes, TopicNotFound
+from airmirror.config import Flow
+from airmirror.config.values import as_list
+from airmirror.ledger import FlowLedger
+from airmirror.naming import TopicFilter, progress_topic, segment_topic
+from airmirror.offsets.replicated import Extent, Known, Way
+from airmirror.offsets.translation import Reason, Translated, to_source, to_target
+from airmirror.topics.names import select
+from airmirror.windows.index import InternalTopics, catch_up
+from airmirror.wire.requests import TopicPartition
+
+
+@dataclass(frozen=True)
+class GroupPosition:
+    """One group's position of one partition of the flow's source, and what it is on the target, or why that is not known.
+
+    ``remote_topic`` is the target's name of the topic, empty where the flow does not replicate it; ``source`` and
+    ``target`` are the partition's logs there, as far as they could be had.
+    """
+
+    group: str
+    topic: str
+    partition: int
+    committed: Committed
+    remote_topic: str
+    found: Translated | Reason
+    source: Extent | None = None
+    target: Extent | None = None
+    lag_records: int = 0
+    newest_ms: int = -1
+
+    @property
+    def key(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def remote(self) -> TopicPartition:
+        return TopicPartition(self.remote_topic, self.partition)
+
+
+def group_positions(
+    flow: Flow, ledger: FlowLedger, source: Routes, target: Routes, only: Collection[str] = ()
+) -> list[GroupPosition]:
+    """The positions of the groups that the flow moves (or of ``only``), by group, topic and partition.
+
+    The ledger must have caught up. Raises GroupsNotRead, CoordinatorNotAvailable, and what the clusters raise.
+    """
+    settings = flow.settings
+    chosen = TopicFilter(as_list(settings["groups"]), as_list(settings["groups.exclude"]))
+    groups = [name for name in list_groups(source) if (name in only if only else chosen.matches(name))]
+    committed = committed_offsets(source, groups)
+    return positions_of(flow, ledger, source, target, committed)
+
+
+def positions_of(
+    flow: Flow,
+    ledger: FlowLedger,
+    source: Routes,
+    target: Routes,
+    committed: dict[str, dict[TopicPartition, Committed]],
+) -> list[GroupPosition]:
+    """The same for offsets that are given, by group."""
+    wanted = {key.topic for offsets in committed.values() for key in offsets}
+    existing = wanted - source.refresh_existing(wanted).keys()
+    counts = {topic: source.partitions(topic) for topic in existing}
+    forward = Way(flow, ledger, source, target, select(flow, existing), "source")
+    backward = _return_trip(flow, ledger, source, target, existing - forward.remote_topics.keys())
+    original = {remote: topic for topic, remote in backward.remote_topics.items()} if backward else {}
+    rows: list[GroupPosition] = []
+    there: list[tuple[str, TopicPartition, Committed]] = []
+    back: list[tuple[str, TopicPartition, Committed]] = []
+    for group, offsets in committed.items():
+        for key, offset in offsets.items():
+            known_topic = key.topic in forward.remote_topics or key.topic in original
+            if known_topic and key.partition < counts[key.topic]:
+                (there if key.topic in forward.remote_topics else back).append((group, key, offset))
+            else:
+                reason = Reason.NO_PARTITION if known_topic else Reason.NOT_REPLICATED
+                rows.append(GroupPosition(group, *key, offset, "", reason))
+    known = forward.known(_by_partition((key, offset) for _, key, offset in there))
+    rows += [_row(group, key, offset, forward, known[key]) for group, key, offset in there]
+    if backward and back:
+        names = {key: TopicPartition(original[key.topic], key.partition) for _, key, _ in back}
+        known = backward.known(_by_partition((names[key], offset) for _, key, offset in back))
+        rows += [_row(group, key, offset, backward, known[names[key]]) for group, key, offset in back]
+    if flow.is_aggregate:  # others write between our records, so that no position is past ours alone
+        named = set(as_list(flow.settings["groups"]))
+        rows = [row if row.group in named else replace(row, found=Reason.AGGREGATE) for row in rows]
+    return sorted(rows, key=lambda row: (row.group, row.topic, row.partition))
+
+
+def _row(group: str, key: TopicPartition, offset: Committed, way: Way, known: Known) -> GroupPosition:
+    forward = way.groups_on == "source"
+    here, there = (known.source, known.target) if forward else (known.target, known.source)
+    found: Translated | Reason
+    if isinstance(known.replicated, Reason):
+        found = known.replicated
+    elif here is not None and offset.offset > here.end:
+        found = Reason.BEYOND_END
+    else:
+        found = (to_target if forward else to_source)(known.replicated, offset.offset)
+    newest = known.newest
+    name = way.remote_topics[key.topic] if forward else newest.topic if newest else ""
+    lag = known.source.end - (newest.source_end if newest else 0) if known.source else 0
+    return GroupPosition(
+        group, *key, offset, name, found, here, there, max(0, lag), newest.max_timestamp if newest else -1
+    )
+
+
+def _by_partition(offsets: object) -> dict[TopicPartition, list[int]]:
+    found: dict[TopicPartition, list[int]] = {}
+    for key, offset in offsets:  # type: ignore[attr-defined]
+        found.setdefault(key, []).append(offset.offset)
+    return found
+
+
+def _return_trip(flow: Flow, ledger: FlowLedger, source: Routes, target: Routes, topics: set[str]) -> Way | None:
+    """The way back of remote topics on the source that came from the target; None where nobody brought any.
+
+    ``topics`` of the flow need not name them, for nothing is copied; ``topics.exclude`` counts.
+    """
+    alias = flow.target.alias
+    internal = InternalTopics(segment_topic(alias), progress_topic(alias))
+    if not topics:
+        return None
+    back = ledger.beside(f"{alias}->{flow.source.alias}")
+    try:
+        catch_up(source, internal, back, alias)
+    except TopicNotFound as missing:
+        if missing.topic not in (internal.segments, internal.progress):
+            raise
+        return None
+    wanted = TopicFilter((".*",), flow.topics_exclude)
+    brought = {
+        record.topic: record.remote_topic
+        for record in back.last_segments().values()
+        if record.remote_topic in topics and wanted.matches(record.remote_topic) and wanted.matches(record.topic)
+    }
+    return Way(flow, back, target, source, brought, "target") if brought else None

@@ -1,0 +1,143 @@
+"""What the ledger knows of replicated partitions, as far as the positions to translate need it.
+
+In the words of the flow whose segments they are: ``source`` is where the records came from, whichever of the two
+clusters the groups are on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from airmirror.clusters.log import EARLIEST, LATEST, offsets_with_patience
+from airmirror.clusters.routes import Routes
+from airmirror.config import Flow
+from airmirror.ledger import FlowLedger
+from airmirror.offsets.syncs import read_syncs
+from airmirror.offsets.translation import Reason, Replicated, Sync, nothing_replicated, usable_history
+from airmirror.topics.names import policy_of
+from airmirror.wire.requests import TopicPartition
+from airmirror.wire.segments import Segment, SegmentRecord
+
+LEADER_SECONDS = 5.0
+ALL = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Extent:
+    """Where a partition's log begins and ends (the high watermark)."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Known:
+    """A partition on both clusters: its logs, its newest segment record, and what positions are translated with."""
+
+    source: Extent | None
+    target: Extent | None
+    newest: SegmentRecord | None
+    replicated: Replicated | Reason
+
+
+@dataclass
+class Way:
+    """A flow's segments, and what they join: ``remote_topics`` by the source's name. ``groups_on``: the side of groups."""
+
+    flow: Flow
+    ledger: FlowLedger
+    source: Routes
+    target: Routes
+    remote_topics: Mapping[str, str]
+    groups_on: Literal["source", "target"]
+
+    def known(self, positions: Mapping[TopicPartition, Sequence[int]]) -> dict[TopicPartition, Known]:
+        """By source partition. Raises what the clusters and the ledger raise."""
+        remote = {key: TopicPartition(self.remote_topics[key.topic], key.partition) for key in positions}
+        here, there = extents(self.source, remote.keys()), extents(self.target, remote.values())
+        last, verified = self.ledger.last_segments(), self.ledger.verified()
+        newest = {key: last[key] for key in positions if key in last}
+        ids = {key: (*key, record.source_topic_id) for key, record in newest.items()}
+        firsts = {TopicPartition(r.topic, r.partition): r for r in self.ledger.first_segments(list(ids.values()))}
+        ends = self.ledger.target_ends(list(ids.values()))
+        passed = {}
+        for key, last_record in newest.items():
+            mark = verified.get(key)
+            of_this = mark is not None and mark.source_topic_id == last_record.source_topic_id
+            passed[key] = mark.offset if mark and of_this else firsts[key].source_start - 1
+        runs = self._runs(
+            [(*ids[key], passed[key] + 1) for key in newest],
+            [(*ids[key], position) for key in newest for position in positions[key]],
+        )
+        found = {}
+        for key, wanted in positions.items():
+            record = newest.get(key)
+            source, target = here.get(key), there.get(remote[key])
+            replicated: Replicated | Reason
+            if source is None or target is None:
+                replicated = Reason.NO_LEADER
+            elif record is None:
+                replicated = nothing_replicated(source.start, target.end, self._history(key, ALL) if target.end else ())
+            elif (record.source_topic_id, record.target_topic_id) != self._topic_ids(record):
+                replicated = Reason.RECREATED
+            else:
+                first = firsts[key]
+                before = first.source_start if self.groups_on == "source" else first.target_start
+                replicated = Replicated(
+                    first.source_start, first.target_start, record.source_end, ends[ids[key]], passed[key],
+                    runs.get(key, ()), source.start,
+                    self._history(key, first.source_start) if first.target_start and min(wanted) < before else (),
+                )  # fmt: skip
+            found[key] = Known(source, target, record, replicated)
+        return found
+
+    def _runs(
+        self, verified: Sequence[tuple[str, int, object, int]], positions: Sequence[tuple[str, int, object, int]]
+    ) -> dict[TopicPartition, Sequence[Segment]]:
+        """By partition the runs of the records that the positions lie in, in order."""
+        if self.groups_on == "source":
+            records = self.ledger.segments_at([*verified, *positions], "source")  # type: ignore[list-item]
+        else:
+            records = self.ledger.segments_at(verified, "source")  # type: ignore[arg-type]
+            records += self.ledger.segments_at(positions, "target")  # type: ignore[arg-type]
+        by_partition: dict[TopicPartition, dict[int, SegmentRecord]] = {}
+        for record in records:
+            by_partition.setdefault(TopicPartition(record.topic, record.partition), {})[record.source_start] = record
+        return {
+            key: [run for _, record in sorted(found.items()) for run in record.segments]
+            for key, found in by_partition.items()
+        }
+
+    def _topic_ids(self, record: SegmentRecord) -> tuple[object, object]:
+        return self.source.topic_ids.get(record.topic), self.target.topic_ids.get(record.remote_topic)
+
+    def _history(self, key: TopicPartition, before: int) -> list[Sync]:
+        return usable_history(self._syncs.get(key, ()), before)
+
+    @cached_property
+    def _syncs(self) -> dict[TopicPartition, list[Sync]]:
+        """The offset syncs of the flow whose segments these are, in log order."""
+        names, location = policy_of(self.flow), self.flow.settings["offset-syncs.topic.location"].strip()
+        if location == "target":
+            cluster, topic = self.target.cluster, names.offset_syncs_topic(self.source.alias)
+        else:
+            cluster, topic = self.source.cluster, names.offset_syncs_topic(self.target.alias)
+        found: dict[TopicPartition, list[Sync]] = {}
+        for sync in read_syncs(cluster, topic):
+            found.setdefault(TopicPartition(sync.topic, sync.partition), []).append(
+                Sync(sync.upstream, sync.downstream)
+            )
+        return found
+
+
+def extents(routes: Routes, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Extent]:
+    """The logs of those partitions that exist and have a leader; an election is awaited for a few seconds."""
+    wanted = set(partitions)
+    topics = {key.topic for key in wanted}
+    counts = {topic: routes.partitions(topic) for topic in topics - routes.refresh_existing(topics).keys()}
+    led = routes.with_leader([key for key in wanted if key.partition < counts.get(key.topic, 0)], LEADER_SECONDS)
+    starts, ends = (offsets_with_patience(routes, led, at) for at in (EARLIEST, LATEST))
+    return {key: Extent(starts[key], ends[key]) for key in led}

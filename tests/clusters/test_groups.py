@@ -1,0 +1,59 @@
+"""Consumer groups as the protocol tells of them, against what confluent-kafka's clients see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from airmirror.clusters.groups import MEMBERS_ACTIVE, Committed, commit_offsets, committed_offsets, list_groups
+from airmirror.clusters.routes import Routes
+from airmirror.config import Cluster
+from airmirror.wire.requests import TopicPartition
+from airmirror_local.brokers import Broker
+from support.groups import Protocol, commit, committed, member
+from support.topics import create_topic
+
+
+def routes(broker: Broker) -> Routes:
+    return Routes(Cluster("east", (broker.bootstrap,), {}), "test")
+
+
+def test_offsets_of_many_groups(east: Broker, topic: Callable[[str], str]) -> None:
+    names = [topic(f"group-{number}") for number in range(250)]
+    orders = create_topic(east, topic("orders"), 3)
+    given = {
+        name: {TopicPartition(orders, p): Committed(number + p, f"note {number}") for p in range(3)}
+        for number, name in enumerate(names)
+    }
+    with routes(east) as east_routes:
+        assert commit_offsets(east_routes, given) == {}
+        asked = committed_offsets(east_routes, [*names, "there is none"])
+        assert asked == given | {"there is none": {}}
+        listed = list_groups(east_routes)
+        assert all(listed[name].is_idle for name in names)
+    assert committed(east, names[7]) == {(orders, p): 7 + p for p in range(3)}
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_group_with_members_is_not_written(east: Broker, topic: Callable[[str], str], protocol: Protocol) -> None:
+    orders, group = create_topic(east, topic("orders")), topic("group")
+    key = TopicPartition(orders, 0)
+    with routes(east) as east_routes:
+        with member(east, group, orders, protocol):
+            assert not list_groups(east_routes)[group].is_idle
+            errors = commit_offsets(east_routes, {group: {key: Committed(5)}})
+            assert errors.keys() == {(group, key)} and errors[group, key] in MEMBERS_ACTIVE
+        assert list_groups(east_routes)[group].is_idle
+        assert commit_offsets(east_routes, {group: {key: Committed(5, "moved")}}) == {}
+        assert committed_offsets(east_routes, [group]) == {group: {key: Committed(5, "moved")}}
+
+
+def test_a_partition_that_is_not_there_is_refused_alone(east: Broker, topic: Callable[[str], str]) -> None:
+    orders, group = create_topic(east, topic("orders")), topic("group")
+    there, missing = TopicPartition(orders, 0), TopicPartition(orders, 4)
+    with routes(east) as east_routes:
+        errors = commit_offsets(east_routes, {group: {there: Committed(1), missing: Committed(1)}})
+        assert errors == {(group, missing): 3}
+    commit(east, group, {(orders, 0): 0})
+    assert committed(east, group) == {(orders, 0): 0}

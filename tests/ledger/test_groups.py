@@ -1,0 +1,104 @@
+"""What the ledger knows for consumer groups: segments by position, checkpoints, and what became of each group."""
+
+from __future__ import annotations
+
+import random
+from contextlib import closing
+from uuid import UUID
+
+from airmirror.ledger import GroupOffset, Ledger
+from airmirror.windows.index import Entry
+from airmirror.wire.checkpoints import Checkpoint
+from airmirror.wire.segments import Segment, SegmentRecord
+from support.ledgers import ORDERS, ORDERS_AGAIN, SEGMENTS, TOPIC_ID, segment, written
+
+CHECKPOINTS = "east.checkpoints.internal"
+
+
+def records(seed: int) -> list[SegmentRecord]:
+    """Segment records of several partitions and of two topics of one name; some copied nothing, some end in a gap."""
+    chance = random.Random(seed)
+    found = []
+    for topic, partition, topic_id in [
+        ("orders", 0, ORDERS),
+        ("orders", 1, ORDERS),
+        ("orders", 0, ORDERS_AGAIN),
+        ("Ä", 0, ORDERS),
+    ]:
+        source, target = chance.randrange(5), 0
+        for _ in range(12):
+            whole = segment(source, source + chance.randrange(1, 9), topic, partition, topic_id=topic_id)
+            count = chance.randrange(whole.source_end - source + 1)
+            runs = (Segment(source, target, count),) if count else ()
+            target_end = target + count if count else 0
+            fields = whole.__dict__ | {
+                "segments": runs, "copied": count, "target_start": target, "target_end": target_end,
+            }  # fmt: skip
+            found.append(SegmentRecord(**fields))
+            source, target = whole.source_end, target + count + (count > 0)
+    return found
+
+
+def test_segments_are_found_by_position_on_either_side(ledger_url: str) -> None:
+    everything = records(7)
+    with closing(Ledger(ledger_url)) as ledger:
+        flow = ledger.flow("east->west")
+        entries = [written(number, record) for number, record in enumerate(everything)]
+        flow.load_segments(SEGMENTS, TOPIC_ID, entries, {0: len(entries)})
+        ledger.flow("other->west").load_segments(SEGMENTS, TOPIC_ID, entries[:3], {0: 3})
+        partitions = sorted({(r.topic, r.partition, r.source_topic_id) for r in everything})
+        asked = [(*partition, at) for partition in partitions for at in range(0, 70)]
+        for side in ("source", "target"):
+
+            def end(record: SegmentRecord, side: str = side) -> int:
+                return record.segments[-1].source_end if side == "source" else record.target_end
+
+            for position in [*asked, *[(*partitions[0], 10**15)]]:
+                of_partition = [r for r in everything if (r.topic, r.partition, r.source_topic_id) == position[:3]]
+                past = [r for r in of_partition if r.segments and end(r) > position[3]]
+                assert flow.segments_at([position], side) == past[:1]
+            together = {record.encode_key() for record in flow.segments_at(asked, side)}  # type: ignore[arg-type]
+            assert together == {record.encode_key() for record in everything if record.segments}
+        firsts = [next(r for r in everything if (r.topic, r.partition, r.source_topic_id) == p) for p in partitions]
+        assert sorted(flow.first_segments(partitions), key=str) == sorted(firsts, key=str)
+        assert flow.target_ends(partitions) == {
+            p: max(r.target_end for r in everything if (r.topic, r.partition, r.source_topic_id) == p)
+            for p in partitions
+        }
+        assert flow.first_segments([("orders", 7, ORDERS)]) == [] and flow.target_ends([("orders", 7, ORDERS)]) == {}
+        assert flow.segments_at([], "source") == []
+
+
+def test_checkpoints_are_loaded_deleted_and_forgotten_with_their_topic(ledger_url: str) -> None:
+    first, moved = Checkpoint("g", "east.orders", 0, 5, 4), Checkpoint("g", "east.orders", 0, 9, 8, "note")
+    other = Checkpoint("h", "east.orders", 1, 1, 1)
+    broken = Entry(0, 3, 0, other.encode_key(), b"\x00\x07")
+    entries = [written(0, first), written(1, other), written(2, moved), broken]
+    with closing(Ledger(ledger_url)) as ledger:
+        flow = ledger.flow("east->west")
+        flow.load_checkpoints(CHECKPOINTS, TOPIC_ID, entries, {0: 4})
+        assert flow.checkpoints() == {first.key: moved, other.key: other} and flow.malformed == 1
+        flow.load_segments(SEGMENTS, TOPIC_ID, [written(0, segment(0, 9))], {0: 1})
+        flow.load_checkpoints(CHECKPOINTS, TOPIC_ID, [Entry(0, 4, 0, other.encode_key(), None)], {0: 5})
+        assert flow.checkpoints() == {first.key: moved}
+        assert flow.scanned(CHECKPOINTS, UUID(int=77)) == {} and flow.checkpoints() == {}
+        assert len(list(flow.segments("orders", 0))) == 1  # the segments are another topic's
+
+
+def test_what_a_round_did_replaces_what_the_last_did(ledger_url: str) -> None:
+    row = GroupOffset("g", "orders", 0, "east.orders", 5, 5, 4, True, 0, None, "", 1000)
+    refused = GroupOffset("h", "orders", 1, "east.orders", 7, None, None, None, None, 3, "not yet verified", 1000)
+    with closing(Ledger(ledger_url)) as ledger:
+        flow = ledger.flow("east->west")
+        flow.note_group_offsets([refused, row])
+        assert flow.group_offsets() == [row, refused]
+        flow.note_group_offsets([refused])
+        assert flow.group_offsets() == [refused]
+        assert ledger.flow("east->north").group_offsets() == []
+        assert flow.last_round("emit_checkpoints") is None
+        flow.note_round("emit_checkpoints")
+        flow.note_round("emit_checkpoints")
+        assert flow.last_round("emit_checkpoints") is not None
+        assert flow.contents().keys().isdisjoint({"group_offsets", "rounds"})
+        flow.forget()
+        assert flow.group_offsets() == []

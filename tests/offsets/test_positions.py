@@ -1,0 +1,95 @@
+"""Positions that can't be translated, what the ledger may have lost, and segments that nobody needs any more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from confluent_kafka import TopicPartition as Partition
+
+from airmirror.clusters.groups import Committed
+from airmirror.clusters.routes import Routes
+from airmirror.config import Flow
+from airmirror.flows.prepare import catch_up_ledger
+from airmirror.offsets.positions import GroupPosition, positions_of
+from airmirror.offsets.pruning import prune_segments
+from airmirror.offsets.translation import Reason, Translated
+from airmirror.wire.requests import TopicPartition
+from airmirror_local.brokers import Broker
+from support.flows import Mirror, mirror
+from support.topics import Record, admin, create_topic, produce, read_all
+
+
+def translated(flow: Mirror, offsets: dict[tuple[str, int], int], using: Flow | None = None) -> list[GroupPosition]:
+    """A group's positions that need not be committed: what a broker would not take can be asked for too."""
+    catch_up_ledger(flow.opened)
+    committed = {"g": {TopicPartition(*key): Committed(offset) for key, offset in offsets.items()}}
+    with Routes(flow.flow.source, "test") as source, Routes(flow.flow.target, "test") as target:
+        return positions_of(using or flow.flow, flow.opened.ledger, source, target, committed)
+
+
+def test_what_is_not_there_has_a_reason(
+    east: Broker, west: Broker, tmp_path: Path, topic: Callable[[str], str]
+) -> None:
+    flow = mirror(east, west, tmp_path, partitions=2)
+    produce(east, flow.topic, [Record(b"v%d" % n) for n in range(10)], partition=0)
+    flow.run()
+    other = create_topic(east, topic("other"))
+    asked = {(flow.topic, 0): 4, (flow.topic, 1): 0, (flow.topic, 9): 4, (topic("gone"), 0): 4, (other, 0): 0}
+    found = {(row.topic, row.partition): row.found for row in translated(flow, asked)}
+    assert [found[key] for key in asked] == [
+        Translated(4, 4), Translated(0, 0), Reason.NO_PARTITION, Reason.NOT_REPLICATED, Reason.NOT_REPLICATED,
+    ]  # fmt: skip
+
+
+def test_a_lost_ledger_is_rebuilt_without_help(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = mirror(east, west, tmp_path)
+    for _ in range(3):
+        produce(east, flow.topic, [Record(b"v%d" % n) for n in range(10)])
+        flow.run()
+    asked = {(flow.topic, 0): 25}
+    (before,) = translated(flow, asked)
+    assert before.found == Translated(25, 27)  # two markers lie before
+    flow.opened.ledger.forget()
+    assert translated(flow, asked) == [before]
+
+
+def test_an_aggregate_moves_only_groups_that_are_named(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = mirror(east, west, tmp_path)
+    produce(east, flow.topic, [Record(b"v%d" % n) for n in range(10)])
+    flow.run()
+    for groups, expected in ((".*", Reason.AGGREGATE), ("h, g", Translated(4, 4))):
+        settings = {**flow.flow.settings, "aggregate": "true", "groups": groups}
+        (row,) = translated(flow, {(flow.topic, 0): 4}, replace(flow.flow, settings=settings))
+        assert row.found == expected
+
+
+def test_segments_below_the_log_start_are_pruned_but_the_newest(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = mirror(east, west, tmp_path)
+    for _ in range(4):
+        produce(east, flow.topic, [Record(b"v%d" % n) for n in range(10)])
+        flow.run()
+    ledger = flow.opened.ledger
+
+    def starts() -> list[int]:
+        catch_up_ledger(flow.opened)
+        return [record.source_start for record in ledger.segments(flow.topic, 0)]
+
+    assert prune_segments(flow.flow, ledger) == 0 and starts() == [0, 10, 20, 30]
+    delete_before(east, flow.topic, 25)
+    assert prune_segments(flow.flow, ledger) == 2 and starts() == [20, 30]
+    (kept, gone) = (translated(flow, {(flow.topic, 0): at})[0].found for at in (27, 3))
+    assert kept == Translated(27, 29) and gone is Reason.BEFORE_SEGMENTS
+    delete_before(east, flow.topic, 40)
+    assert prune_segments(flow.flow, ledger) == 1 and starts() == [30]
+    ledger.forget()
+    assert starts() == [30]
+    produce(east, flow.topic, [Record(b"more")])
+    assert flow.run().is_verified
+    assert [record.value for record in read_all(west, flow.remote_topic)[0]][-1] == b"more"
+
+
+def delete_before(cluster: Broker, topic: str, offset: int) -> None:
+    client = admin(cluster)
+    client.delete_records([Partition(topic, 0, offset)])[Partition(topic, 0, offset)].result(30)

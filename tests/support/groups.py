@@ -1,0 +1,99 @@
+"""Consumer groups of a test: real consumers that read and commit, and what a group has committed, by confluent-kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Literal
+
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, TopicPartition
+
+from support.topics import SECONDS, Cluster, Record, _patiently, _record, admin, bootstrap, end_offsets
+
+Protocol = Literal["classic", "consumer"]
+
+
+@contextmanager
+def member(cluster: Cluster, group: str, topic: str, protocol: Protocol = "classic") -> Iterator[Consumer]:
+    """A consumer that has joined the group and was given partitions."""
+    settings = {
+        "bootstrap.servers": bootstrap(cluster),
+        "group.id": group,
+        "group.protocol": protocol,
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "auto.offset.reset": "earliest",
+        "isolation.level": "read_committed",
+        "enable.partition.eof": True,
+        "fetch.wait.max.ms": 50,
+        "log_level": 0,
+    }
+    consumer = Consumer(settings if protocol == "consumer" else settings | {"session.timeout.ms": 6000})
+    assigned: list[TopicPartition] = []
+    try:
+        consumer.subscribe([topic], on_assign=lambda _consumer, given: assigned.extend(given))
+        first = []
+        while not assigned:
+            message = consumer.poll(0.1)
+            if message is not None:
+                first.append(message)
+        for message in first:  # read while it joined: from there again
+            consumer.seek(TopicPartition(topic, message.partition(), message.offset()))
+        yield consumer
+    finally:
+        consumer.close()
+
+
+def read_with_group(
+    cluster: Cluster,
+    group: str,
+    topic: str,
+    most: Mapping[int, int] | None = None,
+    protocol: Protocol = "classic",
+) -> dict[int, list[Record]]:
+    """Read as a member of the group from its positions on, commit what was read, leave.
+
+    ``most``: so many records of each partition; the rest is left. None: to the end.
+    """
+    partitions = end_offsets(cluster, topic)
+    found: dict[int, list[Record]] = {number: [] for number in partitions}
+    with member(cluster, group, topic, protocol) as consumer:
+        reading = {number for number in partitions if most is None or most.get(number, 0) > 0}
+        positions: dict[int, int] = {}
+        while reading:
+            message = consumer.poll(SECONDS)
+            assert message is not None, f"{topic}: nothing in {SECONDS} s, still reading {sorted(reading)}"
+            number = int(message.partition() or 0)
+            if message.error():
+                assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+                reading.discard(number)
+                if number in found and most is None:
+                    positions[number] = max(positions.get(number, 0), int(message.offset() or 0))
+            elif number in reading:
+                found[number].append(_record(message))
+                positions[number] = int(message.offset() or 0) + 1
+                if most is not None and len(found[number]) >= most[number]:
+                    reading.discard(number)
+        commits = [TopicPartition(topic, number, offset) for number, offset in positions.items()]
+        if commits:
+            consumer.commit(offsets=commits, asynchronous=False)
+    return found
+
+
+def commit(cluster: Cluster, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
+    """Commit offsets for a group without members, as a tool does."""
+    asked = [TopicPartition(topic, number, offset) for (topic, number), offset in offsets.items()]
+    client = admin(cluster)
+    for attempt in _patiently(AssertionError):  # a coordinator that has just begun is still loading
+        with attempt:
+            answer = client.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, asked)])
+            for partition in answer[group].result(SECONDS).topic_partitions:
+                assert partition.error is None, partition.error
+
+
+def committed(cluster: Cluster, group: str) -> dict[tuple[str, int], int]:
+    """What the group has committed."""
+    asked = [ConsumerGroupTopicPartitions(group)]
+    client = admin(cluster)
+    found = client.list_consumer_group_offsets(asked)[group].result(SECONDS)
+    return {(item.topic, item.partition): item.offset for item in found.topic_partitions}
