@@ -351,6 +351,9 @@ def _slots(
         return []
     remote = {item.remote_topic for item in work}
     target.refresh(remote | {topics.progress})
+    # Partitions that the source was given since the topics were synchronised are the next window's.
+    known = index.progress()
+    work = [item for item in work if item.partition < target.partitions(item.remote_topic) or item.key in known]
     limits = topic_configs(target, remote, ["max.message.bytes"])
     compacted = _compacted(flow, source, {item.topic for item in work})
     last = index.last_segments()

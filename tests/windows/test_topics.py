@@ -1,0 +1,44 @@
+"""Topics and partitions that come and grow while windows run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from airmirror.clusters.admin import connect
+from airmirror.clusters.creation import create_partitions
+from airmirror.clusters.description import NewPartitions
+from airmirror.flows.prepare import prepare
+from airmirror.windows.window import run_window
+from airmirror_local.brokers import Broker
+from support.flows import in_this_process, mirror
+from support.topics import Record, produce
+
+
+def records(count: int, start: int = 0) -> list[Record]:
+    return [Record(b"v%d" % number, b"k%d" % number) for number in range(start, start + count)]
+
+
+def test_partitions_that_come_between_two_windows(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = mirror(east, west, tmp_path, partitions=2)
+    produce(east, flow.topic, records(100))
+    assert flow.run().is_verified
+    create_partitions(connect(flow.flow.source), [NewPartitions(flow.topic, 2, 5)])
+    for partition in range(5):
+        produce(east, flow.topic, records(20, 100 * partition), partition=partition)
+    result = flow.run()
+    assert result.is_verified and result.copied == 100
+    assert flow.assert_equal() == 200
+
+
+def test_partitions_that_come_while_a_window_runs_are_the_next_ones(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = mirror(east, west, tmp_path, partitions=2)
+    prepared = prepare(flow.opened)
+    create_partitions(connect(flow.flow.source), [NewPartitions(flow.topic, 2, 4)])
+    for partition in range(4):
+        produce(east, flow.topic, records(20, 100 * partition), partition=partition)
+    result = run_window(
+        flow.flow, flow.opened.ledger, prepared.topics, in_this_process, window="between", slots=lambda: 2
+    )
+    assert result.copied == 40 and not [row.error for row in result.rows if row.error]
+    assert flow.run().copied == 40
+    assert flow.assert_equal() == 80
