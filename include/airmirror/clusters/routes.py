@@ -109,6 +109,7 @@ class Routes:
         self._timeout = timeout
         self._nodes: dict[int, tuple[str, int]] = {}
         self._leaders: dict[TopicPartition, Leader] = {}
+        self._partitions: dict[str, int] = {}
         self._errors: dict[TopicPartition, int] = {}
         self._connections: dict[tuple[int, str], Connection] = {}
 
@@ -139,6 +140,7 @@ class Routes:
                 raise TopicNotDescribed(self.alias, topic.name)
             self.topic_ids[topic.name] = topic.topic_id
             self.topic_names[topic.topic_id] = topic.name
+            self._partitions[topic.name] = len(topic.partitions)
             for partition in topic.partitions:
                 key = TopicPartition(topic.name, partition.partition_index)
                 self._errors[key] = partition.error_code
@@ -180,7 +182,7 @@ class Routes:
 
     def partitions(self, topic: str) -> int:
         """How many partitions the topic has, as of the last refresh."""
-        return sum(1 for key in self._leaders if key.topic == topic)
+        return self._partitions.get(topic, 0)
 
     @property
     def nodes(self) -> tuple[int, ...]:

@@ -76,6 +76,14 @@ class Flow:
         """Whether other flows may write the same remote topics: declared with ``aggregate``."""
         return self.settings.get("aggregate", "false").strip().lower() == "true"
 
+    @property
+    def translates_groups(self) -> bool:
+        """Whether checkpoints and group offsets are written: of an aggregate only for the source that is named.
+
+        A position in an aggregate says of one source's records which were read, and nothing of the others'.
+        """
+        return not self.is_aggregate or self.settings.get("aggregate.groups.from", "").strip() == self.source.alias
+
 
 @dataclass(frozen=True)
 class Configuration:

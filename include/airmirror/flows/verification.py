@@ -11,6 +11,7 @@ from airmirror.clusters.routes import Routes
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.windows.compare import compare
+from airmirror.windows.declared import times_replaced
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import Segment, SegmentRecord
 
@@ -42,6 +43,7 @@ def compare_all(opened: Opened, topics: Sequence[str]) -> list[ComparedPartition
     newest = opened.ledger.last_segments()
     chosen = {key: record for key, record in sorted(newest.items()) if not topics or key[0] in topics}
     rows = []
+    timeless = times_replaced(flow)
     client = f"airmirror|{flow.name}|verify"
     with Routes(flow.source, client) as source, Routes(flow.target, client) as target:
         source.refresh({topic for topic, _ in chosen})
@@ -61,6 +63,7 @@ def compare_all(opened: Opened, topics: Sequence[str]) -> list[ComparedPartition
                     compared = compare(
                         source, target, part,
                         read_committed=flow.isolation_level == "read_committed", aggregate=flow.is_aggregate,
+                        times=not timeless.matches(part.topic),
                     )  # fmt: skip
                     records += compared.records
                     error = compared.error

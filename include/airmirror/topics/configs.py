@@ -14,8 +14,9 @@ from airmirror.config import Flow
 from airmirror.config.values import as_boolean, as_list
 from airmirror.naming import TopicFilter
 
+TIMESTAMP_TYPE = "message.timestamp.type"
 ALWAYS = {
-    "message.timestamp.type": "CreateTime",  # each record keeps its own time (invariant D)
+    TIMESTAMP_TYPE: "CreateTime",  # each record keeps its own time (invariant D)
     "compression.type": "producer",  # batches are written as they came
 }
 LONGEST = str(2**63 - 1)
@@ -60,12 +61,17 @@ def remote_configs(flow: Flow, source: Mapping[str, ConfigValue]) -> dict[str, s
 
 
 def config_differences(
-    flow: Flow, remote: str, source: Mapping[str, ConfigValue], target: Mapping[str, ConfigValue]
+    flow: Flow,
+    remote: str,
+    source: Mapping[str, ConfigValue],
+    target: Mapping[str, ConfigValue],
+    times_replaced: bool = False,
 ) -> tuple[ConfigDifference, ...]:
     """What differs between a topic and its remote topic, in order of the keys, and what will be done about it.
 
     A config that the source leaves at Kafka's default is deleted on the target (or set, with ``use.defaults.from =
-    source``), so an edit by hand on the target does not last, as with MirrorMaker 2.
+    source``), so an edit by hand on the target does not last, as with MirrorMaker 2. ``times_replaced``: the user has
+    declared that the target may stamp records itself.
     """
     enabled, excluded = as_boolean(flow.settings["sync.topic.configs.enabled"]), _excluded(flow)
     found = []
@@ -78,7 +84,9 @@ def config_differences(
             continue
         change = None
         if not settled:
-            stays = _stays(key, here, there, excluded) or (None if enabled else "sync.topic.configs.enabled = false")
+            stays = "topics.log.append.time names the topic" if times_replaced and key == TIMESTAMP_TYPE else None
+            stays = stays or _stays(key, here, there, excluded)
+            stays = stays or (None if enabled else "sync.topic.configs.enabled = false")
             if stays and alike:
                 continue
             change = None if stays else ConfigChange(remote, key, there.value, wanted)

@@ -34,28 +34,26 @@ def loop(flow: Flow, topic: str, remote: str, others: Collection[Flow]) -> tuple
     return ()
 
 
-def other_writers(flow: Flow, remotes: Collection[str], others: Collection[Flow]) -> dict[str, tuple[Flow, str]]:
-    """Remote topics that another flow would write too, with that flow and the topic that it would take them from.
+def other_writers(
+    flow: Flow, topics: Mapping[str, str], others: Collection[Flow]
+) -> dict[str, tuple[tuple[Flow, str], ...]]:
+    """Remote topics that other flows would write too, with those flows and the topics that they would take them from.
 
-    Whether its source has that topic is for the caller to ask.
+    Whether their sources have those topics is for the caller to ask.
     """
-    found: dict[str, tuple[Flow, str]] = {}
+    found: dict[str, list[tuple[Flow, str]]] = {}
     for other in others:
         if other.target.alias != flow.target.alias or other.name == flow.name:
             continue
-        for remote in remotes:
-            topic = _upstream(other, remote)
-            if topic and select(other, [topic]).get(topic) == remote:
-                found[remote] = (other, topic)
-    return found
-
-
-def _upstream(flow: Flow, remote: str) -> str | None:
-    """The topic of a flow's source that would become ``remote``."""
-    policy = policy_of(flow)
-    if policy.topic_source(remote) != flow.source.alias:
-        return None
-    return policy.upstream_topic(remote)
+        policy = policy_of(other)
+        prefix = f"{other.source.alias}{other.replication_policy_separator}"
+        for topic, remote in topics.items():
+            # Which topic would become ``remote`` is a policy's secret: what it says, what its family does, and the name here.
+            candidates = {topic, remote, remote.removeprefix(prefix), policy.upstream_topic(remote) or remote}
+            for theirs, written in select(other, candidates).items():
+                if written == remote:
+                    found.setdefault(remote, []).append((other, theirs))
+    return {remote: tuple(writers) for remote, writers in found.items()}
 
 
 def refusals(
@@ -66,15 +64,15 @@ def refusals(
     ``there``: for each other source alias of interest, the topics that it has.
     """
     reasons: dict[str, str] = {}
-    writers = other_writers(flow, topics.values(), others)
+    writers = {} if flow.is_aggregate else other_writers(flow, topics, others)
     for topic, remote in topics.items():
         if path := loop(flow, topic, remote, others):
             reasons[topic] = (
                 f"its records would come back to it by {', '.join(path)}, for ever; "
                 "exclude it from one of these flows, or use DefaultReplicationPolicy"
             )
-        elif remote in writers and not flow.is_aggregate:
-            other, theirs = writers[remote]
+            continue
+        for other, theirs in writers.get(remote, ()):
             if theirs in there.get(other.source.alias, ()):
                 reasons[topic] = (
                     f"flow {other.name!r} writes the same remote topic from {theirs!r} of cluster "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from airmirror.config import Configuration, ConfigurationError, Flow, Problem
@@ -52,12 +52,16 @@ _PATTERNS = (
     "groups",
     "groups.exclude",
     "topics.compacted",
+    "topics.log.append.time",
     "target.cluster.other.aliases",
 )
 
 
 def check(configuration: Configuration) -> None:
-    """Raises ConfigurationError for every pattern that can't be read and every policy that can't be had, with lines."""
+    """Raises ConfigurationError, with lines, for what only the topics' rules can tell.
+
+    Patterns that can't be read, policies that can't be had, and groups of an aggregate that nobody can move.
+    """
     problems = {}
     for name, flow in configuration.flows.items():
         questions: dict[str, Callable[[], object]] = {"replication.policy.class": partial(policy_of, flow)}
@@ -68,5 +72,24 @@ def check(configuration: Configuration) -> None:
             except AirmirrorError as error:
                 line, full_key = line_of(configuration, name, key)
                 problems[full_key] = Problem(line, full_key, str(error))
+        for key, reason in _aggregate_problems(configuration, flow):
+            line, full_key = line_of(configuration, name, key)
+            problems[full_key] = Problem(line, full_key, reason)
     if problems:
         raise ConfigurationError(configuration.path, tuple(problems.values()))
+
+
+def _aggregate_problems(configuration: Configuration, flow: Flow) -> Iterator[tuple[str, str]]:
+    """An aggregate mixes the records of several sources, so a group's position on it can follow one of them only."""
+    named = flow.settings["aggregate.groups.from"].strip()
+    if named and named not in configuration.clusters:
+        yield (
+            "aggregate.groups.from",
+            f"there is no cluster {named!r}; the clusters are {', '.join(configuration.clusters)}",
+        )
+    elif flow.is_aggregate and not named and as_boolean(flow.settings["sync.group.offsets.enabled"]):
+        yield (
+            "sync.group.offsets.enabled",
+            f"flow {flow.name!r} is an aggregate: on its remote topics lie other sources' records too, so group offsets "
+            "can follow one source only; name it in aggregate.groups.from, or set sync.group.offsets.enabled = false",
+        )

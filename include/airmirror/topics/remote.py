@@ -12,6 +12,7 @@ from airmirror.clusters.description import ConfigChange, ConfigValue, NewPartiti
 from airmirror.config import Flow
 from airmirror.topics.configs import ConfigDifference, config_differences, remote_configs
 from airmirror.topics.names import select
+from airmirror.windows.declared import times_replaced
 
 LONGEST_NAME = 249
 """Topic.MAX_NAME_LENGTH: a topic is a folder, and a folder's name has 255 characters at most."""
@@ -106,10 +107,12 @@ def plan(
     taken = {_folded(name): name for name in target}
     topics, create, grow, refused, larger = {}, [], [], [], []
     differences = {}
+    timeless = times_replaced(flow)
     for topic, remote in chosen.items():
         there = target.get(remote)
         reason = _unusable(remote, several) or (in_the_way or {}).get(topic)
-        reason = reason or (_restamping(there, remote) if there else _collision(remote, taken))
+        stamps = timeless.matches(topic)
+        reason = reason or (_restamping(there, topic, remote, stamps) if there else _collision(remote, taken))
         if reason:
             refused.append(RefusedTopic(flow.source.alias, flow.target.alias, topic, remote, reason))
             continue
@@ -121,7 +124,7 @@ def plan(
             )
             taken[_folded(remote)] = remote
             continue
-        if found := config_differences(flow, remote, source[topic].configs, there.configs):
+        if found := config_differences(flow, remote, source[topic].configs, there.configs, stamps):
             differences[topic] = found
         if there.partitions < partitions:
             grow.append(NewPartitions(remote, there.partitions, partitions))
@@ -146,13 +149,13 @@ def _collision(remote: str, taken: Mapping[str, str]) -> str | None:
     return f"the target has {other!r}, which differs in '.' and '_' only; exclude one of them" if other else None
 
 
-def _restamping(there: Topic, remote: str) -> str | None:
+def _restamping(there: Topic, topic: str, remote: str, declared: bool) -> str | None:
     kind = there.configs.get("message.timestamp.type")
-    if kind is None or kind.value == "CreateTime":
+    if kind is None or kind.value == "CreateTime" or declared:
         return None
     return (
         f"the target would replace every record's time (message.timestamp.type = {kind.value}); "
-        f"set it to CreateTime on {remote!r}"
+        f"set it to CreateTime on {remote!r}, or accept that by naming {topic!r} in topics.log.append.time"
     )
 
 

@@ -164,7 +164,8 @@ def _in_the_way(
     """
     there: dict[str, Collection[str]] = {}
     warnings = []
-    for remote_topic, (other, theirs) in other_writers(flow, remote.values(), others).items():
+    writers = {} if flow.is_aggregate else other_writers(flow, remote, others)
+    for remote_topic, other, theirs in ((name, *writer) for name, found in writers.items() for writer in found):
         if not other.source.bootstrap_servers:
             if remote_topic in not_ours:
                 there[other.source.alias] = (*there.get(other.source.alias, ()), theirs)
@@ -172,7 +173,7 @@ def _in_the_way(
         if other.source.alias in there:
             continue
         try:
-            there[other.source.alias] = describe(other.source, timeout).topics
+            there[other.source.alias] = connect(other.source).topic_names(timeout)
         except AirmirrorError as error:
             there[other.source.alias] = ()
             warnings.append(f"whether flow {other.name!r} writes the same remote topics is not known: {error}")

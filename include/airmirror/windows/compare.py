@@ -17,7 +17,7 @@ from airmirror.errors import AirmirrorError
 from airmirror.windows.account import Digest, payload_digest
 from airmirror.windows.errors import TargetDiffers, Unaccounted
 from airmirror.wire.batches import HEADER_SIZE
-from airmirror.wire.records import Records, first_difference, index
+from airmirror.wire.records import Records, first_difference, index, without_times
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import SegmentRecord
 
@@ -93,12 +93,13 @@ def compare(
     *,
     read_committed: bool,
     aggregate: bool = False,
+    times: bool = True,
     seen: Callable[[Records, Records], None] = lambda one, other: None,
 ) -> Compared:
     """Every record of a segment record in both logs: key, value, headers, timestamp, order and the offset mapping.
 
-    In an ``aggregate`` the target may hold records of others between the segments. ``seen`` gets all records of both
-    sides, some of the source and of the target at a time, also past a difference.
+    In an ``aggregate`` the target may hold records of others between the segments; without ``times`` timestamps may differ.
+    ``seen`` gets all records of both sides, some of the source and of the target at a time, also past a difference.
     Raises FetchFailed or LastStableOffsetStuck where a log can't be read; a difference is in the answer.
     """
     from_source = _Cursor(
@@ -117,6 +118,8 @@ def compare(
             one = from_source.next(segment.count - done)
             other = from_target.next(min(segment.count - done, len(one)))
             one = from_source.keep(len(other))
+            if not times:
+                one, other = without_times(one), without_times(other)
             seen(one, other)
             error = _difference(
                 source.alias, target.alias, record, one, other, segment.source_first + done, segment.target_first + done

@@ -17,6 +17,7 @@ from airmirror.clusters.routes import Routes
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.windows.compare import account_error, compare, look_at_target
+from airmirror.windows.declared import times_replaced
 from airmirror.windows.index import Index
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import SegmentRecord, Verified
@@ -146,7 +147,11 @@ def _look_again(
             if held.equal:
                 continue
             source.refresh([segment.topic])
-            compared = compare(source, target, segment, read_committed=read_committed, aggregate=flow.is_aggregate)
+            compared = compare(
+                source, target, segment,
+                read_committed=read_committed, aggregate=flow.is_aggregate,
+                times=not times_replaced(flow).matches(segment.topic),
+            )  # fmt: skip
             error = compared.error
             if error is not None:
                 missing += max(0, segment.copied - held.records)

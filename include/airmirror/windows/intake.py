@@ -321,6 +321,7 @@ class _Sent:
             Expected(
                 base, self.count, self.attributes, self.base_timestamp, self.max_timestamp, self.payload, self.digest,
                 self.records, account.digest, self._differs,
+                intake.partition.keeps_times,
             ),
         )  # fmt: skip
 

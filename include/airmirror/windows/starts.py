@@ -15,6 +15,7 @@ from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.windows.account import Account
 from airmirror.windows.copy import put_internal_records
+from airmirror.windows.declared import times_replaced
 from airmirror.windows.index import Index, InternalTopics
 from airmirror.windows.intake import Intake, Way
 from airmirror.windows.outbox import Outbox
@@ -52,7 +53,8 @@ def commit_starts(
     starts = at_latest(flow, index, planned)
     errors: dict[TopicPartition, AirmirrorError] = {}
     for item in candidates(index, planned):
-        found = take_over(source, target, item, flow.isolation_level == "read_committed")
+        times = not times_replaced(flow).matches(item.topic)
+        found = take_over(source, target, item, flow.isolation_level == "read_committed", times)
         if isinstance(found, TakenOver):
             starts.append(found)
         else:

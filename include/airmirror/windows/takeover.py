@@ -54,8 +54,13 @@ def candidates(index: Index, planned: Sequence[Planned]) -> list[Planned]:
     return [item for item in planned if item.error is None and item.key in progress and item.key not in segments]
 
 
-def take_over(source: Routes, target: Routes, item: Planned, read_committed: bool) -> TakenOver | PartitionError:
-    """Find what the target holds past the progress of one partition; an error of the partition is returned."""
+def take_over(
+    source: Routes, target: Routes, item: Planned, read_committed: bool, times: bool = True
+) -> TakenOver | PartitionError:
+    """Find what the target holds past the progress of one partition; an error of the partition is returned.
+
+    Without ``times`` records are told apart by all but their timestamps.
+    """
     remote = TopicPartition(item.remote_topic, item.partition)
     target_end = offsets_with_patience(target, [remote], LATEST, read_committed=True)[remote]
     target_start = offsets_with_patience(target, [remote], EARLIEST)[remote]
@@ -63,8 +68,10 @@ def take_over(source: Routes, target: Routes, item: Planned, read_committed: boo
     if target_end == 0:
         return TargetTruncated(source.alias, *item.key, target.alias, item.remote_topic, 1, 0)
     before = max(earliest, item.start - ANCHOR)
-    ours = _Log(source, item.key, before, item.end, read_committed, MOST_RECORDS + ANCHOR)
-    theirs = _Log(target, remote, max(target_start, target_end - 2 * MOST_RECORDS), target_end, True, 2 * MOST_RECORDS)
+    ours = _Log(source, item.key, before, item.end, read_committed, MOST_RECORDS + ANCHOR, times)
+    theirs = _Log(
+        target, remote, max(target_start, target_end - 2 * MOST_RECORDS), target_end, True, 2 * MOST_RECORDS, times
+    )
     split = next((number for number, offset in enumerate(ours.offsets) if offset >= item.start), len(ours.offsets))
     count = overlap(ours.digests[split:], theirs.digests, ours.digests[:split])
     if count >= MOST_RECORDS:
@@ -118,7 +125,14 @@ class _Log:
     """The digests, offsets and sizes of a range's records, and the offsets that hold none."""
 
     def __init__(
-        self, routes: Routes, partition: TopicPartition, start: int, end: int, read_committed: bool, most: int
+        self,
+        routes: Routes,
+        partition: TopicPartition,
+        start: int,
+        end: int,
+        read_committed: bool,
+        most: int,
+        times: bool,
     ) -> None:
         from airmirror.wire.records import index  # numba: only where records must be decoded
 
@@ -136,7 +150,7 @@ class _Log:
                 data = records.data.data
                 for number in range(len(records)):
                     body = data[records.starts[number] : records.ends[number]]
-                    time = int(records.timestamps[number]).to_bytes(8, "big", signed=True)
+                    time = int(records.timestamps[number] if times else 0).to_bytes(8, "big", signed=True)
                     self.digests.append(xxhash.xxh3_128_digest(time + bytes(body)))
                     self.offsets.append(int(records.offsets[number]))
                     self.sizes.append(len(body))

@@ -16,9 +16,9 @@ from airmirror.clusters.log import EARLIEST, LATEST, LastStableOffsetStuck, offs
 from airmirror.clusters.routes import Routes, TopicNotFound
 from airmirror.clusters.topic_configs import topic_configs
 from airmirror.config import Flow
-from airmirror.config.values import as_list
 from airmirror.errors import AirmirrorError
-from airmirror.naming import TopicFilter, progress_topic, segment_topic
+from airmirror.naming import progress_topic, segment_topic
+from airmirror.windows.declared import compacted_once, times_replaced
 from airmirror.windows.ends import check_ends
 from airmirror.windows.errors import PartitionHeld, PartitionUnavailable
 from airmirror.windows.fence import claimed, fence
@@ -326,7 +326,7 @@ def _watermarks(source: Routes, partitions: Sequence[TopicPartition]) -> dict[To
 
 def _compacted(flow: Flow, source: Routes, topics: Collection[str]) -> dict[str, bool]:
     """Whether holes are allowed in a topic: it is compacted, or the user says that it once was (invariant E)."""
-    declared = TopicFilter(as_list(flow.settings.get("topics.compacted", "")), ())
+    declared = compacted_once(flow)
     configs = topic_configs(source, topics, ["cleanup.policy"])
     return {
         topic: "compact" in configs.get(topic, {}).get("cleanup.policy", "") or declared.matches(topic)
@@ -356,7 +356,7 @@ def _slots(
     work = [item for item in work if item.partition < target.partitions(item.remote_topic) or item.key in known]
     limits = topic_configs(target, remote, ["max.message.bytes"])
     compacted = _compacted(flow, source, {item.topic for item in work})
-    last = index.last_segments()
+    last, timeless = index.last_segments(), times_replaced(flow)
     partitions = []
     for item in work:
         before = last.get(item.key)
@@ -372,6 +372,7 @@ def _slots(
             leader_epoch=before.leader_epoch if before else -1,
             compacted=compacted[item.topic],
             max_message_bytes=int(limits[item.remote_topic]["max.message.bytes"]),
+            keeps_times=not timeless.matches(item.topic),
         )
         partitions.append((partition, item.bytes))
     deadline = int(time.time() * 1000) + flow.window.max_ms

@@ -35,6 +35,13 @@ KEYS = (
         "Topics that were compacted once, though their cleanup.policy no longer says so: missing offsets in them "
         "count as compacted. Names and regular expressions.",
     ),
+    Key(
+        "topics.log.append.time",
+        Type.LIST,
+        "",
+        "Topics whose remote topics may have message.timestamp.type=LogAppendTime: the target then replaces each record's "
+        "time, and all but times is compared. Any other such remote topic is refused. Names and regular expressions.",
+    ),
     # Airflow
     Key(
         "airflow.conn.id",
@@ -128,6 +135,13 @@ KEYS = (
         "false",
         "Declares that other flows write the same remote topics: order is then promised per source only.",
         Scope.FLOW_ONLY,
+    ),
+    Key(
+        "aggregate.groups.from",
+        Type.STRING,
+        "",
+        "With aggregate = true: the alias of the source whose groups count. Checkpoints and group offsets of an aggregate "
+        "are written for that source only, and for none where it is not set.",
     ),
     Key(
         "equal.cluster.ids.allowed",
