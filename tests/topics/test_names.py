@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from airmirror.config import ConfigurationError, Flow, parse
@@ -47,6 +49,16 @@ def test_names_by_the_flows_policy() -> None:
     assert select(flow("topics = orders\nreplication.policy.separator = _"), ["orders"]) == {"orders": "east_orders"}
     identity = flow("topics = west.orders\nreplication.policy.class = IdentityReplicationPolicy")
     assert select(identity, NAMES)["west.orders"] == "west.orders"
+
+
+def test_a_policy_of_ones_own_names_and_breaks_loops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The example of docs/topics.md, as it stands there."""
+    docs = Path(__file__).parents[2] / "docs" / "topics.md"
+    (tmp_path / "suffix_policy.py").write_text(docs.read_text().partition("```python\n")[2].partition("```")[0])
+    monkeypatch.syspath_prepend(tmp_path)
+    own = flow("replication.policy.class = suffix_policy:Suffix\nreplication.policy.separator = -")
+    names = ["orders", "orders-west", "orders-north", "orders-west-north", "mm2-offsets.west.internal"]
+    assert select(own, names) == {"orders": "orders-east", "orders-north": "orders-north-east"}
 
 
 def test_patterns_and_policies_are_checked_with_their_lines() -> None:

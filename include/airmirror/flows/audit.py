@@ -18,6 +18,7 @@ from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.flows.verification import still_held
 from airmirror.windows.compare import compare
+from airmirror.windows.declared import times_replaced
 from airmirror.windows.errors import PartitionError, PartitionUnavailable
 from airmirror.wire.records import Records
 from airmirror.wire.requests import TopicPartition
@@ -156,7 +157,7 @@ def audit(
     newest, progress = ledger.last_segments(), ledger.progress()
     buckets: dict[int, Bucket] = {}
     audited = []
-    client = f"airmirror|{flow.name}|audit"
+    client, timeless = f"airmirror|{flow.name}|audit", times_replaced(flow)
     with Routes(flow.source, client) as source, Routes(flow.target, client) as target:
         source.refresh({item.topic for item in ranges})
         replicated = {item.key: newest[item.key] for item in ranges if item.key in newest}
@@ -181,6 +182,7 @@ def audit(
                     compared = compare(
                         source, target, part,
                         read_committed=flow.isolation_level == "read_committed", aggregate=flow.is_aggregate,
+                        times=not timeless.matches(part.topic),
                         seen=partial(_count, buckets, part.time_ms),
                     )  # fmt: skip
                     equal, error = equal + compared.records, compared.error

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from airmirror.errors import AirmirrorError
 from airmirror.windows.account import Digest, payload_digest
 from airmirror.windows.errors import TargetDiffers, Unaccounted
 from airmirror.wire.batches import HEADER_SIZE
-from airmirror.wire.records import Records, first_difference, index, without_times
+from airmirror.wire.records import Records, first_difference, index
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import SegmentRecord
 
@@ -118,8 +118,8 @@ def compare(
             one = from_source.next(segment.count - done)
             other = from_target.next(min(segment.count - done, len(one)))
             one = from_source.keep(len(other))
-            if not times:
-                one, other = without_times(one), without_times(other)
+            if not times and len(one) == len(other):
+                other = replace(other, timestamps=one.timestamps)
             seen(one, other)
             error = _difference(
                 source.alias, target.alias, record, one, other, segment.source_first + done, segment.target_first + done
