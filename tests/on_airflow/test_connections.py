@@ -7,7 +7,7 @@ import json
 import pytest
 
 from airmirror.config import parse
-from airmirror.on_airflow.connections import BadConnection, java_settings, with_connections
+from airmirror.on_airflow.connections import BadConnection, java_settings, with_connections, with_neighbours
 
 TEXT = """
 clusters = a, b
@@ -28,6 +28,19 @@ def test_a_connection_stands_for_the_clusters_settings(monkeypatch: pytest.Monke
     assert flow.source.bootstrap_servers == ("one:1", "two:2")
     assert flow.source.properties["client.rack"] == "r1"
     assert flow.target.bootstrap_servers == ("two:9092",)
+
+
+def test_other_flows_to_the_target_have_their_connections_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = TEXT.replace("a, b", "a, b, c") + "c.bootstrap.servers = three:1\nc->b.enabled = true\na->c.enabled = true\n"
+    configuration = parse(text, "test")
+    flow = configuration.flow("c->b")
+    assert (
+        with_neighbours(configuration, flow).flow("a->b").source.bootstrap_servers == ()
+    )  # no such connection: its own error
+    connection(monkeypatch, {"bootstrap.servers": "one:1"})
+    found = with_neighbours(configuration, flow)
+    assert found.flow("a->b").source.bootstrap_servers == ("one:1",)
+    assert found.flow("a->c").source.bootstrap_servers == (), "it writes elsewhere, and is not asked"
 
 
 def test_what_is_wrong_with_a_connection_is_said_without_its_values(monkeypatch: pytest.MonkeyPatch) -> None:

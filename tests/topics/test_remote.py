@@ -37,6 +37,13 @@ def test_partitions_grow_with_the_source_and_never_shrink() -> None:
     assert made.create == ()
 
 
+def test_configs_that_the_target_does_not_know_hold_up_no_topic() -> None:
+    source = {"orders": Topic(1, {"of.a.newer.kafka": ConfigValue("1", "DYNAMIC_TOPIC_CONFIG")})}
+    older = plan(flow(), source, {}, known_configs={"message.timestamp.type", "compression.type"})
+    assert older.create == (NewTopic("east.orders", 1, 2, ALWAYS),)
+    assert "of.a.newer.kafka" in plan(flow(), source, {}).create[0].configs
+
+
 def test_a_plan_for_what_is_there_does_nothing() -> None:
     made = plan(flow(), {"orders": Topic(2)}, {"east.orders": Topic(2)})
     assert (made.create, made.grow, made.refused, made.notes) == ((), (), (), ())

@@ -9,6 +9,7 @@ import pytest
 from airmirror.clusters.admin import connect
 from airmirror.clusters.alteration import alter_configs
 from airmirror.clusters.description import ConfigChange
+from airmirror.flows.audit import audit, ranges_of
 from airmirror.flows.prepare import prepare
 from airmirror.flows.verification import compare_all
 from airmirror_local.brokers import Broker
@@ -49,6 +50,10 @@ def test_declared(east: Broker, west: Broker, tmp_path: Path, verify: str, codec
     assert prepare(flow.opened).report.changes == ()  # the target's choice is left alone
     rows = compare_all(flow.opened, [])
     assert sum(row.records for row in rows) == 200 and not [row.error for row in rows if row.error]
+    ranges, _ = ranges_of(flow.opened, [flow.topic], 0, 1_600_000_000_000)
+    found = audit(flow.opened, ranges, refuse_before=True, refuse_missing=True)
+    assert found.errors == [] and sum(part.equal for part in found.partitions) == 200
+    assert {(bucket.source, bucket.target) for bucket in found.buckets.values()} == {(200, 200)}
 
 
 def test_what_an_interrupted_window_left_is_judged_without_times(east: Broker, west: Broker, tmp_path: Path) -> None:

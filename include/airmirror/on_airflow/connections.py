@@ -6,6 +6,7 @@ A connection of type ``kafka`` holds librdkafka's names; they become Java's here
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -16,6 +17,8 @@ from airflow.sdk.log import mask_secret
 from airmirror.config import Cluster, Configuration, Flow
 from airmirror.config.values import as_list, is_secret
 from airmirror.errors import AirmirrorError
+
+log = logging.getLogger(__name__)
 
 _JAVA_NAMES = {
     "sasl.mechanisms": "sasl.mechanism",
@@ -55,6 +58,21 @@ def with_connections(configuration: Configuration, flow: Flow) -> Flow:
         return found
 
     return replace(flow, source=connected(flow.source), target=connected(flow.target))
+
+
+def with_neighbours(configuration: Configuration, flow: Flow) -> Configuration:
+    """The configuration, with connections for the other flows to the flow's target: their sources may be asked for topics.
+
+    One whose connection can't be used stays as it is: that is its own flow's error, not this one's.
+    """
+    flows = dict(configuration.flows)
+    for name, other in configuration.flows.items():
+        if other.enabled and other.target.alias == flow.target.alias and name != flow.name:
+            try:
+                flows[name] = with_connections(configuration, other)
+            except BadConnection as error:
+                log.warning("%s", error)
+    return replace(configuration, flows=flows)
 
 
 def _from_connection(cluster: Cluster, conn_id: str) -> Cluster:

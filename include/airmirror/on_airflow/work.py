@@ -18,7 +18,7 @@ from airmirror.flows.gates import judge_flow
 from airmirror.flows.prepare import Opened, Prepared, catch_up_ledger, dry_run, open_flow, prepare
 from airmirror.naming import segment_topic
 from airmirror.offsets.syncs import emit_offset_syncs
-from airmirror.on_airflow.connections import with_connections
+from airmirror.on_airflow.connections import with_connections, with_neighbours
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_spark.windows import run
 from airmirror.quality import report
@@ -89,7 +89,8 @@ class NotMirrored(AirmirrorError):
 def opened_flow(place: Deployment, name: str, choice: Choice) -> Iterator[Opened]:
     """The flow of a task: with its connections, and verified as the trigger form wants it."""
     with open_flow(place.config, name, place.ledger) as opened:
-        yield replace(opened, flow=choice.applied(with_connections(opened.configuration, opened.flow)))
+        flow = choice.applied(with_connections(opened.configuration, opened.flow))
+        yield replace(opened, flow=flow, configuration=with_neighbours(opened.configuration, flow))
 
 
 def when_free(work: Callable[[], Done]) -> Done:

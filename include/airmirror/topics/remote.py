@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from airmirror.clusters.acls import Acl
@@ -96,9 +96,11 @@ def plan(
     source: Mapping[str, Topic],
     target: Mapping[str, Topic],
     in_the_way: Mapping[str, str] | None = None,
+    known_configs: Collection[str] | None = None,
 ) -> TopicPlan:
     """What the flow's topics need, given all topics of both clusters by name, and what other flows forbid, by topic.
 
+    ``known_configs``: the keys that the target has, where that is known; a new topic is not refused for any other.
     Asks for the configs of the source topics, and of remote topics that are there already.
     Never shrinks or deletes anything, as MirrorMaker 2 does not.
     """
@@ -119,9 +121,10 @@ def plan(
         topics[topic] = remote
         partitions = source[topic].partitions
         if there is None:
-            create.append(
-                NewTopic(remote, partitions, flow.replication_factor, remote_configs(flow, source[topic].configs))
-            )
+            configs = remote_configs(flow, source[topic].configs)
+            if known_configs is not None:
+                configs = {key: value for key, value in configs.items() if key in known_configs}
+            create.append(NewTopic(remote, partitions, flow.replication_factor, configs))
             taken[_folded(remote)] = remote
             continue
         if found := config_differences(flow, remote, source[topic].configs, there.configs, stamps):

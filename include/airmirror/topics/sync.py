@@ -83,11 +83,14 @@ def look(
     not_ours = {name for topic, name in remote.items() if topic not in ours and name in there.topics}
     in_the_way, warnings = _in_the_way(flow, remote, others, not_ours, timeout)
     warnings = (*warnings, *duplicates(flow, remote, others))
+    # A cluster of an older or newer version has other configs: any of its topics tells which.
+    looked_at = topic_configs(target, old or sorted(there.topics)[:1])
     planned = plan(
         flow,
         _topics(here, topic_configs(source, remote)),
-        _topics(there, topic_configs(target, old)),
+        _topics(there, looked_at),
         in_the_way,
+        next((configs.keys() for configs in looked_at.values()), None),
     )
     gone = {topic: remote for topic, remote in select(flow, ours).items() if topic not in here.topics}
     planned = replace(planned, warnings=warnings, refused=(*planned.refused, *_gone(flow, gone)))
