@@ -11,14 +11,17 @@ from chaos.run import Report
 
 HEAD = """# The chaos test: seeds that ran
 
-`make chaos SEED=1 MINUTES=40` (`python -m chaos --help` has more). A seed is a plan: a flow's direction and settings, and
-faults with their times, printed before it runs. Idempotent, transactional and plain producers write numbered records,
-windows run one after the other, the faults happen; then everything is healed, windows run until nothing is left, and it is
-checked that **every record is on both sides exactly once, equal, in order** (read by an independent client), that every
-number a producer got acknowledged is on the target, in order; that segments cover every source offset up to the log's end
-and lie where they say, record by record; that progress and verified offsets are there; and that a ledger rebuilt from
-Kafka is equal. Every error a window ended with must be one that passes by itself (save where access was denied, or
-another window took over).
+`make chaos SEED=1 MINUTES=40` (`PYTHONPATH=tests .venv/bin/python -m chaos --help` has more). A seed is a plan: a flow's
+direction and settings, and faults with their times, printed before it runs. Idempotent, transactional and plain producers
+write numbered records, windows run one after the other, the faults happen; then everything is healed, windows run until
+nothing is left, and it is checked that **every record is on both sides exactly once, equal, in order** (read by an
+independent client), that every number a producer got acknowledged is on the target, in order; that segments cover every
+source offset up to the log's end and lie where they say, record by record; that progress and verified offsets are there;
+and that a ledger rebuilt from Kafka is equal. Every error a window ended with must be one that passes by itself (save where
+access was denied, or another window took over).
+
+Slots are processes that may be killed or stopped like everything else, in every fifth seed Spark tasks over Spark Connect.
+The Airflow task that is killed has tests of its own (`tests/on_airflow/test_faults.py`).
 
 """
 
@@ -27,10 +30,11 @@ def write(file: Path, ran: Sequence[tuple[Plan, Report]]) -> None:
     """Write the table, and the sums above it."""
     passed = sum(not report.failures for _, report in ran)
     happened = Counter(fault.kind for plan, _ in ran for fault in plan.faults)
+    seconds = ran[0][0].seconds
     lines = [
-        f"{passed} of {len(ran)} seeds passed: {sum(report.records for _, report in ran):,} records equal, "
-        f"{sum(report.windows for _, report in ran):,} windows, of which {sum(report.killed for _, report in ran)} were "
-        f"killed, {sum(happened.values())} faults: "
+        f"{passed} of {len(ran)} seeds passed, with faults for {seconds:g} s in each: "
+        f"{sum(report.records for _, report in ran):,} records equal, {sum(report.windows for _, report in ran):,} windows, "
+        f"of which {sum(report.killed for _, report in ran)} were killed, {sum(happened.values())} faults: "
         + ", ".join(f"{kind.replace('_', ' ')} {count}" for kind, count in happened.most_common())
         + ".",
         "",
