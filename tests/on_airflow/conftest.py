@@ -40,6 +40,7 @@ NAMES = (
     "paused",
     "continuous",
     "growing",
+    "decided",
 )
 SCRAPER = f"{SECRET}-prometheus"
 RECEIVERS = {"alertmanager": f"{SECRET}-alertmanager", "grafana": f"{SECRET}-grafana"}  # connections and their tokens

@@ -24,7 +24,7 @@ a->b.window.schedule = */5 * * * *
 b->a.window.schedule = @continuous
 a->b.retention.days = 30
 """
-KINDS = {"audit", "heartbeats", "maintenance", "replay", "replicate"}
+KINDS = {"audit", "decide", "heartbeats", "maintenance", "replay", "replicate"}
 PARSE = """
 import json, sys, time
 from airflow.sdk import DAG
@@ -75,10 +75,9 @@ def test_dags_parse_quickly_and_equally(tmp_path: Path) -> None:
     seconds, heavy, errors, dags, _ = parse(tmp_path, GOOD)
     assert isinstance(seconds, float) and seconds < 1
     assert heavy == [] and errors == {}
-    assert isinstance(dags, dict) and list(dags) == [
-        "audit.a.b", "audit.b.a", "heartbeats.a", "heartbeats.b", "maintenance", "replay.a.b", "replay.b.a", "replicate.a.b",
-        "replicate.b.a",
-    ]  # fmt: skip
+    kinds = ("audit", "decide", "replay", "replicate")
+    expected = [f"{kind}.{flow}" for kind in kinds for flow in ("a.b", "b.a")] + ["heartbeats.a", "heartbeats.b"]
+    assert isinstance(dags, dict) and list(dags) == sorted([*expected, "maintenance"])
     again = parse(tmp_path, GOOD, seed="2")[3]
     assert isinstance(again, dict) and {**dags} == {**again}
 
@@ -88,7 +87,7 @@ def test_what_people_rely_on_in_every_dag(tmp_path: Path) -> None:
     assert isinstance(contracts, dict) and contracts
     assert {name.split(".")[0] for name in contracts} == KINDS
     for name, dag in contracts.items():
-        assert not dag["catchup"] and dag["max_active_runs"] == 1
+        assert not dag["catchup"] and dag["max_active_runs"] == (16 if name.startswith("decide.") else 1)
         assert dag["doc"] and dag["tags"]
         for task in dag["tasks"]:
             assert task["owner"] == "airmirror"
@@ -104,7 +103,7 @@ def test_what_people_rely_on_in_every_dag(tmp_path: Path) -> None:
         assert {f"flow:{source}->{target}", f"source:{source}"} <= set(dag["tags"])
         assert f"{source}->{target}" in dag["doc"]
         for task in dag["tasks"]:
-            if task["type"] not in ("EmptyOperator", "Idle", "NextWindow"):
+            if task["type"] not in ("AskToDecide", "EmptyOperator", "HITLOperator", "Idle", "NextWindow"):
                 assert (task["retries"], task["delay"], task["policy"]) == (3, 15.0, "ByError"), task
 
 

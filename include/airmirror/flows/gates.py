@@ -21,12 +21,14 @@ def judge_flow(
     *,
     window: str,
     trusted: Collection[str] = (),
+    waived: Mapping[TopicPartition, int] | None = None,
     docs: Path | None = None,
     tell: Callable[[str], None] = lambda phase: None,
 ) -> tuple[Judged, Judgement | None]:
     """Judge what is not verified yet; advance what passes, hold what does not. No judgement: there was nothing to judge.
 
-    ``trusted``: windows whose slots have read back; what others left is read from the target. Raises FlowBusy while a
+    ``trusted``: windows whose slots have read back; what others left is read from the target. ``waived``: the last offset of
+    ranges that somebody lets pass whatever the suites say; the engine's own checks count all the same. Raises FlowBusy while a
     window of the flow is at work, BadExpectations, or a cluster's error.
     """
     flow = opened.flow
@@ -36,7 +38,9 @@ def judge_flow(
         check_suites(suites)
         rows = [finding.row() for finding in findings]
         judgements.append(judge(rows, suites, flow=flow.name, window=window, limits=_limits(flow.settings), docs=docs))
-        return {TopicPartition(*key): "; ".join(reasons) for key, reasons in judgements[-1].failed.items()}
+        objections = {TopicPartition(*key): "; ".join(reasons) for key, reasons in judgements[-1].failed.items()}
+        last = {finding.key: finding.source_end - 1 for finding in findings}
+        return {key: why for key, why in objections.items() if (waived or {}).get(key) != last[key]}
 
     begun = time.monotonic()
     judged = judge_window(flow, opened.ledger, gate, window=window, trusted=trusted, tell=tell)

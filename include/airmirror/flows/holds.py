@@ -97,6 +97,18 @@ def list_decisions(opened: Opened) -> list[Decision]:
     return opened.ledger.decisions()
 
 
+def record(
+    opened: Opened, partitions: Collection[tuple[str, int]], action: Action, *, reason: str, by: str
+) -> list[Decision]:
+    """Write down what somebody has decided of partitions; nothing else. Raises DecisionIncomplete."""
+    _check(opened.flow.name, reason, by)
+    catch_up_ledger(opened)
+    found: list[Decision] = []
+    for topic in sorted({topic for topic, _ in partitions}):
+        found += _write(opened, topic, sorted(n for name, n in partitions if name == topic), action, reason, by)
+    return found
+
+
 def _check(flow: str, reason: str, by: str) -> None:
     if not reason.strip():
         raise DecisionIncomplete(flow, "a reason")

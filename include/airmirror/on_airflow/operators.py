@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
@@ -28,7 +30,8 @@ if TYPE_CHECKING:
     from airmirror.on_airflow.work import Received
 
 REPLICATE = "replicate_window"
-CUT, EMPTY = "cut", "empty"
+CUT, EMPTY, HELD = "cut", "empty", "held"
+MOST_TEXT = 8_000
 DATA_DOCS = "data_docs"
 
 
@@ -120,7 +123,7 @@ class VerifyWindow(FlowOperator):
     received: tuple[Received, ...] = ()
 
     def work(self, context: Context, choice: Choice) -> None:
-        from airmirror.on_airflow.work import verify
+        from airmirror.on_airflow.work import NotVerified, verify
 
         if choice.dry_run:
             raise AirflowSkipException("a dry run")
@@ -128,7 +131,11 @@ class VerifyWindow(FlowOperator):
         window = task.xcom_pull(task_ids=REPLICATE)
         # Tried or run again, the gate takes nobody's word and reads the target.
         trusted = {window} if window and task.try_number == 1 else set()
-        verified = verify(deployment(), self.flow, window_id(context, "verify"), trusted, choice)
+        try:
+            verified = verify(deployment(), self.flow, window_id(context, "verify"), trusted, choice)
+        except NotVerified as error:
+            task.xcom_push(HELD, {"held": [list(item) for item in error.held], "what": str(error)[:MOST_TEXT]})
+            raise
         self.received = verified.received
         if verified.page is not None:
             path = verified.page.relative_to(deployment().data_docs.absolute())
@@ -160,6 +167,26 @@ class NextWindow(TriggerDagRunOperator):
         if not context["ti"].xcom_pull(task_ids=REPLICATE, key=CUT):
             raise AirflowSkipException("the window was not cut")
         super().execute(context)
+
+
+class AskToDecide(TriggerDagRunOperator):
+    """Starts the run in which somebody decides what the gate holds: one an incident, however often it is judged again."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(skip_when_already_exists=True, **arguments)
+
+    def execute(self, context: Context) -> None:
+        incident = context["ti"].xcom_pull(task_ids="verify_window", key=HELD)
+        if not incident:
+            raise AirflowSkipException("the gate holds nothing")
+        self.trigger_run_id = incident_id(incident["held"])
+        self.conf = incident
+        super().execute(context)
+
+
+def incident_id(held: list[list[Any]]) -> str:
+    """The same for the same partitions, held at the same offsets."""
+    return f"incident__{hashlib.sha256(json.dumps(sorted(held)).encode()).hexdigest()[:16]}"
 
 
 class Idle(BaseOperator):

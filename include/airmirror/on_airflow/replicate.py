@@ -11,6 +11,7 @@ from airmirror.config import Flow
 from airmirror.on_airflow.assets import alias_of
 from airmirror.on_airflow.notifications import callbacks
 from airmirror.on_airflow.operators import (
+    AskToDecide,
     EmitOffsetSyncs,
     Idle,
     NextWindow,
@@ -37,6 +38,7 @@ Replicates **{flow}**: one run is one window.
 4. `emit_offset_syncs`: MirrorMaker 2's offset syncs, up to what is verified.
 5. `next_window`: starts the next run at once where the window was cut. (`idle` under `@continuous`: waits `window.idle.ms`
    after a window that was empty or failed.)
+6. `ask_to_decide`: where the gate holds partitions, a run of `decide.{source}.{target}` asks somebody what to do.
 
 When a run is red: the failed task's log ends with what is wrong and what to do. A window can always be run again: it goes
 on from the committed progress. To judge again what is held, clear `verify_window`; it then reads the target anew.
@@ -48,6 +50,10 @@ Backfills are refused here; they are for `audit.{source}.{target}`:
 
 def dag_id(flow: Flow) -> str:
     return f"replicate.{flow.source.alias}.{flow.target.alias}"
+
+
+def decide_id(flow: Flow) -> str:
+    return f"decide.{flow.source.alias}.{flow.target.alias}"
 
 
 def replicate_dag(flow: Flow) -> DAG:
@@ -89,6 +95,10 @@ def replicate_dag(flow: Flow) -> DAG:
         emit_offset_syncs = EmitOffsetSyncs(
             task_id="emit_offset_syncs", flow=flow.name, max_active_tis_per_dag=1, trigger_rule=TriggerRule.ALL_DONE
         )
+        # What is held is somebody's to decide, in a run of its own; this one stays failed.
+        ask = AskToDecide(
+            task_id="ask_to_decide", trigger_dag_id=decide_id(flow), trigger_rule=TriggerRule.ALL_DONE, retries=0
+        )
         following: BaseOperator
         if when == CONTINUOUS:  # the next run begins in any case
             idle_ms = int(flow.settings["window.idle.ms"])
@@ -98,7 +108,8 @@ def replicate_dag(flow: Flow) -> DAG:
         # The run's state is its last task's: failed where anything before has failed.
         done = EmptyOperator(task_id="done", trigger_rule=TriggerRule.NONE_FAILED)
         sync_topics >> replicate_window >> verify_window >> emit_offset_syncs >> following
-        [replicate_window, verify_window, following] >> done
+        verify_window >> ask
+        [replicate_window, verify_window, ask, following] >> done
     return dag
 
 

@@ -58,12 +58,13 @@ class PartitionsFailed(AirmirrorError):
 
 @dataclass(eq=False)
 class NotVerified(AirmirrorError):
-    """Partitions that did not pass the gate; the others have advanced."""
+    """Partitions that did not pass the gate; the others have advanced. ``held``: they, with the last offset in question."""
 
     flow: str
     window: str
     table: str
     errors: tuple[str, ...]
+    held: tuple[tuple[str, int, int], ...] = ()
 
     def __str__(self) -> str:
         reasons = "\n".join(self.errors[:20])
@@ -170,13 +171,20 @@ class VerifiedWindow:
     page: Path | None = None
 
 
-def verify(place: Deployment, name: str, window: str, trusted: Collection[str], choice: Choice) -> VerifiedWindow:
+def verify(
+    place: Deployment,
+    name: str,
+    window: str,
+    trusted: Collection[str],
+    choice: Choice,
+    waived: Mapping[TopicPartition, int] | None = None,
+) -> VerifiedWindow:
     """Judge what is not verified yet, advance what passes, hold what does not. Raises NotVerified."""
     suites = load_suites(place.expectations)
     docs = place.data_docs / name.replace("->", ".")
     with opened_flow(place, name, choice) as opened:
         judged, judgement = when_free(
-            lambda: judge_flow(opened, suites, window=window, trusted=trusted, docs=docs, tell=_phase)
+            lambda: judge_flow(opened, suites, window=window, trusted=trusted, waived=waived, docs=docs, tell=_phase)
         )
     if judgement is None:
         log.info("Nothing to judge: everything that was replicated is verified.")
@@ -186,7 +194,12 @@ def verify(place: Deployment, name: str, window: str, trusted: Collection[str], 
         if all(error.transient for error in judged.errors):
             raise judged.errors[0]
         failing = report.failures(judgement, [finding.row() for finding in judged.findings])
-        raise NotVerified(name, window, failing, tuple(map(str, judged.errors)))
+        held = tuple(
+            (verdict.topic, verdict.partition, verdict.offset)
+            for verdict in judged.verdicts
+            if verdict.error is not None and not verdict.error.transient
+        )
+        raise NotVerified(name, window, failing, tuple(map(str, judged.errors)), held)
     return VerifiedWindow(_received(opened.flow, judged), judgement.docs)
 
 

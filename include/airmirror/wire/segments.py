@@ -228,11 +228,13 @@ class Action(IntEnum):
 
     HOLD = 0
     RELEASE = 1
+    VERIFY_AGAIN = 2  # what the gate holds
+    LET_PASS = 3  # although the gate's expectations object; the engine's own checks count all the same
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What somebody has decided of a partition, and why. It is held while the latest of them is to hold it.
+    """What somebody has decided of a partition, and why. It is held until a release follows the latest hold.
 
     ``offset``: the source offset that replication would go on from.
     """
@@ -338,7 +340,8 @@ def decode(key: bytes, value: bytes | None) -> Record:
 
 def held_by_decision(decisions: Iterable[Decision]) -> dict[tuple[str, int], Hold]:
     """The holds that stand after decisions in log order, by topic and partition."""
-    latest = {(decision.topic, decision.partition): decision for decision in decisions}
+    holding = [decision for decision in decisions if decision.action in (Action.HOLD, Action.RELEASE)]
+    latest = {(decision.topic, decision.partition): decision for decision in holding}
     return {
         key: Hold(*key, decision.offset, decision.reason, "", decision.by, decision.time_ms)
         for key, decision in latest.items()

@@ -1,0 +1,71 @@
+"""What the gate holds is somebody's to decide: one question an incident, and the answer is carried out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from on_airflow.conftest import AirflowFlow
+from support.topics import Record, produce
+
+GATE = """
+name: at-most-ten-of-decided
+flows: ["decided->west"]
+expectations:
+  - type: expect_column_values_to_be_between
+    kwargs: {column: copied, max_value: 10}
+"""
+
+pytestmark = pytest.mark.timeout(600)
+
+
+def records(count: int, start: int = 0) -> list[Record]:
+    return [Record(b"value-%d" % n, b"key-%d" % n) for n in range(start, start + count)]
+
+
+def answer(flow: AirflowFlow, dag_id: str, run_id: str, option: str, reason: str) -> None:
+    """Answers as soon as the question is there."""
+    path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/ask/-1/hitlDetails"
+
+    def asked() -> Any:
+        try:
+            return flow.client.request("GET", path)
+        except httpx.HTTPStatusError as error:
+            assert error.response.status_code == 404
+            return None
+
+    question = flow.client.wait(asked)
+    assert "decided-orders" in question["body"] and "did not pass the gate" in question["subject"]
+    flow.client.request("PATCH", path, {"chosen_options": [option], "params_input": {"reason": reason}})
+
+
+@pytest.mark.long
+@pytest.mark.flow("decided")
+def test_an_incident_is_decided_by_somebody(flow: AirflowFlow) -> None:
+    dag_id = f"decide.{flow.source}.{flow.target}"
+    suite = flow.under_test.expectations / "decided.yaml"
+    suite.write_text(GATE)
+    try:
+        produce(flow.east, flow.topic, records(50), partition=0)
+        produce(flow.east, flow.topic, records(5), partition=1)
+        first = flow.first_run()
+        assert first["state"] == "failed" and flow.states(first["dag_run_id"])["ask_to_decide"] == "success"
+        (incident,) = flow.client.runs(dag_id)
+        run_id = incident["dag_run_id"]
+        assert [item[:2] for item in incident["conf"]["held"]] == [["decided-orders", 0]]
+        second, state = flow.run()  # judged again, held again: the same incident
+        assert state == "failed" and flow.states(second)["ask_to_decide"] == "skipped"
+        assert [run["dag_run_id"] for run in flow.client.runs(dag_id)] == [run_id]
+        flow.client.unpause(dag_id)
+        answer(flow, dag_id, run_id, "Let it pass", "a load of history, see OPS-7")
+        assert flow.client.wait_for_run(dag_id, run_id) == "success", flow.client.log(dag_id, run_id, "carry_out")
+        assert flow.verified() == 2
+        log = flow.client.log(dag_id, run_id, "carry_out")
+        assert "as admin wants it: a load of history" in log
+        _, state = flow.run()
+        assert state == "success" and flow.assert_equal() == 55
+    finally:
+        suite.unlink()
+        flow.client.pause(dag_id)
