@@ -41,6 +41,7 @@ from airmirror.windows.slots import Slot
 from airmirror.wire.requests import Fetched, FetchPosition, Produced, TopicPartition
 
 FETCH_BYTES = 4 << 20
+DECODED_FETCH_BYTES = 2 << 20  # where records are decoded: what decodes them takes half of a slot's memory
 LEAST_PARTITION_BYTES = 1 << 20
 FETCH_WAIT_MS = 500
 ANSWER_SECONDS = 30.0  # a broker that is stopped keeps its connections open and says nothing
@@ -64,7 +65,8 @@ class Source:
         for intake in self._intakes.values():
             if not intake.is_done:
                 by_node.setdefault(self._routes.leader(intake.partition.source).node, []).append(intake)
-        most = min(FETCH_BYTES, self.pace.bytes)
+        decodes = any(intake.decodes for intake in self._intakes.values())
+        most = min(DECODED_FETCH_BYTES if decodes else FETCH_BYTES, self.pace.bytes)
         for node, intakes in by_node.items():
             if node in self._under_way:
                 continue

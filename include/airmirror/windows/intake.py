@@ -80,6 +80,7 @@ class Intake:
         self._read_committed = way.slot.flow.isolation_level == "read_committed"
         self._aborted = AbortedFilter()
         self._target_end = partition.target_end
+        self.decodes = False  # whether records had to be decoded
         self._run: list[Batch] = []
         self._run_first = 0
         self._run_bytes = 0
@@ -193,6 +194,7 @@ class Intake:
         from airmirror.wire.records import index  # numba: only where records must be decoded
         from airmirror.wire.transcode import dense_batches
 
+        self.decodes = True
         offsets = sum(min(batch.next_offset, self.end) - max(batch.base_offset, self._run_first) for batch in run)
         codec = run[0].codec
         try:
@@ -220,7 +222,7 @@ class Intake:
             _Sent(
                 self, self.account, [(batch.base_offset, batch.count)], batch.count,
                 batch.attributes & (CODEC_MASK | LOG_APPEND_TIME), batch.base_timestamp, batch.max_timestamp,
-                payload, digest, None,
+                payload, digest,
             ),
             [buffer[batch.position : batch.position + batch.size]],
         )  # fmt: skip
@@ -244,14 +246,29 @@ class Intake:
             codec=dense.codec, producer_id=producer.producer_id, producer_epoch=producer.epoch,
             sequence=way.outbox.sequence(self.partition.target, count), transactional=True,
         )  # fmt: skip
+        if way.read_back is not None:
+            self._compare_with_fetched(batch, dense)
         payload = memoryview(batch)[HEADER_SIZE:]
         self._put(
             _Sent(
                 self, self.account, dense.runs(), count, dense.codec, dense.base_timestamp, dense.max_timestamp,
-                payload, payload_digest(payload), dense.records,
+                payload, payload_digest(payload),
             ),
             [batch],
         )  # fmt: skip
+
+    def _compare_with_fetched(self, batch: bytearray, dense: DenseBatch) -> None:
+        """The records of a batch that was written anew are those that were fetched (invariant D)."""
+        from airmirror.wire.records import first_difference, index
+
+        found = index(memoryview(batch), list(parse(memoryview(batch), 0, len(batch))))
+        number = first_difference(dense.records, found)
+        if number >= 0 or len(found) != len(dense.records):
+            flow, partition, offsets = self._way.slot.flow, self.partition, dense.offsets
+            raise ReadBackDiffers(
+                flow.source.alias, partition.topic, partition.partition, flow.target.alias, partition.remote_topic,
+                int(offsets[0]), int(offsets[-1]), -1, "the slow path did not write what was fetched",
+            )  # fmt: skip
 
     def _lose(self, record: Records, codec: int, reason: str) -> None:
         """Declare a record lost, and write it to the dead letter topic where it fits (errors.tolerance=all)."""
@@ -304,7 +321,6 @@ class _Sent:
     max_timestamp: int
     payload: memoryview
     digest: bytes
-    records: Records | None  # where the slow path wrote the batch
 
     def written(self, base: int) -> None:
         intake, account = self.intake, self.account
@@ -320,8 +336,7 @@ class _Sent:
             intake.partition.target,
             Expected(
                 base, self.count, self.attributes, self.base_timestamp, self.max_timestamp, self.payload, self.digest,
-                self.records, account.digest, self._differs,
-                intake.partition.keeps_times,
+                account.digest, self._differs, intake.partition.keeps_times,
             ),
         )  # fmt: skip
 
