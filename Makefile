@@ -12,7 +12,7 @@ JARS := .local/kafka-4.2.0
 SEED ?= 1
 MINUTES ?= 2
 
-.PHONY: help install check test test-long chaos bench bench-airflow bench-topics soak demo up down status requirements clean
+.PHONY: help install check test test-long chaos bench bench-airflow bench-topics bench-groups soak demo up down status requirements clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 16
@@ -57,6 +57,9 @@ bench-airflow: install ## measure runs in Airflow; writes their part of benchmar
 
 bench-topics: install ## measure 2,000 topics created and kept; writes their part of benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks.topics
+
+bench-groups: install ## measure 1,000 consumer groups; writes their part of benchmarks/RESULTS.md
+	$(BIN)/python -m benchmarks.groups
 
 soak: install ## the memory of a slot that copies 5 GB, and 1,000 windows in a row; writes benchmarks/SOAK.md
 	$(BIN)/python -m benchmarks.soak

@@ -30,6 +30,7 @@ east->west.window.schedule = {schedule}
 replication.factor = 1
 offset.storage.replication.factor = 1
 offset-syncs.topic.replication.factor = 1
+checkpoints.topic.replication.factor = 1
 """
 
 Step = Callable[[str], AbstractContextManager[object]]

@@ -50,6 +50,7 @@ replication.factor = 1
 offset.storage.replication.factor = 1
 offset.storage.partitions = 3
 offset-syncs.topic.replication.factor = 1
+checkpoints.topic.replication.factor = 1
 offset-syncs.topic.location = target
 # One run when the DAG is switched on, no other for a day but those that are triggered.
 window.schedule = 1 day

@@ -40,7 +40,7 @@ def test_scheduled_runs_replicate_verify_and_advance(flow: AirflowFlow) -> None:
     assert flow.verified() == 2
     run_id = first["dag_run_id"]
     expected = dict.fromkeys(
-        ("sync_topics", "replicate_window", "verify_window", "emit_offset_syncs", "done"), "success"
+        ("sync_topics", "replicate_window", "verify_window", "emit_offset_syncs", "emit_checkpoints", "done"), "success"
     )
     assert flow.states(run_id) == expected | {"next_window": "skipped", "ask_to_decide": "skipped"}
     assert flow.client.xcom(flow.dag_id, run_id, "replicate_window").startswith(f"{run_id}#1-")

@@ -37,6 +37,7 @@ def _is_bad_input(error: AirmirrorError) -> bool:
     from airmirror.clusters.librdkafka import UnsupportedClientSetting
     from airmirror.config import ConfigurationError, FlowNotEnabled, UnknownFlow
     from airmirror.flows.holds import DecisionIncomplete, NoSuchPartition, NotHeld
+    from airmirror.flows.positions import NoSuchGroup, NoSuchPosition
     from airmirror.flows.prepare import NoTopicMatches
     from airmirror.flows.reset import NotOfTheFlow
     from airmirror.naming import InvalidPattern, UnknownReplicationPolicy
@@ -49,5 +50,5 @@ def _is_bad_input(error: AirmirrorError) -> bool:
         ConfigurationError | FlowNotEnabled | UnknownFlow | InvalidPattern | UnknownReplicationPolicy | SameCluster
         | UnsupportedClientSetting | SecurityNotSupported | HostNotResolved | NoTopicMatches | InternalTopicUnfit
         | EqualClusterIds | AliasDiffers | AliasReused | NotOfTheFlow | ResetNotPossible
-        | DecisionIncomplete | NoSuchPartition | NotHeld,
+        | DecisionIncomplete | NoSuchPartition | NotHeld | NoSuchGroup | NoSuchPosition,
     )  # fmt: skip

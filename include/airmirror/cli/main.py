@@ -24,6 +24,8 @@ ledger_commands = typer.Typer(no_args_is_help=True, help="The SQL mirror of a fl
 hold_commands = typer.Typer(no_args_is_help=True, help="Partitions that windows leave out until somebody decides.")
 app.add_typer(ledger_commands, name="ledger")
 app.add_typer(hold_commands, name="hold")
+group_commands = typer.Typer(help="Consumer groups on both sides of a flow.", invoke_without_command=True)
+app.add_typer(group_commands, name="groups")
 
 DEFAULT_CONFIG = Path("include/mirror.properties")
 DEFAULT_EXPECTATIONS = Path("include/expectations")
@@ -260,6 +262,63 @@ def rebuild(flow: FlowName, config: Config = DEFAULT_CONFIG, ledger: LedgerUrl =
     with open_flow(config, flow, ledger) as opened, console.status("reading the internal topics"):
         counts = read_again(opened)
     console.print(f"ledger of {flow}: " + ", ".join(f"{count} {name}" for name, count in counts.items()))
+
+
+GroupName = Annotated[str, typer.Option("--group", help="The consumer group.")]
+
+
+@group_commands.callback()
+@failures_reported
+def groups(
+    context: typer.Context,
+    flow: Annotated[str, typer.Option("--flow", help="The flow, as 'east->west'.")] = "",
+    group: Annotated[list[str] | None, typer.Option("--group", help="Only this group; again for more.")] = None,
+    config: Config = DEFAULT_CONFIG,
+    ledger: LedgerUrl = DEFAULT_LEDGER,
+    as_json: AsJson = False,
+) -> None:
+    """Show where consumer groups stand on both clusters, their lags, and whether their translation is exact."""
+    if context.invoked_subcommand is not None:
+        return
+    from airmirror.cli.groups import show_groups
+
+    with open_flow(config, flow, ledger) as opened:
+        show_groups(console, opened, group or (), as_json)
+
+
+@group_commands.command("apply")
+@failures_reported
+def groups_apply(
+    flow: FlowName,
+    group: GroupName,
+    yes: Annotated[bool, typer.Option("--yes", help="Write; without it nothing is.")] = False,
+    config: Config = DEFAULT_CONFIG,
+    ledger: LedgerUrl = DEFAULT_LEDGER,
+    as_json: AsJson = False,
+) -> None:
+    """Move one group on the target to where it stands on the source; a dry run unless --yes. Prints how to undo it."""
+    from airmirror.cli.groups import apply_groups
+
+    with open_flow(config, flow, ledger) as opened:
+        apply_groups(console, opened, group, yes, as_json)
+
+
+@app.command()
+@failures_reported
+def translate(
+    flow: FlowName,
+    group: GroupName,
+    at: Annotated[str | None, typer.Option(help="An offset or a time, instead of the group's positions.")] = None,
+    topic: Annotated[str | None, typer.Option(help="Only this topic of the source.")] = None,
+    config: Config = DEFAULT_CONFIG,
+    ledger: LedgerUrl = DEFAULT_LEDGER,
+    as_json: AsJson = False,
+) -> None:
+    """Show where a group's positions are on the target, or where an offset or a time in its partitions would be."""
+    from airmirror.cli.groups import show_translation
+
+    with open_flow(config, flow, ledger) as opened:
+        show_translation(console, opened, group, at, topic, as_json)
 
 
 Topic = Annotated[str, typer.Argument(help="A topic of the source.")]

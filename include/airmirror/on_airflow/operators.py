@@ -160,6 +160,28 @@ class EmitOffsetSyncs(FlowOperator):
         emit_syncs(deployment(), self.flow, window_id(context, "syncs"), choice)
 
 
+class EmitCheckpoints(FlowOperator):
+    """MirrorMaker 2's checkpoints of the source's consumer groups, up to the verified offsets."""
+
+    def work(self, context: Context, choice: Choice) -> None:
+        from airmirror.on_airflow.work import emit_checkpoints
+
+        if choice.dry_run:
+            raise AirflowSkipException("a dry run")
+        emit_checkpoints(deployment(), self.flow, window_id(context, "checkpoints"), choice)
+
+
+class SyncGroupOffsets(FlowOperator):
+    """Consumer groups without members on the target are moved to where they stand on the source."""
+
+    def work(self, context: Context, choice: Choice) -> None:
+        from airmirror.on_airflow.work import sync_group_offsets
+
+        if choice.dry_run:
+            raise AirflowSkipException("a dry run")
+        sync_group_offsets(deployment(), self.flow, choice)
+
+
 class NextWindow(TriggerDagRunOperator):
     """Starts the next run at once where this one's window was cut by time or bytes."""
 

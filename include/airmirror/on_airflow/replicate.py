@@ -1,21 +1,26 @@
-"""The DAG ``replicate.<source>.<target>`` of a flow: topics → window → gate → offset syncs."""
+"""The DAG ``replicate.<source>.<target>`` of a flow: topics → window → gate → offset syncs → checkpoints → group offsets."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, AsyncCallback, BaseOperator, DeadlineAlert, DeadlineReference, Param, TriggerRule  # type: ignore[attr-defined]
 
 from airmirror.config import Flow
+from airmirror.config.values import as_boolean
 from airmirror.on_airflow.assets import alias_of
 from airmirror.on_airflow.notifications import callbacks
 from airmirror.on_airflow.operators import (
     AskToDecide,
+    EmitCheckpoints,
     EmitOffsetSyncs,
+    FlowOperator,
     Idle,
     NextWindow,
     ReplicateWindow,
+    SyncGroupOffsets,
     SyncTopics,
     VerifyWindow,
     timeout,
@@ -39,6 +44,8 @@ Replicates **{flow}**: one run is one window.
 5. `next_window`: starts the next run at once where the window was cut. (`idle` under `@continuous`: waits `window.idle.ms`
    after a window that was empty or failed.)
 6. `ask_to_decide`: where the gate holds partitions, a run of `decide.{source}.{target}` asks somebody what to do.
+7. `emit_checkpoints`: where consumer groups stand on both clusters, for MirrorMaker 2's tools and clients.
+8. `sync_group_offsets`: groups without members on {target} are moved to where they stand on {source}.
 
 When a run is red: the failed task's log ends with what is wrong and what to do. A window can always be run again: it goes
 on from the committed progress. To judge again what is held, clear `verify_window`; it then reads the target anew.
@@ -109,8 +116,31 @@ def replicate_dag(flow: Flow) -> DAG:
         done = EmptyOperator(task_id="done", trigger_rule=TriggerRule.NONE_FAILED)
         sync_topics >> replicate_window >> verify_window >> emit_offset_syncs >> following
         verify_window >> ask
-        [replicate_window, verify_window, ask, following] >> done
+        [replicate_window, verify_window, ask, following, *_for_groups(flow, emit_offset_syncs)] >> done
     return dag
+
+
+def _for_groups(flow: Flow, after: EmitOffsetSyncs) -> list[FlowOperator]:
+    """Checkpoints and group offsets, one after the other: they take the claim; failed or not, the data keeps flowing."""
+    tasks: list[FlowOperator] = []
+    if as_boolean(flow.settings["emit.checkpoints.enabled"]):
+        tasks.append(
+            EmitCheckpoints(
+                task_id="emit_checkpoints", flow=flow.name, max_active_tis_per_dag=1, trigger_rule=TriggerRule.ALL_DONE
+            )
+        )
+    if as_boolean(flow.settings["sync.group.offsets.enabled"]):
+        tasks.append(
+            SyncGroupOffsets(
+                task_id="sync_group_offsets",
+                flow=flow.name,
+                max_active_tis_per_dag=1,
+                trigger_rule=TriggerRule.ALL_DONE,
+            )
+        )
+    for one, other in pairwise([after, *tasks]):
+        one >> other
+    return tasks
 
 
 def deadline(flow: Flow) -> DeadlineAlert:

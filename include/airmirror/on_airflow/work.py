@@ -15,6 +15,7 @@ from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.flows.choice import Choice
 from airmirror.flows.gates import judge_flow
+from airmirror.flows.groups import checkpoints_round, group_offsets_round
 from airmirror.flows.prepare import Opened, Prepared, catch_up_ledger, dry_run, open_flow, prepare
 from airmirror.naming import segment_topic
 from airmirror.offsets.syncs import emit_offset_syncs
@@ -224,6 +225,21 @@ def emit_syncs(place: Deployment, name: str, window: str, choice: Choice) -> Non
         catch_up_ledger(opened)
         count = emit_offset_syncs(opened.flow, opened.ledger, window=window, tell=_phase)
     log.info("%d offset syncs written.", count)
+
+
+def emit_checkpoints(place: Deployment, name: str, window: str, choice: Choice) -> None:
+    """Write the checkpoints of groups that have moved, up to the verified offsets, if it is time to."""
+    with opened_flow(place, name, choice) as opened:
+        count = checkpoints_round(opened, window, tell=_phase)
+    log.info("Not yet: emit.checkpoints.interval.seconds." if count is None else f"{count} checkpoints written.")
+
+
+def sync_group_offsets(place: Deployment, name: str, choice: Choice) -> None:
+    """Move idle groups on the target, if it is time to; of what was not moved the log and the ledger say why."""
+    with opened_flow(place, name, choice) as opened:
+        rows = group_offsets_round(opened)
+    if rows is None:
+        log.info("Not yet: sync.group.offsets.interval.seconds.")
 
 
 def interrupt(place: Deployment, name: str, window: str, spark_url: str | None, choice: Choice) -> None:

@@ -69,7 +69,6 @@ KEYS = (
         Type.STRING,
         None,
         "What too much lag holds back besides warning: `groups` holds group offsets.",
-        use=Use.LATER,
         values=("groups",),
     ),
     Key(

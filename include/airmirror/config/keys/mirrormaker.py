@@ -183,13 +183,12 @@ _OFFSETS = (
 )
 
 _GROUPS = (
-    Key("groups", Type.LIST, ".*", "Consumer groups to move: names and regular expressions.", use=Use.LATER),
+    Key("groups", Type.LIST, ".*", "Consumer groups to move: names and regular expressions."),
     Key(
         "groups.exclude",
         Type.LIST,
         "console-consumer-.*, connect-.*, __.*",
         "Consumer groups not to move. Excludes win over includes.",
-        use=Use.LATER,
     ),
     Key(
         "group.filter.class",
@@ -215,11 +214,11 @@ _GROUPS = (
         use=Use.WITHOUT_EFFECT,
         reason=_EVERY_ROUND,
     ),
-    Key("emit.checkpoints.enabled", Type.BOOLEAN, "true", "Whether to write checkpoints.", use=Use.LATER),
-    Key("emit.checkpoints.interval.seconds", Type.LONG, "60", "How often checkpoints are written.", use=Use.LATER),
-    Key("checkpoints.topic.replication.factor", Type.SHORT, "3", "Of the checkpoints topic.", use=Use.LATER),
-    Key("sync.group.offsets.enabled", Type.BOOLEAN, "false", "Move idle groups on the target.", use=Use.LATER),
-    Key("sync.group.offsets.interval.seconds", Type.LONG, "60", "How often groups are moved.", use=Use.LATER),
+    Key("emit.checkpoints.enabled", Type.BOOLEAN, "true", "Whether to write checkpoints."),
+    Key("emit.checkpoints.interval.seconds", Type.LONG, "60", "How often checkpoints are written."),
+    Key("checkpoints.topic.replication.factor", Type.SHORT, "3", "Of the checkpoints topic."),
+    Key("sync.group.offsets.enabled", Type.BOOLEAN, "false", "Move idle groups on the target."),
+    Key("sync.group.offsets.interval.seconds", Type.LONG, "60", "How often groups are moved."),
 )
 
 _HEARTBEATS = (

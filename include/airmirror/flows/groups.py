@@ -1,0 +1,50 @@
+"""The rounds of a flow for its consumer groups: checkpoints, group offsets, segments that are no longer needed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from airmirror.config.values import as_boolean
+from airmirror.flows.prepare import Opened, catch_up_ledger
+from airmirror.ledger import GroupOffset
+from airmirror.offsets.checkpoints import emit_checkpoints
+from airmirror.offsets.groups import sync_group_offsets
+from airmirror.offsets.pruning import prune_segments
+
+PRUNE_SECONDS = 3600
+EARLY = 0.1  # a schedule of a minute does not come to the second: a round may be early by so much of its interval
+
+
+def due(opened: Opened, task: str, seconds: int) -> bool:
+    """Whether the interval of a task has passed since its last round. The ledger remembers; lost, it is due."""
+    last = opened.ledger.last_round(task)
+    return last is None or time.time() * 1000 - last >= seconds * 1000 * (1 - EARLY)
+
+
+def checkpoints_round(opened: Opened, window: str, tell: Callable[[str], None] = lambda phase: None) -> int | None:
+    """Write checkpoints if it is time to, and prune segments once an hour; how many checkpoints, None: not now."""
+    settings, ledger = opened.flow.settings, opened.ledger
+    interval = int(settings["emit.checkpoints.interval.seconds"])
+    if not as_boolean(settings["emit.checkpoints.enabled"]) or not due(opened, "emit_checkpoints", interval):
+        return None
+    catch_up_ledger(opened)
+    count = emit_checkpoints(opened.flow, ledger, window=window, tell=tell)
+    ledger.note_round("emit_checkpoints")
+    if due(opened, "prune_segments", PRUNE_SECONDS):
+        pruned = prune_segments(opened.flow, ledger)
+        tell(f"{pruned} segment records pruned that lay below the source's log starts")
+        ledger.note_round("prune_segments")
+    return count
+
+
+def group_offsets_round(opened: Opened) -> list[GroupOffset] | None:
+    """Move idle groups on the target if it is time to; what became of each, None: not now."""
+    settings = opened.flow.settings
+    interval = int(settings["sync.group.offsets.interval.seconds"])
+    if not as_boolean(settings["sync.group.offsets.enabled"]) or not due(opened, "sync_group_offsets", interval):
+        return None
+    catch_up_ledger(opened)
+    rows = sync_group_offsets(opened.flow, opened.ledger)
+    opened.ledger.note_round("sync_group_offsets")
+    return rows

@@ -1,0 +1,144 @@
+"""``airmirror groups`` and ``airmirror translate``: where groups stand on both sides, and where any position would be."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from airmirror.clusters.groups import Committed, committed_offsets
+from airmirror.clusters.log import offsets_with_patience, read_records
+from airmirror.clusters.routes import Routes
+from airmirror.errors import AirmirrorError
+from airmirror.flows.prepare import Opened, catch_up_ledger
+from airmirror.offsets.positions import GroupPosition, group_positions, positions_of
+from airmirror.offsets.translation import Translated
+from airmirror.wire.requests import TopicPartition
+
+MOST_AGES = 200  # rows whose lag in seconds is looked up: it takes a fetch each
+
+
+@dataclass(eq=False)
+class NoSuchGroup(AirmirrorError):
+    """A group that has committed nothing on the source of a flow."""
+
+    flow: str
+    cluster: str
+    group: str
+
+    def __str__(self) -> str:
+        return (
+            f"flow {self.flow!r}: group {self.group!r} has no offsets on cluster {self.cluster!r}; "
+            "`airmirror groups` lists the groups that have"
+        )
+
+
+@dataclass(eq=False)
+class NoSuchPosition(AirmirrorError):
+    """What is neither an offset nor a time."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return f"--at {self.text}: write an offset (42) or a time (2026-11-21T08:00:00+00:00)"
+
+
+@dataclass(frozen=True)
+class GroupRow:
+    """A group in one partition. Positions are the next offsets to read; lags are in records and seconds, None unknown.
+
+    ``translation`` is where ``position`` is on the target, ``exact`` whether it is the very next record (else estimated),
+    ``again`` how many offsets before the position would be read again, ``reason`` why there is no translation.
+    """
+
+    group: str
+    topic: str
+    partition: int
+    position: int
+    lag: int | None
+    lag_seconds: float | None
+    remote_topic: str
+    translation: int | None
+    exact: bool | None
+    again: int
+    on_target: int | None
+    target_lag: int | None
+    target_lag_seconds: float | None
+    reason: str
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def list_positions(opened: Opened, only: Collection[str] = ()) -> list[GroupRow]:
+    """Where the flow's groups (or ``only`` these) stand on both clusters. Nothing is written but the ledger."""
+    catch_up_ledger(opened)
+    flow = opened.flow
+    client = f"airmirror|{flow.name}|groups"
+    with Routes(flow.source, client) as source, Routes(flow.target, client) as target:
+        found = group_positions(flow, opened.ledger, source, target, only)
+        there = committed_offsets(target, {row.group for row in found})
+        ages = len(found) <= MOST_AGES
+        return [_row(item, there.get(item.group, {}), source, target, ages) for item in found]
+
+
+def translate_at(opened: Opened, group: str, at: str | None, topic: str | None = None) -> list[GroupPosition]:
+    """The translation of a group's positions, or of an offset or a time in the partitions that it has read.
+
+    Raises NoSuchGroup, NoSuchPosition.
+    """
+    catch_up_ledger(opened)
+    flow = opened.flow
+    client = f"airmirror|{flow.name}|translate"
+    with Routes(flow.source, client) as source, Routes(flow.target, client) as target:
+        committed = committed_offsets(source, [group])[group]
+        chosen = {key: offset for key, offset in committed.items() if topic in (None, key.topic)}
+        if not chosen:
+            raise NoSuchGroup(flow.name, flow.source.alias, group)
+        if at is not None:
+            chosen = _positions(source, chosen, at)
+        return positions_of(flow, opened.ledger, source, target, {group: chosen})
+
+
+def _positions(source: Routes, chosen: Mapping[TopicPartition, Committed], at: str) -> dict[TopicPartition, Committed]:
+    if at.isdecimal():
+        return {key: Committed(int(at)) for key in chosen}
+    try:
+        moment = datetime.fromisoformat(at)
+    except ValueError as error:
+        raise NoSuchPosition(at) from error
+    source.refresh({key.topic for key in chosen})
+    offsets = offsets_with_patience(source, chosen, int(moment.timestamp() * 1000))
+    ends = offsets_with_patience(source, chosen, -1)
+    return {key: Committed(offset if offset >= 0 else ends[key]) for key, offset in offsets.items()}
+
+
+def _row(
+    item: GroupPosition, there: Mapping[TopicPartition, Committed], source: Routes, target: Routes, ages: bool
+) -> GroupRow:
+    found = item.found if isinstance(item.found, Translated) else None
+    committed = there.get(item.remote)
+    here_end, there_end = item.source.end if item.source else None, item.target.end if item.target else None
+    position, on_target = item.committed.offset, committed.offset if committed else None
+    return GroupRow(
+        item.group, item.topic, item.partition, position,
+        None if here_end is None else max(0, here_end - position),
+        _age(source, item.key, position, here_end) if ages else None,
+        item.remote_topic, found.translation if found else None, found.exact if found else None,
+        found.again if found else 0, on_target,
+        None if there_end is None or on_target is None else max(0, there_end - on_target),
+        _age(target, item.remote, on_target, there_end) if ages and on_target is not None else None,
+        "" if found else str(item.found),
+    )  # fmt: skip
+
+
+def _age(routes: Routes, key: TopicPartition, position: int, end: int | None) -> float | None:
+    """How old the next record to read is, in seconds; 0 where there is none."""
+    if end is None:
+        return None
+    if position >= end:
+        return 0.0
+    record = next(read_records(routes, key, position, end, read_committed=False), None)
+    return max(0.0, time.time() - record.timestamp / 1000) if record else 0.0

@@ -1,0 +1,58 @@
+"""``airmirror groups``, ``groups apply`` and ``translate``, as a person types them."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from pathlib import Path
+
+from airmirror_local.brokers import Broker
+from cli.test_commands import Deployment, slots_in_this_process
+from support.groups import commit, committed
+from support.topics import Record, create_topic, produce
+
+__all__ = ["slots_in_this_process"]  # the fixture: windows without Spark
+
+
+def test_groups_are_shown_translated_applied_and_undone(east: Broker, west: Broker, tmp_path: Path) -> None:
+    topic, group = create_topic(east, f"orders-{uuid.uuid4().hex[:8]}", 2), f"billing-{uuid.uuid4().hex[:8]}"
+    start = 1_700_000_000_000
+    produce(east, topic, [Record(b"v%d" % n, timestamp=start + n * 1000) for n in range(100)], partition=0)
+    command = Deployment(tmp_path, east.bootstrap, west.bootstrap, topic)
+    remote = f"{command.alias}.{topic}"
+    assert command("run-window").exit_code == 0
+    commit(east, group, {(topic, 0): 40, (topic, 1): 0})
+    commit(west, group, {(remote, 0): 10})
+
+    (first, second) = json.loads(command("groups", "--group", group, "--json").stdout)
+    assert (first["position"], first["lag"], first["translation"], first["exact"]) == (40, 60, 40, True)
+    assert (first["on_target"], first["remote_topic"], first["reason"]) == (10, remote, "")
+    assert first["target_lag"] == 91 and first["lag_seconds"] > 0 and first["target_lag_seconds"] > 0  # a marker
+    assert (second["lag"], second["lag_seconds"], second["on_target"]) == (0, 0.0, None)
+    shown = command("groups", "--group", group)
+    assert shown.exit_code == 0 and "exact" in shown.stdout and "isolation.level=read_committed" in shown.stdout
+
+    at_time = "2023-11-14T22:13:30+00:00"  # ten seconds after the start
+    (found, _) = json.loads(command("translate", "--group", group, "--at", at_time, "--json").stdout)
+    assert (found["position"], found["translation"], found["exact"]) == (10, 10, True)
+    (found, _) = json.loads(command("translate", "--group", group, "--at", "77", "--json").stdout)
+    assert (found["position"], found["translation"]) == (77, 77)
+    assert command("translate", "--group", group).exit_code == 0
+    wrong = command("translate", "--group", group, "--at", "yesterday")
+    assert wrong.exit_code == 2 and "--at yesterday" in wrong.stderr
+    nobody = command("translate", "--group", f"{group}-x")
+    assert nobody.exit_code == 2 and "has no offsets" in nobody.stderr
+    assert command("groups", "apply", "--group", f"{group}-x").exit_code == 2
+
+    dry = command("groups", "apply", "--group", group)
+    assert dry.exit_code == 0 and "--yes applies" in dry.stdout
+    assert committed(west, group) == {(remote, 0): 10}
+    done = json.loads(command("groups", "apply", "--group", group, "--yes", "--json").stdout)
+    assert committed(west, group) == {(remote, 0): 40, (remote, 1): 0}
+    tool = f"kafka-consumer-groups.sh --bootstrap-server {west.bootstrap}"
+    assert done["undo"] == [
+        f"{tool} --reset-offsets --group {group} --topic {remote}:0 --to-offset 10 --execute",
+        f"{tool} --delete-offsets --group {group} --topic {remote}:1",
+    ]
+    again = command("groups", "apply", "--group", group, "--yes")
+    assert again.exit_code == 0 and "To undo" not in again.stdout

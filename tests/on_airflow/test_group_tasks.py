@@ -1,0 +1,53 @@
+"""What the tasks for consumer groups do, as the DAG's operators call it: intervals of their own, and no group lost."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+import pytest
+
+from airmirror.flows.choice import Choice
+from airmirror.on_airflow.deployment import Deployment
+from airmirror.on_airflow.work import emit_checkpoints, sync_group_offsets
+from airmirror_local.brokers import Broker
+from support.flows import mirror
+from support.groups import commit, committed
+from support.topics import Record, produce, read_all
+
+
+def test_checkpoints_and_group_offsets_keep_their_intervals(
+    east: Broker, west: Broker, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    group = f"billing-{uuid.uuid4().hex[:8]}"
+    settings = {
+        "groups": group, "sync.group.offsets.enabled": "true", "sync.group.offsets.interval.seconds": "0",
+        "checkpoints.topic.replication.factor": "1",
+    }  # fmt: skip
+    ledger = f"sqlite:///{tmp_path / 'ledger.db'}"
+    flow = mirror(east, west, tmp_path, settings=settings, ledger_url=ledger)
+    produce(east, flow.topic, [Record(b"v%d" % n) for n in range(50)])
+    flow.run()
+    config, name = tmp_path / "mirror.properties", flow.flow.name
+    alias = flow.flow.source.alias
+    lines = {
+        "clusters": f"{alias}, west", f"{alias}.bootstrap.servers": east.bootstrap,
+        "west.bootstrap.servers": west.bootstrap, f"{name}.enabled": "true", f"{name}.topics": flow.topic,
+    }  # fmt: skip
+    lines |= {f"{name}.{key}": value for key, value in settings.items()}
+    config.write_text("\n".join(f"{key} = {value}" for key, value in lines.items()))
+    place = Deployment(config, ledger, tmp_path, tmp_path, (), "")
+
+    for position in (20, 30):
+        commit(east, group, {(flow.topic, 0): position})
+        with caplog.at_level("INFO"):
+            emit_checkpoints(place, name, f"checkpoints-{position}", Choice())
+            sync_group_offsets(place, name, Choice())
+        assert committed(west, group) == {(flow.remote_topic, 0): position}
+    assert "1 checkpoints written" in caplog.text
+    assert "Not yet: emit.checkpoints.interval.seconds" in caplog.text
+    assert "Not yet: sync.group.offsets" not in caplog.text
+    (checkpoints,) = read_all(west, f"{alias}.checkpoints.internal").values()
+    assert len(checkpoints) == 1
+    (row,) = flow.opened.ledger.group_offsets()
+    assert (row.group, row.position, row.downstream, row.reason) == (group, 30, 30, "")
