@@ -58,6 +58,7 @@ def connect(url: str, flow: str) -> SparkSession:
         session_id = uuid5(NAMESPACE_URL, f"airmirror|{flow}|{library}|{generation}")
         try:
             spark: SparkSession = SparkSession.builder.remote(f"{url}/;session_id={session_id}").create()
+            _give_up_in_time(spark)
             _add_library(spark, library)
             _check(spark)
             spark.conf.set("spark.scheduler.pool", flow)  # with FAIR scheduling, flows share the cores equally
@@ -129,6 +130,14 @@ def _add_library(spark: SparkSession, library: str) -> None:
             raise
     finally:
         shutil.rmtree(archive.parent)
+
+
+def _give_up_in_time(spark: SparkSession) -> None:
+    """A server that is away for longer than 45 s has lost the job; by default the client would ask for it for ten minutes."""
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    session: Any = spark
+    session.client.set_retry_policies([DefaultPolicy(max_retries=8, max_backoff=10_000, max_server_retry_delay=30_000)])
 
 
 def _check(spark: SparkSession) -> None:
