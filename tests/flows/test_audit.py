@@ -8,7 +8,8 @@ from airmirror.flows.audit import BUCKET_MS, Audit, BeforeFirstReplicated, NotRe
 from airmirror.flows.audit_report import as_text, write_page
 from airmirror.flows.prepare import prepare
 from airmirror.windows.errors import TargetDiffers
-from airmirror.windows.window import WindowResult, run_window
+from airmirror.windows.results import WindowResult
+from airmirror.windows.window import run_window
 from airmirror.wire.requests import TopicPartition
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, in_this_process, mirror

@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from airmirror.ledger import FlowLedger, Ledger
-from airmirror.windows.window import Standing
+from airmirror.windows.results import Standing
 from ledger.test_ledger import OTHER, entries, load, segment, verified
 
 

@@ -14,8 +14,9 @@ from airmirror.ledger import Ledger
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.topics.sync import apply, look
 from airmirror.windows.attempts import run_slot
+from airmirror.windows.results import WindowResult
 from airmirror.windows.slots import Slot, SlotResult
-from airmirror.windows.window import Execute, WindowResult, run_window
+from airmirror.windows.window import Execute, run_window
 from airmirror.wire.mirrormaker import murmur2_partition, source_offset_key, source_offset_value
 from support.topics import Cluster, assert_mirrored, bootstrap, create_topic, produce, read_all
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from confluent_kafka import Consumer
 
 from airmirror.flows.prepare import Opened, Prepared, open_flow, prepare
-from airmirror.windows.window import WindowResult, run_window
+from airmirror.windows.results import WindowResult
+from airmirror.windows.window import run_window
 from airmirror_local.brokers import Broker
 from support.flows import in_this_process
 from support.topics import SECONDS, Record, admin, bootstrap, delete_topic, read_all

@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from airmirror.ledger import Ledger
 from airmirror.web.collector import LedgerCollector, exposition
-from airmirror.windows.window import Standing
+from airmirror.windows.results import Standing
 from airmirror.wire.segments import Action, Decision, Hold
 from airmirror_local.stack import ROOT
 from ledger.test_ledger import entries, load, segment, verified

@@ -10,8 +10,8 @@ from confluent_kafka.admin import AclOperation, ResourceType
 
 from airmirror.clusters.routes import TopicNotDescribed
 from airmirror.windows.errors import AccessLost, PartitionFailed
+from airmirror.windows.results import WindowResult
 from airmirror.windows.slots import Slot, SlotResult, transactional_id
-from airmirror.windows.window import WindowResult
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from support.acls import AUTHORIZER, denied
 from support.faults import filled

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from airmirror.flows.verification import compare_all
-from airmirror.windows.window import WindowResult
+from airmirror.windows.results import WindowResult
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, mirror
 from support.hostile import HOUR, NOON, alter_configs, append, batch, numbered, sized

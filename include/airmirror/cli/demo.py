@@ -17,7 +17,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from airmirror.cli import show
 from airmirror.flows.prepare import Opened, dry_run, open_flow
 from airmirror.flows.verification import ComparedPartition, compare_all
-from airmirror.windows.window import Row, WindowResult, rows_of
+from airmirror.windows.results import Row, WindowResult, rows_of
 from airmirror_local.airflow_client import ENDED, AirflowClient
 from airmirror_local.jars import LOCAL
 from airmirror_local.processes import ProcessFailed

@@ -22,7 +22,7 @@ from airmirror.topics.remote import TopicPlan
 from airmirror.topics.sync import SyncReport
 from airmirror.windows.plan import Planned
 from airmirror.windows.progress import Progress
-from airmirror.windows.window import Row, WindowResult
+from airmirror.windows.results import Row, WindowResult
 from airmirror.wire.segments import Decision, Hold
 
 MOST_ROWS = 200

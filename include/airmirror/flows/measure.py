@@ -9,7 +9,8 @@ from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened
 from airmirror.offsets import latency
 from airmirror.windows.errors import FlowBusy
-from airmirror.windows.window import Judged, WindowResult
+from airmirror.windows.results import WindowResult
+from airmirror.windows.window import Judged
 
 # Names in the ledger's table flow_metrics.
 WINDOWS, SECONDS, JUDGED = "windows", "seconds", "judged"  # counters, by outcome, by phase and by result

@@ -16,7 +16,7 @@ from airmirror.flows.prepare import Opened, Prepared
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.work import NotMirrored, opened_flow, replicate
 from airmirror.topics.sync import look
-from airmirror.windows.window import WindowResult
+from airmirror.windows.results import WindowResult
 from airmirror.wire.requests import TopicPartition
 
 log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from airmirror.errors import AirmirrorError
 from airmirror.flows.choice import Choice
 from airmirror.on_airflow import work
 from airmirror.on_airflow.deployment import Deployment
-from airmirror.windows.window import WindowResult
+from airmirror.windows.results import WindowResult
 
 CONNECT, SUBMIT = "spark_connect", ("spark", "yarn", "k8s", "local")
 

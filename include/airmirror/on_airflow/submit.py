@@ -26,7 +26,7 @@ from airmirror.on_airflow.deployment import ROOT, Deployment
 from airmirror.on_airflow.work import opened_flow, tell_result
 from airmirror.on_spark.job import FINAL, LEDGER
 from airmirror.on_spark.library import build, digest
-from airmirror.windows.window import WindowResult, rows_of
+from airmirror.windows.results import WindowResult, rows_of
 
 APPLICATION = ROOT / "spark_jobs" / "replicate_window.py"
 

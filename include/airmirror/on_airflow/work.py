@@ -29,7 +29,8 @@ from airmirror.windows.errors import FlowBusy, PartitionHeld
 from airmirror.windows.fence import end_window
 from airmirror.windows.findings import Finding
 from airmirror.windows.progress import Progress
-from airmirror.windows.window import Judged, WindowResult
+from airmirror.windows.results import WindowResult
+from airmirror.windows.window import Judged
 from airmirror.wire.requests import TopicPartition
 
 log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from airmirror.flows.choice import Choice
 from airmirror.flows.prepare import open_flow, prepare
 from airmirror.on_spark.windows import run
 from airmirror.windows.progress import Progress
-from airmirror.windows.window import WindowResult
+from airmirror.windows.results import WindowResult
 
 DONE, FINAL, TRANSIENT = 0, 2, 75  # argparse ends with 2 too; EX_TEMPFAIL of sysexits.h; Python itself fails with 1
 LEDGER = "AIRMIRROR_LEDGER"  # the environment's name for it, and the key in the file of secrets

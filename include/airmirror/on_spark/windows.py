@@ -9,8 +9,9 @@ from airmirror.errors import AirmirrorError
 from airmirror.flows.measure import measure_failure, measure_latency, measure_window
 from airmirror.flows.prepare import Prepared
 from airmirror.windows.progress import Progress
+from airmirror.windows.results import WindowResult
 from airmirror.windows.slots import Slot, SlotResult
-from airmirror.windows.window import WindowResult, run_window
+from airmirror.windows.window import run_window
 from airmirror.wire.requests import TopicPartition
 
 if TYPE_CHECKING:

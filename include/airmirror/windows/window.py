@@ -20,89 +20,23 @@ from airmirror.errors import AirmirrorError
 from airmirror.naming import progress_topic, segment_topic
 from airmirror.windows.declared import compacted_once, times_replaced
 from airmirror.windows.ends import check_ends
-from airmirror.windows.errors import PartitionHeld, PartitionUnavailable
 from airmirror.windows.fence import claimed, fence
 from airmirror.windows.findings import Finding, examine
 from airmirror.windows.hanging import name_hanging
 from airmirror.windows.index import Index, InternalTopics, catch_up
 from airmirror.windows.plan import Extent, Planned, leaderless, left_out, pack, plan
 from airmirror.windows.progress import Progress, Watch
+from airmirror.windows.results import WindowResult, standings_of, window_rows
 from airmirror.windows.slots import Outcome, Slot, SlotPartition, SlotResult
 from airmirror.windows.starts import commit_starts, need_starts
 from airmirror.windows.targets import with_targets
 from airmirror.windows.verify import Gate, Verdict, judge, no_objection
 from airmirror.wire.requests import TopicPartition
-from airmirror.wire.segments import SegmentRecord
 
 PRECHECK_SECONDS = 2.0
 LEADER_SECONDS = 5.0
 
 Execute = Callable[[Sequence[Slot]], Iterable[SlotResult]]
-
-
-@dataclass(frozen=True)
-class Row:
-    """One partition's part of a window, as it is shown. Ends are exclusive; ``lag`` is in records, to the high watermark."""
-
-    topic: str
-    partition: int
-    remote_topic: str
-    source_start: int
-    source_end: int
-    target_start: int
-    target_end: int
-    copied: int
-    control: int
-    aborted: int
-    holes: int
-    lost: int
-    bytes: int
-    lag: int
-    verified: bool
-    outcome: Outcome
-    error: AirmirrorError | None
-
-    @property
-    def failed(self) -> bool:
-        """Whether something is wrong with it; that somebody holds it is not."""
-        return self.error is not None and not (isinstance(self.error, PartitionHeld) and self.error.is_decided)
-
-
-@dataclass(frozen=True)
-class Standing:
-    """Where a partition stands, in source offsets: the next one to replicate, and the high watermark; -1 unknown."""
-
-    topic: str
-    partition: int
-    remote_topic: str
-    position: int
-    high_watermark: int
-
-
-@dataclass(frozen=True)
-class WindowResult:
-    """What a window did. ``rows``: the partitions that it touched or that are in error; ``standings``: all of the flow."""
-
-    flow: str
-    window: str
-    rows: tuple[Row, ...]
-    partitions: int
-    seconds: float
-    phases: Mapping[str, float]
-    is_cut: bool
-    standings: tuple[Standing, ...] = ()
-
-    @property
-    def copied(self) -> int:
-        return sum(row.copied for row in self.rows)
-
-    @property
-    def bytes(self) -> int:
-        return sum(row.bytes for row in self.rows)
-
-    @property
-    def is_verified(self) -> bool:
-        return all(row.verified and not row.failed for row in self.rows)
 
 
 @dataclass
@@ -196,8 +130,8 @@ def run_window(
                         )
                         catch_up(target, topics, index, flow.source.alias)
         ends = _watermarks(source, [item.key for item in planned]) if results else {}
-        rows = tuple(_rows(flow, window, index, planned, results, verdicts, ends))
-        standings = tuple(_standings(index, planned, ends))
+        rows = tuple(window_rows(flow, window, index, planned, results, verdicts, ends))
+        standings = tuple(standings_of(index, planned, ends))
     is_cut = any(result.outcome is Outcome.CUT for result in results)
     seconds = time.monotonic() - begun
     return WindowResult(flow.name, window, rows, len(planned), seconds, phases.seconds, is_cut, standings)
@@ -255,12 +189,6 @@ def _examine(flow: Flow, index: Index, source: Routes, target: Routes, trusted: 
     watermarks = _watermarks(source, [key for key in unverified if key.topic in topics])
     compacted = _compacted(flow, source, topics)
     return examine(flow, index, source, target, trusted=trusted, compacted=compacted, watermarks=watermarks)
-
-
-def rows_of(flow: Flow, window: str, index: Index, planned: Sequence[Planned]) -> tuple[Row, ...]:
-    """What a window has committed and what became of it, from the index; the lag is what is left now."""
-    committed = {TopicPartition(record.topic, record.partition) for record in index.of_window(window)}
-    return tuple(_rows(flow, window, index, [item for item in planned if item.key in committed], [], [], {}))
 
 
 def make_plan(
@@ -392,62 +320,3 @@ def _slots(
         )
         for number, (members, share) in enumerate(pack(partitions, most))
     ]
-
-
-def _standings(
-    index: Index, planned: Sequence[Planned], ends: Mapping[TopicPartition, int]
-) -> Iterator[Standing]:  # fmt: skip
-    progress = index.progress()
-    for item in planned:
-        position = progress[item.key] + 1 if item.key in progress else item.start
-        unknown = isinstance(item.error, PartitionUnavailable)
-        end = -1 if unknown else ends.get(item.key, item.high_watermark)
-        yield Standing(*item.key, item.remote_topic, position, end)
-
-
-def _rows(
-    flow: Flow,
-    window: str,
-    index: Index,
-    planned: Sequence[Planned],
-    results: Sequence[SlotResult],
-    verdicts: Sequence[Verdict],
-    ends: Mapping[TopicPartition, int],
-) -> Iterator[Row]:
-    result_of = {TopicPartition(result.topic, result.partition): result for result in results}
-    verdict_of = {verdict.key: verdict for verdict in verdicts}
-    segments: dict[TopicPartition, list[SegmentRecord]] = {}
-    for record in index.of_window(window):
-        segments.setdefault(TopicPartition(record.topic, record.partition), []).append(record)
-    verified, holds, progress = index.verified(), index.holds(), index.progress()
-    for item in planned:
-        key = item.key
-        own, result, verdict, hold = segments.get(key, []), result_of.get(key), verdict_of.get(key), holds.get(key)
-        error = item.error or (result.error if result else None) or (verdict.error if verdict else None)
-        if error is None and hold is not None:
-            error = PartitionHeld(flow.source.alias, *key, hold.offset, hold.reason, hold.by, hold.time_ms)
-        if not own and result is None and verdict is None and error is None:
-            continue
-        position = progress[key] + 1 if key in progress else item.start
-        first = own[0] if own else None
-        passed = verified.get(key)
-        copied = [record for record in own if record.copied]
-        yield Row(
-            topic=item.topic,
-            partition=item.partition,
-            remote_topic=item.remote_topic,
-            source_start=first.source_start if first else position,
-            source_end=own[-1].source_end if own else position,
-            target_start=copied[0].target_start if copied else -1,
-            target_end=copied[-1].target_end if copied else -1,
-            copied=sum(record.copied for record in own),
-            control=sum(record.control for record in own),
-            aborted=sum(record.aborted for record in own),
-            holes=sum(record.holes for record in own),
-            lost=sum(record.lost for record in own),
-            bytes=sum(record.size for record in own),
-            lag=max(0, ends.get(key, item.high_watermark) - position),
-            verified=position == item.start == 0 or (passed is not None and passed.offset + 1 >= position),
-            outcome=result.outcome if result else Outcome.FAILED if error else Outcome.DONE,
-            error=error,
-        )
