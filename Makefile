@@ -41,7 +41,9 @@ check: install ## ruff, mypy, import-linter
 	$(BIN)/lint-imports --no-cache
 
 test: install ## the tests, real brokers and Spark included (under 20 minutes on 2 cores)
-	$(BIN)/pytest -m "not long" --numprocesses 2 --dist loadgroup
+	@$(BIN)/pytest -m "not long" tests/on_airflow >.local/test-airflow.log 2>&1 & airflow=$$!; \
+	$(BIN)/pytest -m "not long" --ignore tests/on_airflow; rest=$$?; \
+	wait $$airflow; airflow=$$?; cat .local/test-airflow.log; exit $$((rest || airflow))
 
 test-long: install ## the tests that take longer
 	$(BIN)/pytest -m long

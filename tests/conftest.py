@@ -19,24 +19,12 @@ from support.ledgers import PASSWORD
 from support.servers import KEPT
 
 
-AIRFLOW = "on_airflow"
-
-
 @dataclass(frozen=True)
 class Brokers:
     """Two clusters of one node each."""
 
     east: Broker
     west: Broker
-
-
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files stay whole when tests are spread over processes; those of the one Airflow are one group, the longest, first."""
-    for item in items:
-        path = item.path.relative_to(Path(__file__).parent)
-        item.add_marker(pytest.mark.xdist_group(AIRFLOW if AIRFLOW in path.parts else str(path)))
-    items.sort(key=lambda item: AIRFLOW not in item.path.parts)
 
 
 @pytest.fixture(scope="session")
