@@ -72,6 +72,8 @@ def connect(url: str, flow: str) -> SparkSession:
 
 def in_process() -> SparkSession:
     """Spark with its driver in this process: as spark-submit was told, or else on all cores of this machine."""
+    # PySpark leaves this in the environment of whoever has used Spark Connect before, and of what they start.
+    os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)
     builder: Any = SparkSession.builder  # a class property, which type checkers do not see through
     if _SUBMITTED not in os.environ:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
