@@ -15,8 +15,7 @@ from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from airmirror_local.ports import free_port
 from airmirror_local.proxy import Proxy, start_proxy
 from airmirror_local.spark_connect import ConnectServer, start_connect_server
-from support.ledgers import PASSWORD
-from support.servers import KEPT
+from support.servers import KEPT, PASSWORD
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from airmirror.wire.mirrormaker import source_offset_key, source_offset_value
 from airmirror.wire.segments import Claim, ClaimEvent, FlowIdentity, Hold, Segment, SegmentRecord, Verified
 from airmirror_local.brokers import Broker
 from support.flows import mirror
-from support.ledgers import PASSWORD
+from support.servers import PASSWORD
 from support.topics import Record, produce
 
 TOPIC, PROGRESS = "airmirror-segments.east.internal", "mm2-offsets.east.internal"

@@ -19,7 +19,8 @@ from airmirror.ledger.database import connect, reading, writing
 from airmirror.ledger.schema import VERSION_TABLE, VERSIONS, bring_up_to_date, upgrade
 from airmirror.ledger.tables import OWN, metadata
 from airmirror.on_spark import library
-from support.ledgers import PASSWORD, PROGRESS, SEGMENTS, TOPIC_ID, segment, written
+from support.ledgers import PROGRESS, SEGMENTS, TOPIC_ID, segment, written
+from support.servers import PASSWORD
 
 
 def version(ledger_url: str) -> list[str]:

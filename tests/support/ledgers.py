@@ -7,7 +7,6 @@ from uuid import UUID
 from airmirror.windows.index import Entry
 from airmirror.wire.segments import Segment, SegmentRecord, Verified
 
-PASSWORD = "planted-password"  # of the PostgreSQL under test: it must be in no message
 SEGMENTS, PROGRESS = "airmirror-segments.east.internal", "mm2-offsets.east.internal"
 TOPIC_ID, OTHER_TOPIC_ID = UUID(int=1), UUID(int=2)  # of the internal topic
 ORDERS, ORDERS_AGAIN = UUID(int=7), UUID(int=8)  # of the source topic, and of the one made after it

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from airmirror_local.processes import Process
 
+PASSWORD = "planted-password"  # of the PostgreSQL under test: it must be in no message
 KEPT: set[int] = set()
 
 
