@@ -250,6 +250,11 @@ def _checkpoints() -> Iterator[bytes]:
         yield _pair(each.encode_key(), each.encode_value())
 
 
+def _checkpoint_keys() -> Iterator[bytes]:
+    for group in ("group", "größe" * 5):
+        yield checkpoints.Checkpoint(group, "east.orders", 3, 77, 99, "").encode_key()
+
+
 def _heartbeats() -> Iterator[bytes]:
     each = heartbeats.Heartbeat("east", "west", 10**12)
     yield _pair(each.encode_key(), each.encode_value())
@@ -284,6 +289,7 @@ DECODERS = (
     Decoder("source-offsets", _two(mirrormaker.decode_source_offset), _source_offsets),
     Decoder("offset-syncs", _two(mirrormaker.decode_offset_sync), _offset_syncs),
     Decoder("checkpoints", _two(checkpoints.decode_checkpoint), _checkpoints),
+    Decoder("checkpoint-keys", lambda data: checkpoints.decode_checkpoint_key(data), _checkpoint_keys),
     Decoder("heartbeats", _two(heartbeats.decode_heartbeat), _heartbeats),
     Decoder("headers", lambda data: with_headers(data, [("name", b"value")]), _bodies),
 )  # fmt: skip

@@ -78,7 +78,8 @@ class CoordinatorNotAvailable(AirmirrorError):
         return (
             f"cluster {self.cluster!r}: no coordinator for the transactional id or group {self.name!r} now "
             f"(error {self.error}: {self.message}); is a partition of its internal topic without a leader or in-sync "
-            "replicas, or are there fewer brokers than their replication factor?"
+            "replicas, or are there fewer brokers than transaction.state.log.replication.factor (or "
+            "offsets.topic.replication.factor) asks for?"
         )
 
 
