@@ -12,12 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from airmirror.clusters.appender import Appender
 from airmirror.flows.prepare import Opened, catch_up_ledger
-from airmirror.windows.window import internal_topics
+from airmirror.offsets.pruning import delete_segments
 
 DAY_MS = 86_400_000
-AT_ONCE = 5_000
 
 
 @dataclass(frozen=True)
@@ -44,10 +42,7 @@ def prune(
     ledger.count_verified()  # what is shown as metrics counts them still
     keys = ledger.prunable(before)
     if keys:
-        with Appender(flow.target, internal_topics(flow).segments) as appender:
-            for first in range(0, len(keys), AT_ONCE):
-                tell(f"forgetting {len(keys) - first} segment records")
-                appender.append([(key, None) for key in keys[first : first + AT_ONCE]])
+        delete_segments(flow, keys, tell)
         catch_up_ledger(opened)
     name = flow.name.replace("->", ".")
     old = [page for place in (pages / name, pages / "audits" / name) for page in _older(place, before)]

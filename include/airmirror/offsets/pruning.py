@@ -6,6 +6,8 @@ verified yet (invariant F).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from airmirror.clusters.appender import Appender
 from airmirror.clusters.routes import Routes
 from airmirror.config import Flow
@@ -15,6 +17,7 @@ from airmirror.offsets.replicated import extents
 from airmirror.wire.requests import TopicPartition
 
 MOST = 100_000  # segment records in one round
+AT_ONCE = 5_000  # of them waited for together
 
 
 def prune_segments(flow: Flow, ledger: FlowLedger) -> int:
@@ -23,6 +26,10 @@ def prune_segments(flow: Flow, ledger: FlowLedger) -> int:
     with Routes(flow.source, f"airmirror|{flow.name}|prune") as source:
         logs = extents(source, (TopicPartition(*key) for key in newest))
         ids = dict(source.topic_ids)
+    firsts = {
+        (first.topic, first.partition): first
+        for first in ledger.first_segments([(*key, last.source_topic_id) for key, last in newest.items()])
+    }
     keys: list[bytes] = []
     for key, last in sorted(newest.items()):
         log, passed = logs.get(TopicPartition(*key)), verified.get(key)
@@ -30,13 +37,20 @@ def prune_segments(flow: Flow, ledger: FlowLedger) -> int:
         if log is None or passed is None or not same:
             continue
         end = min(log.start, passed.offset + 1, last.source_start)
-        (first,) = ledger.first_segments([(*key, last.source_topic_id)])
-        if first.source_end <= end:
+        if firsts[key].source_end <= end:
             below = ledger.segments(*key, last.source_topic_id, end=end)
             keys += [record.encode_key() for record in below if record.source_end <= end]
         if len(keys) >= MOST:
             break
-    if keys:
-        with Appender(flow.target, segment_topic(flow.source.alias)) as appender:
-            appender.append([(key, None) for key in keys[:MOST]])
+    delete_segments(flow, keys[:MOST])
     return min(len(keys), MOST)
+
+
+def delete_segments(flow: Flow, keys: Sequence[bytes], tell: Callable[[str], None] = lambda phase: None) -> None:
+    """Delete the segment records with these keys from the segment topic; the ledger follows when it catches up."""
+    if not keys:
+        return
+    with Appender(flow.target, segment_topic(flow.source.alias)) as appender:
+        for first in range(0, len(keys), AT_ONCE):
+            tell(f"forgetting {len(keys) - first} segment records")
+            appender.append([(key, None) for key in keys[first : first + AT_ONCE]])
