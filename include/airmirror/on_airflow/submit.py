@@ -144,15 +144,11 @@ class Submission:
             settings = {**_connected(opened), LEDGER: self.place.ledger}
             with os.fdopen(os.open(secrets, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
                 file.write(javaproperties.dumps(settings, timestamp=None))
-            if not self.is_cluster:
+            if self.is_cluster:
+                library = str(build(digest(), directory))
+                yield {"files": f"{self.place.config},{secrets}", "py_files": library}, secrets
+            else:
                 yield {"files": None, "py_files": None}, secrets
-                return
-            archive = build(digest())
-            try:
-                yield {"files": f"{self.place.config},{secrets}", "py_files": str(archive)}, secrets
-            finally:
-                archive.unlink()
-                archive.parent.rmdir()
 
 
 def _connected(opened: Opened) -> dict[str, str]:

@@ -260,11 +260,7 @@ def _phase(name: str) -> None:
 
 def _progress(progress: Progress) -> None:
     left = "" if progress.seconds_left is None else f", about {progress.seconds_left:.0f} s left"
-    log.info(
-        "Committed so far: %s of %s offsets, %s records, %.1f MB, %s records/s%s.",
-        f"{progress.offsets:,}", f"{progress.planned:,}", f"{progress.records:,}", progress.bytes / 1e6,
-        f"{progress.rate:,.0f}", left,
-    )  # fmt: skip
+    log.info("Committed so far: %s%s.", progress.summary, left)
 
 
 def _tell_plan(opened: Opened, choice: Choice) -> None:

@@ -86,11 +86,7 @@ def _tell(phase: str) -> None:
 
 
 def _report(progress: Progress) -> None:
-    print(
-        f"airmirror: committed so far: {progress.offsets:,} of {progress.planned:,} offsets, {progress.records:,} records, "
-        f"{progress.bytes / 1e6:.1f} MB, {progress.rate:,.0f} records/s",
-        flush=True,
-    )
+    print(f"airmirror: committed so far: {progress.summary}", flush=True)
 
 
 def _tell_result(result: WindowResult) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 import zipfile
 from pathlib import Path
 
@@ -20,9 +19,9 @@ def digest() -> str:
     return hasher.hexdigest()[:16]
 
 
-def build(library_digest: str) -> Path:
-    """``airmirror-<digest>.zip`` in a new temporary directory, which the caller removes."""
-    archive = Path(tempfile.mkdtemp(prefix="airmirror-")) / f"airmirror-{library_digest}.zip"
+def build(library_digest: str, directory: str) -> Path:
+    """Write ``airmirror-<digest>.zip`` into a directory, which is the caller's."""
+    archive = Path(directory) / f"airmirror-{library_digest}.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as out:
         for file in _modules():
             out.write(file, Path(PACKAGE.name) / file.relative_to(PACKAGE))

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import sys
+import tempfile
 from dataclasses import dataclass
 from typing import Any, ClassVar
 from uuid import NAMESPACE_URL, uuid5
@@ -88,9 +89,9 @@ def in_process() -> SparkSession:
     spark: SparkSession = builder.getOrCreate()
     _check(spark)
     if not (spark.sparkContext.master or "").startswith("local"):
-        archive = build(digest())
-        atexit.register(shutil.rmtree, archive.parent, ignore_errors=True)  # executors fetch it as they start
-        spark.sparkContext.addPyFile(str(archive))
+        directory = tempfile.mkdtemp(prefix="airmirror-")
+        atexit.register(shutil.rmtree, directory, ignore_errors=True)  # executors fetch it as they start
+        spark.sparkContext.addPyFile(str(build(digest(), directory)))
     return spark
 
 
@@ -124,14 +125,12 @@ def _is_remote(spark: SparkSession) -> bool:
 
 
 def _add_library(spark: SparkSession, library: str) -> None:
-    archive = build(library)
-    try:
-        spark.addArtifacts(str(archive), pyfile=True)
-    except PySparkException as error:
-        if "ARTIFACT_ALREADY_EXISTS" not in str(error):  # the session was joined again
-            raise
-    finally:
-        shutil.rmtree(archive.parent)
+    with tempfile.TemporaryDirectory(prefix="airmirror-") as directory:
+        try:
+            spark.addArtifacts(str(build(library, directory)), pyfile=True)
+        except PySparkException as error:
+            if "ARTIFACT_ALREADY_EXISTS" not in str(error):  # the session was joined again
+                raise
 
 
 def _give_up_in_time(spark: SparkSession) -> None:

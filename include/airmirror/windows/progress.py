@@ -38,6 +38,14 @@ class Progress:
         return self.records / self.seconds if self.seconds else 0.0
 
     @property
+    def summary(self) -> str:
+        """What is committed, in words for a log."""
+        return (
+            f"{self.offsets:,} of {self.planned:,} offsets, {self.records:,} records, {self.bytes / 1e6:.1f} MB, "
+            f"{self.rate:,.0f} records/s"
+        )
+
+    @property
     def seconds_left(self) -> float | None:
         """An estimate; None while nothing is committed."""
         if not self.offsets:
