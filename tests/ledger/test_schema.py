@@ -131,16 +131,12 @@ def test_opening_is_cheap_and_needs_no_alembic(ledger_url: str) -> None:
 
 
 def test_the_library_makes_a_ledger_from_its_zip_too(tmp_path: Path) -> None:
-    archive = library.build(library.digest())
+    archive = library.build(library.digest(), str(tmp_path))
     code = (
         "import sys, airmirror.ledger as found; ledger = found.Ledger(sys.stdin.read());"
         "print('.zip' in found.__file__, len(ledger.flow('a->b').contents()))"
     )
-    try:
-        answer = _python(code, archive, f"sqlite:///{tmp_path}/from-zip.db")
-    finally:
-        archive.unlink()
-        archive.parent.rmdir()
+    answer = _python(code, archive, f"sqlite:///{tmp_path}/from-zip.db")
     assert answer == f"True {len(metadata.tables) - len(OWN)}"
 
 
