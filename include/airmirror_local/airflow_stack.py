@@ -22,6 +22,7 @@ from airmirror_local.ports import LOOPBACK, free_port
 from airmirror_local.processes import Process, ProcessFailed, start_process, wait_until_ready
 
 START_SECONDS = 180
+LOCKED_SECONDS = 60  # how long a writer waits for the others; with SQLite's 5 s the API answers 500 under load
 USER = "admin"
 COMPONENTS = {
     "API server": ("api-server", "--workers", "1"),
@@ -154,7 +155,10 @@ def _settings(
             "WORKERS": "1",
         },
         "API_AUTH": {"JWT_SECRET": secrets.token_urlsafe(32)},
-        "DATABASE": {"SQL_ALCHEMY_CONN": f"sqlite:///{directory / 'airflow.db'}"},
+        "DATABASE": {
+            "SQL_ALCHEMY_CONN": f"sqlite:///{directory / 'airflow.db'}?timeout={LOCKED_SECONDS}",
+            "SQL_ALCHEMY_MAX_OVERFLOW": "-1",  # connections for all that wait; the API's threads are more than 15
+        },
         "DAG_PROCESSOR": {"REFRESH_INTERVAL": "10", "MIN_FILE_PROCESS_INTERVAL": "15", "PARSING_PROCESSES": "1"},
         "LOGGING": {"BASE_LOG_FOLDER": str(directory / "logs"), "COLORED_CONSOLE_LOG": "False"},
         "SCHEDULER": {

@@ -31,6 +31,7 @@ replication.factor = 1
 offset.storage.replication.factor = 1
 offset-syncs.topic.replication.factor = 1
 checkpoints.topic.replication.factor = 1
+heartbeats.topic.replication.factor = 1
 """
 
 Step = Callable[[str], AbstractContextManager[object]]

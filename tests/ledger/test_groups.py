@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 from contextlib import closing
+from dataclasses import replace
 from uuid import UUID
 
-from airmirror.ledger import GroupOffset, Ledger
+from airmirror.ledger import GroupLag, GroupOffset, Ledger
 from airmirror.windows.index import Entry
 from airmirror.wire.checkpoints import Checkpoint
 from airmirror.wire.segments import Segment, SegmentRecord
@@ -102,3 +103,15 @@ def test_what_a_round_did_replaces_what_the_last_did(ledger_url: str) -> None:
         assert flow.contents().keys().isdisjoint({"group_offsets", "rounds"})
         flow.forget()
         assert flow.group_offsets() == []
+
+
+def test_the_lag_of_a_group_that_several_flows_have_read_is_the_latest_one(ledger_url: str) -> None:
+    early = GroupLag("g", "orders", 0, "east", 5, 10, 700, 1000)
+    late, other = replace(early, position=8, lag=7, time_ms=2000), replace(early, partition=1, lag_ms=None)
+    with closing(Ledger(ledger_url)) as ledger:
+        ledger.flow("east->west").note_group_lags([late, other])
+        ledger.flow("east->north").note_group_lags([early])
+        ledger.flow("west->east").note_group_lags([replace(early, cluster="west")])
+        assert sorted(ledger.group_lags(), key=str) == sorted([late, other, replace(early, cluster="west")], key=str)
+        ledger.flow("east->west").note_group_lags([])
+        assert sorted(ledger.group_lags(), key=str) == sorted([early, replace(early, cluster="west")], key=str)

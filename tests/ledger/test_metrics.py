@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
@@ -70,6 +71,24 @@ def test_the_newest_record_is_known_before_it_is_verified(ledger: Ledger) -> Non
     flow.count_verified()
     (row,) = ledger.partition_metrics()
     assert (row.records, row.newest_ms, row.latency_ms, row.verified_ms) == (10, 5, 995, 0)
+
+
+def test_how_old_records_were_when_they_were_read_and_committed(ledger: Ledger) -> None:
+    flow = ledger.flow("a->b")
+    load(flow, entries(replace(segment(0, 10), min_timestamp=2, read_ms=800)))
+    flow.count_verified()
+    (row,) = ledger.partition_metrics()
+    assert (row.latency_ms, row.latency_most_ms, row.age_ms, row.age_most_ms) == (995, 998, 795, 798)
+    # A segment of an earlier version does not tell; a range without records leaves what is known.
+    empty = replace(segment(10, 12, window="w2"), copied=0, segments=(), max_timestamp=-1)
+    load(flow, entries(segment(0, 10), empty))
+    flow.count_verified()
+    (row,) = ledger.partition_metrics()
+    assert (row.latency_ms, row.latency_most_ms, row.age_ms, row.age_most_ms) == (995, 998, 795, 798)
+    load(flow, entries(segment(0, 10), empty, segment(12, 13)))
+    flow.count_verified()
+    (row,) = ledger.partition_metrics()
+    assert (row.latency_ms, row.latency_most_ms, row.age_ms, row.age_most_ms) == (1007, None, None, None)
 
 
 def test_a_recreated_topic_is_counted_on(ledger: Ledger) -> None:

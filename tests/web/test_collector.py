@@ -7,14 +7,16 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from airmirror.ledger import Ledger
+from airmirror.ledger import GroupLag, Ledger
 from airmirror.web.collector import LedgerCollector, exposition
 from airmirror.windows.results import Standing
 from airmirror.wire.segments import Action, Decision, Hold
@@ -53,12 +55,16 @@ def filled(ledger: Ledger) -> Ledger:
     flow = ledger.flow("east->west")
     held = Hold("orders", 0, 10, "digest", "w2", "gate", 5)
     decided = Decision("orders", 1, 6, Action.HOLD, 0, "wait", "ann")
-    load(flow, entries(segment(0, 10), verified(9), held, decided))
+    first = replace(segment(0, 10), min_timestamp=2, read_ms=805)
+    load(flow, entries(first, verified(9), held, decided))
     flow.count_verified()
     flow.note_standings([Standing("orders", 0, "east.orders", 10, 25), Standing("orders", 1, "east.orders", 3, 3)])
     counters = {("windows", "failed"): 1, ("seconds", "copy"): 2.5, ("judged", "held"): 1, ("late_runs", ""): 2}
     flow.note(counters, {("verified", ""): 50, ("measured", ""): 60, ("last_seconds", ""): 3})
     flow.note({}, {("latency_readable_most", "north"): 7.5, ("heartbeat", "north"): 99})
+    flow.note({("checkpoints", ""): 4}, {("checkpoint_seconds", ""): 1.5})
+    billing = GroupLag("billing", "orders", 0, "east", 8, 17, 90_000, 99_000)
+    flow.note_group_lags([billing, replace(billing, partition=1, lag=3, lag_ms=None)])
     return ledger
 
 
@@ -82,6 +88,12 @@ def test_values(ledger: Ledger) -> None:
     assert found["airmirror_lag_seconds"][orders] == pytest.approx(100 - 0.005)
     assert found["airmirror_records_total"][orders] == 10 and found["airmirror_bytes_total"][orders] == 100
     assert found["airmirror_replication_latency_seconds"] == {orders: 0.995}
+    assert found["airmirror_replication_latency_max_seconds"] == {orders: 0.998}
+    assert found["airmirror_record_age_seconds"] == {orders: 0.8}
+    assert found["airmirror_record_age_max_seconds"] == {orders: 0.803}
+    assert found["airmirror_checkpoints_total"] == {flow: 4} and found["airmirror_checkpoint_latency_seconds"] == {
+        flow: 1.5
+    }
     assert found["airmirror_held"] == {(*orders, "gate"): 1, (*flow, "orders", "1", "ann"): 1}
     assert found["kafka_consumergroup_group_lag"][("east", "airmirror.east.west", "orders", "0")] == 15
     assert found["airmirror_windows_total"] == {(*flow, "failed"): 1}
@@ -94,10 +106,41 @@ def test_values(ledger: Ledger) -> None:
     assert found["airmirror_late_runs_total"] == {flow: 2}
 
 
+def test_groups_have_the_names_of_kafka_lag_exporter(ledger: Ledger) -> None:
+    found = {
+        name.removeprefix("kafka_consumergroup_group_"): values
+        for name, values in scraped(filled(ledger)).items()
+        if name.startswith("kafka_consumergroup_group_")
+    }
+    ours, billing = ("east", "airmirror.east.west"), ("east", "billing")
+    assert found["offset"] == {
+        (*ours, "orders", "0"): 10, (*ours, "orders", "1"): 3, (*billing, "orders", "0"): 8, (*billing, "orders", "1"): 8,
+    }  # fmt: skip
+    assert found["lag"][(*billing, "orders", "0")] == 17
+    assert {place: lag for place, lag in found["lag_seconds"].items() if place[:2] == billing} == {
+        (*billing, "orders", "0"): 90
+    }
+    assert found["max_lag"] == {ours: 15, billing: 17} and found["sum_lag"] == {ours: 15, billing: 20}
+    assert found["topic_sum_lag"] == {(*ours, "orders"): 15, (*billing, "orders"): 20}
+    assert found["max_lag_seconds"] == {ours: pytest.approx(99.995), billing: 90}
+    assert found.keys() == {"offset", "lag", "lag_seconds", "max_lag", "max_lag_seconds", "sum_lag", "topic_sum_lag"}
+
+
+def test_the_bytes_are_those_that_prometheus_client_writes(ledger: Ledger) -> None:
+    flow = filled(ledger).flow('größe "\\\n->west')
+    flow.note({("windows", 'a "b"\\\n'): 1e300, ("seconds", "copy"): 0.1}, {("verified", ""): 1_700_000_000.25})
+    flow.note_standings([Standing("orders", 0, "orders", 10, 10**15)])
+    registry = CollectorRegistry(auto_describe=False)
+    collector = LedgerCollector(ledger, clock=lambda: 100.0)
+    registry.register(collector)
+    assert exposition(collector) == generate_latest(registry)
+
+
 def test_a_scrape_of_ten_thousand_partitions_takes_less_than_a_second(ledger: Ledger) -> None:
     flow = ledger.flow("east->west")
     places = [(f"t{n // 10}", n % 10) for n in range(10_000)]
-    load(flow, entries(*(item for place in places for item in (segment(0, 10, *place), verified(9, *place)))))
+    times = {"min_timestamp": 2, "read_ms": 800}
+    load(flow, entries(*(item for at in places for item in (replace(segment(0, 10, *at), **times), verified(9, *at)))))
     flow.count_verified()
     flow.note_standings([Standing(topic, number, f"east.{topic}", 10, 12) for topic, number in places])
     took = []
@@ -106,7 +149,7 @@ def test_a_scrape_of_ten_thousand_partitions_takes_less_than_a_second(ledger: Le
         text = exposition(LedgerCollector(ledger))
         took.append(time.process_time() - begun)
     print(f"{min(took):.2f} s, {len(text) / 1e6:.1f} MB")
-    assert text.count(b"airmirror_lag_records{") == 10_000
+    assert text.count(b"airmirror_lag_records{") == text.count(b"airmirror_record_age_max_seconds{") == 10_000
     assert min(took) < 1
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import struct
 import uuid
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -41,6 +43,7 @@ SEGMENT = SegmentRecord(
 RECORDS = [
     Claim("w1", ClaimEvent.RENEWED, "host:1", 1, 30_000, 4),
     SEGMENT,
+    replace(SEGMENT, min_timestamp=1_699_999_999_000, read_ms=1_699_999_999_900),
     Verified("orders", 3, ID, 249, 231, "w1", 5),
     Hold("orders", 3, 100, "größer", "w1", "gate", 5),
     FlowIdentity("east", "west", "id1", "id2", 9),
@@ -85,6 +88,12 @@ def test_the_bytes_of_a_segment_are_as_documented() -> None:
     assert value.hex().endswith(bytes(range(16)).hex() + "02" + "000064" + "050128")
     assert len(SEGMENT.encode_key()) == 31 + len("orders")
     assert len(value) == 138 - 4 + len("w1") + len("east.orders") + 1 + 6
+    with_times = replace(SEGMENT, min_timestamp=1_699_999_999_000, read_ms=1_699_999_999_900).encode_value()
+    assert with_times == b"\0\1" + value[2:] + struct.pack(">qq", 1_699_999_999_000, 1_699_999_999_900)
+    with pytest.raises(MalformedRecord, match="version 2"):
+        decode(SEGMENT.encode_key(), b"\0\2" + with_times[2:])
+    with pytest.raises(MalformedRecord, match="version 1 of kind 3"):
+        decode(RECORDS[3].encode_key(), b"\0\1" + RECORDS[3].encode_value()[2:])
 
 
 @given(st.binary(max_size=200), st.one_of(st.none(), st.binary(max_size=300)))

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 from airmirror.config.values import as_boolean
+from airmirror.flows.measure import measure_checkpoints
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.checkpoints import emit_checkpoints
@@ -29,7 +30,9 @@ def checkpoints_round(opened: Opened, window: str, tell: Callable[[str], None] =
     if not as_boolean(settings["emit.checkpoints.enabled"]) or not due(opened, "emit_checkpoints", interval):
         return None
     catch_up_ledger(opened)
+    begun = time.monotonic()
     count = emit_checkpoints(opened.flow, ledger, window=window, tell=tell)
+    measure_checkpoints(opened, count, time.monotonic() - begun)
     ledger.note_round("emit_checkpoints")
     if due(opened, "prune_segments", PRUNE_SECONDS):
         pruned = prune_segments(opened.flow, ledger)

@@ -19,6 +19,7 @@ LAST_SECONDS, MEASURED = "last_seconds", "measured"  # gauges: seconds a window 
 UNTIL, OF = ("readable", "verified"), ("least", "mean", "most")
 LATENCY = {f"latency_{until}_{of}": (until, of) for until in UNTIL for of in OF}  # gauges, by the heartbeats' origin
 HEARTBEAT = "heartbeat"  # gauge, by origin: when the newest verified heartbeat was emitted (epoch seconds)
+CHECKPOINTS, CHECKPOINT_SECONDS = "checkpoints", "checkpoint_seconds"  # a counter; a gauge: how long they last took
 COMPLETED, VERIFIED = "completed", "verified"  # gauges: when a window of all partitions ended, and one that is verified
 
 log = logging.getLogger(__name__)
@@ -55,6 +56,11 @@ def measure_judged(opened: Opened, judged: Judged, seconds: float) -> None:
     # The gate alone does not make a window verified: it has nothing to say where windows fail.
     completed = ledger.numbers().get((COMPLETED, ""))
     ledger.note(counters, {} if judged.errors or completed is None else {(VERIFIED, ""): completed})
+
+
+def measure_checkpoints(opened: Opened, count: int, seconds: float) -> None:
+    """Note that a round has written so many checkpoints so long after it began to read the groups' offsets."""
+    opened.ledger.note({(CHECKPOINTS, ""): float(count)}, {(CHECKPOINT_SECONDS, ""): seconds} if count else {})
 
 
 def measure_latency(opened: Opened) -> None:

@@ -12,7 +12,7 @@ import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
 from airmirror.ledger.database import upsert
-from airmirror.ledger.tables import checkpoints, group_offsets, rounds, segments
+from airmirror.ledger.tables import checkpoints, group_lags, group_offsets, rounds, segments
 from airmirror.wire.checkpoints import Checkpoint
 from airmirror.wire.segments import SegmentRecord, decode
 
@@ -41,6 +41,23 @@ class GroupOffset:
     again: int | None
     on_target: int | None
     reason: str
+    time_ms: int
+
+
+@dataclass(frozen=True)
+class GroupLag:
+    """Where a group stood in a partition of ``cluster`` when it was read: the next offset, and its lag.
+
+    ``lag`` in records (offsets) to the high watermark; ``lag_ms`` how old the next record to read was, None: not known.
+    """
+
+    group: str
+    topic: str
+    partition: int
+    cluster: str
+    position: int
+    lag: int
+    lag_ms: int | None
     time_ms: int
 
 
@@ -94,6 +111,19 @@ def all_group_offsets(connection: Connection, flow: str) -> list[GroupOffset]:
     columns = [group_offsets.c[field.name] for field in fields(GroupOffset)]
     found = connection.execute(sql.select(*columns).where(group_offsets.c.flow == flow))
     return sorted((GroupOffset(*row) for row in found), key=lambda row: (row.group, row.topic, row.partition))
+
+
+def replace_group_lags(connection: Connection, flow: str, rows: Sequence[GroupLag]) -> None:
+    connection.execute(group_lags.delete().where(group_lags.c.flow == flow))
+    if rows:
+        connection.execute(sql.insert(group_lags), [asdict(row) | {"flow": flow} for row in rows])
+
+
+def latest_group_lags(connection: Connection) -> list[GroupLag]:
+    """Those of all flows; of a partition that several flows have read a group of, what was read last."""
+    columns = [group_lags.c[field.name] for field in fields(GroupLag)]
+    found = (GroupLag(*row) for row in connection.execute(sql.select(*columns).order_by(group_lags.c.time_ms)))
+    return list({(row.cluster, row.group, row.topic, row.partition): row for row in found}.values())
 
 
 def note_round(connection: Connection, flow: str, task: str) -> None:

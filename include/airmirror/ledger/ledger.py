@@ -15,7 +15,7 @@ from airmirror.ledger import groups, loading, metrics, schema
 from airmirror.ledger.database import connect, reading, shown, upsert, writing
 from airmirror.ledger.errors import LedgerBegunAnew
 from airmirror.ledger.errors import LedgerUnavailable as LedgerUnavailable
-from airmirror.ledger.groups import GroupOffset
+from airmirror.ledger.groups import GroupLag, GroupOffset
 from airmirror.ledger.loading import Entry
 from airmirror.ledger.metrics import FlowMetric, PartitionMetrics, Standing
 from airmirror.ledger.tables import OWN, checkpoints, control, metadata, newest, progress, scanned, segments, verified
@@ -82,6 +82,11 @@ class Ledger:
         """Every flow's own numbers, as they are shown."""
         with reading(self.engine) as connection:
             return metrics.flows(connection)
+
+    def group_lags(self) -> list[GroupLag]:
+        """Where the consumer groups of every flow's source stood when they were last read."""
+        with reading(self.engine) as connection:
+            return groups.latest_group_lags(connection)
 
     def close(self) -> None:
         self.engine.dispose()
@@ -314,6 +319,11 @@ class FlowLedger:
         """What a round saw and did, in place of what the last one did."""
         with self._writing() as connection:
             groups.replace_group_offsets(connection, self.flow, rows)
+
+    def note_group_lags(self, rows: Sequence[GroupLag]) -> None:
+        """Where the source's groups stand, in place of where they stood."""
+        with self._writing() as connection:
+            groups.replace_group_lags(connection, self.flow, rows)
 
     def last_round(self, task: str) -> int | None:
         """When a task with an interval of its own was last done, in epoch milliseconds."""

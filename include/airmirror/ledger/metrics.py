@@ -21,6 +21,7 @@ _KEY = ("flow", "topic", "partition")
 _FRESH: Row = {
     "remote_topic": "", "source_topic_id": "", "counted_end": 0, "newest_end": -1, "records": 0, "bytes": 0,
     "newest_ms": -1, "latency_ms": -1, "verified_ms": -1, "high_watermark": -1, "lag_records": 0,
+    "latency_most_ms": None, "age_ms": None, "age_most_ms": None,
 }  # fmt: skip
 
 
@@ -43,7 +44,8 @@ class Standing(Protocol):
 class PartitionMetrics:
     """A partition's numbers. Times in epoch milliseconds, -1 where there is none.
 
-    ``newest_ms`` is the timestamp of the newest record copied, ``latency_ms`` how old it was when it was committed.
+    ``newest_ms`` is the timestamp of the newest record copied, ``latency_ms`` how old it was when it was committed, ``age_ms``
+    when it was read; ``…_most_ms`` how old the oldest record of the same transaction was, None: not known.
     """
 
     flow: str
@@ -57,6 +59,9 @@ class PartitionMetrics:
     verified_ms: int
     high_watermark: int
     lag_records: int
+    latency_most_ms: int | None = None
+    age_ms: int | None = None
+    age_most_ms: int | None = None
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,7 @@ def count_verified(connection: Connection, flow: str) -> None:
         row = _FRESH | before.get(key, {}) | dict(zip(_KEY, (flow, *key), strict=True))
         row |= {"remote_topic": last.remote_topic, "newest_end": item.source_end}
         if last.copied:
-            row |= {"newest_ms": last.max_timestamp, "latency_ms": last.time_ms - last.max_timestamp}
+            row |= _ages(last)
         if item.key is not None:
             passed = decode(bytes(item.key), bytes(item.value))
             assert isinstance(passed, Verified)
@@ -110,6 +115,18 @@ def count_verified(connection: Connection, flow: str) -> None:
             }  # fmt: skip
         rows.append(row)
     upsert(connection, partition_metrics, rows)
+
+
+def _ages(last: SegmentRecord) -> Row:
+    """How old the records of a transaction were."""
+    tells = last.read_ms >= 0
+    return {
+        "newest_ms": last.max_timestamp,
+        "latency_ms": last.time_ms - last.max_timestamp,
+        "latency_most_ms": last.time_ms - last.min_timestamp if tells else None,
+        "age_ms": last.read_ms - last.max_timestamp if tells else None,
+        "age_most_ms": last.read_ms - last.min_timestamp if tells else None,
+    }
 
 
 def note_standings(connection: Connection, flow: str, standings: Sequence[Standing]) -> None:

@@ -128,6 +128,9 @@ partition_metrics = Table(
     Column("verified_ms", BigInteger, nullable=False),
     Column("high_watermark", BigInteger, nullable=False),
     Column("lag_records", BigInteger, nullable=False),
+    Column("latency_most_ms", BigInteger),  # null: the newest segment does not tell
+    Column("age_ms", BigInteger),
+    Column("age_most_ms", BigInteger),
 )
 
 # Numbers to be shown, of a whole flow: counters and gauges by name, each of what `label` says.
@@ -172,6 +175,22 @@ group_offsets = Table(
     Column("time_ms", BigInteger, nullable=False),
 )
 
+# Where the source's groups stood in what the flow replicates when they were last read, on ``cluster``; lags in records and
+# milliseconds, null where the next record's time is not known.
+group_lags = Table(
+    "group_lags",
+    metadata,
+    _flow(),
+    _group(),
+    _topic(),
+    _partition(),
+    Column("cluster", String(512), nullable=False),
+    Column("position", BigInteger, nullable=False),
+    Column("lag", BigInteger, nullable=False),
+    Column("lag_ms", BigInteger),
+    Column("time_ms", BigInteger, nullable=False),
+)
+
 # When a task of the flow with an interval of its own was last done.
 rounds = Table(
     "rounds",
@@ -182,4 +201,4 @@ rounds = Table(
 )
 
 # What is not read from the internal topics, and so not the same after a rebuild.
-OWN = (partition_metrics, flow_metrics, group_offsets, rounds)
+OWN = (partition_metrics, flow_metrics, group_offsets, group_lags, rounds)

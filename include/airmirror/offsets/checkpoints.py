@@ -13,6 +13,7 @@ from airmirror.clusters.routes import Routes
 from airmirror.config import Flow
 from airmirror.config.values import as_boolean
 from airmirror.ledger import FlowLedger
+from airmirror.offsets.lags import note_group_lags
 from airmirror.offsets.positions import GroupPosition, group_positions
 from airmirror.offsets.translation import Translated
 from airmirror.offsets.writing import ensure_topic, write_anew
@@ -53,6 +54,7 @@ def emit_checkpoints(
         if target.refresh_existing([topic]):
             ensure_topic(flow.target, topic, int(settings["checkpoints.topic.replication.factor"]))
         rows = group_positions(flow, ledger, source, target)
+        note_group_lags(flow.source.alias, ledger, rows)
 
         def records() -> list[tuple[bytes, bytes]]:
             load_checkpoints(target, topic, ledger)

@@ -24,6 +24,7 @@ from airmirror.clusters.routes import Routes
 from airmirror.clusters.transactions import error_name
 from airmirror.config import Flow
 from airmirror.ledger import FlowLedger, GroupOffset
+from airmirror.offsets.lags import note_group_lags
 from airmirror.offsets.positions import GroupPosition, group_positions
 from airmirror.offsets.translation import Reason, Translated
 from airmirror.wire.requests import TopicPartition
@@ -97,6 +98,7 @@ def sync_group_offsets(
         errors = commit_offsets(target, offsets)
     done = [_with_error(item, errors.get((row.group, row.remote))) for row, item in zip(rows, planned, strict=True)]
     if not only:
+        note_group_lags(flow.source.alias, ledger, rows)
         ledger.note_group_offsets(done)
     tell(flow, done, sum(len(moved) for moved in offsets.values()) - len(errors))
     return done

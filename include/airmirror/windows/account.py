@@ -53,6 +53,8 @@ class Account:
     lost: int = 0
     bytes: int = 0
     max_timestamp: int = -1
+    min_timestamp: int = -1
+    read_ms: int = -1
     leader_epoch: int = -1
     segments: list[Segment] = field(default_factory=list)
     digest: Digest = field(default_factory=Digest)
@@ -63,6 +65,11 @@ class Account:
     @property
     def is_empty(self) -> bool:
         return self.end == self.start
+
+    def times(self, first: int, last: int) -> None:
+        """A batch is sent whose first record is of one time and whose newest is of another, in epoch milliseconds."""
+        self.min_timestamp = first if self.min_timestamp < 0 else min(self.min_timestamp, first)
+        self.max_timestamp = max(self.max_timestamp, last)
 
     def written(self, runs: Sequence[tuple[int, int]], target_first: int) -> None:
         """Records of the source runs (first offset, count) lie on the target from ``target_first`` on."""
@@ -100,4 +107,6 @@ class Account:
             leader_epoch=self.leader_epoch,
             digest=self.digest.value(),
             segments=tuple(self.segments),
+            min_timestamp=self.min_timestamp,
+            read_ms=self.read_ms,
         )

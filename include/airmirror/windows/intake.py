@@ -6,6 +6,7 @@ Keeps invariant E: each source offset goes into the account exactly once, as cop
 from __future__ import annotations
 
 import logging
+import time
 from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -99,6 +100,7 @@ class Intake:
     def take(self, buffer: memoryview, fetched: Fetched) -> None:
         """Send on what a fetch brought. Raises a PartitionError; the transaction is of no use after that."""
         position = self.position
+        self.account.read_ms = int(time.time() * 1000)
         try:
             self._take(buffer, fetched)
         except (CorruptBatch, UnknownMessageFormat) as error:
@@ -281,7 +283,8 @@ class Intake:
     def _put(self, sent: _Sent, buffers: list[memoryview | bytearray]) -> None:
         size = sum(map(len, buffers))
         self.account.bytes += size
-        self.account.max_timestamp = max(self.account.max_timestamp, sent.max_timestamp)
+        stamped = sent.attributes & LOG_APPEND_TIME  # all its records have the time of the last
+        self.account.times(sent.max_timestamp if stamped else sent.base_timestamp, sent.max_timestamp)
         self._way.outbox.put(Outgoing(self.partition.target, buffers, size, sent.count, sent.written, sent.refused))
 
     def check_adjacent(self, account: Account, base: int) -> None:

@@ -1,14 +1,15 @@
 """The records of the segment topic, versioned: claims, segments, verified offsets, holds, decisions, resets, identity.
 
-Big-endian protocol types as in MirrorMaker 2's records. A key begins with INT8 kind, a value with INT16 version (0). Keys
-are unique, so that compaction keeps what counts; a null value deletes. The format is documented in docs/formats.md.
+Big-endian protocol types as in MirrorMaker 2's records. A key begins with INT8 kind, a value with INT16 version (0; of
+segments 1, if they tell when they were read). Keys are unique, so that compaction keeps what counts; a null value deletes.
+The format is documented in docs/formats.md.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import IntEnum
 from typing import ClassVar
@@ -16,7 +17,7 @@ from uuid import UUID
 
 from airmirror.wire.primitives import MalformedRecord, Reader, string, texts, unsigned_varint
 
-VERSION = 0
+VERSION, VERSION_WITH_TIMES = 0, 1
 
 
 class ClaimEvent(IntEnum):
@@ -72,7 +73,8 @@ class Segment:
 class SegmentRecord:
     """What one transaction did to one partition (invariants A, E and G).
 
-    Ends are exclusive, times in milliseconds, ``size`` in bytes of the batches written.
+    Ends are exclusive, times in milliseconds, ``size`` in bytes of the batches written. ``min_timestamp`` is the earliest of
+    the batches' first records, ``read_ms`` when the last fetch was answered; -1 unknown, as in records of version 0.
     """
 
     kind: ClassVar[int] = 2
@@ -99,6 +101,8 @@ class SegmentRecord:
     leader_epoch: int
     digest: bytes
     segments: tuple[Segment, ...]
+    min_timestamp: int = -1
+    read_ms: int = -1
 
     _numbers: ClassVar[struct.Struct] = struct.Struct(">qqqqqqqqqi")
 
@@ -111,7 +115,8 @@ class SegmentRecord:
         )
 
     def encode_value(self) -> bytes:
-        out = bytearray(struct.pack(">h", VERSION) + string(self.window))
+        version = VERSION if self.read_ms < 0 else VERSION_WITH_TIMES
+        out = bytearray(struct.pack(">h", version) + string(self.window))
         out += struct.pack(">iqq", self.slot, self.time_ms, self.source_end)
         out += self.target_topic_id.bytes + string(self.remote_topic)
         out += self._numbers.pack(
@@ -126,6 +131,8 @@ class SegmentRecord:
             out += unsigned_varint(segment.target_first - target)
             out += unsigned_varint(segment.count)
             source, target = segment.source_end, segment.target_end
+        if version == VERSION_WITH_TIMES:
+            out += struct.pack(">qq", self.min_timestamp, self.read_ms)
         return bytes(out)
 
 
@@ -331,9 +338,12 @@ def decode(key: bytes, value: bytes | None) -> Record:
         return Tombstone(kind, fields)
     reader = Reader(value)
     version = reader.int16()
-    if version != VERSION:
+    if version != VERSION and (kind, version) != (SegmentRecord.kind, VERSION_WITH_TIMES):
         raise MalformedRecord(f"version {version} of kind {kind} is not known")
     record = _DECODERS[kind](fields, reader)
+    if version == VERSION_WITH_TIMES:
+        assert isinstance(record, SegmentRecord)
+        record = replace(record, min_timestamp=reader.int64(), read_ms=reader.int64())
     reader.end()
     return record
 

@@ -1,0 +1,61 @@
+"""The lags of the source's consumer groups in what a flow replicates, noted in the ledger to be shown as metrics.
+
+The time of the next record to read is looked up in the flow's segments, not in Kafka: it lies between the times of a
+transaction's first and newest record, and is taken as evenly spread over its offsets (kafka-lag-exporter interpolates too).
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+
+from airmirror.ledger import FlowLedger, GroupLag
+from airmirror.offsets.positions import GroupPosition
+from airmirror.wire.segments import SegmentRecord
+
+
+def note_group_lags(cluster: str, ledger: FlowLedger, rows: Sequence[GroupPosition]) -> None:
+    """Note the lags of all positions whose partition's log is known; ``cluster`` is the alias of the groups' cluster."""
+    ledger.note_group_lags(lags_of(cluster, rows, _times(ledger, rows), int(time.time() * 1000)))
+
+
+def lags_of(
+    cluster: str, rows: Iterable[GroupPosition], records: dict[tuple[str, int], list[SegmentRecord]], now_ms: int
+) -> list[GroupLag]:
+    """``records``: the segment records that positions lie in, by topic and partition, in order."""
+    found = []
+    for row in rows:
+        if row.source is None:
+            continue
+        position = max(row.committed.offset, row.source.start)  # what was deleted can't be read any more
+        lag = max(0, row.source.end - row.committed.offset)
+        next_ms = _time_of(records.get((row.topic, row.partition), []), position) if lag else now_ms
+        lag_ms = None if next_ms is None else max(0, now_ms - next_ms)
+        found.append(GroupLag(row.group, row.topic, row.partition, cluster, row.committed.offset, lag, lag_ms, now_ms))
+    return found
+
+
+def _times(ledger: FlowLedger, rows: Iterable[GroupPosition]) -> dict[tuple[str, int], list[SegmentRecord]]:
+    newest = ledger.last_segments()
+    wanted = {
+        (row.topic, row.partition, newest[row.key].source_topic_id, max(row.committed.offset, row.source.start))
+        for row in rows
+        if row.source is not None and row.key in newest and row.committed.offset < row.source.end
+    }
+    found: dict[tuple[str, int], list[SegmentRecord]] = {}
+    for record in ledger.segments_at(sorted(wanted, key=str), "source"):
+        found.setdefault((record.topic, record.partition), []).append(record)
+    return {key: sorted(records, key=lambda record: record.source_start) for key, records in found.items()}
+
+
+def _time_of(records: Sequence[SegmentRecord], position: int) -> int | None:
+    """When the first record at or after a position was made, in epoch milliseconds; None: it is not replicated yet."""
+    place = bisect_right(records, position, key=lambda record: record.source_end)
+    if place == len(records):
+        return None
+    record = records[place]
+    if record.read_ms < 0 or record.max_timestamp < 0:
+        return record.max_timestamp if record.max_timestamp >= 0 else None
+    into = max(0, position - record.source_start) / (record.source_end - record.source_start)
+    return round(record.min_timestamp + into * (record.max_timestamp - record.min_timestamp))
