@@ -110,7 +110,7 @@ def measure(airflow: AirflowStack, flows: int, minutes: int, rounds: int, consol
     parse_seconds = min(_parse(airflow) for _ in range(3))
     with airflow.client() as client:
         dag_ids = [f"replicate.east{number:02}.west" for number in range(flows)]
-        client.wait(lambda: set(dag_ids) <= set(_all_dag_ids(client)), 180)
+        client.wait(lambda: set(dag_ids) <= set(client.dag_ids()), 180)
         quiet = _share(20)
         for dag_id in dag_ids:
             client.unpause(dag_id)
@@ -162,10 +162,6 @@ def _parse(airflow: AirflowStack) -> float:
         env={**os.environ, **airflow.environment}, capture_output=True, text=True, check=True,
     )  # fmt: skip
     return float(done.stdout.split()[-1])
-
-
-def _all_dag_ids(client: AirflowClient) -> list[str]:
-    return [dag["dag_id"] for dag in client.request("GET", "/dags", exclude_stale=True, limit=200)["dags"]]
 
 
 def _ended(client: AirflowClient, dag_id: str) -> bool:

@@ -16,6 +16,7 @@ from benchmarks.data import DENSE_100, DENSE_1000, ONE_A_BATCH, TEN_A_BATCH
 from benchmarks.measurements import Measurement, Target, processor_ratio, rate_ratio, targets
 
 MIB = 1 << 20
+PROBLEMS = "What went wrong"
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ def results_md(found: Findings, scale: float) -> str:
     parts = [
         "# Airmirror and MirrorMaker 2, measured side by side\n",
         f"Written by `make bench` (scale {scale:g}) in {found.seconds / 60:.0f} minutes. {_machine(found.others)}\n",
+        "Programs write this file, and write over it: what people make of the figures is in [README.md](README.md).\n",
         f"Brokers, Spark, Airmirror and MirrorMaker 2 {KAFKA_VERSION} all run on this machine and share its cores, so the "
         "brokers' own work is part of every figure. Brokers have one node unless told otherwise, Kafka's default JVM "
         "options, topics of 4 partitions, no compression. Airmirror runs as `airmirror run-window` against a warm Spark "
@@ -79,7 +81,7 @@ def results_md(found: Findings, scale: float) -> str:
         *[grid.markdown() for grid in grids(found)],
     ]
     if found.problems:
-        parts += ["## What went wrong\n", *[f"- {problem}" for problem in found.problems], ""]
+        parts += [f"## {PROBLEMS}\n", *[f"- {problem}" for problem in found.problems], ""]
     return "\n".join(parts)
 
 

@@ -172,7 +172,7 @@ def table(found: list[Costs]) -> Grid:
         "it is Python and its imports): the first `run-window`, which creates all remote topics and copies a record of every "
         f"partition; `plan`; `run-window` with nothing new; and where every hundredth partition has {RECORDS} new records. "
         "Memory is the peak of the largest command, ledger the size of SQLite's files. Both clusters of one node, Spark and "
-        "the commands share this machine."
+        f"the commands share this machine.\n\n![seconds and sizes by partitions]({PLOT.name})"
     )
     heads = (
         "partitions", "first window s", "plan s", "empty window s", "its processor time s", "1 % busy s", "ledger MB",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -12,7 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from airmirror.cli.show import MOST_ROWS
+from airmirror.cli.show import MOST_ROWS, print_json
 from airmirror.flows.positions import GroupRow, NoSuchGroup, list_positions, translate_at
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.ledger import GroupOffset
@@ -26,7 +25,7 @@ def show_groups(console: Console, opened: Opened, only: Sequence[str], as_json: 
     """Print where groups stand on both clusters."""
     rows = list_positions(opened, only)
     if as_json:
-        console.print_json(json.dumps([row.as_dict() for row in rows]))
+        print_json(console, [row.as_dict() for row in rows])
         return
     columns = ("position", "lag", "lag (s)", "translated", "on target", "lag there", "lag there (s)")
     table = _table(f"{opened.flow.name}: groups", ("group", "topic", "partition", *columns, ""), columns)
@@ -58,7 +57,7 @@ def show_translation(
         for item in found
     ]  # fmt: skip
     if as_json:
-        console.print_json(json.dumps(rows))
+        print_json(console, rows)
         return
     columns = ("topic", "partition", "position", "remote topic", "translation", "")
     table = _table(f"{opened.flow.name}: {group}", columns, ("partition", "position", "translation"))
@@ -78,7 +77,7 @@ def apply_groups(console: Console, opened: Opened, group: str, yes: bool, as_jso
         raise NoSuchGroup(opened.flow.name, opened.flow.source.alias, group)
     undo = undo_commands(opened, rows)
     if as_json:
-        console.print_json(json.dumps({"applied": yes, "rows": [asdict(row) for row in rows], "undo": undo}))
+        print_json(console, {"applied": yes, "rows": [asdict(row) for row in rows], "undo": undo})
         return
     columns = ("partition", "position", "on target before", "on target" if yes else "would be")
     table = _table(f"{opened.flow.name}: {group}", ("topic", *columns, ""), columns)

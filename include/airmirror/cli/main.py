@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import json
 import uuid
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -55,7 +54,7 @@ def config(
 
         rows, clients = explain(), explain_clients()
         if as_json:
-            console.print_json(json.dumps([asdict(row) for row in (*rows, *clients)]))
+            show.print_json(console, [asdict(row) for row in (*rows, *clients)])
         else:
             console.print(show.keys(rows, clients))
         return
@@ -63,7 +62,7 @@ def config(
     check(configuration)
     values = {name: resolve(configuration, name) for name in configuration.flows}
     if as_json:
-        console.print_json(json.dumps({name: [asdict(row) for row in effective] for name, effective in values.items()}))
+        show.print_json(console, {name: [asdict(row) for row in effective] for name, effective in values.items()})
         return
     for note in configuration.notes:
         console.print(f"[yellow]note[/] {note}")
@@ -82,7 +81,7 @@ def plan(
     with open_flow(config, flow, ledger) as opened:
         topics, planned = dry_run(opened)
     if as_json:
-        console.print_json(json.dumps(show.plan_json(topics, planned)))
+        show.print_json(console, show.plan_json(topics, planned))
     else:
         console.print(show.plan(topics, planned))
 
@@ -131,7 +130,7 @@ def run_window(
                 report=lambda progress: status.update(said + show.progress(progress)),
             )  # fmt: skip
     if as_json:
-        console.print_json(json.dumps(show.window_json(result, prepared.refused, prepared.report)))
+        show.print_json(console, show.window_json(result, prepared.refused, prepared.report))
     else:
         console.print(show.window(result))
         for line in show.problems(result, prepared.refused):
@@ -163,7 +162,7 @@ def verify(
         if not any(row.error for row in rows):
             errors = judge_flow(opened, suites, window=f"verify-{_identifier()}")[0].errors
     if as_json:
-        console.print_json(json.dumps([row.as_dict() for row in rows]))
+        show.print_json(console, [row.as_dict() for row in rows])
     else:
         console.print(show.comparison(rows))
         for error in errors:
@@ -187,7 +186,7 @@ def status(
         with open_flow(config, enabled.name, ledger) as opened:
             found.append(flow_status(opened))
     if as_json:
-        console.print_json(json.dumps([item.as_dict() for item in found]))
+        show.print_json(console, [item.as_dict() for item in found])
     else:
         for item in found:
             console.print(show.status(item))
@@ -366,12 +365,10 @@ def hold_list(
     with open_flow(config, flow, ledger) as opened:
         if history:
             decisions = list_decisions(opened)
-            console.print_json(json.dumps(show.plain(decisions))) if as_json else console.print(
-                show.decisions(decisions)
-            )
+            show.print_json(console, show.plain(decisions)) if as_json else console.print(show.decisions(decisions))
         else:
             holds = list_holds(opened)
-            console.print_json(json.dumps(show.plain(holds))) if as_json else console.print(show.holds(holds))
+            show.print_json(console, show.plain(holds)) if as_json else console.print(show.holds(holds))
 
 
 @app.command()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 import typer
@@ -10,7 +9,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from airmirror.cli.show import MOST_ROWS
+from airmirror.cli.show import MOST_ROWS, print_json
 from airmirror.flows.prepare import Opened
 from airmirror.flows.reset import Order, carry_out, consider, replace_identity, replaced_identity
 from airmirror.windows.resets import Choice, Reset
@@ -25,7 +24,7 @@ def reset_topics(console: Console, opened: Opened, order: Order, yes: bool, as_j
         resets = consider(opened, order)
     if as_json:
         rows = [_as_dict(reset) for reset in resets]
-        console.print_json(json.dumps({"flow": opened.flow.name, "done": yes, "partitions": rows}))
+        print_json(console, {"flow": opened.flow.name, "done": yes, "partitions": rows})
         return
     if not resets:
         console.print("Nothing to decide: every partition can go on by itself.")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.filesize import decimal
 from rich.padding import Padding
 from rich.table import Table
@@ -26,6 +27,15 @@ from airmirror.windows.results import Row, WindowResult
 from airmirror.wire.segments import Decision, Hold
 
 MOST_ROWS = 200
+
+
+def print_json(console: Console, value: object) -> None:
+    """JSON for programs. Colours are for terminals only: rich takes seconds for the rows of 10,000 partitions."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    if console.is_terminal:
+        console.print_json(text)
+    else:
+        console.file.write(f"{text}\n")
 
 
 def _table(title: str, *columns: str, right: Iterable[str] = ()) -> Table:

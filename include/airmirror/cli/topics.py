@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from airmirror.cli.show import MOST_ROWS
+from airmirror.cli.show import MOST_ROWS, print_json
 from airmirror.flows.prepare import Opened, plan_topics
 from airmirror.topics.drift import Drift, drifts
 
@@ -22,9 +21,7 @@ def show_topics(console: Console, opened: Opened, plan_only: bool, as_json: bool
     if as_json:
         notes = {"acls_not_synced": planned.acls_not_synced or None, "warnings": list(planned.warnings)}
         rows = [drift.as_dict() for drift in shown]
-        console.print_json(
-            json.dumps({"flow": opened.flow.name, "topics": len(planned.topics)} | notes | {"drift": rows})
-        )
+        print_json(console, {"flow": opened.flow.name, "topics": len(planned.topics)} | notes | {"drift": rows})
         return
     title = f"{opened.flow.name}: what the next window does" if plan_only else f"{opened.flow.name}: drift"
     if not shown:

@@ -99,6 +99,7 @@ class FlowLedger:
         self._ledger = ledger
         self.flow = flow
         self.malformed = 0
+        self._decoded: dict[tuple[str, str, int], tuple[bytes, Record]] = {}
 
     def part(self, name: str) -> FlowLedger:
         """A part of its own, for what the flow has read in another flow's internal topics."""
@@ -159,8 +160,8 @@ class FlowLedger:
 
     def verified(self) -> dict[tuple[str, int], Verified]:
         """The verified offset's record (invariant F), by topic and partition."""
-        records = [_record(row) for row in self._all(sql.select(verified).where(verified.c.flow == self.flow))]
-        return {(record.topic, record.partition): record for record in records if isinstance(record, Verified)}
+        records = self._newest(verified)
+        return {key: record for key, record in records.items() if isinstance(record, Verified)}
 
     def holds(self) -> dict[tuple[str, int], Hold]:
         """What is held, by topic and partition: by the gate, or, before that, by somebody's latest decision."""
@@ -182,8 +183,8 @@ class FlowLedger:
 
     def last_segments(self) -> dict[tuple[str, int], SegmentRecord]:
         """The newest segment record in log order, by topic and partition."""
-        rows = self._all(sql.select(newest).where(newest.c.flow == self.flow))
-        return {(row.topic, row.partition): _segment(row) for row in rows}
+        records = self._newest(newest)
+        return {key: record for key, record in records.items() if isinstance(record, SegmentRecord)}
 
     def segments(
         self, topic: str, partition: int, source_topic_id: UUID | None = None, start: int = 0, end: int | None = None
@@ -347,6 +348,17 @@ class FlowLedger:
         with self._writing() as connection:
             for table in metadata.sorted_tables:
                 connection.execute(table.delete().where(table.c.flow == self.flow))
+
+    def _newest(self, table: sql.Table) -> dict[tuple[str, int], Record]:
+        """The records of a table that has one a partition. A window asks several times: each is decoded once."""
+        found: dict[tuple[str, int], Record] = {}
+        for row in self._all(sql.select(table).where(table.c.flow == self.flow)):
+            key, content = (row.topic, row.partition), bytes(row.key) + bytes(row.value)
+            before = self._decoded.get((table.name, *key))
+            if before is None or before[0] != content:
+                before = self._decoded[(table.name, *key)] = (content, _record(row))
+            found[key] = before[1]
+        return found
 
     def _control(self, kind: int) -> list[tuple[Any, Record]]:
         query = sql.select(control).where(control.c.flow == self.flow, control.c.kind == kind)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heapreplace
 from uuid import UUID
 
 from airmirror.errors import AirmirrorError
@@ -100,10 +101,11 @@ def pack(
     Returns each slot's partitions and its share of all bytes.
     """
     count = min(slots, len(partitions))
-    bins: list[tuple[list[SlotPartition], list[float]]] = [([], []) for _ in range(count)]
+    members: list[list[SlotPartition]] = [[] for _ in range(count)]
+    bytes_of = [(0.0, number) for number in range(count)]  # a heap
     for partition, size in sorted(partitions, key=lambda item: -item[1]):
-        emptiest = min(bins, key=lambda item: sum(item[1]))
-        emptiest[0].append(partition)
-        emptiest[1].append(size)
+        filled, emptiest = bytes_of[0]
+        members[emptiest].append(partition)
+        heapreplace(bytes_of, (filled + size, emptiest))
     total = sum(size for _, size in partitions) or 1.0
-    return [(tuple(members), sum(sizes) / total) for members, sizes in bins]
+    return [(tuple(members[number]), filled / total) for filled, number in sorted(bytes_of, key=lambda item: item[1])]
