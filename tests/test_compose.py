@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from airmirror.config import load
+from airmirror.config.keys import KEYS, Use
 from airmirror_local import jars
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -106,6 +107,33 @@ def test_what_is_mounted_is_there_and_what_is_set_is_known() -> None:
                 assert conf.has_option(section, option) or {(section, option), ("core", option)} & described, variable
             elif variable.startswith("AIRMIRROR_"):
                 assert f'"{variable}"' in CODE, variable
+
+
+def test_every_place_of_a_deployment_is_set_and_every_connection_that_is_read_by_default_is_there() -> None:
+    from airmirror.on_airflow import deployment as module
+
+    environment = SERVICES["airflow-scheduler"]["environment"]
+    for name in ("CONFIG", "LEDGER", "EXPECTATIONS", "DATA_DOCS"):
+        assert f"AIRMIRROR_{name}" in environment
+    place = module.deployment()
+    flow = next(iter(load(ROOT / "include/compose/mirror.properties").enabled))
+    for conn_id in (*place.alert_receivers, place.metrics_conn_id, flow.settings["spark.conn.id"]):
+        assert f"AIRFLOW_CONN_{conn_id.upper()}" in environment, conn_id
+    written = {name for name in re.findall(r'"(AIRMIRROR_[A-Z_]+)"', Path(module.__file__).read_text())}
+    assert written == {
+        *(name for name in environment if name.startswith("AIRMIRROR_")),
+        "AIRMIRROR_ALERT_RECEIVERS", "AIRMIRROR_METRICS_CONNECTION",
+    }  # fmt: skip
+    services = airflow_services()
+    assert all(environment.items() <= SERVICES[name]["environment"].items() for name in services), "all need all of it"
+
+
+@pytest.mark.parametrize("path", ["include/compose/mirror.properties", "include/mirror.properties"])
+def test_one_broker_can_hold_every_topic_that_is_made(path: str) -> None:
+    for flow in load(ROOT / path).enabled:
+        for name, key in KEYS.items():
+            if name.endswith("replication.factor") and key.use is Use.USED:
+                assert int(flow.settings.get(name, key.default or "1")) in (1, -1), f"{path} must set {name} = 1"
 
 
 def test_paths_in_the_environment_are_in_the_image_or_mounted() -> None:

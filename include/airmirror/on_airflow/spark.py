@@ -42,7 +42,7 @@ class Windows:
 
 
 def windows_of(conn_id: str, place: Deployment, flow: str, window: str, choice: Choice) -> Windows:
-    """A window by the connection's type. Raises BadSparkConnection, LedgerOutOfReach."""
+    """A window by the connection's type. Raises BadSparkConnection, LedgerOutOfReach, DriverNotPossible."""
     kind = _kind(conn_id)
     if kind == CONNECT:
         return connect_windows(

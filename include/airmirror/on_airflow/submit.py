@@ -66,10 +66,26 @@ class LedgerOutOfReach(AirmirrorError):
         )
 
 
+@dataclass(eq=False)
+class DriverNotPossible(AirmirrorError):
+    """A standalone master runs no Python drivers."""
+
+    conn_id: str
+
+    def __str__(self) -> str:
+        return (
+            f"Spark connection {self.conn_id!r} has deploy mode cluster and a standalone master, on which Spark runs no Python "
+            "drivers; use deploy mode client, or a Spark Connect server in front of that cluster"
+        )
+
+
 def submitting(place: Deployment, name: str, window: str, conn_id: str, choice: Choice) -> Submission:
-    """What is to be submitted; nothing is started yet. Raises LedgerOutOfReach."""
-    extra = BaseHook.get_connection(conn_id).extra_dejson
-    is_cluster = extra.get("deploy-mode") == "cluster"
+    """What is to be submitted; nothing is started yet. Raises LedgerOutOfReach, DriverNotPossible."""
+    connection = BaseHook.get_connection(conn_id)
+    is_cluster = connection.extra_dejson.get("deploy-mode") == "cluster"
+    host = connection.host or ""
+    if is_cluster and (host.startswith("spark://") or ("://" not in host and connection.port)):
+        raise DriverNotPossible(conn_id)
     if is_cluster and place.ledger.startswith("sqlite"):
         raise LedgerOutOfReach(conn_id)
     return Submission(place, name, window, conn_id, choice, is_cluster)
