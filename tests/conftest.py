@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import uuid
 from collections.abc import Callable, Iterator
@@ -12,10 +13,14 @@ import psutil
 import pytest
 
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
+from airmirror_local.jars import LOCAL
 from airmirror_local.ports import free_port
 from airmirror_local.proxy import Proxy, start_proxy
 from airmirror_local.spark_connect import ConnectServer, start_connect_server
 from support.servers import KEPT, PASSWORD
+
+# Compiled loops stay in the checkout (airmirror.native).
+os.environ.setdefault("XDG_CACHE_HOME", str(LOCAL / "cache"))
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ class Lacking:
 sys.meta_path.insert(0, Lacking)
 from airmirror.on_spark import tasks
 from airmirror.windows import attempts
+from airmirror.native import compiler
 import cramjam, lz4.frame, snappy, zstandard
 """
 

@@ -19,10 +19,9 @@ from chaos.clusters import Clusters
 from chaos.faults import Faults
 from chaos.plan import Plan
 from chaos.producers import KINDS, Writer, Written
-from chaos.windows import Ended, Task, alive, ended, start_window
+from chaos.windows import LONGEST, Ended, Task, alive, ended, standing_still, start_window
 from support.topics import Cluster, bootstrap, create_topic, delete_topic
 
-WINDOW_SECONDS = 150.0  # more than any window here may take
 FINAL_SECONDS = 180.0
 RETRY_SECONDS = 0.2  # after a window that was killed or had errors
 SLOT_SECONDS = 75.0  # a slot whose driver was killed ends by itself
@@ -110,9 +109,9 @@ class Seed:
             self.plan.slots, self.clusters.spark_url() if self.plan.spark else None, self.plan.tuning,
         )  # fmt: skip
         process = start_window(task)
-        process.join(WINDOW_SECONDS)
+        process.join(LONGEST)
         if process.exitcode is None:
-            self.report.failures.append(f"window {task.window} hangs")
+            self.report.failures.append(f"window {task.window} hangs:\n{standing_still(task)}")
             process.kill()
             process.join()
         outcome = ended(task)

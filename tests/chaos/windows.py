@@ -7,6 +7,7 @@ multiprocessing's fork server, which has imported everything. Who runs and how a
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import multiprocessing
 import os
 import pickle
@@ -26,6 +27,7 @@ from airmirror.windows.slots import Slot, SlotResult
 from airmirror.windows.window import run_window
 
 ATTEMPTS = 4  # of a slot, as Spark's
+LONGEST = 150.0  # seconds: more than any window here may take
 
 processes = multiprocessing.get_context("forkserver")
 processes.set_forkserver_preload(["chaos.windows", "airmirror.wire.transcode", "airmirror.on_spark.execute"])
@@ -83,6 +85,12 @@ def ended(task: Task) -> Ended | None:
     return pickle.loads(file.read_bytes()) if file.exists() else None
 
 
+def standing_still(task: Task) -> str:
+    """Where a window's threads were shortly before it had taken LONGEST."""
+    file = task.directory / f"{task.window}.threads"
+    return file.read_text() if file.exists() else ""
+
+
 def alive(directory: Path, role: str) -> list[psutil.Process]:
     """The processes of a role (window, slot) that run now."""
     found = []
@@ -99,6 +107,8 @@ def alive(directory: Path, role: str) -> list[psutil.Process]:
 def _window(task: Task) -> None:
     here = _present(task.directory, "window")
     _tune(task.tuning)
+    threads = (task.directory / f"{task.window}.threads").open("w")
+    faulthandler.dump_traceback_later(LONGEST - 5, file=threads)
     try:
         outcome = _run(task)
     except AirmirrorError as error:

@@ -9,7 +9,10 @@ import pytest
 from confluent_kafka.admin import NewTopic
 from tenacity import Retrying, stop_after_delay, wait_fixed
 
+from airmirror.flows.reset import Order, carry_out
+from airmirror.flows.verification import compare_all
 from airmirror.windows.errors import SourceDiverged, SourceTruncated, TopicRecreated
+from airmirror.windows.resets import Choice
 from airmirror.windows.slots import Slot, SlotResult
 from airmirror_local.brokers import Broker, BrokerCluster
 from support.faults import filled, records
@@ -120,6 +123,14 @@ def test_an_unclean_leader_election_below_the_progress(three: BrokerCluster, wes
         assert type(row.error) is SourceDiverged and "ends at offset 100 now" in str(row.error)
         assert not result.is_verified and result.copied == 0
         assert len(read_all(west, flow.remote_topic)[0]) == 200
+        [reset] = carry_out(flow.opened, Order((flow.topic,), (), Choice.ACCEPT_LOSS, by="me", reason="a test"))
+        assert (reset.start, reset.lost, "cut at offset 100" in reset.facts.problem) == (100, 0, True)
+        result = flow.run()
+        assert result.is_verified and result.copied == 150
+        values = [record.value for record in read_all(west, flow.remote_topic)[0]]
+        assert values == [record.value for record in [*records(200), *records(150, 1000)]]
+        [row] = compare_all(flow.opened, [])
+        assert (row.records, row.error) == (250, None)
     finally:
         for broker in (first, second):
             if not broker.process.running:

@@ -56,6 +56,7 @@ def _array(kind: pyarrow.DataType, *buffers: bytes) -> pyarrow.Array:
 def _run(spec: bytes) -> object:
     try:
         from airmirror.windows.attempts import run_slot
-    except ModuleNotFoundError as error:
+
+        return run_slot(pickle.loads(spec))
+    except ModuleNotFoundError as error:  # some are imported only where they are needed
         return MissingPackage(error.name or str(error))
-    return run_slot(pickle.loads(spec))

@@ -193,7 +193,7 @@ class Intake:
             self._send_whole(buffer, run[0])
             return
         from airmirror.wire.codecs import UnknownCodec
-        from airmirror.wire.records import index  # numba: only where records must be decoded
+        from airmirror.wire.records import index  # loads compiled loops: only where records must be decoded
         from airmirror.wire.transcode import dense_batches
 
         self.decodes = True

@@ -146,11 +146,8 @@ def _difference(buffer: memoryview, batch: Batch, expected: Expected) -> str | N
 
 
 def _record_difference(buffer: memoryview, batch: Batch, expected: Expected) -> str | None:
-    from airmirror.wire.records import (
-        first_difference,
-        index,
-        without_times,
-    )  # numba: only where records must be decoded
+    # loads compiled loops: only where records must be decoded
+    from airmirror.wire.records import first_difference, index, without_times
 
     payload = expected.payload
     if payload_digest(payload) != expected.digest:

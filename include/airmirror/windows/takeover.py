@@ -134,7 +134,7 @@ class _Log:
         most: int,
         times: bool,
     ) -> None:
-        from airmirror.wire.records import index  # numba: only where records must be decoded
+        from airmirror.wire.records import index  # loads compiled loops: only where records must be decoded
 
         self.digests: list[bytes] = []
         self.offsets: list[int] = []

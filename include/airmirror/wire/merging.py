@@ -9,7 +9,7 @@ from airmirror.wire.batches import Batch
 MERGED_BELOW = {0: 16_384, 1: 512, 2: 4_096, 3: 4_096, 4: 4_096}
 MERGED_SIZE = 262_144
 
-# Merging loads numba: 0.3 s and 130 MB, and seconds where its cache is cold. A few requests more cost less.
+# Merging loads the compiled loops: 50 MB of LLVM, and seconds where they are not compiled yet. A few requests more cost less.
 MERGED_FROM = 512
 
 

@@ -2,7 +2,7 @@
 
 This is the slow path's inner loop: batches that cannot be copied whole (sparse ones, those that begin before a window,
 LogAppendTime, oversized ones, messages of formats 0 and 1), and small ones that are merged, are indexed and written anew
-here. numba compiles it; nothing is per record in Python. Record format: Kafka documentation, "Record".
+here. Nothing is per record in Python: the loops are machine code (airmirror.native).
 
 A *body* is what does not depend on the batch: the bytes of a record from its key's length on (key, value, headers).
 """
@@ -11,14 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from numba import njit
 
+from airmirror.native.code import address, loops
 from airmirror.wire.batches import CODEC_MASK, HEADER_SIZE, LOG_APPEND_TIME, MESSAGE_SET, Batch, CorruptBatch
 from airmirror.wire.codecs import DecompressionFailed, decompress
 from airmirror.wire.upgrade import records_of
-from airmirror.wire.varints import Array, put_varint, read_varint, varint_size
+
+Array = np.ndarray[Any, Any]  # one dimension, contiguous
 
 
 @dataclass(frozen=True)
@@ -79,17 +81,20 @@ def index(buffer: memoryview, batches: Sequence[Batch], first: int = 0, end: int
     total = int(counts.sum())
     offsets, times = np.empty(total, np.int64), np.empty(total, np.int64)
     body_starts, body_ends = np.empty(total, np.int64), np.empty(total, np.int64)
-    found, bad = _index(
-        data, starts, ends,
-        np.array([batch.base_offset for batch in batches], np.int64),
-        np.array([batch.base_timestamp for batch in batches], np.int64),
-        np.array(append_times, np.int64),
-        np.array([batch.last_offset_delta for batch in batches], np.int64),
-        counts, first, end, offsets, times, body_starts, body_ends,
+    about = np.array(
+        [
+            (batch.base_offset, batch.base_timestamp, append_time, batch.last_offset_delta)
+            for batch, append_time in zip(batches, append_times, strict=True)
+        ],
+        np.int64,
+    ).T.copy()
+    found = loops().index(
+        address(data), count, address(starts), address(ends), *map(address, about), address(counts),
+        first, end, address(offsets), address(times), address(body_starts), address(body_ends),
     )  # fmt: skip
-    if bad >= 0:
+    if found < 0:
         raise CorruptBatch(
-            batches[bad].base_offset, "its records do not end where their lengths say, or are not in order"
+            batches[-1 - found].base_offset, "its records do not end where their lengths say, or are not in order"
         )
     return Records(data, offsets[:found], times[:found], body_starts[:found], body_ends[:found])
 
@@ -104,8 +109,9 @@ def write(records: Records, first: int, max_bytes: int) -> tuple[memoryview, int
     bodies = int((records.ends[first:] - records.starts[first:]).sum()) if span > max_bytes else span
     longest = int(records.ends[first] - records.starts[first]) + 30
     out = np.empty(min(bodies + 30 * rest, max(max_bytes, longest)), np.uint8)
-    count, size = _write(records.data, records.timestamps, records.starts, records.ends, first, out)
-    return out[:size].data, int(count)
+    size = np.empty(1, np.int64)
+    count = loops().write(*_all(records), first, len(records), address(out), len(out), address(size))
+    return out[: size[0]].data, count
 
 
 def without_times(records: Records) -> Records:
@@ -116,13 +122,7 @@ def without_times(records: Records) -> Records:
 def first_difference(one: Records, other: Records) -> int:
     """The number of the first record whose timestamp or body differs, or -1 when all of the shorter one are equal."""
     count = min(len(one), len(other))
-    return int(
-        _first_difference(
-            count,
-            one.data, one.timestamps, one.starts, one.ends,
-            other.data, other.timestamps, other.starts, other.ends,
-        )
-    )  # fmt: skip
+    return loops().first_difference(count, *_all(one), *_all(other))
 
 
 def _decompressed(buffer: memoryview, batch: Batch) -> bytes | memoryview:
@@ -135,78 +135,5 @@ def _decompressed(buffer: memoryview, batch: Batch) -> bytes | memoryview:
         raise CorruptBatch(batch.base_offset, f"its records can't be decompressed ({error.reason})") from error
 
 
-@njit(cache=True)
-def _index(
-    data: Array, starts: Array, ends: Array,
-    bases: Array, base_times: Array, append_times: Array, last_deltas: Array, counts: Array,
-    first: int, end: int, offsets: Array, times: Array, body_starts: Array, body_ends: Array,
-) -> tuple[int, int]:  # fmt: skip
-    found = 0
-    for batch in range(len(starts)):
-        position = starts[batch]
-        stop = ends[batch]
-        last = np.int64(-1)
-        for _ in range(counts[batch]):
-            length, position = read_varint(data, position, stop)
-            if position < 0 or length < 1 or length > stop - position:
-                return found, batch
-            record_end = position + length
-            delta_time, position = read_varint(data, position + 1, record_end)  # one byte of attributes, unused
-            if position < 0:
-                return found, batch
-            delta, position = read_varint(data, position, record_end)
-            if position < 0 or delta <= last or delta > last_deltas[batch]:
-                return found, batch
-            last = delta
-            offset = bases[batch] + delta
-            if first <= offset < end:
-                offsets[found] = offset
-                times[found] = append_times[batch] if append_times[batch] >= 0 else base_times[batch] + delta_time
-                body_starts[found] = position
-                body_ends[found] = record_end
-                found += 1
-            position = record_end
-        if position != stop:
-            return found, batch
-    return found, -1
-
-
-@njit(cache=True)
-def _write(data: Array, times: Array, starts: Array, ends: Array, first: int, out: Array) -> tuple[int, int]:
-    position = 0
-    count = 0
-    room = len(out)
-    base_time = times[first]
-    for number in range(first, len(times)):
-        delta_time = times[number] - base_time
-        body = ends[number] - starts[number]
-        length = 1 + varint_size(delta_time) + varint_size(count) + body
-        if position + varint_size(length) + length > room:
-            break
-        position = put_varint(out, position, length)
-        out[position] = 0
-        position = put_varint(out, position + 1, delta_time)
-        position = put_varint(out, position, count)
-        for byte in range(starts[number], ends[number]):  # a slice would take numba 30 MB more to compile
-            out[position] = data[byte]
-            position += 1
-        count += 1
-    return count, position
-
-
-@njit(cache=True)
-def _first_difference(
-    count: int,
-    data: Array, times: Array, starts: Array, ends: Array,
-    other_data: Array, other_times: Array, other_starts: Array, other_ends: Array,
-) -> int:  # fmt: skip
-    for number in range(count):
-        size = ends[number] - starts[number]
-        if times[number] != other_times[number] or size != other_ends[number] - other_starts[number]:
-            return number
-        start = starts[number]
-        other = other_starts[number]
-        for at in range(size):
-            if data[start + at] != other_data[other + at]:
-                return number
-    return -1
+def _all(records: Records) -> tuple[int, int, int, int]:
+    return address(records.data), address(records.timestamps), address(records.starts), address(records.ends)

@@ -14,8 +14,7 @@ import numpy as np
 from airmirror.wire.batches import HEADER_SIZE, Batch
 from airmirror.wire.codecs import compress
 from airmirror.wire.merging import MERGED_SIZE
-from airmirror.wire.records import Records, index, write
-from airmirror.wire.varints import Array
+from airmirror.wire.records import Array, Records, index, write
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,87 @@
+"""The loops are compiled once a machine, kept where nobody else can write, and loaded without numba."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from airmirror.native import code
+from airmirror.native.code import CompilationFailed, loops
+from airmirror.on_spark.library import build, digest
+
+A_SLOT = """
+import sys
+from airmirror.native import code
+if sys.argv[1] == "load":
+    code._compiled = None
+assert code.loops().first_difference(0, 0, 0, 0, 0, 0, 0, 0, 0) == -1
+assert "numba" not in sys.modules
+print(code.__file__)
+"""
+
+
+@pytest.fixture
+def cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty cache of the user's own, and no other place to keep anything in."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
+    loops.cache_clear()
+    yield tmp_path / "cache" / "airmirror"
+    loops.cache_clear()
+
+
+def test_compiled_once_for_every_place_the_library_lies_in(cached: Path, tmp_path: Path) -> None:
+    places = [Path(code.__file__).parents[2]]
+    for name in ("session-1", "session-2"):
+        (tmp_path / name).mkdir()
+        places.append(build(digest(), str(tmp_path / name)))
+    for place, how in zip(places, ("compile", "load", "load"), strict=True):
+        environment = os.environ | {"PYTHONPATH": str(place)}
+        told = subprocess.run(
+            [sys.executable, "-c", A_SLOT, how], env=environment, capture_output=True, text=True, check=False
+        )
+        assert told.returncode == 0, told.stderr
+        assert told.stdout.startswith(str(place))
+    assert cached.stat().st_mode & 0o777 == 0o700
+    assert len(list(cached.iterdir())) == 1
+
+
+def test_what_is_damaged_or_open_to_others_is_not_loaded(cached: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[bytes] = []
+    compiler = code._compiled
+
+    def once() -> bytes:
+        compiled.append(compiled[0] if compiled else compiler())
+        return compiled[-1]
+
+    def ask() -> int:
+        loops.cache_clear()
+        assert loops().first_difference(0, *[0] * 8) == -1
+        return len(compiled)
+
+    monkeypatch.setattr(code, "_compiled", once)
+    assert [ask(), ask()] == [1, 1]
+    [file] = cached.iterdir()
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-1])
+    assert [ask(), ask()] == [2, 2]
+    assert file.read_bytes() == whole
+    cached.chmod(0o755)
+    assert [ask(), ask()] == [3, 4]
+    file.unlink()
+    cached.rmdir()
+    cached.symlink_to(cached.parent)
+    assert ask() == 5
+
+
+@pytest.mark.parametrize("python", ["/bin/false", "/nowhere/python"])
+def test_what_can_not_be_compiled_is_an_error(cached: Path, monkeypatch: pytest.MonkeyPatch, python: str) -> None:
+    monkeypatch.setattr(sys, "executable", python)
+    with pytest.raises(CompilationFailed, match=f"with {python}: .*requirements-executor.txt"):
+        loops()
+    assert not list(cached.iterdir())
