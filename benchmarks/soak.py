@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
 import shutil
 import sys
 import tempfile
@@ -67,13 +68,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.soak", description=__doc__)
     parser.add_argument("--gigabytes", type=float, default=5.0, help="what one slot copies in one window")
     parser.add_argument("--windows", type=int, default=1_000, help="how many windows follow each other")
-    parser.add_argument("--minutes", type=float, default=20, help="begin no window after that time")
+    parser.add_argument("--minutes", type=float, default=30, help="begin no window after that time")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the Markdown file to write")
     chosen = parser.parse_args()
     console = Console()
     LOCAL.mkdir(exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="soak-", dir=LOCAL))
-    begun = time.monotonic()
+    begun, load = time.monotonic(), os.getloadavg()[2]
     try:
         with ExitStack() as stack:
             source = start_broker(directory, "east", BROKER, java_options=KAFKA_DEFAULTS)
@@ -84,7 +85,7 @@ def main() -> None:
             large = list(large_windows(console, directory, source, target, chosen.gigabytes))
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-    chosen.results.write_text(report(large, usages, time.monotonic() - begun))
+    chosen.results.write_text(report(large, usages, chosen.windows, time.monotonic() - begun, load))
     console.print(f"Written to {chosen.results}.")
     sys.exit(1 if any(window.peak > SLOT_LIMIT for window in large) or leaks(usages) else 0)
 
@@ -178,13 +179,18 @@ def leaks(usages: Sequence[Usage]) -> list[str]:
     return found + (["memory"] if last.resident - first.resident > GROWTH_LIMIT else [])
 
 
-def report(large: Sequence[LargeWindow], usages: Sequence[Usage], seconds: float) -> str:
+def report(
+    large: Sequence[LargeWindow], usages: Sequence[Usage], windows: int, seconds: float, load_before: float
+) -> str:
     grown = leaks(usages)
+    done = usages[-1].windows if usages else 0
+    short = f" It ran out of its time after {done} of {windows} windows." if done < windows // WARM * WARM else ""
     return "\n".join(
         [
             "# Memory, sockets and threads over time",
             "",
-            f"Written by `make soak` in {seconds / 60:.0f} minutes.",
+            f"Written by `make soak` in {seconds / 60:.0f} minutes, on {os.cpu_count()} cores; load average before it "
+            f"{load_before:.1f} (other programs), at its end {os.getloadavg()[2]:.1f}.{short}",
             "",
             "## One slot, one window",
             "",

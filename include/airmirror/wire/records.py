@@ -72,7 +72,9 @@ def index(buffer: memoryview, batches: Sequence[Batch], first: int = 0, end: int
         data = np.frombuffer(buffer, np.uint8)
         for number, batch in enumerate(batches):
             starts[number], ends[number] = batch.position + HEADER_SIZE, batch.position + batch.size
-    append_times = [batch.max_timestamp if batch.attributes & LOG_APPEND_TIME else -1 for batch in batches]
+    append_times = np.array(
+        [batch.max_timestamp if batch.attributes & LOG_APPEND_TIME else -1 for batch in batches], np.int64
+    )
     counts = np.array([batch.count for batch in batches], np.int64)
     # A record takes at least seven bytes, so a count that was never true allocates nothing large.
     too_many = np.flatnonzero(counts * 7 > ends - starts)
@@ -81,15 +83,12 @@ def index(buffer: memoryview, batches: Sequence[Batch], first: int = 0, end: int
     total = int(counts.sum())
     offsets, times = np.empty(total, np.int64), np.empty(total, np.int64)
     body_starts, body_ends = np.empty(total, np.int64), np.empty(total, np.int64)
-    about = np.array(
-        [
-            (batch.base_offset, batch.base_timestamp, append_time, batch.last_offset_delta)
-            for batch, append_time in zip(batches, append_times, strict=True)
-        ],
-        np.int64,
-    ).T.copy()
+    bases = np.array([batch.base_offset for batch in batches], np.int64)
+    base_times = np.array([batch.base_timestamp for batch in batches], np.int64)
+    last_deltas = np.array([batch.last_offset_delta for batch in batches], np.int64)
     found = loops().index(
-        address(data), count, address(starts), address(ends), *map(address, about), address(counts),
+        address(data), count, address(starts), address(ends),
+        address(bases), address(base_times), address(append_times), address(last_deltas), address(counts),
         first, end, address(offsets), address(times), address(body_starts), address(body_ends),
     )  # fmt: skip
     if found < 0:
