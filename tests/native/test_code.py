@@ -29,7 +29,7 @@ print(code.__file__)
 def cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty cache of the user's own, and no other place to keep anything in."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
+    monkeypatch.setattr("tempfile.tempdir", "/dev/null/nowhere")
     loops.cache_clear()
     yield tmp_path / "cache" / "airmirror"
     loops.cache_clear()
