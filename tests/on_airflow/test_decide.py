@@ -7,6 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
+from airmirror.ledger import Ledger
+from airmirror.wire.segments import Action
 from on_airflow.conftest import AirflowFlow
 from support.topics import Record, produce
 
@@ -31,10 +33,11 @@ def answer(flow: AirflowFlow, dag_id: str, run_id: str, option: str, reason: str
 
     def asked() -> Any:
         try:
-            return flow.client.request("GET", path)
+            question = flow.client.request("GET", path)
         except httpx.HTTPStatusError as error:
             assert error.response.status_code == 404
             return None
+        return None if question["response_received"] else question
 
     question = flow.client.wait(asked)
     assert "decided-orders" in question["body"] and "did not pass the gate" in question["subject"]
@@ -59,13 +62,26 @@ def test_an_incident_is_decided_by_somebody(flow: AirflowFlow) -> None:
         assert state == "failed" and flow.states(second)["ask_to_decide"] == "skipped"
         assert [run["dag_run_id"] for run in flow.client.runs(dag_id)] == [run_id]
         flow.client.unpause(dag_id)
-        answer(flow, dag_id, run_id, "Let it pass", "a load of history, see OPS-7")
-        assert flow.client.wait_for_run(dag_id, run_id) == "success", flow.client.log(dag_id, run_id, "carry_out")
-        assert flow.verified() == 2
+        answer(flow, dag_id, run_id, "Verify again", "is it so?")  # nothing was mended
+        assert flow.client.wait_for_run(dag_id, run_id) == "failed"
         log = flow.client.log(dag_id, run_id, "carry_out")
-        assert "as admin wants it: a load of history" in log
+        assert "as admin wants it: is it so?" in log and "did not pass the gate" in log
+        assert flow.verified() == 1
+        flow.client.clear(dag_id, run_id, "ask")
+        answer(flow, dag_id, run_id, "Accept the loss", "a load of history, see OPS-7")
+        attempt = flow.client.tasks(dag_id, run_id)["carry_out"]["try_number"]
+        ended = flow.client.wait_for_run(dag_id, run_id)
+        assert ended == "success", flow.client.log(dag_id, run_id, "carry_out", attempt)
+        assert flow.verified() == 2
         _, state = flow.run()
         assert state == "success" and flow.assert_equal() == 55
+        ledger = Ledger(f"sqlite:///{flow.under_test.ledger}")
+        decided = [(each.action, each.by, each.reason) for each in ledger.flow("decided->west").decisions()]
+        ledger.close()
+        assert decided == [
+            (Action.VERIFY_AGAIN, "admin", "is it so?"),
+            (Action.ACCEPT_LOSS, "admin", "a load of history, see OPS-7"),
+        ]
     finally:
         suite.unlink()
         flow.client.pause(dag_id)

@@ -217,8 +217,19 @@ def reset(
         bool,
         typer.Option("--recreate-remote-topic", help="With --start-again: delete the remote topic, create it anew."),
     ] = False,
+    new_remote_topic: Annotated[
+        bool,
+        typer.Option(
+            "--new-remote-topic",
+            help="With --start-again: into a new remote topic, with a number behind its name; the old one stays as it is.",
+        ),
+    ] = False,
     accept_loss: Annotated[
-        bool, typer.Option("--accept-loss", help="Go on where both sides can, and declare what lies between as lost.")
+        bool,
+        typer.Option(
+            "--accept-loss",
+            help="Go on where both sides can, and declare what lies between, or is not verified and differs, as lost.",
+        ),
     ] = False,
     forget: Annotated[
         bool, typer.Option("--forget", help="Forget the progress of a topic that the source does not have any more.")
@@ -247,7 +258,7 @@ def reset(
             reset_identity(console, opened, by, reason, yes)
         return
     chosen = [choice for choice, is_said in said.items() if is_said]
-    order = order_of(topic or [], partition or [], chosen, recreate_remote_topic, by, reason)
+    order = order_of(topic or [], partition or [], chosen, recreate_remote_topic, new_remote_topic, by, reason)
     with open_flow(config, flow, ledger) as opened:
         reset_topics(console, opened, order, yes, as_json)
 

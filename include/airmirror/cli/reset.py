@@ -30,6 +30,9 @@ def reset_topics(console: Console, opened: Opened, order: Order, yes: bool, as_j
         console.print("Nothing to decide: every partition can go on by itself.")
         return
     console.print(_table(opened.flow.name, resets))
+    if order.choice is Choice.NEW_TOPIC:
+        new = ", ".join(sorted({reset.facts.remote_topic for reset in resets}))
+        console.print(f"Everything is replicated again, into {new}; the remote topic until now stays as it is.")
     if order.choice is Choice.START_AGAIN:
         what = (
             "is deleted and created anew"
@@ -61,8 +64,9 @@ def reset_identity(console: Console, opened: Opened, by: str, reason: str, yes: 
 
 
 def order_of(
-    topics: Sequence[str], partitions: Sequence[int], choices: Sequence[Choice], recreate: bool, by: str, reason: str
-) -> Order:
+    topics: Sequence[str], partitions: Sequence[int], choices: Sequence[Choice], recreate: bool, new: bool, by: str,
+    reason: str,
+) -> Order:  # fmt: skip
     """The order that the options make. Raises typer.BadParameter."""
     if len(choices) != 1:
         raise typer.BadParameter("say one of --start-again, --accept-loss and --forget")
@@ -70,14 +74,18 @@ def order_of(
         raise typer.BadParameter("say which topics: --topic orders --topic payments")
     if recreate and (choices[0] is not Choice.START_AGAIN or partitions):
         raise typer.BadParameter("--recreate-remote-topic goes with --start-again, for whole topics")
-    return Order(tuple(topics), tuple(partitions), choices[0], recreate, by, reason)
+    if new and (choices[0] is not Choice.START_AGAIN or partitions or recreate):
+        raise typer.BadParameter(
+            "--new-remote-topic goes with --start-again, for whole topics, and not with --recreate-remote-topic"
+        )
+    return Order(tuple(topics), tuple(partitions), Choice.NEW_TOPIC if new else choices[0], recreate, by, reason)
 
 
 def _as_dict(reset: Reset) -> dict[str, object]:
     facts = reset.facts
     return {
         "topic": facts.topic, "partition": facts.partition, "remote_topic": facts.remote_topic,
-        "choice": str(reset.choice), "problem": facts.problem, "position": facts.position, "start": reset.start,
+        "choice": str(reset.choice), "problem": reset.problem, "position": facts.position, "start": reset.start,
         "lost_first": reset.lost_first, "lost": reset.lost, "target_end": facts.target_end,
         "segments_forgotten": len(reset.forgotten),
     }  # fmt: skip
@@ -91,10 +99,10 @@ def _table(flow: str, resets: Sequence[Reset]) -> Table:
         table.add_column(column, overflow="fold")
     for reset in resets[:MOST_ROWS]:
         facts = reset.facts
-        lost = f"{reset.lost_first:,} to {reset.start - 1:,} ({reset.lost:,} offsets)" if reset.lost else "nothing"
+        lost = f"{reset.lost_first:,} to {reset.lost_end - 1:,} ({reset.lost:,} offsets)" if reset.lost else "nothing"
         goes_on = f"{reset.start:,}" if reset.start >= 0 else "not any more"
         table.add_row(
-            facts.topic, str(facts.partition), facts.problem or "nothing", goes_on, lost, f"{facts.target_end:,}"
+            facts.topic, str(facts.partition), reset.problem or "nothing", goes_on, lost, f"{facts.target_end:,}"
         )
     if len(resets) > MOST_ROWS:
         table.caption = f"{len(resets) - MOST_ROWS} more rows: use --json"

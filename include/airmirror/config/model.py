@@ -50,6 +50,7 @@ class Flow:
     """Replication from one cluster to another. Its clusters hold the flow's own client settings too.
 
     ``settings`` has the effective value of every key of the table that a flow reads and that is set or has a default.
+    ``remote_topics``: by source topic, where somebody has decided on another remote topic than the policy's.
     """
 
     source: Cluster
@@ -66,6 +67,7 @@ class Flow:
     settings: Mapping[str, str] = field(repr=False)
     isolation_level: str = "read_committed"
     auto_offset_reset: str = "earliest"
+    remote_topics: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from airmirror.clusters.log import LastStableOffsetStuck
@@ -71,15 +71,24 @@ def open_flow(config: Path, name: str, ledger_url: str, overrides: Mapping[str, 
     flow = configuration.flow(name)
     ledger = Ledger(ledger_url)
     try:
-        yield Opened(configuration, flow, ledger.flow(name))
+        yield _as_decided(Opened(configuration, flow, ledger.flow(name)))
     finally:
         ledger.close()
+
+
+def _as_decided(opened: Opened) -> Opened:
+    """The flow with the remote topics that somebody has decided on, as far as the ledger knows."""
+    return replace(opened, flow=replace(opened.flow, remote_topics=opened.ledger.remote_topics()))
 
 
 def prepare(opened: Opened, tell: Callable[[str], None] = lambda phase: None) -> Prepared:
     """Bring about what the target needs. Raises NoTopicMatches, what the guards and what the clusters raise;
     TopicNotDescribed where nothing of the flow may be seen any more."""
     around = guard(opened)
+    if not opened.ledger.progress():  # the flow's first window, or a ledger that was lost
+        with suppress(LastStableOffsetStuck):
+            catch_up_ledger(opened, PATIENCE_SECONDS)
+    opened = _as_decided(opened)
     planned = plan_topics(opened, around)
     hidden = _hidden(opened, planned)
     if hidden and not planned.topics:

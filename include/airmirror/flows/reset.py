@@ -1,4 +1,4 @@
-"""``airmirror reset``: what a person decides about topics that can't go on, shown first, and carried out on order only."""
+"""``airmirror reset`` and ``decide.…``: what a person decides about topics that can't go on, shown first, done on order only."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import count
 
 from airmirror.clusters.admin import connect
 from airmirror.clusters.appender import Appender
@@ -19,12 +20,15 @@ from airmirror.offsets.syncs import rewind_offset_syncs
 from airmirror.topics.identity import identity, look_around
 from airmirror.topics.names import select
 from airmirror.topics.sync import sync_topics
+from airmirror.windows.declared import times_replaced
 from airmirror.windows.fence import Granted, claimed, fence
 from airmirror.windows.index import catch_up
-from airmirror.windows.resets import Choice, Reset, decide
+from airmirror.windows.losses import without_losses
+from airmirror.windows.resets import Choice, Reset, ResetNotPossible, decide, declare
 from airmirror.windows.resetting import commit, look
-from airmirror.windows.window import internal_topics
-from airmirror.wire.segments import FlowIdentity, ResetRecord
+from airmirror.windows.window import compacted_topics, internal_topics
+from airmirror.wire.requests import TopicPartition
+from airmirror.wire.segments import FlowIdentity, ResetRecord, SegmentRecord
 
 Tell = Callable[[str], None]
 
@@ -42,7 +46,10 @@ class NotOfTheFlow(AirmirrorError):
 
 @dataclass(frozen=True)
 class Order:
-    """What is to be done, and who says so. ``partitions``: empty for all. ``recreate``: the remote topics are made anew."""
+    """What is to be done, and who says so. ``partitions``: empty for all, as it must be for a new topic.
+
+    ``recreate``: the remote topics are deleted and made anew. ``name``: what was done in this name is not done again.
+    """
 
     topics: tuple[str, ...]
     partitions: tuple[int, ...]
@@ -50,6 +57,7 @@ class Order:
     recreate: bool = False
     by: str = ""
     reason: str = ""
+    name: str = ""
 
 
 def whoami() -> str:
@@ -60,30 +68,46 @@ def whoami() -> str:
 def consider(opened: Opened, order: Order) -> list[Reset]:
     """What the order would do; nothing is written but the ledger. Raises ResetNotPossible, NotOfTheFlow."""
     catch_up_ledger(opened)
-    topics = _remote_topics(opened, order.topics)
+    topics = _remote_topics(opened, order)
     flow, client = opened.flow, f"airmirror|{opened.flow.name}|reset"
     with Routes(flow.source, client) as source, Routes(flow.target, client) as target:
         source.refresh([])
         target.refresh([])
-        return _decide(opened, source, target, topics, order)
+        resets = _decide(opened, source, target, topics, order)
+        return resets + _losses(opened, source, target, topics, order, {reset.facts.key for reset in resets})
 
 
 def carry_out(opened: Opened, order: Order, tell: Tell = lambda phase: None) -> list[Reset]:
     """Do it, under the flow's claim: no window is at work meanwhile. Raises FlowBusy, and what ``consider`` raises."""
-    prepare(opened)
-    topics = _remote_topics(opened, order.topics)
-    with _claim(opened, tell) as (source, target, granted, window):
+    opened = prepare(opened).opened
+    with _claim(opened, tell, order.name or "reset") as (source, target, granted, window):
+        if _was_done(opened, order, tell):
+            return []
+        topics = _remote_topics(opened, order)
+        if order.choice is Choice.NEW_TOPIC:
+            tell(f"creating {', '.join(sorted(topics.values()))} on {opened.flow.target.alias}")
+            opened = _with_new_topics(opened, topics, tell)
         if order.recreate:
             tell(f"deleting {', '.join(sorted(topics.values()))} on {opened.flow.target.alias}, to create them anew")
             delete_topics(connect(opened.flow.target), list(topics.values()))
             sync_topics(opened.flow, tell, plan_topics(opened))
-        resets = _decide(opened, source, target, topics, order)
-        if resets:
-            tell(f"committing {len(resets)} decisions")
-            names = internal_topics(opened.flow)
-            commit(opened.flow, window, granted.offset, target, names, opened.ledger, resets, order.by, order.reason)
-            starts = {each.facts.key: (each.start, each.facts.target_end) for each in resets if each.start >= 0}
+        names = internal_topics(opened.flow)
+
+        def done(resets: list[Reset]) -> list[Reset]:
+            if resets:
+                tell(f"committing {len(resets)} decisions")
+                commit(
+                    opened.flow, window, granted.offset, target, names, opened.ledger, resets, order.by, order.reason
+                )
+                catch_up(target, names, opened.ledger, opened.flow.source.alias)
+            return resets
+
+        resets = done(_decide(opened, source, target, topics, order))
+        starts = {each.facts.key: (each.start, each.facts.target_end) for each in resets if each.start >= 0}
+        if starts:
             rewind_offset_syncs(opened.flow, starts, tell)
+        # What now can go on may still hold records that differ.
+        resets += done(_losses(opened, source, target, topics, order))
     catch_up_ledger(opened)
     return resets
 
@@ -132,20 +156,95 @@ def _decide(opened: Opened, source: Routes, target: Routes, topics: Mapping[str,
     return resets
 
 
-def _remote_topics(opened: Opened, topics: Collection[str]) -> dict[str, str]:
-    """The remote topic of each topic: where it was replicated to, or where it would be."""
+def _was_done(opened: Opened, order: Order, tell: Tell) -> bool:
+    """Whether a new beginning was committed in the name of the order; what may have been left to do is done."""
+    if not order.name or order.choice is Choice.ACCEPT_LOSS:  # accepted again, a loss is the same
+        return False
+    done = {
+        TopicPartition(reset.topic, reset.partition): reset.window
+        for reset in opened.ledger.resets()
+        if reset.window.rpartition("-")[0] == order.name and reset.topic in order.topics
+    }
+    last = {key: record for key, record in opened.ledger.last_segments().items() if key in done}
+    starts = {
+        TopicPartition(*key): (record.source_start, record.target_start)
+        for key, record in last.items()
+        if record.window == done[TopicPartition(*key)]  # nothing was copied since
+    }
+    if starts:
+        rewind_offset_syncs(opened.flow, starts, tell)
+    return bool(done)
+
+
+def _losses(
+    opened: Opened, source: Routes, target: Routes, topics: Mapping[str, str], order: Order,
+    but: Collection[TopicPartition] = (),
+) -> list[Reset]:  # fmt: skip
+    """What accepting a loss declares of records that no gate has let pass yet: those that are not equal on both sides.
+
+    ``but``: partitions that are to be decided first.
+    """
+    if order.choice is not Choice.ACCEPT_LOSS:
+        return []
+    flow, timeless = opened.flow, times_replaced(opened.flow)
+    chosen = [record for record in opened.ledger.unverified() if record.topic in topics]
+    compacted = compacted_topics(flow, source, {record.topic for record in chosen})
+    rewritten: dict[TopicPartition, list[SegmentRecord]] = {}
+    for record in chosen:
+        key = TopicPartition(record.topic, record.partition)
+        if key in but or (order.partitions and record.partition not in order.partitions):
+            continue
+        found = without_losses(
+            source, target, record,
+            read_committed=flow.isolation_level == "read_committed", aggregate=flow.is_aggregate,
+            times=not timeless.matches(record.topic), holes=compacted[record.topic],
+        )  # fmt: skip
+        if found != record:
+            rewritten.setdefault(key, []).append(found)
+    if not rewritten:
+        return []
+    concerned = {key.topic: topics[key.topic] for key in rewritten}
+    facts = {each.key: each for each in look(flow, opened.ledger, source, target, concerned, order.choice)}
+    declared = [declare(facts[key], found) for key, found in rewritten.items()]
+    return [reset for reset in declared if reset is not None]
+
+
+def _remote_topics(opened: Opened, order: Order) -> dict[str, str]:
+    """The remote topic of each topic: where it was replicated to, or where it would be; or new ones, if that is the choice."""
+    flow = opened.flow
     known = {topic: record.remote_topic for (topic, _), record in opened.ledger.last_segments().items()}
-    known |= select(opened.flow, topics)
-    for topic in topics:
+    known |= select(flow, order.topics)
+    for topic in order.topics:
         if topic not in known:
-            raise NotOfTheFlow(opened.flow.name, topic)
-    return {topic: known[topic] for topic in topics}
+            raise NotOfTheFlow(flow.name, topic)
+    if order.choice is not Choice.NEW_TOPIC:
+        return {topic: known[topic] for topic in order.topics}
+    by_policy = replace(flow, remote_topics={})
+    taken = {*connect(flow.target).topic_names(), *select(by_policy, connect(flow.source).topic_names()).values()}
+    folded = {name.replace(".", "_") for name in taken}  # as Kafka tells names apart
+    new = {}
+    for topic, remote in select(by_policy, order.topics).items():
+        names = (f"{remote}{flow.replication_policy_separator}{number}" for number in count(2))
+        new[topic] = next(name for name in names if name.replace(".", "_") not in folded)
+    return new
+
+
+def _with_new_topics(opened: Opened, topics: Mapping[str, str], tell: Tell) -> Opened:
+    """The flow with other remote topics, which are created. Raises ResetNotPossible."""
+    flow = opened.flow
+    opened = replace(opened, flow=replace(flow, remote_topics={**flow.remote_topics, **topics}))
+    report = sync_topics(opened.flow, tell, plan_topics(opened))
+    for topic, remote in topics.items():
+        if report.topics.get(topic) != remote:
+            reason = next((each for each in report.refused if repr(remote) in each), f"{remote!r} can't be created")
+            raise ResetNotPossible(topic, Choice.NEW_TOPIC, reason)
+    return opened
 
 
 @contextmanager
-def _claim(opened: Opened, tell: Tell) -> Iterator[tuple[Routes, Routes, Granted, str]]:
+def _claim(opened: Opened, tell: Tell, name: str = "reset") -> Iterator[tuple[Routes, Routes, Granted, str]]:
     """The flow's claim, its slots fenced and its index brought up to date."""
-    flow, client, window = opened.flow, f"airmirror|{opened.flow.name}|reset", f"reset-{uuid.uuid4().hex[:12]}"
+    flow, client, window = opened.flow, f"airmirror|{opened.flow.name}|reset", f"{name}-{uuid.uuid4().hex[:12]}"
     topics = internal_topics(flow)
     with Routes(flow.source, client) as source, Routes(flow.target, client) as target:
         source.refresh([])

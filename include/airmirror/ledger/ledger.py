@@ -177,6 +177,16 @@ class FlowLedger:
         """What was decided with ``airmirror reset``, in log order."""
         return [record for _, record in self._control(ResetRecord.kind) if isinstance(record, ResetRecord)]
 
+    def remote_topics(self) -> dict[str, str]:
+        """By source topic, the remote topics that somebody has decided on instead of the policy's."""
+        decided: dict[str, bool] = {}
+        for reset in self.resets():
+            if reset.choice in ("new-topic", "forget"):
+                decided[reset.topic] = reset.choice == "new-topic"
+        if not any(decided.values()):
+            return {}
+        return {topic: last.remote_topic for (topic, _), last in self.last_segments().items() if decided.get(topic)}
+
     def identity(self) -> FlowIdentity | None:
         found = [record for _, record in self._control(FlowIdentity.kind) if isinstance(record, FlowIdentity)]
         return found[-1] if found else None

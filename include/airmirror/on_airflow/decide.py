@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 ASK = "ask"
 VERIFY_AGAIN, LET_PASS, KEEP = "Verify again", "Let it pass", "Keep it held"
+ACCEPT_LOSS, AGAIN, NEW_TOPIC = "Accept the loss", "Replicate again", "Replicate again into a new topic"
 DOC = """
 Asks what becomes of partitions of **{flow}** that the gate holds: one run an incident, started by `replicate.{source}.{target}`.
 The question is under *Required Actions*; until it is answered the partitions wait and the others go on.
@@ -27,6 +28,11 @@ The question is under *Required Actions*; until it is answered the partitions wa
 |---|---|
 | Verify again | once the cause is mended: the gate reads the target anew |
 | Let it pass | the range passes whatever the expectations say; not where records differ, are missing or not accounted for |
+| Accept the loss | the records of the range that are not on {target} as they are on {source} are declared lost; \
+what is equal counts, the range passes whatever the expectations say, and replication goes on behind it |
+| Replicate again | the held partitions begin again at {source}'s first offset, behind what the remote topic holds |
+| Replicate again into a new topic | the whole topic is replicated from its first offset into a new remote topic, \
+`<remote topic>.2`, and goes on there; the old one stays as it is |
 | Keep it held | nothing changes; `airmirror hold list` shows it |
 
 `carry_out` does it, and fails where that fails. Who decided, when and why is in the segment topic:
@@ -38,16 +44,17 @@ class CarryOut(FlowOperator):
     """Does what was decided, after it is written down who has decided it."""
 
     def work(self, context: Context, choice: Choice) -> None:
-        from airmirror.on_airflow.decide_work import carry_out
+        from airmirror.on_airflow.decide_work import Answer, carry_out
 
-        answer = context["ti"].xcom_pull(task_ids=ASK)
+        given = context["ti"].xcom_pull(task_ids=ASK)
         conf = context["dag_run"].conf or {}
-        user = answer.get("responded_by_user") or {}
-        carry_out(
-            deployment(), self.flow, window_id(context, "decide"), conf.get("held") or [],
-            answer["chosen_options"][0], str((answer.get("params_input") or {}).get("reason") or ""),
-            str(user.get("name") or user.get("id") or "somebody in Airflow"), choice,
+        user = given.get("responded_by_user") or {}
+        answer = Answer(
+            given["chosen_options"][0], str((given.get("params_input") or {}).get("reason") or ""),
+            str(user.get("name") or user.get("id") or "somebody in Airflow"),
+            f"{context['run_id']} of {given.get('responded_at')}",
         )  # fmt: skip
+        carry_out(deployment(), self.flow, window_id(context, "decide"), conf.get("held") or [], answer, choice)
 
 
 def decide_dag(flow: Flow) -> DAG:
@@ -67,7 +74,7 @@ def decide_dag(flow: Flow) -> DAG:
             task_id=ASK,
             subject=f"{flow.name}: partitions did not pass the gate",
             body="```\n{{ dag_run.conf.get('what', 'This run was started by hand: there is nothing to decide.') }}\n```",
-            options=[VERIFY_AGAIN, LET_PASS, KEEP],
+            options=[VERIFY_AGAIN, LET_PASS, ACCEPT_LOSS, AGAIN, NEW_TOPIC, KEEP],
             params={
                 "reason": Param("", type="string", title="Reason", description_md="Why, for those who find it later.")
             },

@@ -33,7 +33,7 @@ def select(flow: Flow, topics: Iterable[str]) -> dict[str, str]:
     heartbeats = as_boolean(flow.settings["heartbeats.replication.enabled"])
     also_target = other_aliases(flow)
     return {
-        topic: names.format_remote_topic(source, topic)
+        topic: flow.remote_topics.get(topic) or names.format_remote_topic(source, topic)
         for topic in sorted(topics)
         if replicated(topic, topic_filter, names, source, target, heartbeats)
         and not any(alias != source and also_target.matches(alias) for alias in hops(topic, names))

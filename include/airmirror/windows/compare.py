@@ -99,21 +99,25 @@ def compare(
     """Every record of a segment record in both logs: key, value, headers, timestamp, order and the offset mapping.
 
     In an ``aggregate`` the target may hold records of others between the segments; without ``times`` timestamps may differ.
+    Where somebody has accepted a loss (windows/losses) the target may hold so many records that are not mapped.
     ``seen`` gets all records of both sides, some of the source and of the target at a time, also past a difference.
     Raises FetchFailed or LastStableOffsetStuck where a log can't be read; a difference is in the answer.
     """
-    from_source = _Cursor(
+    from_source = Cursor(
         source, TopicPartition(record.topic, record.partition), record.source_start, record.source_end, read_committed
     )
     remote = TopicPartition(record.remote_topic, record.partition)
-    from_target = _Cursor(target, remote, record.target_start, record.target_end, True)
-    compared = skipped = 0
+    from_target = Cursor(target, remote, record.target_start, record.target_end, True)
+    declared = bool(record.lost) and record.digest == Digest().value() and not aggregate
+    compared = skipped = surplus = 0
     for segment in record.segments:
         done = 0
         if record.lost:
             skipped += from_source.skip(segment.source_first)
+        if declared:
+            surplus += from_target.skip(segment.target_first)
         if aggregate:
-            from_target = _Cursor(target, remote, segment.target_first, segment.target_end, True)
+            from_target = Cursor(target, remote, segment.target_first, segment.target_end, True)
         while done < segment.count:
             one = from_source.next(segment.count - done)
             other = from_target.next(min(segment.count - done, len(one)))
@@ -131,8 +135,9 @@ def compare(
             compared += len(other)
     if record.lost:
         skipped += from_source.skip(record.source_end)
-        if skipped > record.lost:
-            reason = f"{record.lost} records were declared lost, but {skipped} are not on the target"
+        surplus += from_target.skip(record.target_end) if declared else 0
+        if max(skipped, surplus) > record.lost:
+            reason = f"{record.lost} records were declared lost, but {max(skipped, surplus)} are not on both sides"
             where = (source.alias, record.topic, record.partition, record.source_start, record.source_end - 1)
             return Compared(record, compared, Unaccounted(*where, reason))
     for cursor, log in ((from_source, "the source"), (from_target, "the target")):
@@ -145,7 +150,7 @@ def compare(
 
 
 def _see_the_rest(
-    from_source: _Cursor, from_target: _Cursor, seen: Callable[[Records, Records], None], again: _Cursor | None = None
+    from_source: Cursor, from_target: Cursor, seen: Callable[[Records, Records], None], again: Cursor | None = None
 ) -> None:
     if again is not None:
         again.keep(0)  # what it has just given was not seen
@@ -174,7 +179,7 @@ def _difference(
     )  # fmt: skip
 
 
-class _Cursor:
+class Cursor:
     """The records of a range, some at a time, whatever the batches."""
 
     def __init__(self, routes: Routes, partition: TopicPartition, start: int, end: int, read_committed: bool) -> None:

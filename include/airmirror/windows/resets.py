@@ -1,12 +1,14 @@
 """What a person's decision does to one partition that can't go on by itself: nothing is read or written here.
 
-``start-again`` begins at the source's earliest offset, behind what the remote partition holds. ``accept-loss`` goes on at
-the first offset that both sides can continue at, and declares what lies between as lost: counted in a segment record, so
-that the account stays whole (invariants C and E), and what the target no longer holds is no longer mapped (invariant G).
+``start-again`` begins at the source's earliest offset, behind what the remote partition holds; ``new-topic`` does so in
+another remote topic. ``accept-loss`` goes on at the first offset that both sides can continue at, and declares what lies
+between as lost: counted in a segment record, so that the account stays whole (invariants C and E), and what the target no
+longer holds is no longer mapped (invariant G). What is not verified and differs is declared lost likewise (windows/losses).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from uuid import UUID
@@ -21,6 +23,7 @@ class Choice(StrEnum):
     """What is to become of a partition."""
 
     START_AGAIN = "start-again"
+    NEW_TOPIC = "new-topic"
     ACCEPT_LOSS = "accept-loss"
     FORGET = "forget"
 
@@ -107,7 +110,8 @@ class Reset:
     """What is to be committed for a partition. Source offsets ``[lost_first, start)`` are declared lost.
 
     ``start`` -1: it is not copied any more. ``forgotten``: segment records to be deleted; ``shortened``: the one of which
-    a part remains. ``anew``: nothing of it counts as verified.
+    a part remains. ``anew``: nothing of it counts as verified. ``rewritten``: segment records that count what differs as
+    lost, and nothing else changes.
     """
 
     facts: Facts
@@ -117,18 +121,36 @@ class Reset:
     forgotten: tuple[SegmentRecord, ...] = ()
     shortened: SegmentRecord | None = None
     anew: bool = False
+    rewritten: tuple[SegmentRecord, ...] = ()
 
     @property
     def lost(self) -> int:
         """How many source offsets are declared lost."""
-        return self.start - self.lost_first
+        if not self.rewritten:
+            return self.start - self.lost_first
+        before = {record.source_start: record.lost for record in self.facts.records}
+        return sum(record.lost - before[record.source_start] for record in self.rewritten)
+
+    @property
+    def lost_end(self) -> int:
+        """The source offset after the last one that is declared lost."""
+        if not self.rewritten:
+            return self.start
+        before = {record.source_start: record for record in self.facts.records}
+        return _changed(before[self.rewritten[-1].source_start], self.rewritten[-1])[1]
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with the partition; empty: nothing."""
+        differ = "records that are not verified yet are not on the target as they are on the source"
+        return differ if self.rewritten else self.facts.problem
 
 
 def decide(facts: Facts, choice: Choice) -> Reset | None:
     """What a choice means for a partition; None: there is nothing to decide. Raises ResetNotPossible."""
     if choice is Choice.FORGET:
         return Reset(facts, choice, -1, -1) if facts.position >= 0 else None
-    if choice is Choice.START_AGAIN:
+    if choice in (Choice.START_AGAIN, Choice.NEW_TOPIC):
         return Reset(facts, choice, facts.earliest, facts.earliest, facts.records, anew=True)
     if not facts.problem:
         return None
@@ -144,6 +166,32 @@ def decide(facts: Facts, choice: Choice) -> Reset | None:
     crossing = rest[0] if rest and rest[0].source_start < kept_to else None
     shortened = None if crossing is None else shorten(crossing, kept_to)
     return Reset(facts, choice, start, min(kept_to, start), tuple(rest[crossing is not None :]), shortened)
+
+
+def declare(facts: Facts, rewritten: Sequence[SegmentRecord]) -> Reset | None:
+    """The reset that puts segment records in the place of those that begin at the same offsets; None: there are none."""
+    if not rewritten:
+        return None
+    before = {record.source_start: record for record in facts.records}
+    first, _ = _changed(before[rewritten[0].source_start], rewritten[0])
+    return Reset(facts, Choice.ACCEPT_LOSS, facts.position, first, rewritten=tuple(rewritten))
+
+
+def _changed(before: SegmentRecord, after: SegmentRecord) -> tuple[int, int]:
+    """Between which source offsets two records of one range differ."""
+    first, end = before.source_start, before.source_end
+    for was, now in zip(before.segments, after.segments, strict=False):
+        if was != now:
+            first = now.source_end if now.source_first == was.source_first else was.source_first
+            break
+    else:
+        if len(before.segments) > len(after.segments):
+            first = before.segments[len(after.segments)].source_first
+    for was, now in zip(reversed(before.segments), reversed(after.segments), strict=False):
+        if was != now:
+            end = now.source_first if now.source_end == was.source_end else was.source_end
+            break
+    return first, end
 
 
 def _first_missing(facts: Facts, position: int) -> int:

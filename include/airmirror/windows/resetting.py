@@ -94,7 +94,10 @@ def commit(
     flow: Flow, window: str, claim_offset: int, target: Routes, topics: InternalTopics, index: Index,
     resets: Sequence[Reset], by: str, reason: str,
 ) -> None:  # fmt: skip
-    """Commit what was decided, in one transaction under the claim whose slots are fenced; what was held is released."""
+    """Commit what was decided, in one transaction under the claim whose slots are fenced.
+
+    What was held is released; but where something differs it is the gate's to judge what is left, and to release it.
+    """
     target.refresh([topics.segments, topics.progress])
     now = int(time.time() * 1000)
     slot = Slot(
@@ -107,6 +110,11 @@ def commit(
     holds = index.holds()
     for reset in resets:
         facts = reset.facts
+        if reset.rewritten:
+            records.setdefault(TopicPartition(topics.segments, 0), []).extend(
+                _segment_topic(reset, window, now, by, reason)
+            )
+            continue
         if hold := holds.get(facts.key):
             records.setdefault(TopicPartition(topics.segments, 0), []).append((hold.encode_key(), None))
         place, progress = progress_record(slot, *facts.key, reset.start - 1 if reset.start >= 0 else None)
@@ -124,14 +132,17 @@ def _segment_topic(reset: Reset, window: str, now: int, by: str, reason: str) ->
     yield from ((record.encode_key(), None) for record in reset.forgotten)
     if reset.shortened is not None:
         yield reset.shortened.encode_key(), reset.shortened.encode_value()
-    if reset.start >= 0:
+    yield from ((record.encode_key(), record.encode_value()) for record in reset.rewritten)
+    if reset.rewritten and facts.last is not None and facts.last.source_start != reset.rewritten[-1].source_start:
+        yield facts.last.encode_key(), facts.last.encode_value()  # the newest in log order is what counts as the last
+    if reset.start >= 0 and not reset.rewritten:
         if facts.verified is not None:
             remains = verified_record(reset)
             yield facts.verified.encode_key(), None if remains is None else remains.encode_value()
         record = segment_record(reset, window, now)
         yield record.encode_key(), record.encode_value()
     decision = ResetRecord(
-        *facts.key, now, reset.choice, facts.problem[:10_000], reset.lost_first, reset.start, reset.start, window, by, reason
+        *facts.key, now, reset.choice, reset.problem[:10_000], reset.lost_first, reset.lost_end, reset.start, window, by, reason
     )  # fmt: skip
     yield decision.encode_key(), decision.encode_value()
 

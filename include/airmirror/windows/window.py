@@ -187,7 +187,7 @@ def _examine(flow: Flow, index: Index, source: Routes, target: Routes, trusted: 
     topics = {key.topic for key in unverified}
     topics -= source.refresh_existing(topics).keys()
     watermarks = _watermarks(source, [key for key in unverified if key.topic in topics])
-    compacted = _compacted(flow, source, topics)
+    compacted = compacted_topics(flow, source, topics)
     return examine(flow, index, source, target, trusted=trusted, compacted=compacted, watermarks=watermarks)
 
 
@@ -252,7 +252,7 @@ def _watermarks(source: Routes, partitions: Sequence[TopicPartition]) -> dict[To
         return {}
 
 
-def _compacted(flow: Flow, source: Routes, topics: Collection[str]) -> dict[str, bool]:
+def compacted_topics(flow: Flow, source: Routes, topics: Collection[str]) -> dict[str, bool]:
     """Whether holes are allowed in a topic: it is compacted, or the user says that it once was (invariant E)."""
     declared = compacted_once(flow)
     configs = topic_configs(source, topics, ["cleanup.policy"])
@@ -283,7 +283,7 @@ def _slots(
     known = index.progress()
     work = [item for item in work if item.partition < target.partitions(item.remote_topic) or item.key in known]
     limits = topic_configs(target, remote, ["max.message.bytes"])
-    compacted = _compacted(flow, source, {item.topic for item in work})
+    compacted = compacted_topics(flow, source, {item.topic for item in work})
     last, timeless = index.last_segments(), times_replaced(flow)
     partitions = []
     for item in work:

@@ -237,6 +237,9 @@ class Action(IntEnum):
     RELEASE = 1
     VERIFY_AGAIN = 2  # what the gate holds
     LET_PASS = 3  # although the gate's expectations object; the engine's own checks count all the same
+    ACCEPT_LOSS = 4  # with its ResetRecord, as the two that follow
+    START_AGAIN = 5
+    NEW_TOPIC = 6
 
 
 @dataclass(frozen=True)
