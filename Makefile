@@ -40,10 +40,13 @@ check: install ## ruff, mypy, import-linter
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
+# Two processes share the two cores; each has brokers and Spark of its own.
+BESIDE := tests/on_airflow tests/topologies tests/environments tests/cli
+
 test: install ## the tests, real brokers and Spark included (under 20 minutes on 2 cores)
-	@$(BIN)/pytest -m "not long" tests/on_airflow >.local/test-airflow.log 2>&1 & airflow=$$!; \
-	$(BIN)/pytest -m "not long" --ignore tests/on_airflow; rest=$$?; \
-	wait $$airflow; airflow=$$?; cat .local/test-airflow.log; exit $$((rest || airflow))
+	@$(BIN)/pytest -m "not long" $(BESIDE) >.local/test-beside.log 2>&1 & beside=$$!; \
+	$(BIN)/pytest -m "not long" $(addprefix --ignore=,$(BESIDE)); rest=$$?; \
+	wait $$beside; beside=$$?; cat .local/test-beside.log; exit $$((rest || beside))
 
 test-long: install ## the tests that take longer
 	$(BIN)/pytest -m long

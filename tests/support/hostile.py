@@ -233,7 +233,7 @@ def _interleaved_transactions(cluster: Cluster, topic: str) -> Counted:
             stack.enter_context(open_transaction(cluster, topic, numbered(5, 10 * number), partition=0))
             for number in range(4)
         ]
-        produce(cluster, topic, numbered(7, 100), partition=0, records_per_batch=3)
+        produce(cluster, topic, numbered(7, 100), partition=0, records_per_batch=3, idempotent=True)
         for number, producer in enumerate(begun):
             for record in numbered(4, 200 + 10 * number):
                 producer.produce(topic, record.value, record.key, 0, timestamp=record.timestamp)
@@ -289,7 +289,7 @@ def _compacted(cluster: Cluster, topic: str) -> Counted:
     """Holes at the beginning, inside and at the end of batches, whole batches that are gone, and an empty one."""
     ten = numbered(10)
     append(cluster, topic, [batch(ten, "lz4"), batch(numbered(10, 10)), batch(numbered(10, 20), "gzip")])
-    produce(cluster, topic, numbered(5, 90), partition=0)  # idempotent: its last batch is kept, empty
+    produce(cluster, topic, numbered(5, 90), partition=0, idempotent=True)  # its last batch is kept, empty
     again = [ten[number] for number in (0, 1, 4, 5, 8, 9)]
     append(cluster, topic, [batch([*again, *numbered(10, 10)]), batch([*numbered(1, 24), *numbered(5, 90)])])
     kept = {2, 3, 6, 7, *range(20, 24), *range(25, 30), *range(35, 57)}

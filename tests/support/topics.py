@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 from uuid import uuid4
 
@@ -63,7 +64,13 @@ def bootstrap(cluster: Cluster) -> str:
 
 
 def admin(cluster: Cluster) -> AdminClient:
-    return AdminClient({"bootstrap.servers": bootstrap(cluster), "log_level": 0})
+    return _admin(bootstrap(cluster))
+
+
+@lru_cache(maxsize=8)
+def _admin(servers: str) -> AdminClient:
+    # Kept, since a new one takes 50 ms to connect; short backoffs, since brokers restart in tests.
+    return AdminClient({"bootstrap.servers": servers, "reconnect.backoff.max.ms": 100, "log_level": 0})
 
 
 def create_topic(
@@ -119,15 +126,19 @@ def produce(
     codec: Codec = "none",
     records_per_batch: int | None = None,
     transactional: Literal["commit", "abort"] | None = None,
+    idempotent: bool = False,
     partition: int | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> int:
     """Produce the records in order and return how many; the partition is the given one, or the key's.
 
     ``records_per_batch`` makes every batch of a partition hold exactly that many (the last one: the rest).
-    ``transactional`` writes all of them in one transaction, which is committed or aborted.
+    ``transactional`` writes all of them in one transaction, which is committed or aborted. An ``idempotent`` producer
+    takes librdkafka half a second to start.
     """
-    with _producer(cluster, codec, records_per_batch, settings, transactional=transactional is not None) as producer:
+    with _producer(
+        cluster, codec, records_per_batch, settings, transactional=transactional is not None, idempotent=idempotent
+    ) as producer:
         if transactional:
             producer.begin_transaction()
         count = _send(producer, topic, records, partition)
@@ -205,13 +216,14 @@ def read_all(
             "isolation.level": isolation,
             "auto.offset.reset": "error",
             "check.crcs": True,
-            "fetch.wait.max.ms": 50,
+            "fetch.wait.max.ms": 5,
             "log_level": 0,
         }
     )
-    found: dict[int, list[Record]] = {partition: [] for partition in start_offsets(cluster, topic)}
+    starts = start_offsets(cluster, topic)
+    found: dict[int, list[Record]] = {partition: [] for partition in starts}
     try:
-        consumer.assign([TopicPartition(topic, p, start) for p, start in start_offsets(cluster, topic).items()])
+        consumer.assign([TopicPartition(topic, partition, start) for partition, start in starts.items()])
         reading = set(found)
         last_answer = time.monotonic()
         while reading:
@@ -269,12 +281,14 @@ def _producer(
     settings: Mapping[str, str] | None,
     *,
     transactional: bool,
+    idempotent: bool = False,
 ) -> Iterator[Producer]:
     configuration: dict[str, str | int | bool] = {
         "bootstrap.servers": bootstrap(cluster),
         "compression.type": codec,
         "linger.ms": 20,
-        "enable.idempotence": True,
+        "enable.idempotence": idempotent or transactional,
+        "max.in.flight.requests.per.connection": 5 if idempotent or transactional else 1,  # in order
         "queue.buffering.max.messages": 1_000_000,
         "log_level": 0,
     }
