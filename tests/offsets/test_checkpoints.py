@@ -10,17 +10,17 @@ import pytest
 
 from airmirror.clusters.appender import Appender
 from airmirror.clusters.groups import Committed
-from airmirror.flows.prepare import catch_up_ledger
-from airmirror.offsets.checkpoints import checkpoints_of, emit_checkpoints
+from airmirror.offsets.checkpoints import checkpoints_of
 from airmirror.offsets.positions import GroupPosition
 from airmirror.offsets.translation import Reason, Translated
 from airmirror.windows.errors import FlowBusy
 from airmirror.windows.slots import Slot, SlotResult
-from airmirror.wire.checkpoints import Checkpoint, decode_checkpoint
+from airmirror.wire.checkpoints import Checkpoint
 from airmirror_local.brokers import Broker
-from support.flows import Mirror, in_this_process, mirror
+from support.flows import in_this_process, mirror
 from support.groups import commit
-from support.topics import Record, create_topic, delete_topic, produce, read_all
+from support.rounds import checkpoints_on, emit
+from support.topics import Record, create_topic, delete_topic, produce
 
 
 def at(position: int, translation: int) -> GroupPosition:
@@ -37,21 +37,6 @@ def test_mirrormaker_2s_rule(upstream: int, downstream: int, written: bool) -> N
     assert checkpoints_of([at(upstream, downstream)], {}) == [new]
     untranslated = replace(at(1, 1), found=Reason.NOT_VERIFIED)
     assert checkpoints_of([untranslated], {}) == []
-
-
-def emit(flow: Mirror, groups: str, window: str) -> int:
-    settings = {**flow.flow.settings, "groups": groups, "checkpoints.topic.replication.factor": "1"}
-    catch_up_ledger(flow.opened)
-    return emit_checkpoints(replace(flow.flow, settings=settings), flow.opened.ledger, window=window)
-
-
-def checkpoints_on(flow: Mirror) -> list[Checkpoint]:
-    (records,) = read_all(flow.target, f"{flow.flow.source.alias}.checkpoints.internal").values()
-    return [
-        decode_checkpoint(record.key or b"", record.value or b"")
-        for record in records
-        if record.value and record.key != b"foreign"
-    ]
 
 
 def test_checkpoints_are_written_when_a_group_moves_up_to_the_verified_offset(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,9 +15,8 @@ from airmirror.clusters.appender import Appender
 from airmirror.clusters.groups import Committed, commit_offsets, committed_offsets
 from airmirror.clusters.routes import Routes
 from airmirror.config import parse
-from airmirror.flows.prepare import Opened, catch_up_ledger
+from airmirror.flows.prepare import Opened
 from airmirror.ledger import GroupOffset
-from airmirror.offsets.groups import sync_group_offsets
 from airmirror.offsets.syncs import place_of_syncs
 from airmirror.offsets.translation import Reason
 from airmirror.offsets.writing import ensure_topic
@@ -28,6 +26,7 @@ from airmirror.wire.requests import TopicPartition
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, as_mirrormaker, in_this_process, mirror
 from support.groups import Protocol, commit, committed, member, read_with_group
+from support.rounds import sync
 from support.topics import (
     Record,
     admin,
@@ -62,13 +61,6 @@ def reverse_of(flow: Mirror) -> Opened:
     configuration = parse("\n".join(f"{key} = {value}" for key, value in lines.items()), "test")
     back = configuration.flow(f"west->{alias}")
     return Opened(configuration, back, flow.opened.ledger.beside(back.name))
-
-
-def sync(opened: Opened, *groups: str) -> list[GroupOffset]:
-    """A round for these groups alone: the clusters are shared by all tests."""
-    settings = {**opened.flow.settings, "groups": ", ".join(groups)}
-    catch_up_ledger(opened)
-    return sync_group_offsets(replace(opened.flow, settings=settings), opened.ledger)
 
 
 def values(records: Mapping[int, Iterable[Record]]) -> dict[int, list[bytes | None]]:

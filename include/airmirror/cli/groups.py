@@ -13,7 +13,7 @@ from rich.table import Table
 
 from airmirror.cli.show import MOST_ROWS, print_json
 from airmirror.flows.positions import GroupRow, NoSuchGroup, list_positions, translate_at
-from airmirror.flows.prepare import Opened, catch_up_ledger
+from airmirror.flows.prepare import Opened, caught_up
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.groups import sync_group_offsets
 from airmirror.offsets.translation import Translated
@@ -71,7 +71,7 @@ def show_translation(
 
 def apply_groups(console: Console, opened: Opened, group: str, yes: bool, as_json: bool) -> None:
     """Move a group on the target, or tell what would be done; print how to undo it."""
-    catch_up_ledger(opened)
+    opened = caught_up(opened)
     rows = sync_group_offsets(opened.flow, opened.ledger, [group], dry_run=not yes)
     if not rows:
         raise NoSuchGroup(opened.flow.name, opened.flow.source.alias, group)

@@ -166,6 +166,7 @@ class Routes:
                 break
             except TopicNotFound as gone:
                 existing.discard(gone.topic)
+                self._partitions.pop(gone.topic, None)
                 missing[gone.topic] = gone
         return missing
 
@@ -184,6 +185,10 @@ class Routes:
     def partitions(self, topic: str) -> int:
         """How many partitions the topic has, as of the last refresh."""
         return self._partitions.get(topic, 0)
+
+    def has(self, partition: TopicPartition) -> bool:
+        """Whether the partition is there, as of the last refresh of its topic."""
+        return partition.partition < self.partitions(partition.topic)
 
     @property
     def nodes(self) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from airmirror.config.values import as_boolean
 from airmirror.flows.measure import measure_checkpoints
-from airmirror.flows.prepare import Opened, catch_up_ledger
+from airmirror.flows.prepare import Opened, caught_up
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.checkpoints import emit_checkpoints
 from airmirror.offsets.groups import sync_group_offsets
@@ -29,7 +29,7 @@ def checkpoints_round(opened: Opened, window: str, tell: Callable[[str], None] =
     interval = int(settings["emit.checkpoints.interval.seconds"])
     if not as_boolean(settings["emit.checkpoints.enabled"]) or not due(opened, "emit_checkpoints", interval):
         return None
-    catch_up_ledger(opened)
+    opened = caught_up(opened)
     begun = time.monotonic()
     count = emit_checkpoints(opened.flow, ledger, window=window, tell=tell)
     measure_checkpoints(opened, count, time.monotonic() - begun)
@@ -47,7 +47,7 @@ def group_offsets_round(opened: Opened) -> list[GroupOffset] | None:
     interval = int(settings["sync.group.offsets.interval.seconds"])
     if not as_boolean(settings["sync.group.offsets.enabled"]) or not due(opened, "sync_group_offsets", interval):
         return None
-    catch_up_ledger(opened)
+    opened = caught_up(opened)
     rows = sync_group_offsets(opened.flow, opened.ledger)
     opened.ledger.note_round("sync_group_offsets")
     return rows

@@ -12,7 +12,7 @@ from airmirror.clusters.groups import Committed, committed_offsets
 from airmirror.clusters.log import offsets_with_patience, read_records
 from airmirror.clusters.routes import Routes
 from airmirror.errors import AirmirrorError
-from airmirror.flows.prepare import Opened, catch_up_ledger
+from airmirror.flows.prepare import Opened, caught_up
 from airmirror.offsets.positions import GroupPosition, group_positions, positions_of
 from airmirror.offsets.translation import Translated
 from airmirror.wire.requests import TopicPartition
@@ -74,7 +74,7 @@ class GroupRow:
 
 def list_positions(opened: Opened, only: Collection[str] = ()) -> list[GroupRow]:
     """Where the flow's groups (or ``only`` these) stand on both clusters. Nothing is written but the ledger."""
-    catch_up_ledger(opened)
+    opened = caught_up(opened)
     flow = opened.flow
     client = f"airmirror|{flow.name}|groups"
     with Routes(flow.source, client) as source, Routes(flow.target, client) as target:
@@ -89,7 +89,7 @@ def translate_at(opened: Opened, group: str, at: str | None, topic: str | None =
 
     Raises NoSuchGroup, NoSuchPosition.
     """
-    catch_up_ledger(opened)
+    opened = caught_up(opened)
     flow = opened.flow
     client = f"airmirror|{flow.name}|translate"
     with Routes(flow.source, client) as source, Routes(flow.target, client) as target:

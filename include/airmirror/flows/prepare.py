@@ -81,6 +81,12 @@ def _as_decided(opened: Opened) -> Opened:
     return replace(opened, flow=replace(opened.flow, remote_topics=opened.ledger.remote_topics()))
 
 
+def caught_up(opened: Opened) -> Opened:
+    """The same when its ledger has read what is new: its remote topics are those that were decided on by now."""
+    catch_up_ledger(opened)
+    return _as_decided(opened)
+
+
 def prepare(opened: Opened, tell: Callable[[str], None] = lambda phase: None) -> Prepared:
     """Bring about what the target needs. Raises NoTopicMatches, what the guards and what the clusters raise;
     TopicNotDescribed where nothing of the flow may be seen any more."""

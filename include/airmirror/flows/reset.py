@@ -16,6 +16,7 @@ from airmirror.clusters.deletion import delete_topics
 from airmirror.clusters.routes import Routes
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened, catch_up_ledger, plan_topics, prepare
+from airmirror.offsets.checkpoints import rewind_checkpoints
 from airmirror.offsets.syncs import rewind_offset_syncs
 from airmirror.topics.identity import identity, look_around
 from airmirror.topics.names import select
@@ -104,8 +105,7 @@ def carry_out(opened: Opened, order: Order, tell: Tell = lambda phase: None) -> 
 
         resets = done(_decide(opened, source, target, topics, order))
         starts = {each.facts.key: (each.start, each.facts.target_end) for each in resets if each.start >= 0}
-        if starts:
-            rewind_offset_syncs(opened.flow, starts, tell)
+        _rewind(opened, topics, starts, tell)
         # What now can go on may still hold records that differ.
         resets += done(_losses(opened, source, target, topics, order))
     catch_up_ledger(opened)
@@ -171,9 +171,18 @@ def _was_done(opened: Opened, order: Order, tell: Tell) -> bool:
         for key, record in last.items()
         if record.window == done[TopicPartition(*key)]  # nothing was copied since
     }
-    if starts:
-        rewind_offset_syncs(opened.flow, starts, tell)
+    _rewind(opened, {key.topic: last[key].remote_topic for key in starts}, starts, tell)
     return bool(done)
+
+
+def _rewind(
+    opened: Opened, topics: Mapping[str, str], starts: Mapping[TopicPartition, tuple[int, int]], tell: Tell
+) -> None:
+    """Offset syncs and checkpoints follow partitions that go on elsewhere, at a source and a target offset."""
+    if starts:
+        rewind_offset_syncs(opened.flow, opened.ledger, starts, tell)
+        remote = {TopicPartition(topics[key.topic], key.partition): start for key, start in starts.items()}
+        rewind_checkpoints(opened.flow, opened.ledger, remote, tell)
 
 
 def _losses(

@@ -12,7 +12,7 @@ import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
 from airmirror.ledger.database import upsert
-from airmirror.ledger.tables import checkpoints, group_lags, group_offsets, rounds, segments
+from airmirror.ledger.tables import checkpoints, group_lags, group_offsets, offset_syncs, rounds, segments
 from airmirror.wire.checkpoints import Checkpoint
 from airmirror.wire.segments import SegmentRecord, decode
 
@@ -98,6 +98,12 @@ def all_checkpoints(connection: Connection, flow: str) -> dict[tuple[str, str, i
     columns = [checkpoints.c[field.name] for field in fields(Checkpoint)]
     rows = connection.execute(sql.select(*columns).where(checkpoints.c.flow == flow))
     return {(row[0], row[1], row[2]): Checkpoint(*row) for row in rows}
+
+
+def all_offset_syncs(connection: Connection, flow: str) -> dict[tuple[str, int], int]:
+    """The upstream offset of the last sync, by the source's topic and partition."""
+    rows = connection.execute(sql.select(offset_syncs).where(offset_syncs.c.flow == flow))
+    return {(row.topic, row.partition): row.upstream for row in rows}
 
 
 def replace_group_offsets(connection: Connection, flow: str, rows: Sequence[GroupOffset]) -> None:

@@ -18,8 +18,20 @@ from airmirror.ledger.errors import LedgerUnavailable as LedgerUnavailable
 from airmirror.ledger.groups import GroupLag, GroupOffset
 from airmirror.ledger.loading import Entry
 from airmirror.ledger.metrics import FlowMetric, PartitionMetrics, Standing
-from airmirror.ledger.tables import OWN, checkpoints, control, metadata, newest, progress, scanned, segments, verified
-from airmirror.naming.internal import is_segment_topic
+from airmirror.ledger.tables import (
+    LATER,
+    OWN,
+    checkpoints,
+    control,
+    metadata,
+    newest,
+    offset_syncs,
+    progress,
+    scanned,
+    segments,
+    verified,
+)
+from airmirror.naming.internal import is_progress_topic, is_segment_topic
 from airmirror.wire.checkpoints import Checkpoint
 from airmirror.wire.segments import (
     Claim,
@@ -147,6 +159,15 @@ class FlowLedger:
         with self._writing() as connection:
             new = self._advance(connection, topic, topic_id, entries, at, since)
             self.malformed += loading.load_checkpoints(connection, self.flow, topic, new)
+
+    def load_offset_syncs(
+        self, topic: str, topic_id: UUID, entries: Sequence[Entry], at: Mapping[int, int],
+        since: Mapping[int, int] | None = None,
+    ) -> None:  # fmt: skip
+        """Take in records of the offset-syncs topic, like ``load_segments``."""
+        with self._writing() as connection:
+            new = self._advance(connection, topic, topic_id, entries, at, since)
+            self.malformed += loading.load_offset_syncs(connection, self.flow, topic, new)
 
     def progress(self) -> dict[tuple[str, int], int]:
         """The last accounted source offset, by topic and partition."""
@@ -321,6 +342,11 @@ class FlowLedger:
         with self._reading() as connection:
             return groups.all_checkpoints(connection, self.flow)
 
+    def offset_syncs(self) -> dict[tuple[str, int], int]:
+        """The upstream offset of the last offset sync, by the source's topic and partition."""
+        with self._reading() as connection:
+            return groups.all_offset_syncs(connection, self.flow)
+
     def group_offsets(self) -> list[GroupOffset]:
         """What the last round of sync_group_offsets saw and did, by group, topic and partition."""
         with self._reading() as connection:
@@ -346,11 +372,11 @@ class FlowLedger:
             groups.note_round(connection, self.flow, task)
 
     def contents(self) -> dict[str, list[tuple[Any, ...]]]:
-        """Everything that was read from topics, in order: what a rebuilt ledger must be equal to."""
+        """Everything that was read from the flow's own topics, in order: what a rebuilt ledger must be equal to."""
         found = {}
-        for table in (table for table in metadata.sorted_tables if table not in OWN):
+        for table in (table for table in metadata.sorted_tables if table not in (*OWN, *LATER)):
             rows = self._all(sql.select(table).where(table.c.flow == self.flow).order_by(*table.primary_key.columns))
-            found[table.name] = [tuple(row) for row in rows]
+            found[table.name] = [tuple(row) for row in rows if table is not scanned or _is_own(row.topic)]
         return found
 
     def forget(self) -> None:
@@ -406,10 +432,17 @@ class FlowLedger:
 
 
 def _tables_of(topic: str) -> tuple[sql.Table, ...]:
-    """The tables that are read from an internal topic: the segment topic, ``mm2-offsets``, or the checkpoints topic."""
-    if topic.startswith("mm2-offsets."):
+    """The tables that are read from an internal topic: segments, ``mm2-offsets``, ``mm2-offset-syncs``, or checkpoints."""
+    if is_progress_topic(topic):
         return (progress,)
+    if topic.startswith("mm2-offset-syncs"):
+        return (offset_syncs,)
     return (segments, newest, verified, control) if is_segment_topic(topic) else (checkpoints,)
+
+
+def _is_own(topic: str) -> bool:
+    """Whether a topic is one of the two that hold all that a flow must remember."""
+    return is_segment_topic(topic) or is_progress_topic(topic)
 
 
 def _same(one: sql.Table, other: sql.Table, *columns: str) -> sql.ColumnElement[bool]:

@@ -14,9 +14,9 @@ import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
 from airmirror.ledger.database import Row, delete, upsert
-from airmirror.ledger.tables import checkpoints, control, newest, progress, segments, verified
+from airmirror.ledger.tables import checkpoints, control, newest, offset_syncs, progress, segments, verified
 from airmirror.wire.checkpoints import decode_checkpoint, decode_checkpoint_key
-from airmirror.wire.mirrormaker import decode_source_offset
+from airmirror.wire.mirrormaker import decode_offset_sync, decode_source_offset
 from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.segments import Record, SegmentRecord, Tombstone, Verified, decode
 
@@ -120,6 +120,26 @@ def load_checkpoints(connection: Connection, flow: str, topic: str, entries: Seq
             continue
         changes[key] = row
     _apply(connection, checkpoints, flow, changes)
+    return malformed
+
+
+def load_offset_syncs(connection: Connection, flow: str, topic: str, entries: Sequence[Entry]) -> int:
+    """Take in records of the offset-syncs topic, in log order; how many were malformed."""
+    changes: dict[tuple[Any, ...], Row | None] = {}
+    malformed = 0
+    for entry in entries:
+        if entry.value is None:  # forgotten in MirrorMaker 2's topic, not in the memory of who has read it
+            continue
+        try:
+            found = decode_offset_sync(entry.key or b"", entry.value)
+            _check_text("topic", found.topic, LONGEST_TOPIC)
+        except MalformedRecord as error:
+            malformed += 1
+            _skip(topic, entry, error)
+            continue
+        identity = (found.topic, found.partition)
+        changes[identity] = _key(offset_syncs, flow, identity) | {"upstream": found.upstream}
+    _apply(connection, offset_syncs, flow, changes)
     return malformed
 
 

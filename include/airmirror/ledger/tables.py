@@ -143,6 +143,16 @@ flow_metrics = Table(
     Column("value", Double, nullable=False),
 )
 
+# The last of MirrorMaker 2's offset syncs of each partition. ``topic`` is the source's name.
+offset_syncs = Table(
+    "offset_syncs",
+    metadata,
+    _flow(),
+    _topic(),
+    _partition(),
+    Column("upstream", BigInteger, nullable=False),
+)
+
 # MirrorMaker 2's checkpoints as they lie on the target: the last of each key. ``topic`` is the target's name.
 checkpoints = Table(
     "checkpoints",
@@ -202,3 +212,6 @@ rounds = Table(
 
 # What is not read from the internal topics, and so not the same after a rebuild.
 OWN = (partition_metrics, flow_metrics, group_offsets, group_lags, rounds)
+
+# What is read when a round of a task needs it, and so not by a rebuild.
+LATER = (checkpoints, offset_syncs)

@@ -16,3 +16,8 @@ def segment_topic(source: str) -> str:
 def is_segment_topic(topic: str) -> bool:
     """Whether a topic is a segment topic of any source. Like MirrorMaker 2's own topics, these are never replicated."""
     return topic.startswith("airmirror-segments.") and topic.endswith(".internal")
+
+
+def is_progress_topic(topic: str) -> bool:
+    """Whether a topic holds the progress of any source, as Kafka Connect names it."""
+    return topic.startswith("mm2-offsets.") and topic.endswith(".internal")

@@ -7,18 +7,17 @@ none yet, where the group went back on the source, or where it went on on the ta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
-from airmirror.clusters.log import LATEST, offsets_with_patience, read_records
-from airmirror.clusters.routes import Routes
+from airmirror.clusters.routes import Routes, TopicNotDescribed
 from airmirror.config import Flow
 from airmirror.config.values import as_boolean
 from airmirror.ledger import FlowLedger
 from airmirror.offsets.lags import note_group_lags
-from airmirror.offsets.positions import GroupPosition, group_positions
+from airmirror.offsets.positions import GroupPosition, group_positions, resets
 from airmirror.offsets.translation import Translated
-from airmirror.offsets.writing import ensure_topic, write_anew
+from airmirror.offsets.writing import ensure_topic, load_written, write, write_anew
 from airmirror.topics.names import policy_of
-from airmirror.windows.index import Entry
 from airmirror.wire.checkpoints import Checkpoint
 from airmirror.wire.requests import TopicPartition
 
@@ -43,7 +42,7 @@ def emit_checkpoints(
 ) -> int:
     """Write the checkpoints of groups that have moved, in one transaction; how many. The ledger must have caught up.
 
-    Raises FlowBusy, RecordsNotWritten, GroupsNotRead, TopicCreationRefused, or a cluster's error.
+    Raises FlowBusy, RecordsNotWritten, GroupsNotRead, TopicCreationRefused, TopicNotDescribed, or a cluster's error.
     """
     settings = flow.settings
     if not as_boolean(settings["emit.checkpoints.enabled"]):
@@ -51,25 +50,51 @@ def emit_checkpoints(
     topic = policy_of(flow).checkpoints_topic(flow.source.alias)
     client = f"airmirror|{flow.name}|checkpoints"
     with Routes(flow.source, client) as source, Routes(flow.target, client) as target:
-        if target.refresh_existing([topic]):
+        for missing in target.refresh_existing([topic]).values():
+            if isinstance(missing, TopicNotDescribed):
+                raise missing
             ensure_topic(flow.target, topic, int(settings["checkpoints.topic.replication.factor"]))
+        decided = resets(flow, ledger, source, target)
         rows = group_positions(flow, ledger, source, target)
         note_group_lags(flow.source.alias, ledger, rows)
 
         def records() -> list[tuple[bytes, bytes]]:
-            load_checkpoints(target, topic, ledger)
+            nonlocal decided, rows
+            before, decided = decided, resets(flow, ledger, source, target)
+            if decided != before:  # since the positions were translated
+                rows = group_positions(flow, ledger, source, target)
+            load_written(target, topic, ledger, ledger.load_checkpoints)
             return [(new.encode_key(), new.encode_value()) for new in checkpoints_of(rows, ledger.checkpoints())]
 
         return write_anew(flow, ledger, flow.target, topic, "checkpoints", records, window=window, tell=tell)
 
 
-def load_checkpoints(target: Routes, topic: str, ledger: FlowLedger) -> None:
-    """Read the tail of the checkpoints topic into the ledger."""
-    target.refresh([topic])
-    partition, topic_id = TopicPartition(topic, 0), target.topic_ids[topic]
-    end = offsets_with_patience(target, [partition], LATEST)[partition]
-    start = ledger.scanned(topic, topic_id).get(0, 0)
-    if start < end:
-        read = read_records(target, partition, start, end)
-        entries = [Entry(0, record.offset, record.timestamp, record.key, record.value) for record in read]
-        ledger.load_checkpoints(topic, topic_id, entries, {0: end}, {0: start})
+def rewind_checkpoints(
+    flow: Flow,
+    ledger: FlowLedger,
+    starts: Mapping[TopicPartition, tuple[int, int]],
+    tell: Callable[[str], None] = lambda phase: None,
+) -> int:
+    """After a reset: tell where groups go on in remote partitions that no longer reach to their checkpoints; how many.
+
+    ``starts``: by remote partition the source offset that goes on, and the target offset where it will be. MirrorMaker 2's
+    rule would leave such a checkpoint where it is, past records that are still to come. Under the flow's claim. Raises
+    RecordsNotWritten, or a cluster's error.
+    """
+    if not as_boolean(flow.settings["emit.checkpoints.enabled"]):
+        return 0
+    topic = policy_of(flow).checkpoints_topic(flow.source.alias)
+    with Routes(flow.target, f"airmirror|{flow.name}|checkpoints") as target:
+        if target.refresh_existing([topic]):
+            return 0
+
+        def records() -> list[tuple[bytes, bytes]]:
+            load_written(target, topic, ledger, ledger.load_checkpoints)
+            found = []
+            for last in ledger.checkpoints().values():
+                start, end = starts.get(TopicPartition(last.topic, last.partition), (0, last.downstream))
+                if last.downstream > end:
+                    found.append(replace(last, upstream=min(last.upstream, start), downstream=end))
+            return [(new.encode_key(), new.encode_value()) for new in found]
+
+        return write(flow, flow.target, topic, "checkpoints", records, tell) if records() else 0

@@ -25,7 +25,7 @@ from airmirror.clusters.transactions import error_name
 from airmirror.config import Flow
 from airmirror.ledger import FlowLedger, GroupOffset
 from airmirror.offsets.lags import note_group_lags
-from airmirror.offsets.positions import GroupPosition, group_positions
+from airmirror.offsets.positions import GroupPosition, group_positions, resets
 from airmirror.offsets.translation import Reason, Translated
 from airmirror.wire.requests import TopicPartition
 
@@ -60,6 +60,8 @@ def plan(
             reason = Reason.BELOW_START
         elif group is not None and not group.is_idle:
             reason = Reason.ACTIVE
+        elif there is not None and row.target is not None and there.offset > row.target.end:
+            reason = Reason.BEYOND_TARGET
         elif there is not None and there.offset > found.translation:
             reason = Reason.AHEAD
         translated = found if isinstance(found, Translated) else None
@@ -84,17 +86,19 @@ def sync_group_offsets(
     """
     client = f"airmirror|{flow.name}|groups"
     with Routes(flow.source, client) as source, Routes(flow.target, client) as target:
-        rows = group_positions(flow, ledger, source, target, only)
-        there = list_groups(target)
-        known = {row.group for row in rows}
-        idle = [name for name, group in there.items() if name in known and group.is_idle]
-        planned = plan(rows, there, committed_offsets(target, idle), lagging_partitions(flow, rows))
-        if dry_run:
-            return planned
-        offsets: dict[str, dict[TopicPartition, Committed]] = {}
-        for row, item in zip(rows, planned, strict=True):
-            if not item.reason and item.downstream is not None and item.on_target != item.downstream:
-                offsets.setdefault(row.group, {})[row.remote] = Committed(item.downstream, row.committed.metadata)
+        decided = resets(flow, ledger, source, target)
+        while True:
+            rows = group_positions(flow, ledger, source, target, only)
+            there = list_groups(target)
+            known = {row.group for row in rows}
+            idle = [name for name, group in there.items() if name in known and group.is_idle]
+            planned = plan(rows, there, committed_offsets(target, idle), lagging_partitions(flow, rows))
+            if dry_run:
+                return planned
+            offsets = _moves(rows, planned)
+            before, decided = decided, resets(flow, ledger, source, target)
+            if decided == before:  # else positions are elsewhere by now
+                break
         errors = commit_offsets(target, offsets)
     done = [_with_error(item, errors.get((row.group, row.remote))) for row, item in zip(rows, planned, strict=True)]
     if not only:
@@ -102,6 +106,15 @@ def sync_group_offsets(
         ledger.note_group_offsets(done)
     tell(flow, done, sum(len(moved) for moved in offsets.values()) - len(errors))
     return done
+
+
+def _moves(rows: Sequence[GroupPosition], planned: Sequence[GroupOffset]) -> dict[str, dict[TopicPartition, Committed]]:
+    """What is to be written, by group: where there is no reason not to, and the target is not there yet."""
+    found: dict[str, dict[TopicPartition, Committed]] = {}
+    for row, item in zip(rows, planned, strict=True):
+        if not item.reason and item.downstream is not None and item.on_target != item.downstream:
+            found.setdefault(row.group, {})[row.remote] = Committed(item.downstream, row.committed.metadata)
+    return found
 
 
 def lagging_partitions(flow: Flow, rows: Sequence[GroupPosition]) -> set[tuple[str, int]]:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from airmirror.clusters.log import EARLIEST, offsets_with_patience, read_records
 from airmirror.clusters.routes import Routes
 from airmirror.config import Flow
+from airmirror.ledger import FlowLedger
 from airmirror.naming import ReplicationPolicy
-from airmirror.offsets.syncs import SegmentIndex
 from airmirror.topics.names import policy_of
 from airmirror.wire.heartbeats import decode_heartbeat
 from airmirror.wire.primitives import MalformedRecord
@@ -55,7 +55,7 @@ class Latency:
         return time.time() - self.newest_ms / 1000
 
 
-def measure(flow: Flow, index: SegmentIndex) -> list[Latency]:
+def measure(flow: Flow, index: FlowLedger) -> list[Latency]:
     """The latency of each cluster whose heartbeats the flow replicates, the nearest first; reads the target.
 
     Raises what a cluster raises.

@@ -20,6 +20,7 @@ from airmirror.offsets.translation import Reason, Translated, to_source, to_targ
 from airmirror.topics.names import select
 from airmirror.windows.index import InternalTopics, catch_up
 from airmirror.wire.requests import TopicPartition
+from airmirror.wire.segments import ResetRecord
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,26 @@ def positions_of(
     return sorted(rows, key=lambda row: (row.group, row.topic, row.partition))
 
 
+def resets(flow: Flow, ledger: FlowLedger, source: Routes, target: Routes) -> list[ResetRecord]:
+    """What has been decided by now of this flow and of the one back: a reset moves positions."""
+    back = ledger.beside(f"{flow.target.alias}->{flow.source.alias}")
+    _catch_up(target, ledger, flow.source.alias)
+    _catch_up(source, back, flow.target.alias)
+    return [*ledger.resets(), *back.resets()]
+
+
+def _catch_up(routes: Routes, ledger: FlowLedger, alias: str) -> bool:
+    """Read what is new of the flow from ``alias`` on this cluster into its ledger; whether there has been such a flow."""
+    internal = InternalTopics(segment_topic(alias), progress_topic(alias))
+    try:
+        catch_up(routes, internal, ledger, alias)
+    except TopicNotFound as missing:
+        if missing.topic not in (internal.segments, internal.progress):
+            raise
+        return False
+    return True
+
+
 def _row(group: str, key: TopicPartition, offset: Committed, way: Way, known: Known) -> GroupPosition:
     forward = way.groups_on == "source"
     here, there = (known.source, known.target) if forward else (known.target, known.source)
@@ -131,16 +152,8 @@ def _return_trip(flow: Flow, ledger: FlowLedger, source: Routes, target: Routes,
 
     ``topics`` of the flow need not name them, for nothing is copied; ``topics.exclude`` counts.
     """
-    alias = flow.target.alias
-    internal = InternalTopics(segment_topic(alias), progress_topic(alias))
-    if not topics:
-        return None
-    back = ledger.beside(f"{alias}->{flow.source.alias}")
-    try:
-        catch_up(source, internal, back, alias)
-    except TopicNotFound as missing:
-        if missing.topic not in (internal.segments, internal.progress):
-            raise
+    back = ledger.beside(f"{flow.target.alias}->{flow.source.alias}")
+    if not topics or not _catch_up(source, back, flow.target.alias):
         return None
     wanted = TopicFilter((".*",), flow.topics_exclude)
     brought = {

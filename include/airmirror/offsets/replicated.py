@@ -77,7 +77,9 @@ class Way:
             record = newest.get(key)
             source, target = here.get(key), there.get(remote[key])
             replicated: Replicated | Reason
-            if source is None or target is None:
+            if not (self.source.has(key) and self.target.has(remote[key])):
+                replicated = Reason.MISSING
+            elif source is None or target is None:
                 replicated = Reason.NO_LEADER
             elif record is None:
                 replicated = nothing_replicated(source.start, target.end, self._history(key, ALL) if target.end else ())
@@ -119,17 +121,24 @@ class Way:
 
     @cached_property
     def _syncs(self) -> dict[TopicPartition, list[Sync]]:
-        """The offset syncs of the flow whose segments these are, in log order."""
-        names, location = policy_of(self.flow), self.flow.settings["offset-syncs.topic.location"].strip()
-        if location == "target":
-            cluster, topic = self.target.cluster, names.offset_syncs_topic(self.source.alias)
-        else:
-            cluster, topic = self.source.cluster, names.offset_syncs_topic(self.target.alias)
+        """The offset syncs of the flow whose segments these are, in log order.
+
+        The return trip reads those of another flow, whose ``offset-syncs.topic.location`` may be the other one.
+        """
+        names = policy_of(self.flow)
+        places = [
+            (self.source.cluster, names.offset_syncs_topic(self.target.alias)),
+            (self.target.cluster, names.offset_syncs_topic(self.source.alias)),
+        ]
+        if self.flow.settings["offset-syncs.topic.location"].strip() == "target":
+            places.reverse()
         found: dict[TopicPartition, list[Sync]] = {}
-        for sync in read_syncs(cluster, topic):
-            found.setdefault(TopicPartition(sync.topic, sync.partition), []).append(
-                Sync(sync.upstream, sync.downstream)
-            )
+        for cluster, topic in places if self.groups_on == "target" else places[:1]:
+            for sync in read_syncs(cluster, topic):
+                key = TopicPartition(sync.topic, sync.partition)
+                found.setdefault(key, []).append(Sync(sync.upstream, sync.downstream))
+            if found:
+                break
         return found
 
 

@@ -9,31 +9,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
-from uuid import UUID
 
 from airmirror.clusters.admin import connect
 from airmirror.clusters.log import LATEST, offsets_with_patience, read_records
 from airmirror.clusters.routes import Routes
 from airmirror.config import Cluster, Flow
 from airmirror.config.values import as_boolean
-from airmirror.offsets.writing import ensure_topic, write, write_anew
+from airmirror.ledger import FlowLedger
+from airmirror.offsets.writing import ensure_topic, load_written, write, write_anew
 from airmirror.topics.names import policy_of
-from airmirror.windows.index import Index
 from airmirror.wire.mirrormaker import OffsetSync, decode_offset_sync
 from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import SegmentRecord
 
 log = logging.getLogger(__name__)
-
-
-class SegmentIndex(Index, Protocol):
-    """An index that knows all segments of a partition."""
-
-    def segments(
-        self, topic: str, partition: int, source_topic_id: UUID | None = None, start: int = 0, end: int | None = None
-    ) -> Iterator[SegmentRecord]: ...
 
 
 def choose(segments: Iterable[SegmentRecord], written: int, verified: int, most: int, lag_max: int) -> list[OffsetSync]:
@@ -68,7 +58,7 @@ def _points(record: SegmentRecord, lag_max: int, written: int, verified: int) ->
 
 
 def emit_offset_syncs(
-    flow: Flow, index: SegmentIndex, *, window: str, tell: Callable[[str], None] = lambda phase: None
+    flow: Flow, ledger: FlowLedger, *, window: str, tell: Callable[[str], None] = lambda phase: None
 ) -> int:
     """Write the offset syncs of what was verified since the last ones, in one transaction; how many.
 
@@ -81,14 +71,20 @@ def emit_offset_syncs(
     cluster, topic = place_of_syncs(flow)
     ensure_topic(cluster, topic, int(settings["offset-syncs.topic.replication.factor"]))
 
-    def records() -> list[tuple[bytes, bytes]]:
-        return [(sync.encode_key(), sync.encode_value()) for sync in _syncs(flow, index, _written(cluster, topic))]
+    with Routes(cluster, "airmirror|syncs") as routes:
 
-    return write_anew(flow, index, cluster, topic, "offset-syncs", records, window=window, tell=tell)
+        def records() -> list[tuple[bytes, bytes]]:
+            load_written(routes, topic, ledger, ledger.load_offset_syncs)
+            return [(sync.encode_key(), sync.encode_value()) for sync in _syncs(flow, ledger)]
+
+        return write_anew(flow, ledger, cluster, topic, "offset-syncs", records, window=window, tell=tell)
 
 
 def rewind_offset_syncs(
-    flow: Flow, starts: Mapping[TopicPartition, tuple[int, int]], tell: Callable[[str], None] = lambda phase: None
+    flow: Flow,
+    ledger: FlowLedger,
+    starts: Mapping[TopicPartition, tuple[int, int]],
+    tell: Callable[[str], None] = lambda phase: None,
 ) -> int:
     """After a reset: tell where partitions go on (source and target offset), below what was told before; how many.
 
@@ -101,12 +97,15 @@ def rewind_offset_syncs(
     if topic not in connect(cluster).topic_names():
         return 0
 
-    def records() -> list[tuple[bytes, bytes]]:
-        written = _written(cluster, topic)
-        rewinding = [OffsetSync(*key, *start) for key, start in starts.items() if written.get(key, -1) >= start[0]]
-        return [(sync.encode_key(), sync.encode_value()) for sync in rewinding]
+    with Routes(cluster, "airmirror|syncs") as routes:
 
-    return write(flow, cluster, topic, "offset-syncs", records, tell) if records() else 0
+        def records() -> list[tuple[bytes, bytes]]:
+            load_written(routes, topic, ledger, ledger.load_offset_syncs)
+            written = ledger.offset_syncs()
+            rewinding = [OffsetSync(*key, *start) for key, start in starts.items() if written.get(key, -1) >= start[0]]
+            return [(sync.encode_key(), sync.encode_value()) for sync in rewinding]
+
+        return write(flow, cluster, topic, "offset-syncs", records, tell) if records() else 0
 
 
 def place_of_syncs(flow: Flow) -> tuple[Cluster, str]:
@@ -132,17 +131,14 @@ def read_syncs(cluster: Cluster, topic: str) -> Iterator[OffsetSync]:
                 log.warning("cluster %s: %s offset %d is skipped: %s", cluster.alias, topic, entry.offset, error)
 
 
-def _written(cluster: Cluster, topic: str) -> dict[TopicPartition, int]:
-    """The last upstream offset written, by source partition. The topic is compacted: one record a partition and what is new."""
-    return {TopicPartition(sync.topic, sync.partition): sync.upstream for sync in read_syncs(cluster, topic)}
-
-
-def _syncs(flow: Flow, index: SegmentIndex, written: Mapping[TopicPartition, int]) -> Sequence[OffsetSync]:
+def _syncs(flow: Flow, ledger: FlowLedger) -> Sequence[OffsetSync]:
+    """What was verified since the last syncs in the ledger."""
+    written = ledger.offset_syncs()
     most, lag_max = int(flow.settings["offset.syncs.per.window"]), int(flow.settings["offset.lag.max"])
     found: list[OffsetSync] = []
-    for (topic, partition), verified in sorted(index.verified().items()):
-        last = written.get(TopicPartition(topic, partition), -1)
+    for (topic, partition), verified in sorted(ledger.verified().items()):
+        last = written.get((topic, partition), -1)
         if verified.offset > last:
-            segments = index.segments(topic, partition, verified.source_topic_id, last + 1, verified.offset + 1)
+            segments = ledger.segments(topic, partition, verified.source_topic_id, last + 1, verified.offset + 1)
             found += choose(segments, last, verified.offset, most, lag_max)
     return found

@@ -22,6 +22,7 @@ class Reason(StrEnum):
     AGGREGATE = "aggregate flow: name the group in groups if it reads this source's records alone"
     NO_PARTITION = "partition does not exist any more"
     NO_LEADER = "partition has no leader now"
+    MISSING = "topic or partition is not on the other cluster (yet, or any more)"
     RECREATED = "topic was recreated since it was replicated"
     BEYOND_END = "position beyond the log end (truncated)"
     BEFORE_SEGMENTS = "position before what was replicated, and no offset sync tells of it"
@@ -29,6 +30,7 @@ class Reason(StrEnum):
     BELOW_START = "translated below the log start of the target"
     ACTIVE = "active on the target"
     AHEAD = "ahead on the target already"
+    BEYOND_TARGET = "beyond the log end of the target"
     LAGGING = "held back by window.max.lag"
     REFUSED = "refused by the target"
 

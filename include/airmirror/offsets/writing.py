@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
+from uuid import UUID
 
 from confluent_kafka import KafkaException, Producer
 
@@ -12,12 +13,15 @@ from airmirror.clusters.admin import connect, describe, producer_config
 from airmirror.clusters.appender import Appender
 from airmirror.clusters.creation import create_topics
 from airmirror.clusters.description import NewTopic
+from airmirror.clusters.log import LATEST, offsets_with_patience
 from airmirror.clusters.routes import Routes
 from airmirror.config import Cluster, Flow
 from airmirror.errors import AirmirrorError
+from airmirror.ledger import FlowLedger
 from airmirror.windows.fence import claimed
-from airmirror.windows.index import Index
+from airmirror.windows.index import Entry, catch_up, load_tail
 from airmirror.windows.window import internal_topics
+from airmirror.wire.requests import TopicPartition
 
 SECONDS = 30.0
 # A segment of an hour: what is still written to is never compacted, and is read again by whoever has lost his ledger.
@@ -46,9 +50,26 @@ def ensure_topic(cluster: Cluster, topic: str, replicas: int) -> None:
             raise refused
 
 
+class Loader(Protocol):
+    """The ledger's method that takes in records of a topic, like ``FlowLedger.load_checkpoints``."""
+
+    def __call__(
+        self, topic: str, topic_id: UUID, entries: Sequence[Entry], at: Mapping[int, int], since: Mapping[int, int], /
+    ) -> None: ...
+
+
+def load_written(routes: Routes, topic: str, ledger: FlowLedger, load: Loader) -> None:
+    """Read what is new of a topic, up to its last stable offset, into the ledger: what is in the topic counts."""
+    routes.refresh([topic])
+    log, topic_id = TopicPartition(topic, 0), routes.topic_ids[topic]
+    end = offsets_with_patience(routes, [log], LATEST, read_committed=True)[log]
+    start = ledger.scanned(topic, topic_id).get(0, 0)
+    load_tail(routes, log, start, end, lambda entries, at, since: load(topic, topic_id, entries, at, since))
+
+
 def write_anew(
     flow: Flow,
-    index: Index,
+    ledger: FlowLedger,
     cluster: Cluster,
     topic: str,
     purpose: str,
@@ -60,7 +81,8 @@ def write_anew(
     """Write what ``records`` finds to be new, in one transaction; how many. Nothing new takes no claim.
 
     The claim is of the name ``window``, and the transactional id one of ``purpose``; it is initialised before ``records``
-    is asked again, so that nobody else can have written in between. Raises FlowBusy, RecordsNotWritten.
+    is asked again, so that nobody else can have written in between; what others did before, a reset too, is in the ledger
+    then. Raises FlowBusy, RecordsNotWritten.
     """
     if not records():
         return 0
@@ -70,7 +92,8 @@ def write_anew(
         Appender(flow.target, topics.segments) as appender,
     ):
         target.refresh([topics.segments, topics.progress])
-        with claimed(flow, window, 0, target, topics, index, appender):
+        with claimed(flow, window, 0, target, topics, ledger, appender):
+            catch_up(target, topics, ledger, flow.source.alias)
             return write(flow, cluster, topic, purpose, records, tell)
 
 

@@ -6,7 +6,7 @@ topics it was read from, so a topic that was made anew starts an empty one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
@@ -113,25 +113,35 @@ def catch_up(routes: Routes, topics: InternalTopics, index: Index, source: str, 
         scanned = index.scanned(topic, topic_id)
 
         def load(
-            number: int, entries: Sequence[Entry], start: int, end: int, topic: str = topic, topic_id: UUID = topic_id
-        ) -> None:
+            entries: Sequence[Entry], at: Mapping[int, int], since: Mapping[int, int],
+            topic: str = topic, topic_id: UUID = topic_id,
+        ) -> None:  # fmt: skip
             if topic == topics.segments:
-                index.load_segments(topic, topic_id, entries, {number: end}, {number: start})
+                index.load_segments(topic, topic_id, entries, at, since)
             else:
-                index.load_progress(topic, topic_id, entries, {number: end}, source, {number: start})
+                index.load_progress(topic, topic_id, entries, at, source, since)
 
         for partition, end in ends.items():
-            start = scanned.get(partition.partition, 0)
-            if start < end:
-                entries: list[Entry] = []
-                for record in read_records(routes, partition, start, end, patience=patience):
-                    entries.append(
-                        Entry(partition.partition, record.offset, record.timestamp, record.key, record.value)
-                    )
-                    if len(entries) >= LOADED_AT_ONCE:
-                        load(partition.partition, entries, start, record.offset + 1)
-                        entries, start = [], record.offset + 1
-                load(partition.partition, entries, start, end)
+            load_tail(routes, partition, scanned.get(partition.partition, 0), end, load, patience)
+
+
+Load = Callable[[Sequence[Entry], Mapping[int, int], Mapping[int, int]], None]
+
+
+def load_tail(
+    routes: Routes, partition: TopicPartition, start: int, end: int, load: Load, patience: float = 60.0
+) -> None:
+    """Read the offsets ``[start, end)`` and hand them to ``load``, some thousand records at a time, with the next offset to
+    read and the first that was read. Raises what ``read_records`` does."""
+    if start >= end:
+        return
+    number, entries = partition.partition, list[Entry]()
+    for record in read_records(routes, partition, start, end, patience=patience):
+        entries.append(Entry(number, record.offset, record.timestamp, record.key, record.value))
+        if len(entries) >= LOADED_AT_ONCE:
+            load(entries, {number: record.offset + 1}, {number: start})
+            entries, start = [], record.offset + 1
+    load(entries, {number: end}, {number: start})
 
 
 def read_claims(
