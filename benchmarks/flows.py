@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -32,9 +33,11 @@ from airmirror_local.stack import ROOT, airflow_environment
 from benchmarks import sections
 from benchmarks.report import Grid
 from benchmarks.topics import two_clusters
-from benchmarks.usage import machine_seconds
+from benchmarks.usage import machine_seconds, processor_seconds
 
 PARTITIONS = 10
+QUIET_SECONDS = 30
+TASKS_AT_ONCE = 4
 PARSE = """
 import sys, time
 import airflow.sdk
@@ -67,7 +70,11 @@ def main() -> None:
                     configuration, f"sqlite:///{directory / 'ledger.db'}", directory / "data-docs", spark.url
                 )
                 airflow = start_airflow(
-                    directory / "airflow", dags=ROOT / "dags", plugins=ROOT / "plugins", environment=environment
+                    directory / "airflow",
+                    dags=ROOT / "dags",
+                    plugins=ROOT / "plugins",
+                    environment=environment,
+                    parallelism=TASKS_AT_ONCE,
                 )
                 try:
                     grid = measure(airflow, chosen.flows, chosen.minutes, chosen.rounds, console)
@@ -105,23 +112,44 @@ def create(configuration: str, flows: int) -> None:
         raise refused[0]
 
 
+@dataclass(frozen=True)
+class Load:
+    """Processor seconds used since the components began: by component, by all of the bench, by the whole machine."""
+
+    at: float
+    components: dict[str, float]
+    own: float
+    machine: float
+
+    def shares(self, before: Load) -> dict[str, float]:
+        """Each component's part of one core since ``before``."""
+        seconds = self.at - before.at
+        return {name: (used - before.components[name]) / seconds for name, used in self.components.items()}
+
+
+def load(airflow: AirflowStack) -> Load:
+    components = {name: processor_seconds(process.handle) for name, process in airflow.processes.items()}
+    return Load(time.monotonic(), components, processor_seconds(psutil.Process()), machine_seconds())
+
+
 def measure(airflow: AirflowStack, flows: int, minutes: int, rounds: int, console: Console) -> Grid:
     """Parse time; then ``rounds`` of scheduled runs after a first one that creates everything."""
     parse_seconds = min(_parse(airflow) for _ in range(3))
     with airflow.client() as client:
         dag_ids = [f"replicate.east{number:02}.west" for number in range(flows)]
         client.wait(lambda: set(dag_ids) <= set(client.dag_ids()), 180)
-        quiet = _share(20)
+        dags = len(client.dag_ids())
+        first = load(airflow)
+        time.sleep(QUIET_SECONDS)
+        paused = load(airflow)
         for dag_id in dag_ids:
             client.unpause(dag_id)
         with console.status("first runs"):
-            client.wait(lambda: all(_ended(client, dag_id) for dag_id in dag_ids), 60 * minutes + 600, every=2)
-        begun, used = datetime.now().astimezone(), machine_seconds()
+            client.wait(lambda: all(_ended(client, dag_id) for dag_id in dag_ids), 60 * minutes + 600, every=5)
+        begun, before = datetime.now().astimezone(), load(airflow)
         with console.status(f"{rounds} rounds"):
-            deadline = time.monotonic() + 60 * minutes * rounds
-            while (left := deadline - time.monotonic()) > 0:
-                time.sleep(min(left, 5))
-        used = machine_seconds() - used
+            time.sleep(60 * minutes * rounds)
+        after = load(airflow)
         runs = [
             run
             for dag_id in dag_ids
@@ -129,30 +157,39 @@ def measure(airflow: AirflowStack, flows: int, minutes: int, rounds: int, consol
             if run["end_date"] and datetime.fromisoformat(run["end_date"]) > begun
         ]
     failed = [run["dag_run_id"] for run in runs if run["state"] != "success"]
-    if failed:
-        raise RuntimeError(f"runs failed: {failed}")
+    if failed or not runs:
+        raise RuntimeError(f"runs failed: {failed or 'all'}")
     seconds = [
         (datetime.fromisoformat(run["end_date"]) - datetime.fromisoformat(run["queued_at"])).total_seconds()
         for run in runs
     ]
-    share = used / (60 * minutes * rounds * (psutil.cpu_count() or 1))
+    idle, busy = paused.shares(first), after.shares(before)
+    cores = psutil.cpu_count() or 1
+    others = (after.machine - before.machine - (after.own - before.own)) / (after.at - before.at) / cores
     note = (
-        f"{flows} flows of {PARTITIONS} partitions, each a run every {minutes} minutes with nothing new, {rounds} rounds "
-        f"watched, on {psutil.cpu_count()} cores that two clusters, Spark and Airflow (SQLite, LocalExecutor) share."
+        f"{flows} flows of {PARTITIONS} partitions ({dags} DAGs), each a run every {minutes} minutes with nothing new, "
+        f"{minutes * rounds} minutes watched, on {cores} cores that two clusters, Spark and Airflow (SQLite, LocalExecutor, "
+        f"{TASKS_AT_ONCE} tasks at once) share; other programs took {max(0.0, others):.0%} of the machine beside them."
     )
     grid = Grid("Flows", note, ("what", ""))
     grid.rows += [
         ("parsing all DAG files, after Airflow's own import", f"{parse_seconds:.2f} s"),
         ("runs that ended, of runs due", f"{len(runs)} of {flows * rounds}"),
         ("a run, queued to done: median, largest", f"{statistics.median(seconds):.0f} s, {max(seconds):.0f} s"),
-        ("processor time, all DAGs paused", f"{100 * quiet:.0f} % of the machine"),
-        ("processor time, runs going on", f"{100 * share:.0f} % of the machine"),
+        *(
+            (f"{_shown(name)}, of a core: all paused, runs going on", f"{idle[name]:.0%}, {busy[name]:.0%}")
+            for name in busy
+        ),
         (
-            "processor time of one run",
-            f"{(used - quiet * 60 * minutes * rounds * (psutil.cpu_count() or 1)) / len(runs):.1f} s",
+            "processor time of a run, in all of Airflow",
+            f"{sum(busy[name] - idle[name] for name in busy) * (after.at - before.at) / len(runs):.1f} s",
         ),
     ]
     return grid
+
+
+def _shown(component: str) -> str:
+    return "scheduler and the tasks" if component == "scheduler" else component
 
 
 def _parse(airflow: AirflowStack) -> float:
@@ -166,13 +203,6 @@ def _parse(airflow: AirflowStack) -> float:
 
 def _ended(client: AirflowClient, dag_id: str) -> bool:
     return any(run["state"] in ("success", "failed") for run in client.runs(dag_id))
-
-
-def _share(seconds: float) -> float:
-    """The share of the machine that is in use, over so many seconds."""
-    used = machine_seconds()
-    time.sleep(seconds)
-    return (machine_seconds() - used) / (seconds * (psutil.cpu_count() or 1))
 
 
 if __name__ == "__main__":

@@ -90,11 +90,17 @@ def connect_server(stack_directory: Path) -> Iterator[ConnectServer]:
 def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a running PostgreSQL (from the wheel ``pgserver``), for SQLAlchemy."""
     pgserver = pytest.importorskip("pgserver", reason="pgserver has no wheel for this Python: PostgreSQL is not tested")
-    server = pgserver.get_server(tmp_path_factory.mktemp("postgresql"), cleanup_mode="delete")
+    directory = tmp_path_factory.mktemp("postgresql")
+    server = pgserver.get_server(directory, cleanup_mode="delete")
+    postmaster = psutil.Process(server.get_pid())
     try:
         yield server.get_uri().replace("postgresql://postgres:@", f"postgresql+psycopg2://postgres:{PASSWORD}@", 1)
     finally:
+        ended, log = not _command(postmaster), (directory / "log").read_text(errors="replace")
+        server.cleanup_mode = None if ended else "delete"  # it can't stop what is gone
         server.cleanup()
+        if ended:
+            pytest.fail(f"PostgreSQL ended before the tests did (killed, if its log does not say why): {log[-3000:]}")
 
 
 @pytest.fixture

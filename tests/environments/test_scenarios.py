@@ -102,7 +102,8 @@ def ledger_of(kind: str, directory: Path, request: pytest.FixtureRequest) -> str
     return request.getfixturevalue("postgresql") if kind == "postgresql" else f"sqlite:///{directory / 'shared.db'}"
 
 
-@pytest.mark.parametrize("ledger", ["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("ledger", ["sqlite", "postgresql"])
 @pytest.mark.parametrize("environment", EVERYWHERE, indirect=True)
 def test_every_kind_of_log_in_two_windows(
     environment: Environment, ledger: str, east: Broker, west: Broker, tmp_path: Path, request: pytest.FixtureRequest
