@@ -65,6 +65,7 @@ class Broker:
     proxy_port: int | None
     proxied_port: int | None
     java_options: tuple[str, ...] = field(repr=False)
+    listeners: Mapping[str, str] = field(default_factory=dict)  # those that were asked for: name -> host:port
 
     @property
     def log(self) -> Path:
@@ -117,11 +118,13 @@ def start_broker(
     *,
     java_options: Sequence[str] = QUICK_START,
     proxy_port: int | None = None,
+    listeners: Mapping[str, str] | None = None,
 ) -> Broker:
     """A cluster of one node, its data and log in ``directory/name``. ``properties`` go over those of this module.
 
     With ``proxy_port`` the node has a second listener for clients that come through a proxy at that port, and tells
-    them to come back through it; airmirror_local.proxy starts the proxy.
+    them to come back through it; airmirror_local.proxy starts the proxy. ``listeners``: more of them, name -> security
+    protocol; ``properties`` say what they need.
     Raises ProcessFailed with the end of the broker's log.
     """
     cluster = start_cluster(
@@ -131,6 +134,7 @@ def start_broker(
         properties=properties,
         java_options=java_options,
         proxy_port=proxy_port,
+        listeners=listeners,
     )
     return cluster.brokers[0]
 
@@ -143,6 +147,7 @@ def start_cluster(
     *,
     java_options: Sequence[str] = QUICK_START,
     proxy_port: int | None = None,
+    listeners: Mapping[str, str] | None = None,
 ) -> BrokerCluster:
     """A cluster of ``nodes`` nodes, internal topics and new topics replicated up to three times; else as start_broker.
 
@@ -160,6 +165,8 @@ def start_cluster(
             if proxy_port is not None and node == 1:
                 proxied_port = free_port()
                 settings = _with_proxy(settings, proxied_port, proxy_port)
+            ports = {listener: free_port() for listener in listeners or {}}
+            settings = _with_listeners(settings, ports, listeners or {})
             _write(home / "server.properties", settings)
             _format(home, cluster_id)
             process = _launch(home, tuple(java_options))
@@ -173,6 +180,7 @@ def start_cluster(
                     proxy_port if node == 1 else None,
                     proxied_port,
                     tuple(java_options),
+                    {listener: f"{LOOPBACK}:{its}" for listener, its in ports.items()},
                 )
             )
         for broker in brokers:
@@ -216,6 +224,16 @@ def _with_proxy(settings: dict[str, str], port: int, proxy_port: int) -> dict[st
     return settings | {
         "listeners": f"{settings['listeners']},PROXIED://{LOOPBACK}:{port}",
         "advertised.listeners": f"{settings['advertised.listeners']},PROXIED://{LOOPBACK}:{proxy_port}",
+    }
+
+
+def _with_listeners(settings: dict[str, str], ports: Mapping[str, int], protocols: Mapping[str, str]) -> dict[str, str]:
+    more = "".join(f",{name}://{LOOPBACK}:{port}" for name, port in ports.items())
+    kinds = "".join(f",{name}:{protocols[name]}" for name in ports)
+    return settings | {
+        "listeners": settings["listeners"] + more,
+        "advertised.listeners": settings["advertised.listeners"] + more,
+        "listener.security.protocol.map": settings["listener.security.protocol.map"] + kinds,
     }
 
 

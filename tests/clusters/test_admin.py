@@ -26,7 +26,7 @@ from airmirror.clusters.creation import (
     create_topics,
 )
 from airmirror.clusters.description import ConfigValue, NewPartitions, NewTopic
-from airmirror.clusters.librdkafka import UnsupportedClientSetting
+from airmirror.clusters.security import UnsupportedClientSetting
 from airmirror.config import Cluster
 from airmirror_local.brokers import Broker
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airmirror.clusters.connection import BrokerUnreachable, SecurityNotSupported
+from airmirror.clusters.connection import BrokerUnreachable
 from airmirror.clusters.log import EARLIEST, LATEST, offsets_with_patience
 from airmirror.clusters.routes import Routes, TopicNotFound
 from airmirror.config import Cluster
@@ -25,11 +25,6 @@ def test_leaders_ids_and_offsets(east: Broker, topic) -> None:  # type: ignore[n
         assert routes.topic_names[routes.topic_ids[name]] == name
         with pytest.raises(TopicNotFound, match="no topic 'no-such-topic'"):
             routes.refresh(["no-such-topic"])
-
-
-def test_what_is_not_plaintext_is_refused() -> None:
-    with pytest.raises(SecurityNotSupported, match="=SASL_SSL is not supported"):
-        Routes(Cluster("east", ("x:1",), {"security.protocol": "sasl_ssl"}), "test")
 
 
 def test_no_broker_answers() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -65,3 +66,18 @@ def test_login_by_name_and_password() -> None:
     assert found["sasl.mechanism"] == "SCRAM-SHA-512"
     assert found["sasl.jaas.config"].endswith('ScramLoginModule required username="u" password="p\\"\\\\";')
     assert found["ssl.truststore.location"] == "/ca.pem" and found["ssl.truststore.type"] == "PEM"
+
+
+def test_a_certificate_and_its_key_in_files_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {"ssl.certificate.location": tmp_path / "me.pem", "ssl.key.location": tmp_path / "me.key"}
+    files["ssl.certificate.location"].write_text("certificate")
+    files["ssl.key.location"].write_text("key")
+    settings = {name: str(file) for name, file in files.items()} | {"bootstrap.servers": "one:1"}
+    found = java_settings(settings)
+    assert (found["ssl.keystore.certificate.chain"], found["ssl.keystore.key"]) == ("certificate", "key")
+    assert not files.keys() & found.keys()
+    files["ssl.key.location"].unlink()
+    connection(monkeypatch, settings)
+    configuration = parse(TEXT, "test")
+    with pytest.raises(BadConnection, match=r"me\.key can't be read: No such file"):
+        with_connections(configuration, configuration.flow("a->b"))

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import javaproperties
+
 from airmirror_local.processes import Process, start_process
 from support.flows import Mirror
 
@@ -36,7 +38,8 @@ class Environment:
     def started(self, flow: Mirror, ledger: str, window: str, directory: Path) -> Iterator[Process]:
         """A window's process, which is ended with the context."""
         config = directory / f"{flow.flow.source.alias}.properties"
-        config.write_text("\n".join(f"{line.key} = {line.value}" for line in flow.opened.configuration.settings))
+        lines = {line.key: line.value for line in flow.opened.configuration.settings}
+        config.write_text(javaproperties.dumps(lines, timestamp=None))
         variables = {
             "AIRMIRROR_LEDGER": ledger, "PYTHONPATH": str(ROOT / "include"), "PYSPARK_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": "127.0.0.1",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from airmirror.clusters.transactions import TransactionalId
@@ -27,10 +27,11 @@ def filled(
     *,
     settings: dict[str, str] | None = None,
     through: str | None = None,
+    access: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
 ) -> Mirror:
     """A flow with one verified window of 100 records behind it, and ``count`` more to copy, in many small commits."""
     many = {"window.commit.bytes": "2000"} | (settings or {})
-    flow = mirror(east, west, directory, partitions=2, settings=many, through=through)
+    flow = mirror(east, west, directory, partitions=2, settings=many, through=through, access=access)
     produce(east, flow.topic, records(100))
     assert flow.run().is_verified
     produce(east, flow.topic, records(count, 100), records_per_batch=50)

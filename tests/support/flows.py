@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import javaproperties
 
 from airmirror.clusters.appender import Appender
 from airmirror.config import Flow, parse
@@ -68,8 +70,12 @@ def mirror(
     through: str | None = None,
     ledger_url: str | None = None,
     replicas: int = 1,
+    access: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
 ) -> Mirror:
-    """A flow for ``topic``, or for a new one on ``source``. ``through``: the target's address as the flow has it (a proxy's)."""
+    """A flow for ``topic``, or for a new one on ``source``. ``through``: the target's address as the flow has it (a proxy's).
+
+    ``access``: client settings of source and target, by Java's names.
+    """
     alias = f"s{uuid.uuid4().hex[:8]}"
     topic = topic or create_topic(source, f"orders-{alias}", partitions, config, replicas)
     lines = {
@@ -82,7 +88,9 @@ def mirror(
         "offset.storage.replication.factor": "1",
         "offset.storage.partitions": "3",
     } | {f"{alias}->west.{key}": value for key, value in (settings or {}).items()}
-    configuration = parse("\n".join(f"{key} = {value}" for key, value in lines.items()), "test")
+    for cluster, its in zip((alias, "west"), access, strict=True):
+        lines |= {f"{cluster}.{key}": value for key, value in its.items()}
+    configuration = parse(javaproperties.dumps(lines, timestamp=None), "test")
     flow = configuration.flow(f"{alias}->west")
     ledger = Ledger(ledger_url or f"sqlite:///{directory / alias}.db")
     return Mirror(source, target, topic, Opened(configuration, flow, ledger.flow(flow.name)))

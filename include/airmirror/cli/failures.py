@@ -33,8 +33,7 @@ def failures_reported(command: Callable[P, None]) -> Callable[P, None]:
 
 def _is_bad_input(error: AirmirrorError) -> bool:
     from airmirror.clusters.admin import HostNotResolved
-    from airmirror.clusters.connection import SecurityNotSupported
-    from airmirror.clusters.librdkafka import UnsupportedClientSetting
+    from airmirror.clusters.security import UnsupportedClientSetting
     from airmirror.config import ConfigurationError, FlowNotEnabled, UnknownFlow
     from airmirror.flows.holds import DecisionIncomplete, NoSuchPartition, NotHeld
     from airmirror.flows.positions import NoSuchGroup, NoSuchPosition
@@ -48,7 +47,7 @@ def _is_bad_input(error: AirmirrorError) -> bool:
     return isinstance(
         error,
         ConfigurationError | FlowNotEnabled | UnknownFlow | InvalidPattern | UnknownReplicationPolicy | SameCluster
-        | UnsupportedClientSetting | SecurityNotSupported | HostNotResolved | NoTopicMatches | InternalTopicUnfit
+        | UnsupportedClientSetting | HostNotResolved | NoTopicMatches | InternalTopicUnfit
         | EqualClusterIds | AliasDiffers | AliasReused | NotOfTheFlow | ResetNotPossible
         | DecisionIncomplete | NoSuchPartition | NotHeld | NoSuchGroup | NoSuchPosition,
     )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import socket
 from collections.abc import Collection, Iterator
 from concurrent.futures import Future
@@ -20,7 +21,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from airmirror.clusters.description import ClusterDescription, ConfigValue
-from airmirror.clusters.librdkafka import UnsupportedClientSetting, librdkafka_config
+from airmirror.clusters.librdkafka import librdkafka_config
+from airmirror.clusters.security import UnsupportedClientSetting
 from airmirror.config import Cluster
 from airmirror.errors import AirmirrorError
 
@@ -91,7 +93,7 @@ class Admin:
         complaint = next((c for c in reversed(self.complaints) if c.code() != KafkaError._ALL_BROKERS_DOWN), cause)
         bootstrap = ",".join(self.cluster.bootstrap_servers)
         for each in (cause, complaint):
-            if each.code() in DENIED:
+            if is_denial(each):
                 return AccessDenied(self.cluster.alias, bootstrap, each.str())
         unknown = _unresolved(self.cluster.bootstrap_servers)
         if unknown:
@@ -206,6 +208,14 @@ DENIED = {
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
 }
+
+
+def is_denial(error: KafkaError) -> bool:
+    """Whether an error says that somebody may not; a connection that ends in a log-in says nothing of the kind."""
+    return error.code() in DENIED and not _ENDED.search(error.str() or "")
+
+
+_ENDED = re.compile("disconnected|transport failure", re.IGNORECASE)
 
 
 def _unresolved(servers: Collection[str]) -> str:

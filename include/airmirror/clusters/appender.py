@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -9,11 +10,12 @@ from typing import Any, ClassVar
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from airmirror.clusters.admin import DENIED, AccessDenied, producer_config
+from airmirror.clusters.admin import AccessDenied, is_denial, producer_config
 from airmirror.config import Cluster
 from airmirror.errors import AirmirrorError
 
 DELIVERY_SECONDS = 30
+STEP_SECONDS = 0.2
 
 
 @dataclass(eq=False)
@@ -35,6 +37,7 @@ class Appender:
 
     def __init__(self, cluster: Cluster, topic: str, partition: int = 0) -> None:
         self._cluster, self._topic, self._partition = cluster, topic, partition
+        self._complaints: list[KafkaError] = []
         self._producer = Producer(
             producer_config(cluster)
             # Not idempotent, which takes half a second to begin: a record that comes twice says the same twice.
@@ -43,6 +46,7 @@ class Appender:
                 "enable.idempotence": False,
                 "linger.ms": 0,
                 "delivery.timeout.ms": DELIVERY_SECONDS * 1000,
+                "error_cb": self._complaints.append,
             }
         )
 
@@ -57,22 +61,29 @@ class Appender:
             else:
                 offsets.append(int(message.offset() or 0))
 
+        self._producer.poll(0)
+        self._complaints.clear()  # what was wrong before may be mended
         arguments: dict[str, Any] = {"partition": self._partition, "on_delivery": delivered}
         try:
             for key, value in records:
                 self._producer.produce(self._topic, key=key, value=value, **arguments)
                 self._producer.poll(0)
-            left = self._producer.flush(DELIVERY_SECONDS)
+            until = time.monotonic() + DELIVERY_SECONDS
+            while (left := self._producer.flush(STEP_SECONDS)) and time.monotonic() < until:
+                if any(map(is_denial, self._complaints)):
+                    self._producer.purge()  # librdkafka would go on trying to log in
+                    self._producer.flush(STEP_SECONDS)
+                    break
         except (KafkaException, BufferError) as error:
             raise AppendFailed(self._cluster.alias, self._topic, str(error)) from error
-        denied = next((error for error in errors if error.code() in DENIED), None)
+        denied = next(filter(is_denial, (*errors, *self._complaints)), None)
+        if not errors and not left:
+            return offsets
         if denied is not None:
             servers = ",".join(self._cluster.bootstrap_servers)
             raise AccessDenied(self._cluster.alias, servers, f"{denied.str()}: a record for {self._topic!r}")
-        if errors or left:
-            reason = str(errors[0]) if errors else f"no answer within {DELIVERY_SECONDS} s"
-            raise AppendFailed(self._cluster.alias, self._topic, reason)
-        return offsets
+        reason = str(errors[0]) if errors else f"no answer within {DELIVERY_SECONDS} s"
+        raise AppendFailed(self._cluster.alias, self._topic, reason)
 
     def __enter__(self) -> Appender:
         return self

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from airmirror.clusters.librdkafka import is_read, is_refused
+from airmirror.clusters.librdkafka import is_read
+from airmirror.clusters.security import JAVA_CLASS, is_class
 from airmirror.config.explain import KeyRow
 from airmirror.config.keys import CLIENT, COPIES, ROLES
 
@@ -19,8 +20,8 @@ def _clients(name: str) -> str:
 
 
 def _here(name: str) -> str:
-    if is_refused(name):
-        return "refused: Java classes can't run here; log in with PLAIN, SCRAM or OIDC"
+    if is_class(name):
+        return f"Kafka's own classes are accepted, others refused: {JAVA_CLASS}"
     if not is_read(name):
         return "accepted, without effect: only Kafka's Java clients have it"
     return "used" if name in COPIES else "used, but for the copy of records itself, which has a client of its own"

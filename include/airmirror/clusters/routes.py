@@ -11,7 +11,8 @@ from uuid import UUID
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
 
-from airmirror.clusters.connection import BrokerUnreachable, Connection, SecurityNotSupported
+from airmirror.clusters.connection import BrokerUnreachable, Connection
+from airmirror.clusters.transport import Transport, transport
 from airmirror.config import Cluster
 from airmirror.errors import AirmirrorError
 from airmirror.wire.requests import TopicPartition
@@ -20,6 +21,7 @@ METADATA, FIND_COORDINATOR = 3, 10
 GROUP, TRANSACTION = 0, 1  # FindCoordinator's key types
 KEYS_AT_ONCE = 500
 UNKNOWN_TOPIC, TOPIC_DENIED = 3, 29
+WRITING = frozenset({"produce", "transactions"})  # purposes
 
 
 @dataclass(eq=False)
@@ -94,13 +96,12 @@ class Leader:
 class Routes:
     """A cluster's leaders, topic ids and connections. Not thread-safe; close it (or use it as a context manager).
 
-    Raises SecurityNotSupported for a cluster that wants more than PLAINTEXT.
+    What writes is a producer to the cluster's settings, everything else a consumer. Raises UnsupportedClientSetting for a
+    security.protocol, a log-in or a store that can't be had.
     """
 
     def __init__(self, cluster: Cluster, client_id: str, timeout: float = 30.0) -> None:
-        protocol = cluster.client("consumer").get("security.protocol", "PLAINTEXT").upper()
-        if protocol != "PLAINTEXT":
-            raise SecurityNotSupported(cluster.alias, protocol)
+        self._transports: dict[str, Transport] = {role: transport(cluster, role) for role in ("consumer", "producer")}
         self.cluster = cluster
         self.alias = cluster.alias
         self.topic_ids: dict[str, UUID] = {}
@@ -207,10 +208,12 @@ class Routes:
             if node not in self._nodes:
                 raise BrokerUnreachable(self.alias, f"node {node}", "the cluster does not name it any more")
             host, port = self._nodes[node]
-            connection = self._connections[key] = Connection(
-                self.alias, host, port, f"{self._client_id}|{purpose}", self._timeout
-            )
+            connection = self._connections[key] = self._connect(host, port, purpose)
         return connection
+
+    def _connect(self, host: str, port: int, purpose: str) -> Connection:
+        secured = self._transports["producer" if purpose in WRITING else "consumer"]
+        return Connection(self.alias, host, port, f"{self._client_id}|{purpose}", self._timeout, secured)
 
     def drop(self, node: int, purpose: str) -> None:
         """Close a connection that failed; the next call for it opens a new one."""
@@ -274,9 +277,7 @@ class Routes:
         for address in self.cluster.bootstrap_servers:
             host, _, port = address.rpartition(":")
             try:
-                connection = Connection(
-                    self.alias, host.strip("[]"), int(port), f"{self._client_id}|metadata", self._timeout
-                )
+                connection = self._connect(host.strip("[]"), int(port), "metadata")
             except BrokerUnreachable as error:
                 reasons.append(f"{address}: {error.reason}")
                 continue

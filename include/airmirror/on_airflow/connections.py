@@ -9,11 +9,13 @@ import json
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
+from airmirror.clusters.security import jaas_options
 from airmirror.config import Cluster, Configuration, Flow
 from airmirror.config.values import as_list, is_secret
 from airmirror.errors import AirmirrorError
@@ -26,7 +28,11 @@ _JAVA_NAMES = {
     "ssl.ca.location": "ssl.truststore.location",
     "ssl.certificate.pem": "ssl.keystore.certificate.chain",
     "ssl.key.pem": "ssl.keystore.key",
+    "sasl.oauthbearer.client.id": "sasl.oauthbearer.client.credentials.client.id",
+    "sasl.oauthbearer.client.secret": "sasl.oauthbearer.client.credentials.client.secret",
 }
+# librdkafka has certificate and key in a file each, Java in one: they become texts.
+_FILES = {"ssl.certificate.location": "ssl.keystore.certificate.chain", "ssl.key.location": "ssl.keystore.key"}
 _LOGIN = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
@@ -86,7 +92,10 @@ def _from_connection(cluster: Cluster, conn_id: str) -> Cluster:
         raise BadConnection(cluster.alias, conn_id, "its extra is no JSON") from error
     if not isinstance(extra, dict):
         raise BadConnection(cluster.alias, conn_id, "its extra must be a JSON object of client settings")
-    settings = java_settings({str(key): str(value) for key, value in extra.items()})
+    try:
+        settings = java_settings({str(key): str(value) for key, value in extra.items()})
+    except OSError as error:
+        raise BadConnection(cluster.alias, conn_id, f"{error.filename} can't be read: {error.strerror}") from error
     servers = as_list(settings.pop("bootstrap.servers", "")) or cluster.bootstrap_servers
     if not servers:
         raise BadConnection(cluster.alias, conn_id, "neither it nor the file has bootstrap.servers")
@@ -94,8 +103,10 @@ def _from_connection(cluster: Cluster, conn_id: str) -> Cluster:
 
 
 def java_settings(settings: Mapping[str, str]) -> dict[str, str]:
-    """librdkafka's client settings by Java's names; what has one name only is left as it is."""
+    """librdkafka's client settings by Java's names; what has one name only is left as it is. Raises OSError."""
     found = {_JAVA_NAMES.get(key, key): value for key, value in settings.items()}
+    for key in _FILES.keys() & found.keys():
+        found[_FILES[key]] = Path(found.pop(key)).read_text()
     user, password = found.pop("sasl.username", None), found.pop("sasl.password", None)
     if user is not None and password is not None and "sasl.jaas.config" not in found:
         module = _LOGIN.get(found.get("sasl.mechanism", "").upper(), _LOGIN["PLAIN"])
@@ -115,4 +126,4 @@ def _secrets(properties: Mapping[str, str]) -> Iterator[str]:
         if is_secret(key) and value:
             yield value
             if "jaas.config" in key:  # the password inside it too
-                yield from (part for part in value.split('"')[1::2] if len(part) > 3)
+                yield from (part for part in jaas_options(value).values() if len(part) > 3)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from airmirror.clusters.security import self_contained
 from airmirror.errors import AirmirrorError
 from airmirror.on_spark.sessions import close, connect
 from airmirror.on_spark.tasks import RESULT_SCHEMA, SLOT_SCHEMA, run_slots
@@ -47,11 +48,15 @@ def interrupt(url: str, flow: str) -> None:
 def execute(spark: SparkSession, slots: Sequence[Slot]) -> list[SlotResult]:
     """Run every slot in a task of its own; jobs of the flow that an earlier window left are interrupted first.
 
-    A slot whose task dies is tried again by Spark and continues from the committed progress (invariant C).
-    Raises SparkJobFailed, MissingPackage.
+    A slot whose task dies is tried again by Spark and continues from the committed progress (invariant C). What is secret
+    travels in the rows, which Spark neither logs nor shows; truststores and keystores travel as what they hold.
+    Raises SparkJobFailed, MissingPackage, UnsupportedClientSetting.
     """
     flow, window = slots[0].flow.name, slots[0].window
-    rows = [(slot.number, bytearray(pickle.dumps(slot))) for slot in slots]
+    own = replace(
+        slots[0].flow, source=self_contained(slots[0].flow.source), target=self_contained(slots[0].flow.target)
+    )
+    rows = [(slot.number, bytearray(pickle.dumps(replace(slot, flow=own)))) for slot in slots]
     try:
         spark.interruptTag(tag(flow))
         spark.addTag(tag(flow))

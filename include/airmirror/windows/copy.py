@@ -7,12 +7,11 @@ segments together (invariant A).
 
 from __future__ import annotations
 
-import select
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from airmirror.clusters.connection import BrokerUnreachable, Connection
+from airmirror.clusters.connection import BrokerUnreachable, Connection, ready
 from airmirror.clusters.log import (
     EARLIEST,
     LATEST,
@@ -90,15 +89,15 @@ class Source:
         connections: dict[Connection, int] = {self._connection(node): node for node in self._under_way}
         if not connections:
             return memoryview(b""), []
-        answering = select.select(list(connections), [], [], ANSWER_SECONDS)[0]
+        answering = ready(connections, ANSWER_SECONDS)
         if not answering:
             broker = ", ".join(connection.broker for connection in connections)
             raise BrokerUnreachable(self._routes.alias, broker, f"no answer to a fetch for {ANSWER_SECONDS:g} s")
-        ready = answering[0]
-        node = connections[ready]
+        connection = answering[0]
+        node = connections[connection]
         version = self._under_way.pop(node)
         try:
-            buffer, partitions = receive_fetch(self._routes, ready, version)
+            buffer, partitions = receive_fetch(self._routes, connection, version)
         except BrokerUnreachable:
             self._look_again(node)
             return memoryview(b""), []
@@ -107,7 +106,7 @@ class Source:
         for partition, fetched in partitions.items():
             intake = self._intakes.get(partition)
             if intake is None:
-                raise ready.nonsense(f"its answer to a fetch has {partition}, which it was not asked for")
+                raise connection.nonsense(f"its answer to a fetch has {partition}, which it was not asked for")
             if fetched.error in TOPIC_CHANGED:
                 self._look_for_changes(intake)
                 moved = True

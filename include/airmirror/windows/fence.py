@@ -6,7 +6,7 @@ import os
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from kafka.protocol.admin.transactions import DescribeTransactionsRequest
@@ -17,6 +17,7 @@ from airmirror.clusters.log import LATEST, offsets_with_patience
 from airmirror.clusters.routes import CoordinatorNotAvailable, Routes, TopicNotFound
 from airmirror.clusters.transactions import TransactionalId, TransactionBusy
 from airmirror.config import Flow
+from airmirror.errors import AirmirrorError
 from airmirror.windows.claims import LEASE_MS, ClaimEntry, Renewal, holder, most_slots
 from airmirror.windows.errors import FenceStuck, FlowBusy
 from airmirror.windows.index import Index, InternalTopics, read_claims
@@ -63,11 +64,15 @@ def claimed(
         claim = replace(claim, slots=seen, event=ClaimEvent.RENEWED)
         append(claim)
     _forget_ended(appender, before)
+    released = replace(claim, event=ClaimEvent.RELEASED)
     try:
         with Renewal(claim, append):
             yield Granted(claim, offset)
-    finally:
-        append(replace(claim, event=ClaimEvent.RELEASED))
+    except BaseException:
+        with suppress(AirmirrorError):  # what went wrong before says more, and the claim ends with its lease
+            append(released)
+        raise
+    append(released)
 
 
 def _forget_ended(appender: Appender, entries: list[ClaimEntry]) -> None:

@@ -6,13 +6,12 @@ broker takes it once. A lost connection ends the transaction: its answers decide
 
 from __future__ import annotations
 
-import select
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from airmirror.clusters.connection import BrokerUnreachable, Connection
+from airmirror.clusters.connection import BrokerUnreachable, Connection, ready
 from airmirror.clusters.log import MOVED
 from airmirror.clusters.routes import Routes
 from airmirror.clusters.transactions import (
@@ -157,11 +156,11 @@ class Outbox:
         """Take the answers that are there; with ``block`` wait for at least one."""
         nodes = {self._connection(node): node for node, requests in self._in_flight.items() if requests}
         if nodes:
-            ready, _, _ = select.select(list(nodes), [], [], ANSWER_SECONDS if block else 0)
-            if block and not ready:
+            answering = ready(nodes, ANSWER_SECONDS if block else 0)
+            if block and not answering:
                 broker = ", ".join(connection.broker for connection in nodes)
                 raise BrokerUnreachable(self._routes.alias, broker, f"no answer to a write for {ANSWER_SECONDS:g} s")
-            for connection in ready:
+            for connection in answering:
                 self._answer(connection, nodes[connection])
         self._try_again()
 

@@ -1,0 +1,86 @@
+"""Tokens for SASL OAUTHBEARER, from a token endpoint with a client's credentials (RFC 6749, 4.4)."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from airmirror.clusters.security import TOKEN_ENDPOINT, Login
+from airmirror.errors import AirmirrorError
+
+SECONDS = 10.0
+SHARE_OF_LIFE = 0.8  # a token is used for so much of its time: Kafka's sasl.login.refresh.window.factor
+
+
+@dataclass(eq=False)
+class TokenRefused(AirmirrorError):
+    """A token endpoint that does not give this client a token."""
+
+    cluster: str
+    url: str
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"cluster {self.cluster!r}: no OAUTHBEARER token from {self.url}: {self.reason}; "
+            f"see {self.cluster}.{TOKEN_ENDPOINT}, {self.cluster}.sasl.oauthbearer.client.credentials.… and …scope"
+        )
+
+
+@dataclass(eq=False)
+class TokenEndpointUnreachable(TokenRefused):
+    """A token endpoint that does not answer just now."""
+
+    transient: ClassVar[bool] = True
+
+
+class Tokens:
+    """The tokens of one client; one is kept for most of its lifetime."""
+
+    def __init__(self, alias: str, login: Login) -> None:
+        self._alias, self._login = alias, login
+        self._kept, self._until = "", 0.0
+        parts = urllib.parse.urlsplit(login.token_url)
+        # Without what may stand before the host or behind the path: it is named in messages.
+        self._shown = urllib.parse.urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+    def token(self) -> str:
+        """A token that is still good for a while. Raises TokenRefused, TokenEndpointUnreachable."""
+        if time.monotonic() >= self._until:
+            answer = self._ask()
+            lifetime = answer.get("expires_in")
+            self._kept = str(answer["access_token"])
+            self._until = time.monotonic() + (
+                lifetime * SHARE_OF_LIFE if isinstance(lifetime, int | float) and lifetime > 0 else 0.0
+            )
+        return self._kept
+
+    def _ask(self) -> dict[str, Any]:
+        login = self._login
+        credentials = base64.b64encode(f"{login.client_id}:{login.client_secret}".encode()).decode()
+        form = {"grant_type": "client_credentials"} | ({"scope": login.scope} if login.scope else {})
+        request = urllib.request.Request(
+            login.token_url,
+            urllib.parse.urlencode(form).encode(),
+            {"Authorization": f"Basic {credentials}", "Accept": "application/json"},
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=SECONDS) as response:
+                answer = json.loads(response.read(1 << 20))
+        except urllib.error.HTTPError as error:
+            error.close()
+            kind = TokenRefused if error.code < 500 and error.code != 429 else TokenEndpointUnreachable
+            raise kind(self._alias, self._shown, f"HTTP status {error.code}") from error
+        except OSError as error:
+            raise TokenEndpointUnreachable(self._alias, self._shown, str(error)) from error
+        except ValueError as error:
+            raise TokenRefused(self._alias, self._shown, "its answer is no JSON") from error
+        if not isinstance(answer, dict) or not answer.get("access_token"):
+            raise TokenRefused(self._alias, self._shown, "its answer holds no access_token")
+        return answer

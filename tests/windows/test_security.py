@@ -1,0 +1,253 @@
+"""Whole windows between clusters that ask who we are, over TLS and in plain, and credentials that are taken away."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from kafka.protocol.metadata import MetadataRequest
+
+from airmirror.clusters.connection import Connection
+from airmirror.clusters.routes import Routes, patiently
+from airmirror.clusters.sasl import AuthenticationFailed
+from airmirror.clusters.tls import TlsFailed
+from airmirror.clusters.tokens import TokenEndpointUnreachable, TokenRefused
+from airmirror.clusters.transactions import TransactionalId
+from airmirror.clusters.transport import transport
+from airmirror.config import Cluster
+from airmirror.errors import AirmirrorError
+from airmirror.windows import copy as copy_module
+from airmirror.windows.errors import FlowBusy
+from airmirror_local.ports import free_port
+from support.certificates import authority
+from support.faults import filled
+from support.flows import mirror
+from support.hostile import numbered
+from support.secured import (
+    PASSWORD,
+    SESSION_MS,
+    Secured,
+    give_credentials,
+    jaas,
+    start_secured,
+    take_credentials,
+    token_endpoint,
+)
+from support.topics import produce
+
+
+@pytest.fixture(scope="module")
+def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Secured, Secured]]:
+    """Two clusters with every listener."""
+    started: list[Secured] = []
+    try:
+        for name in ("vault", "safe"):
+            started.append(start_secured(tmp_path_factory.mktemp(name), name))
+        yield started[0], started[1]
+    finally:
+        for secured in started:
+            secured.broker.kill()
+
+
+@pytest.fixture(scope="module")
+def vault(clusters: tuple[Secured, Secured]) -> Secured:
+    return clusters[0]
+
+
+@pytest.fixture(scope="module")
+def tokens() -> Iterator[str]:
+    with token_endpoint() as address:
+        yield address
+
+
+def cluster(settings: dict[str, str]) -> Cluster:
+    own = dict(settings)
+    return Cluster("vault", (own.pop("bootstrap.servers"),), own)
+
+
+ENVIRONMENTS = [
+    pytest.param("OPEN", "PLAIN", marks=pytest.mark.long),
+    pytest.param("GUARDED", "PLAIN", marks=pytest.mark.long),
+    pytest.param("GUARDED", "SCRAM-SHA-256", marks=pytest.mark.long),
+    ("OPEN", "SCRAM-SHA-256"),
+    ("GUARDED", "SCRAM-SHA-512"),
+    ("GUARDED", "OAUTHBEARER"),
+    ("MUTUAL", ""),
+]
+
+
+@pytest.mark.parametrize(("listener", "mechanism"), ENVIRONMENTS)
+def test_a_window_in_every_security_environment(
+    clusters: tuple[Secured, Secured], tokens: str, tmp_path: Path, listener: str, mechanism: str
+) -> None:
+    source, target = clusters
+    own = {"sasl_oauthbearer_token_endpoint_url": tokens}
+    access = [each.access(listener, mechanism, **own, **mutual(each, tmp_path, listener)) for each in clusters]
+    flow = mirror(source.broker, target.broker, tmp_path, partitions=3, access=(access[0], access[1]))
+    produce(source.broker, flow.topic, numbered(3000, size=300))
+    produce(source.broker, flow.topic, numbered(500, start=3000), codec="zstd", transactional="commit")
+    result = flow.run()
+    assert result.is_verified and result.copied == 3500
+    assert flow.assert_equal() == 3500
+
+
+def mutual(secured: Secured, directory: Path, listener: str) -> dict[str, str]:
+    """The client's own certificate, where the listener wants one."""
+    if listener != "MUTUAL":
+        return {}
+    file = directory / f"{secured.broker.name}.pem"
+    file.write_text(secured.client.key_pem("key secret") + secured.client.pem)
+    return {"ssl_keystore_type": "PEM", "ssl_keystore_location": str(file), "ssl_key_password": "key secret"}
+
+
+@pytest.mark.parametrize(("listener", "mechanism"), [("OPEN", "SCRAM-SHA-256"), ("GUARDED", "PLAIN")])
+def test_a_wrong_password_is_a_final_error_that_names_everything_but_it(
+    vault: Secured, listener: str, mechanism: str
+) -> None:
+    wrong = vault.access(listener, mechanism, sasl_jaas_config=jaas(mechanism, "wr0ng"))
+    with Routes(cluster(wrong), "test") as routes, pytest.raises(AuthenticationFailed) as caught:
+        routes.refresh([])
+    message = str(caught.value)
+    assert not caught.value.transient
+    assert all(each in message for each in ("'vault'", vault.broker.listeners[listener], mechanism, "sasl.jaas.config"))
+    assert "wr0ng" not in message and "wr0ng" not in repr(caught.value)
+
+
+def test_a_client_that_the_token_endpoint_does_not_know(vault: Secured, tokens: str) -> None:
+    settings = {
+        "sasl_oauthbearer_token_endpoint_url": tokens,
+        "sasl_jaas_config": "X required clientId=a clientSecret=wr0ng;",
+    }
+    access = cluster(vault.access("GUARDED", "OAUTHBEARER", **settings))
+    with Routes(access, "test") as routes, pytest.raises(TokenRefused, match="HTTP status 401") as caught:
+        routes.refresh([])
+    assert not caught.value.transient and "wr0ng" not in str(caught.value)
+    away = cluster(
+        vault.access("GUARDED", "OAUTHBEARER", sasl_oauthbearer_token_endpoint_url=f"http://127.0.0.1:{free_port()}/")
+    )
+    with Routes(away, "test") as routes, pytest.raises(TokenEndpointUnreachable) as unreachable:
+        routes.refresh([])
+    assert unreachable.value.transient
+
+
+def test_a_mechanism_that_the_cluster_does_not_have(vault: Secured) -> None:
+    missing = vault.access("GUARDED", "SCRAM-SHA-256")
+    transport_ = transport(cluster(missing), "consumer")
+    assert transport_.authentication is not None
+    other = replace(transport_, authentication=replace(transport_.authentication, name="SCRAM-SHA-1"))
+    host, _, port = missing["bootstrap.servers"].rpartition(":")
+    with pytest.raises(AuthenticationFailed, match="it offers PLAIN, "):
+        Connection("vault", host, int(port), "test", transport=other)
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"bootstrap_servers": "localhost"}, "Hostname mismatch"),
+        ({"ssl_truststore_location": "stranger"}, "unable to get local issuer certificate"),
+        ({"ssl_truststore_location": ""}, "certificate"),
+    ],
+)
+def test_a_broker_that_is_not_to_be_trusted(
+    vault: Secured, tmp_path: Path, settings: dict[str, str], reason: str
+) -> None:
+    stranger = tmp_path / "stranger.pem"
+    stranger.write_text(authority("a stranger").pem)
+    port = vault.broker.listeners["GUARDED"].rpartition(":")[2]
+    given = {"localhost": f"localhost:{port}", "stranger": str(stranger)}
+    access = vault.access("GUARDED", "PLAIN", **{key: given.get(value, value) for key, value in settings.items()})
+    with Routes(cluster(access), "test") as routes, pytest.raises(TlsFailed, match=reason) as caught:
+        routes.refresh([])
+    assert not caught.value.transient and "ssl.truststore" in str(caught.value)
+
+
+def test_names_are_not_checked_where_the_settings_say_so(vault: Secured) -> None:
+    port = vault.broker.listeners["GUARDED"].rpartition(":")[2]
+    names = {"bootstrap_servers": f"localhost:{port}", "ssl_endpoint_identification_algorithm": ""}
+    with Routes(cluster(vault.access("GUARDED", "PLAIN", **names)), "test") as routes:
+        routes.refresh([])
+        assert routes.cluster_id
+
+
+@pytest.mark.parametrize("certificate", ["none", "of a stranger"])
+def test_a_client_that_the_broker_does_not_trust(vault: Secured, tmp_path: Path, certificate: str) -> None:
+    own = {}
+    if certificate != "none":
+        file = tmp_path / "stranger.pem"
+        stranger = authority().signs("mirror")
+        file.write_text(stranger.key_pem() + stranger.pem)
+        own = {"ssl_keystore_type": "PEM", "ssl_keystore_location": str(file)}
+    with Routes(cluster(vault.access("MUTUAL", **own)), "test") as routes, pytest.raises(TlsFailed) as caught:
+        routes.refresh([])
+    assert "ssl.keystore" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("listener", "spoken"), [("GUARDED", "PLAINTEXT"), ("OPEN", "SSL"), ("GUARDED", "SASL_PLAINTEXT")]
+)
+def test_another_protocol_than_the_listeners_is_told(vault: Secured, listener: str, spoken: str) -> None:
+    access = vault.access(listener, "PLAIN", security_protocol=spoken)
+    access.setdefault("ssl.truststore.type", "PEM")
+    access.setdefault("ssl.truststore.location", str(vault.trust))
+    with Routes(cluster(access), "test") as routes, pytest.raises(AirmirrorError, match=r"security\.protocol"):
+        routes.refresh([])
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", pytest.param("PLAIN", marks=pytest.mark.long)])
+def test_a_session_is_renewed_with_requests_under_way(vault: Secured, mechanism: str) -> None:
+    """The broker cuts a connection whose session is over when the next request comes: this one outlives three sessions."""
+    wanted = MetadataRequest.MetadataRequestTopic
+    until = time.monotonic() + 3 * SESSION_MS / 1000
+
+    def requests() -> Iterator[MetadataRequest]:
+        while time.monotonic() < until:
+            yield MetadataRequest(topics=[wanted(name="none", topic_id=UUID(int=0))], allow_auto_topic_creation=False)
+
+    with Routes(cluster(vault.access("EXPIRING", mechanism)), "test") as routes:
+        routes.refresh([])
+        connection = routes.connection(routes.nodes[0], "fetch")
+        answers = [answer.topics[0].name for answer in connection.pipelined(requests(), 12, most=5)]
+        assert len(answers) > 100 and set(answers) == {"none"}
+        assert connection.waiting == 0
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_credentials_are_taken_away_in_mid_window(
+    clusters: tuple[Secured, Secured], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, side: str
+) -> None:
+    """Nothing is lost, nothing comes twice, and no transaction stays open once the user has its credentials again."""
+    source, target = clusters
+    losing = source if side == "source" else target
+    access = [each.access("EXPIRING" if each is losing else "OPEN", "SCRAM-SHA-256") for each in clusters]
+    flow = filled(source.broker, target.broker, tmp_path, access=(access[0], access[1]))
+    monkeypatch.setattr("airmirror.windows.fence.LEASE_MS", 4000)  # who can't log in can't release the claim either
+    monkeypatch.setattr(copy_module, "FETCH_BYTES", 4096)
+    monkeypatch.setattr(copy_module, "LEAST_PARTITION_BYTES", 2048)
+    end, commits = TransactionalId.end, []
+
+    def end_and_lose(self: TransactionalId, commit: bool) -> None:
+        end(self, commit)
+        commits.append(commit)
+        if len(commits) == 3:
+            take_credentials(losing.broker)
+            time.sleep(SESSION_MS / 1000)  # the sessions of all connections end: nothing tells
+
+    monkeypatch.setattr(TransactionalId, "end", end_and_lose)
+    with contextlib.ExitStack() as restored:
+        restored.callback(give_credentials, losing.broker)
+        restored.callback(monkeypatch.setattr, TransactionalId, "end", end)
+        with pytest.raises(AuthenticationFailed) as caught:
+            flow.run()
+    assert not caught.value.transient and PASSWORD not in str(caught.value)
+    assert caught.value.broker == losing.broker.listeners["EXPIRING"] and caught.value.mechanism in str(caught.value)
+    assert len(commits) >= 3
+    for attempt in patiently(30, FlowBusy):
+        with attempt:
+            last = flow.run()
+    assert last.is_verified and 0 < last.copied < 2000
+    assert flow.assert_equal() == 2100
