@@ -26,6 +26,7 @@ from support.certificates import Authority, authority
 from support.topics import SECONDS, admin
 
 USER, PASSWORD = "mirror,=user", "pla nted-$ecret\"7;'\\"
+SECRET = "nted-$ecret"  # what of the password is the same however it is quoted
 PLAIN_USER = "mirror"
 SESSION_MS = 1500
 LISTENERS = {

@@ -156,8 +156,13 @@ class Connection:
         while self._asked:
             self._held.append(self._read(bytearray))
         held, self._held = self._held, deque()
-        seconds = authenticate(self, self._transport.authentication)
-        self._held = held
+        try:
+            seconds = authenticate(self, self._transport.authentication)
+        except BaseException:
+            self._log_in_at = 0.0  # nothing goes out before that
+            raise
+        finally:
+            self._held = held
         self._log_in_at = None if seconds is None else time.monotonic() + seconds
 
     def version(self, api_key: int, lowest: int, highest: int, name: str = "") -> int:
