@@ -84,7 +84,9 @@ ROLES = {
 }
 """The settings that each kind of client knows."""
 
-COPIES = SECURITY | _names("bootstrap.servers isolation.level auto.offset.reset transaction.timeout.ms")
+COPIES = frozenset(name for name in SECURITY if not name.startswith("sasl.kerberos.")) | _names(
+    "bootstrap.servers isolation.level auto.offset.reset transaction.timeout.ms"
+)
 """What windows read when they copy, with a client of their own; everything else goes through librdkafka."""
 
 PREFIXES = {
