@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
 import uuid
 from pathlib import Path
 
+import pytest
+
 from airmirror_local.brokers import Broker
+from airmirror_local.jars import classpath
+from airmirror_local.java import find_java
 from cli.test_commands import Deployment, slots_in_this_process
 from support.groups import commit, committed
 from support.topics import Record, create_topic, produce
@@ -56,3 +62,23 @@ def test_groups_are_shown_translated_applied_and_undone(east: Broker, west: Brok
     ]
     again = command("groups", "apply", "--group", group, "--yes")
     assert again.exit_code == 0 and "To undo" not in again.stdout
+
+
+@pytest.mark.long
+def test_the_commands_that_undo_do(east: Broker, west: Broker, tmp_path: Path) -> None:
+    topic, group = create_topic(east, f"orders-{uuid.uuid4().hex[:8]}", 2), f"billing {uuid.uuid4().hex[:8]}"
+    produce(east, topic, [Record(b"v%d" % n) for n in range(100)], partition=0)
+    command = Deployment(tmp_path, east.bootstrap, west.bootstrap, topic)
+    assert command("run-window").exit_code == 0
+    before = {(f"{command.alias}.{topic}", 0): 10}
+    commit(east, group, {(topic, 0): 40, (topic, 1): 0})
+    commit(west, group, before)
+    undo = json.loads(command("groups", "apply", "--group", group, "--yes", "--json").stdout)["undo"]
+    assert len(undo) == 2 and committed(west, group) != before
+    for line in undo:
+        _, *arguments = shlex.split(line)
+        tool = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+        java = [str(find_java()), "-XX:TieredStopAtLevel=1", "-cp", classpath(), tool, *arguments]
+        done = subprocess.run(java, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0 and "Error" not in done.stdout, done.stdout + done.stderr
+    assert committed(west, group) == before

@@ -20,10 +20,12 @@ from airmirror_local.jars import classpath
 from airmirror_local.java import java_home
 from airmirror_local.ports import LOOPBACK, free_port
 from support.flows import Mirror, mirror
+from support.groups import commit
 from support.heartbeats import heartbeats_deleted
+from support.rounds import emit
 from support.topics import Record, create_topic, produce
 
-GROUP = "billing"
+GROUP, MOVED = "billing", "moved-by-airmirror"
 COMPACTED = {"cleanup.policy": "compact"}
 
 
@@ -68,6 +70,8 @@ def replicated(east: Broker, west: Broker, tmp_path_factory: pytest.TempPathFact
             Checkpoint(GROUP, remote, 0, 30, 33, "мета"),
         )
         produce(west, found.checkpoints, [*written, Record(b"\0\0garbage", b"key"), Record(b"", b"")])
+        commit(east, MOVED, {(there.topic, 0): 10, (there.topic, 1): 20})
+        assert emit(there, MOVED) == 2
         yield found
 
 
@@ -80,6 +84,8 @@ def test_positions_of_a_group_are_the_last_checkpoints(replicated: Replicated) -
         (remote, 1, 1, "somewhere"),
     ]
     assert client.translate_offsets(properties, replicated.alias, "nobody") == []
+    moved = client.translate_offsets(properties, replicated.alias, MOVED)
+    assert [(each.topic, each.partition, each.offset) for each in moved] == [(remote, 0, 10), (remote, 1, 20)]
     # They are what a consumer takes.
     consumer = Consumer(properties | {"enable.auto.commit": False})
     try:
@@ -135,15 +141,21 @@ def test_mirrormaker_2s_own_client_gives_the_same_answers(replicated: Replicated
     questions = ["heartbeat_topics", "checkpoint_topics", "upstream_clusters", "remote_topics"]
     questions += [f"{kind} {alias}" for alias in aliases for kind in ("remote_topics", "replication_hops")]
     if side == "second" and name != "identity":
-        questions += [f"translate_offsets {replicated.alias} {GROUP}"]
+        questions += [f"translate_offsets {replicated.alias} {group}" for group in (GROUP, MOVED)]
     theirs = ask_java(properties, questions)
     ours = {question: ask_python(properties, question) for question in questions}
+    assert side == "first" or name == "identity" or theirs[questions[-1]] == moved_positions(replicated)
     # Airmirror's own topics are no remote topics; MirrorClient knows nothing of them.
     for question in questions:
         if question.startswith("remote_topics"):
             kept = [topic for topic in theirs[question].split() if not topic.startswith("airmirror-segments.")]
             theirs[question] = " ".join(kept)
     assert ours == theirs
+
+
+def moved_positions(replicated: Replicated) -> str:
+    """Where Airmirror's own checkpoints say that the group is: one window has copied all, so that offsets are equal."""
+    return "{" + ", ".join(f"{replicated.there.remote_topic}-{number}={at}/" for number, at in ((0, 10), (1, 20))) + "}"
 
 
 def ask_java(properties: dict[str, str], questions: list[str]) -> dict[str, str]:

@@ -7,13 +7,16 @@ from contextlib import closing
 from dataclasses import replace
 from uuid import UUID
 
+import pytest
+
 from airmirror.ledger import GroupLag, GroupOffset, Ledger
 from airmirror.windows.index import Entry
 from airmirror.wire.checkpoints import Checkpoint
+from airmirror.wire.mirrormaker import OffsetSync
 from airmirror.wire.segments import Segment, SegmentRecord
 from support.ledgers import ORDERS, ORDERS_AGAIN, SEGMENTS, TOPIC_ID, segment, written
 
-CHECKPOINTS = "east.checkpoints.internal"
+CHECKPOINTS, SYNCS = "east.checkpoints.internal", "mm2-offset-syncs.west.internal"
 
 
 def records(seed: int) -> list[SegmentRecord]:
@@ -84,6 +87,24 @@ def test_checkpoints_are_loaded_deleted_and_forgotten_with_their_topic(ledger_ur
         assert flow.checkpoints() == {first.key: moved}
         assert flow.scanned(CHECKPOINTS, UUID(int=77)) == {} and flow.checkpoints() == {}
         assert len(list(flow.segments("orders", 0))) == 1  # the segments are another topic's
+
+
+def test_the_last_offset_sync_counts_until_its_topic_is_made_anew(
+    ledger_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    syncs = [OffsetSync("orders", 0, 9, 8), OffsetSync("orders", 1, 5, 5), OffsetSync("orders", 0, 3, 40)]
+    entries = [written(number, sync) for number, sync in enumerate(syncs)]
+    entries += [Entry(0, 3, 0, b"foreign", b"record"), Entry(0, 4, 0, syncs[1].encode_key(), None)]
+    with closing(Ledger(ledger_url)) as ledger:
+        flow = ledger.flow("east->west")
+        flow.load_offset_syncs(SYNCS, TOPIC_ID, entries, {0: 5}, {0: 0})
+        assert flow.offset_syncs() == {("orders", 0): 3, ("orders", 1): 5} and flow.malformed == 1
+        assert f"{SYNCS}-0 offset 3 is skipped" in caplog.text
+        assert flow.numbers() == {("malformed", "offset_syncs"): 1.0}
+        assert flow.scanned(SYNCS, TOPIC_ID) == {0: 5} and flow.contents()["scanned"] == []
+        flow.load_checkpoints(CHECKPOINTS, TOPIC_ID, [written(0, Checkpoint("g", "east.orders", 0, 5, 4))], {0: 1})
+        assert flow.scanned(SYNCS, UUID(int=77)) == {} and flow.offset_syncs() == {}
+        assert len(flow.checkpoints()) == 1
 
 
 def test_what_a_round_did_replaces_what_the_last_did(ledger_url: str) -> None:

@@ -8,14 +8,11 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import TopicPartition as Partition
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from tenacity import Retrying, stop_after_delay, wait_fixed
 
 from airmirror.clusters.appender import Appender
 from airmirror.clusters.groups import Committed, commit_offsets, committed_offsets
 from airmirror.clusters.routes import Routes
-from airmirror.config import parse
-from airmirror.flows.prepare import Opened
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.syncs import place_of_syncs
 from airmirror.offsets.translation import Reason
@@ -26,7 +23,7 @@ from airmirror.wire.requests import TopicPartition
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, as_mirrormaker, in_this_process, mirror
 from support.groups import Protocol, commit, committed, member, read_with_group
-from support.rounds import sync
+from support.rounds import reverse_of, sync
 from support.topics import (
     Record,
     admin,
@@ -35,32 +32,16 @@ from support.topics import (
     end_offsets,
     produce,
     read_all,
+    set_config,
 )
 
-Fill = Callable[[Broker, str, int, str], None]
+Fill = Callable[[Broker, str, str], None]
 
 
 def flow_of(east: Broker, west: Broker, directory: Path, **more: object) -> Mirror:
     settings = {"checkpoints.topic.replication.factor": "1", "offset-syncs.topic.replication.factor": "1"}
     settings |= more.pop("settings", {})  # type: ignore[arg-type]
     return mirror(east, west, directory, settings=settings, **more)  # type: ignore[arg-type]
-
-
-def reverse_of(flow: Mirror) -> Opened:
-    """The flow from the target back to the source, in the same ledger; it replicates none of these topics."""
-    alias = flow.flow.source.alias
-    lines = {
-        "clusters": f"{alias}, west",
-        f"{alias}.bootstrap.servers": flow.source.bootstrap,  # type: ignore[union-attr]
-        "west.bootstrap.servers": flow.target.bootstrap,  # type: ignore[union-attr]
-        f"west->{alias}.enabled": "true",
-        f"west->{alias}.topics": "nothing",
-        "checkpoints.topic.replication.factor": "1",
-        "offset.storage.replication.factor": "1",
-    }
-    configuration = parse("\n".join(f"{key} = {value}" for key, value in lines.items()), "test")
-    back = configuration.flow(f"west->{alias}")
-    return Opened(configuration, back, flow.opened.ledger.beside(back.name))
 
 
 def values(records: Mapping[int, Iterable[Record]]) -> dict[int, list[bytes | None]]:
@@ -72,20 +53,27 @@ def joined(*reads: Mapping[int, list[Record]]) -> dict[int, list[bytes | None]]:
     return {number: [record.value for read in reads for record in read.get(number, [])] for number in reads[0]}
 
 
-def plain(broker: Broker, topic: str, partition: int, name: str) -> None:
-    produce(broker, topic, [Record(f"{name}-{n}".encode()) for n in range(60)], partition=partition)
+def keyed(name: str, count: int) -> list[Record]:
+    """Records whose keys spread them over the partitions."""
+    return [Record(f"{name}-{n}".encode(), b"%d" % (n % 17)) for n in range(count)]
 
 
-def transactional(broker: Broker, topic: str, partition: int, name: str) -> None:
+def plain(broker: Broker, topic: str, name: str, partition: int | None = None) -> None:
+    if partition is None:
+        produce(broker, topic, keyed(name, 90))
+    else:
+        produce(broker, topic, [Record(f"{name}-{n}".encode()) for n in range(60)], partition=partition)
+
+
+def transactional(broker: Broker, topic: str, name: str) -> None:
     for number, end in enumerate(("commit", "abort", "commit", "abort")):
-        records = [Record(f"{name}-{number}-{n}".encode()) for n in range(9)]
-        produce(broker, topic, records, partition=partition, transactional=end)  # type: ignore[arg-type]
+        produce(broker, topic, keyed(f"{name}-{number}", 60), transactional=end)  # type: ignore[arg-type]
 
 
-def mixed(broker: Broker, topic: str, partition: int, name: str) -> None:
-    plain(broker, topic, partition, name)
-    transactional(broker, topic, partition, name)
-    produce(broker, topic, [Record(None, b"key"), Record(b"", b"key")], partition=partition)
+def mixed(broker: Broker, topic: str, name: str) -> None:
+    plain(broker, topic, name)
+    transactional(broker, topic, name)
+    produce(broker, topic, [Record(None, b"1"), Record(b"", b"2")])
 
 
 @pytest.mark.parametrize(
@@ -102,103 +90,131 @@ def mixed(broker: Broker, topic: str, partition: int, name: str) -> None:
 def test_a_group_fails_over_and_back_and_reads_every_record_once(
     east: Broker, west: Broker, tmp_path: Path, fill: Fill, protocol: Protocol, topic: Callable[[str], str]
 ) -> None:
+    """Its members stop anywhere: in what is verified, and inside the window that is running."""
     chance = random.Random(f"{fill.__name__} {protocol}")
     flow, group = flow_of(east, west, tmp_path, partitions=3), topic("billing")
-    for partition in range(3):
-        fill(east, flow.topic, partition, "first")
+    fill(east, flow.topic, "first")
     flow.run()
-    for partition in range(3):
-        fill(east, flow.topic, partition, "second")
-    flow.run()
+    sizes = {number: len(records) for number, records in read_all(east, flow.topic).items()}
+    fill(east, flow.topic, "second")
     everything = values(read_all(east, flow.topic))
+    reads: list[dict[int, list[Record]]] = []
 
-    def part_of(left: int) -> dict[int, int]:
-        return {number: chance.randint(1, left) for number in range(3)}
+    def in_the_middle(slots: Sequence[Slot]) -> list[SlotResult]:
+        verified = chance.randint(1, sizes[0])
+        inside = sizes[1] + chance.randint(1, sizes[1] // 2)
+        anywhere = chance.randint(1, sizes[2] + sizes[2] // 2)
+        most = {0: verified, 1: inside, 2: anywhere}
+        reads.append(read_with_group(east, group, flow.topic, most, protocol))
+        first = sync(flow.opened, group)
+        results = in_this_process(slots)
+        for rows in (first, sync(flow.opened, group)):
+            assert [row.reason for row in rows] == ["", "", ""] and any(row.again for row in rows)
+        return results
 
-    size = min(map(len, everything.values()))
-    here = read_with_group(east, group, flow.topic, part_of(size // 2), protocol)
+    flow.run(in_the_middle)
     rows = sync(flow.opened, group)
     assert [row.reason for row in rows] == ["", "", ""] and all(row.exact and row.again == 0 for row in rows)
-    there = read_with_group(west, group, flow.remote_topic, part_of(size // 3), protocol)
+    some = {number: chance.randint(1, size // 3) for number, size in sizes.items()}
+    reads.append(read_with_group(west, group, flow.remote_topic, some, protocol))
     back = sync(reverse_of(flow), group)
     assert [row.reason for row in back] == ["", "", ""] and all(row.exact for row in back)
-    again = read_with_group(east, group, flow.topic, None, protocol)
-    assert joined(here, there, again) == everything
+    reads.append(read_with_group(east, group, flow.topic, None, protocol))
+    assert joined(*reads) == everything
     # At the end of the source: over once more, nothing is left to read, and what is new is read once.
     sync(flow.opened, group)
-    for partition in range(3):
-        fill(east, flow.topic, partition, "third")
+    fill(east, flow.topic, "third")
     flow.run()
-    rest = read_with_group(west, group, flow.remote_topic, None, protocol)
-    assert joined(here, there, again, rest) == values(read_all(east, flow.topic))
+    reads.append(read_with_group(west, group, flow.remote_topic, None, protocol))
+    assert joined(*reads) == values(read_all(east, flow.topic))
 
 
-def compacted_topic(east: Broker, flow: Mirror) -> None:
-    """Fill a compacted topic and wait until its cleaner has taken records away."""
-    for turn in range(4):
-        records = [Record(f"{turn}-{n}".encode(), b"key-%d" % (n % 30)) for n in range(60)]
-        produce(east, flow.topic, records, partition=0, records_per_batch=7)
-        produce(east, flow.topic, [Record(b"last-%d" % turn, b"last-%d" % turn)], partition=0)
-    wait_until_compacted(east, flow.topic)
+COMPACTED = {
+    "cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "100", "max.compaction.lag.ms": "100",
+}  # fmt: skip
+AT_REST = {"min.cleanable.dirty.ratio": "0.99", "segment.ms": "86400000", "max.compaction.lag.ms": "86400000"}
 
 
-def wait_until_compacted(cluster: Broker, topic: str) -> None:
-    """Until the log holds fewer records than were written; each look writes one more, so that the segment rolls."""
-    for attempt in Retrying(stop=stop_after_delay(60), wait=wait_fixed(0.5), reraise=True):
+def wait_until_compacted(cluster: Broker, topic: str, *, roll: bool = False) -> None:
+    """Until the log holds fewer records than were written. ``roll``: each look writes one more, so that its segment ends."""
+    for attempt in Retrying(stop=stop_after_delay(60), wait=wait_fixed(0.3), reraise=True):
         with attempt:
             found = read_all(cluster, topic)[0]
-            produce(cluster, topic, [Record(b"roll", b"roll")], partition=0)
-            assert len(found) < end_offsets(cluster, topic)[0] - 60
+            if roll:
+                value = b"roll-%d" % attempt.retry_state.attempt_number
+                produce(cluster, topic, [Record(value, b"roll")], partition=0)
+            assert len(found) < end_offsets(cluster, topic)[0] - 30
 
 
-def test_a_group_on_a_compacted_topic(east: Broker, west: Broker, tmp_path: Path, topic: Callable[[str], str]) -> None:
-    config = {
-        "cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "100",
-        "max.compaction.lag.ms": "100",
-    }  # fmt: skip
-    flow, group = flow_of(east, west, tmp_path, config=config), topic("billing")
-    compacted_topic(east, flow)
-    admin(east).incremental_alter_configs(
-        [ConfigResource(ResourceType.TOPIC, flow.topic, incremental_configs=[
-            ConfigEntry("segment.ms", "86400000", incremental_operation=AlterConfigOpType.SET),
-            ConfigEntry("max.compaction.lag.ms", "86400000", incremental_operation=AlterConfigOpType.SET),
-            ConfigEntry("min.cleanable.dirty.ratio", "0.99", incremental_operation=AlterConfigOpType.SET),
-        ])]
-    )  # fmt: skip
-    await_cleaner_at_rest(east, flow.topic)
-    flow.run()
-    source, target = read_all(east, flow.topic)[0], read_all(west, flow.remote_topic)[0]
-    assert [record.content for record in source] == [record.content for record in target]
-    # At every position there is, gaps and both ends included: what is read on both sides is the whole.
-    key, remote = TopicPartition(flow.topic, 0), TopicPartition(flow.remote_topic, 0)
-    positions = {f"{group}-{position}": position for position in range(source[-1].offset + 2)}
-    with Routes(flow.flow.source, "test") as routes:
-        assert commit_offsets(routes, {name: {key: Committed(at)} for name, at in positions.items()}) == {}
-    rows = sync(flow.opened, f"{group}-.*")
-    assert {row.group: row.position for row in rows} == positions and not any(row.reason for row in rows)
-    with Routes(flow.flow.target, "test") as routes:
-        moved = committed_offsets(routes, positions)
-    for name, position in positions.items():
-        unread = [record.content for record in source if record.offset >= position]
-        assert [record.content for record in target if record.offset >= moved[name][remote].offset] == unread
-
-
-def await_cleaner_at_rest(cluster: Broker, topic: str) -> None:
-    """Until two looks, one after the other, see the same records."""
-    seen = []
+def rest_of_the_cleaner(cluster: Broker, topic: str) -> list[Record]:
+    """What is left when two looks, one after the other, have seen the same records and nothing more is compacted."""
+    seen: list[list[Record]] = []
+    for key, value in AT_REST.items():
+        set_config(cluster, topic, key, value)
     for attempt in Retrying(stop=stop_after_delay(60), wait=wait_fixed(1), reraise=True):
         with attempt:
-            seen.append([record.offset for record in read_all(cluster, topic)[0]])
+            seen.append(read_all(cluster, topic)[0])
             assert len(seen) > 1 and seen[-1] == seen[-2]
+    return seen[-1]
+
+
+def test_groups_on_a_compacted_topic_there_and_back(
+    east: Broker, west: Broker, tmp_path: Path, topic: Callable[[str], str]
+) -> None:
+    """Both clusters' cleaners work independently, before windows and after. What is on both is read once, from anywhere."""
+    flow, group = flow_of(east, west, tmp_path, config=COMPACTED), topic("billing")
+    for turn in range(4):
+        # Half of the keys come again and again.
+        records = [
+            Record(b"%d-%d" % (turn, n), b"key-%d" % (n % 30) if n % 2 else b"%d-%d" % (turn, n)) for n in range(60)
+        ]
+        produce(east, flow.topic, records, partition=0, records_per_batch=7)
+        produce(east, flow.topic, [Record(b"last-%d" % turn, b"last-%d" % turn)], partition=0)
+        if turn == 1:
+            flow.run()  # what is compacted on the source from here on is on the target still, or was compacted there
+            wait_until_compacted(east, flow.topic, roll=True)
+    assert flow.run().is_verified
+    wait_until_compacted(west, flow.remote_topic)
+    source, target = rest_of_the_cleaner(east, flow.topic), rest_of_the_cleaner(west, flow.remote_topic)
+    both = {record.content for record in source} & {record.content for record in target}
+    assert len(both) > 120
+
+    def unread(records: Sequence[Record], position: int) -> list[object]:
+        return [record.content for record in records if record.offset >= position and record.content in both]
+
+    # From every position there is, gaps, markers and both ends included.
+    key, remote = TopicPartition(flow.topic, 0), TopicPartition(flow.remote_topic, 0)
+    there = {f"{group}-there-{position}": position for position in range(source[-1].offset + 2)}
+    back = {f"{group}-back-{position}": position for position in range(end_offsets(west, flow.remote_topic)[0] + 1)}
+    with Routes(flow.flow.source, "test") as here, Routes(flow.flow.target, "test") as beyond:
+        assert commit_offsets(here, {name: {key: Committed(at)} for name, at in there.items()}) == {}
+        assert commit_offsets(beyond, {name: {remote: Committed(at)} for name, at in back.items()}) == {}
+        forward, backward = sync(flow.opened, f"{group}-there-.*"), sync(reverse_of(flow), f"{group}-back-.*")
+        moved = {name: at[remote].offset for name, at in committed_offsets(beyond, there).items()}
+        moved_back = {name: at[key].offset for name, at in committed_offsets(here, back).items()}
+    assert {row.group: row.position for row in (*forward, *backward)} == there | back
+    assert all(row.exact and not row.reason and not row.again for row in (*forward, *backward))
+    for name, position in there.items():
+        assert unread(target, moved[name]) == unread(source, position), name
+    for name, position in back.items():
+        assert unread(source, moved_back[name]) == unread(target, position), name
+    # And as a group reads: a part here, a part there, the rest here.
+    reads = [read_with_group(east, group, flow.topic, {0: len(source) // 3})]
+    sync(flow.opened, group)
+    reads.append(read_with_group(west, group, flow.remote_topic, {0: len(target) // 3}))
+    sync(reverse_of(flow), group)
+    reads.append(read_with_group(east, group, flow.topic))
+    assert [record.content for read in reads for record in read[0] if record.content in both] == unread(source, 0)
 
 
 def test_a_commit_while_a_window_runs_and_past_the_verified_offset(
-    east: Broker, west: Broker, tmp_path: Path, topic: Callable[[str], str]
+    east: Broker, west: Broker, tmp_path: Path, topic: Callable[[str], str], caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO")
     flow, group = flow_of(east, west, tmp_path), topic("billing")
-    plain(east, flow.topic, 0, "first")
+    plain(east, flow.topic, "first", 0)
     flow.run()
-    plain(east, flow.topic, 0, "second")
+    plain(east, flow.topic, "second", 0)
     seen: list[GroupOffset] = []
 
     def in_the_middle(slots: Sequence[Slot]) -> list[SlotResult]:
@@ -216,6 +232,7 @@ def test_a_commit_while_a_window_runs_and_past_the_verified_offset(
         ("", 60, 61, 15),
     ]
     assert committed(west, group) == {(flow.remote_topic, 0): 61}
+    assert "moved to the verified position 60; 15 records before 75 will be read again" in caplog.text
     (row,) = sync(flow.opened, group)
     assert (row.upstream, row.downstream, row.again, row.on_target) == (75, 76, 0, 61)
     rest = read_with_group(west, group, flow.remote_topic, None)
@@ -223,13 +240,14 @@ def test_a_commit_while_a_window_runs_and_past_the_verified_offset(
 
 
 def test_every_reason_not_to_move_a_group(
-    east: Broker, west: Broker, tmp_path: Path, topic: Callable[[str], str]
+    east: Broker, west: Broker, tmp_path: Path, topic: Callable[[str], str], caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO")
     flow, name = flow_of(east, west, tmp_path, partitions=2), topic("g")
     other = create_topic(east, topic("other"))
-    plain(east, flow.topic, 0, "first")
+    plain(east, flow.topic, "first", 0)
     flow.run()
-    plain(east, flow.topic, 1, "not copied yet")
+    plain(east, flow.topic, "not copied yet", 1)
     first, second = (flow.topic, 0), (flow.topic, 1)
     commit(east, f"{name}-moved", {first: 20})
     commit(east, f"{name}-not-replicated", {(other, 0): 0})
@@ -245,6 +263,10 @@ def test_every_reason_not_to_move_a_group(
         "moved": "", "deleted": "", "not-replicated": Reason.NOT_REPLICATED, "not-verified": Reason.NOT_VERIFIED,
         "ahead": Reason.AHEAD, "beyond": Reason.BEYOND_END, "active": Reason.ACTIVE,
     }  # fmt: skip
+    in_ledger = {row.group.removeprefix(f"{name}-"): row.reason for row in flow.opened.ledger.group_offsets()}
+    assert in_ledger == reasons
+    for group, reason in reasons.items():
+        assert not reason or f"Not moved, {reason}: {name}-{group} " in caplog.text
     assert committed(west, f"{name}-ahead") == {(flow.remote_topic, 0): 40}
     assert committed(west, f"{name}-moved") == {(flow.remote_topic, 0): 20}
     for missing in ("active", "beyond", "not-verified", "not-replicated"):
@@ -264,7 +286,7 @@ def test_every_reason_not_to_move_a_group(
     # Another topic of the same name: nothing that was known of it counts.
     delete_topic(east, flow.topic)
     create_topic(east, flow.topic, 1)
-    plain(east, flow.topic, 0, "other")
+    plain(east, flow.topic, "other", 0)
     commit(east, f"{name}-again", {first: 20})
     assert [row.reason for row in sync(flow.opened, f"{name}-again")] == [Reason.RECREATED]
 
@@ -279,24 +301,25 @@ def test_lag_over_its_limit_holds_groups_where_it_is_told_to(
 ) -> None:
     limits = {"window.max.lag.blocks": "groups", "window.max.lag.records": "50"}
     flow, group = flow_of(east, west, tmp_path, settings=limits), topic("billing")
-    plain(east, flow.topic, 0, "first")
+    plain(east, flow.topic, "first", 0)
     flow.run()
     commit(east, group, {(flow.topic, 0): 20})
     assert [row.reason for row in sync(flow.opened, group)] == [""]
-    plain(east, flow.topic, 0, "second")
+    plain(east, flow.topic, "second", 0)
     commit(east, group, {(flow.topic, 0): 30})
     assert [row.reason for row in sync(flow.opened, group)] == [Reason.LAGGING]
     flow.run()
     assert [row.reason for row in sync(flow.opened, group)] == [""]
 
 
+@pytest.mark.parametrize("location", ["target", pytest.param("source", marks=pytest.mark.long)])
 def test_history_of_mirrormaker_2_is_estimated_and_never_past_its_syncs(
-    east: Broker, west: Broker, tmp_path: Path, topic: Callable[[str], str]
+    east: Broker, west: Broker, tmp_path: Path, topic: Callable[[str], str], location: str
 ) -> None:
-    settings = {"offset-syncs.topic.location": "target"}
+    settings = {"offset-syncs.topic.location": location}
     flow, group = flow_of(east, west, tmp_path, settings=settings), topic("billing")
     for number in range(3):
-        plain(east, flow.topic, 0, str(number))
+        plain(east, flow.topic, str(number), 0)
     as_mirrormaker(flow, 100, 99)
     cluster, syncs = place_of_syncs(flow.flow)
     ensure_topic(cluster, syncs, 1)
@@ -310,3 +333,11 @@ def test_history_of_mirrormaker_2_is_estimated_and_never_past_its_syncs(
     assert {(row.position, row.downstream, row.exact) for row in rows} == {
         (40, 40, False), (70, 41, False), (100, 100, True), (150, 150, True),
     }  # fmt: skip
+    # And back, whatever the reverse flow's own location is.
+    for position in (40, 70, 100, 150):
+        commit(west, f"{group}-back-{position}", {(flow.remote_topic, 0): position})
+    for of_reverse in ("source", "target"):
+        rows = sync(reverse_of(flow, of_reverse), f"{group}-back-.*")
+        assert {(row.position, row.downstream, row.exact) for row in rows} == {
+            (40, 40, False), (70, 41, False), (100, 100, True), (150, 150, True),
+        }  # fmt: skip

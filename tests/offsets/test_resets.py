@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from airmirror.clusters.groups import Committed, Group
+from airmirror.flows.prepare import caught_up
 from airmirror.flows.reset import Order, carry_out
 from airmirror.offsets import checkpoints
 from airmirror.offsets.groups import plan
@@ -19,7 +21,7 @@ from airmirror.wire.requests import TopicPartition
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, mirror
 from support.groups import commit, committed, read_with_group
-from support.rounds import checkpoints_on, emit, sync
+from support.rounds import checkpoints_on, emit, reverse_of, sync
 from support.topics import Record, delete_topic, produce, read_all
 
 
@@ -102,6 +104,22 @@ def test_going_on_with_a_loss(running: tuple[Mirror, str]) -> None:
     emit(flow, group)
     assert from_checkpoint(flow) == values(numbers(50, 60))
     assert values(read_with_group(flow.target, group, flow.remote_topic)[0]) == values(numbers(50, 60))
+
+
+@pytest.mark.long
+def test_another_remote_topic(running: tuple[Mirror, str]) -> None:
+    """Groups are moved in the new one; the old one is left alone, with their positions there, which lead nowhere back."""
+    flow, group = running
+    reset(flow, Choice.NEW_TOPIC)
+    flow = replace(flow, opened=caught_up(flow.opened))
+    new = flow.flow.remote_topics[flow.topic]
+    assert [(row.remote_topic, row.reason) for row in sync(flow.opened, group)] == [(new, Reason.NOT_VERIFIED)]
+    assert flow.run().copied == 50
+    assert [(row.downstream, row.reason) for row in sync(flow.opened, group)] == [(35, "")]
+    assert committed(flow.target, group) == {(flow.remote_topic, 0): 36, (new, 0): 35}
+    assert values(read_with_group(flow.target, group, new)[0]) == values(numbers(35, 50))
+    back = {row.topic: (row.downstream, row.reason) for row in sync(reverse_of(flow), group)}
+    assert back == {new: (50, ""), flow.remote_topic: (None, Reason.NOT_REPLICATED)}
 
 
 @pytest.mark.long

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from uuid import UUID
 
@@ -9,9 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airmirror.clusters.log import LogRecord
+from airmirror.clusters.routes import Routes
+from airmirror.flows.prepare import catch_up_ledger
 from airmirror.offsets.syncs import choose, emit_offset_syncs
+from airmirror.windows import index
 from airmirror.wire.mirrormaker import OffsetSync, decode_offset_sync
 from airmirror.wire.primitives import MalformedRecord
+from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import Segment, SegmentRecord
 from airmirror_local.brokers import Broker
 from support.flows import mirror
@@ -59,7 +65,18 @@ def test_chosen_syncs_map_real_records(
         assert upstream[0] == min(allowed) and upstream[-1] == max(allowed)
 
 
-def test_syncs_are_written_up_to_the_verified_offset_and_once(east: Broker, west: Broker, tmp_path: Path) -> None:
+def test_syncs_are_written_up_to_the_verified_offset_and_once(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[int] = []
+    read = index.read_records
+
+    def noting(routes: Routes, partition: TopicPartition, start: int, end: int, **more: float) -> Iterator[LogRecord]:
+        if partition.topic.startswith("mm2-offset-syncs"):
+            begun.append(start)
+        return read(routes, partition, start, end, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(index, "read_records", noting)
     settings = {"offset-syncs.topic.location": "target", "offset-syncs.topic.replication.factor": "1"}
     flow = mirror(east, west, tmp_path, settings=settings)
     produce(east, flow.topic, [Record(b"v%d" % n) for n in range(50)])
@@ -69,6 +86,11 @@ def test_syncs_are_written_up_to_the_verified_offset_and_once(east: Broker, west
     produce(east, flow.topic, [Record(b"v%d" % n) for n in range(25)])
     flow.run()
     assert emit_offset_syncs(flow.flow, flow.opened.ledger, window="syncs-3") == 2
+    assert emit_offset_syncs(flow.flow, flow.opened.ledger, window="syncs-4") == 0
+    assert begun and begun == sorted(set(begun))  # nothing of the topic was read twice
+    flow.opened.ledger.forget()
+    catch_up_ledger(flow.opened)
+    assert emit_offset_syncs(flow.flow, flow.opened.ledger, window="syncs-5") == 0
     source = flow.flow.source.alias
     (found,) = read_all(west, f"mm2-offset-syncs.{source}.internal").values()
     syncs = [decode_offset_sync(record.key or b"", record.value or b"") for record in found]

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from airmirror.config import parse
 from airmirror.flows.choice import Choice
 from airmirror.on_airflow.deployment import Deployment
+from airmirror.on_airflow.replicate import replicate_dag
 from airmirror.on_airflow.work import emit_checkpoints, sync_group_offsets
 from airmirror_local.brokers import Broker
 from support.flows import mirror
@@ -51,3 +53,15 @@ def test_checkpoints_and_group_offsets_keep_their_intervals(
     assert len(checkpoints) == 1
     (row,) = flow.opened.ledger.group_offsets()
     assert (row.group, row.position, row.downstream, row.reason) == (group, 30, 30, "")
+
+
+def test_groups_follow_whatever_failed_and_stop_nothing_themselves() -> None:
+    """Run after a failed copy too; the next window waits for none of them, only the run's state does."""
+    lines = ["clusters = a, b", "a.bootstrap.servers = x:1", "b.bootstrap.servers = y:1", "a->b.enabled = true"]
+    flow = parse("\n".join([*lines, "a->b.sync.group.offsets.enabled = true"]), "test").flow("a->b")
+    tasks = replicate_dag(flow).task_dict
+    for name, before in (("emit_checkpoints", "emit_offset_syncs"), ("sync_group_offsets", "emit_checkpoints")):
+        assert tasks[name].upstream_task_ids == {before} and tasks[name].trigger_rule == "all_done"
+    assert tasks["emit_offset_syncs"].trigger_rule == "all_done"
+    after = tasks["emit_checkpoints"].get_flat_relative_ids(upstream=False)
+    assert after == {"sync_group_offsets", "done"}

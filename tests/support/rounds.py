@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from airmirror.config import Flow
-from airmirror.flows.prepare import Opened, catch_up_ledger
+from airmirror.config import Flow, parse
+from airmirror.flows.prepare import Opened, caught_up
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.checkpoints import emit_checkpoints
 from airmirror.offsets.groups import sync_group_offsets
@@ -21,14 +21,14 @@ def of_groups(flow: Flow, *groups: str) -> Flow:
 
 def sync(opened: Opened, *groups: str) -> list[GroupOffset]:
     """Group offsets: what became of each of these groups' positions."""
-    catch_up_ledger(opened)
+    opened = caught_up(opened)
     return sync_group_offsets(of_groups(opened.flow, *groups), opened.ledger)
 
 
 def emit(flow: Mirror, group: str, window: str = "checkpoints") -> int:
     """How many checkpoints were written."""
-    catch_up_ledger(flow.opened)
-    return emit_checkpoints(of_groups(flow.flow, group), flow.opened.ledger, window=window)
+    opened = caught_up(flow.opened)
+    return emit_checkpoints(of_groups(opened.flow, group), opened.ledger, window=window)
 
 
 def checkpoints_on(flow: Mirror) -> list[Checkpoint]:
@@ -39,3 +39,21 @@ def checkpoints_on(flow: Mirror) -> list[Checkpoint]:
         for record in records
         if record.value and record.key != b"foreign"
     ]
+
+
+def reverse_of(flow: Mirror, location: str = "source") -> Opened:
+    """The flow from the target back to the source, in the same ledger; it replicates none of these topics."""
+    alias = flow.flow.source.alias
+    lines = {
+        "clusters": f"{alias}, west",
+        f"{alias}.bootstrap.servers": flow.source.bootstrap,  # type: ignore[union-attr]
+        "west.bootstrap.servers": flow.target.bootstrap,  # type: ignore[union-attr]
+        f"west->{alias}.enabled": "true",
+        f"west->{alias}.topics": "nothing",
+        "checkpoints.topic.replication.factor": "1",
+        "offset.storage.replication.factor": "1",
+        "offset-syncs.topic.location": location,
+    }
+    configuration = parse("\n".join(f"{key} = {value}" for key, value in lines.items()), "test")
+    back = configuration.flow(f"west->{alias}")
+    return Opened(configuration, back, flow.opened.ledger.beside(back.name))

@@ -36,6 +36,7 @@ ORDER = (
     "outcome",
     "phase",
     "result",
+    "kind",
     "origin",
     "until",
     "of",
@@ -60,6 +61,7 @@ def filled(ledger: Ledger) -> Ledger:
     flow.count_verified()
     flow.note_standings([Standing("orders", 0, "east.orders", 10, 25), Standing("orders", 1, "east.orders", 3, 3)])
     counters = {("windows", "failed"): 1, ("seconds", "copy"): 2.5, ("judged", "held"): 1, ("late_runs", ""): 2}
+    counters |= {("malformed", "segments"): 3}
     flow.note(counters, {("verified", ""): 50, ("measured", ""): 60, ("last_seconds", ""): 3})
     flow.note({}, {("latency_readable_most", "north"): 7.5, ("heartbeat", "north"): 99})
     flow.note({("checkpoints", ""): 4}, {("checkpoint_seconds", ""): 1.5})
@@ -104,6 +106,7 @@ def test_values(ledger: Ledger) -> None:
     assert found["airmirror_end_to_end_latency_seconds"] == {(*flow, "north", "readable", "most"): 7.5}
     assert found["airmirror_heartbeat_timestamp_seconds"] == {(*flow, "north"): 99}
     assert found["airmirror_late_runs_total"] == {flow: 2}
+    assert found["airmirror_malformed_records_total"] == {(*flow, "segments"): 3}
 
 
 def test_groups_have_the_names_of_kafka_lag_exporter(ledger: Ledger) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AclOperation, ResourceType
 
+from airmirror.clusters.log import FetchFailed
 from airmirror.clusters.routes import TopicNotDescribed
+from airmirror.offsets.translation import Reason
 from airmirror.windows.errors import AccessLost, PartitionFailed
 from airmirror.windows.results import WindowResult
 from airmirror.windows.slots import Slot, SlotResult, transactional_id
@@ -16,6 +18,8 @@ from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from support.acls import AUTHORIZER, denied
 from support.faults import filled
 from support.flows import Mirror, in_this_process
+from support.groups import commit, committed
+from support.rounds import emit, sync
 
 
 @pytest.fixture(scope="module")
@@ -104,3 +108,30 @@ def test_internal_topics_that_may_not_be_written_any_more(
         errors = [row.error for row in result.rows]
         assert all(isinstance(error, PartitionFailed) and topics.progress in str(error) for error in errors)
     assert_continued(flow)
+
+
+def test_the_checkpoints_topic_and_a_group_that_may_not_be_used_any_more(
+    east: Broker, guarded: Broker, tmp_path: Path, topic: Callable[[str], str]
+) -> None:
+    """The tasks for groups fail, or tell why a group was not moved; the data keeps flowing."""
+    flow, group = filled(east, guarded, tmp_path), topic("billing")
+    commit(east, group, {(flow.topic, 0): 10})
+    assert emit(flow, group) == 1
+    commit(east, group, {(flow.topic, 0): 20})
+    checkpoints = f"{flow.flow.source.alias}.checkpoints.internal"
+    with denied(guarded, ResourceType.TOPIC, checkpoints, AclOperation.READ):
+        with pytest.raises(FetchFailed, match=checkpoints):
+            emit(flow, group)
+        assert_continued(flow)
+        with denied(guarded, ResourceType.GROUP, group, AclOperation.READ):
+            assert [row.reason for row in sync(flow.opened, group)] == [
+                f"{Reason.REFUSED}: GroupAuthorizationFailedError (30)"
+            ]
+        assert [row.reason for row in sync(flow.opened, group)] == [""]
+        assert committed(guarded, group) == {(flow.remote_topic, 0): 20}
+    with (
+        denied(guarded, ResourceType.TOPIC, checkpoints, AclOperation.DESCRIBE),
+        pytest.raises(TopicNotDescribed, match=checkpoints),
+    ):
+        emit(flow, group)
+    assert emit(flow, group) == 1

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from airmirror.clusters.routes import Routes
+from airmirror.offsets.translation import Reason
 from airmirror.windows import copy as copy_module
 from airmirror.windows.intake import Intake
 from airmirror.wire.requests import TopicPartition
 from airmirror_local.brokers import Broker, BrokerCluster
 from support.flows import Mirror, mirror
+from support.groups import commit
+from support.rounds import sync
 from support.servers import keep
 from support.topics import Record, produce
 
@@ -74,3 +78,22 @@ def test_a_leader_of_the_source_dies_in_mid_window(three: BrokerCluster, west: B
     finally:
         broker.restart()
         keep(broker.process)
+
+
+@pytest.mark.long
+def test_a_group_on_a_partition_without_a_leader_waits_for_one(
+    east: Broker, three: BrokerCluster, tmp_path: Path, topic: Callable[[str], str]
+) -> None:
+    settings = {"replication.factor": "1", "offset.storage.replication.factor": "3"}
+    flow, group = mirror(east, three, tmp_path, settings=settings), topic("billing")
+    produce(east, flow.topic, records(50))
+    assert flow.run().is_verified
+    commit(east, group, {(flow.topic, 0): 20})
+    broker = leader(flow, three, flow.remote_topic, "target")
+    broker.kill()
+    try:
+        assert [row.reason for row in sync(flow.opened, group)] == [Reason.NO_LEADER]
+    finally:
+        broker.restart()
+        keep(broker.process)
+    assert [row.reason for row in sync(flow.opened, group)] == [""]

@@ -140,7 +140,7 @@ class FlowLedger:
         """
         with self._writing() as connection:
             new = self._advance(connection, topic, topic_id, entries, at, since)
-            self.malformed += loading.load_segments(connection, self.flow, topic, new)
+            self._count(connection, "segments", loading.load_segments(connection, self.flow, topic, new))
 
     def load_progress(
         self, topic: str, topic_id: UUID, entries: Sequence[Entry], at: Mapping[int, int], cluster: str,
@@ -149,7 +149,7 @@ class FlowLedger:
         """Take in records of ``mm2-offsets`` of a source cluster, like ``load_segments``."""
         with self._writing() as connection:
             new = self._advance(connection, topic, topic_id, entries, at, since)
-            self.malformed += loading.load_progress(connection, self.flow, topic, new, cluster)
+            self._count(connection, "progress", loading.load_progress(connection, self.flow, topic, new, cluster))
 
     def load_checkpoints(
         self, topic: str, topic_id: UUID, entries: Sequence[Entry], at: Mapping[int, int],
@@ -158,7 +158,7 @@ class FlowLedger:
         """Take in records of the checkpoints topic, like ``load_segments``."""
         with self._writing() as connection:
             new = self._advance(connection, topic, topic_id, entries, at, since)
-            self.malformed += loading.load_checkpoints(connection, self.flow, topic, new)
+            self._count(connection, "checkpoints", loading.load_checkpoints(connection, self.flow, topic, new))
 
     def load_offset_syncs(
         self, topic: str, topic_id: UUID, entries: Sequence[Entry], at: Mapping[int, int],
@@ -167,7 +167,7 @@ class FlowLedger:
         """Take in records of the offset-syncs topic, like ``load_segments``."""
         with self._writing() as connection:
             new = self._advance(connection, topic, topic_id, entries, at, since)
-            self.malformed += loading.load_offset_syncs(connection, self.flow, topic, new)
+            self._count(connection, "offset_syncs", loading.load_offset_syncs(connection, self.flow, topic, new))
 
     def progress(self) -> dict[tuple[str, int], int]:
         """The last accounted source offset, by topic and partition."""
@@ -399,6 +399,11 @@ class FlowLedger:
     def _control(self, kind: int) -> list[tuple[Any, Record]]:
         query = sql.select(control).where(control.c.flow == self.flow, control.c.kind == kind)
         return [(row, _record(row)) for row in self._all(query.order_by(control.c.log_offset))]
+
+    def _count(self, connection: Connection, kind: str, malformed: int) -> None:
+        self.malformed += malformed
+        if malformed and " " not in self.flow:  # a flow's own topics, not a part's
+            metrics.add(connection, self.flow, {(metrics.MALFORMED, kind): float(malformed)})
 
     def _advance(
         self, connection: Connection, topic: str, topic_id: UUID, entries: Sequence[Entry], at: Mapping[int, int],

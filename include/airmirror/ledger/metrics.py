@@ -40,6 +40,9 @@ class Standing(Protocol):
     def high_watermark(self) -> int: ...
 
 
+MALFORMED = "malformed"  # a counter, by what the records should have been
+
+
 @dataclass(frozen=True)
 class PartitionMetrics:
     """A partition's numbers. Times in epoch milliseconds, -1 where there is none.

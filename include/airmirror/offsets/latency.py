@@ -6,6 +6,7 @@ show as latency, and a negative one as such.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from airmirror.wire.heartbeats import decode_heartbeat
 from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import SegmentRecord
+
+log = logging.getLogger(__name__)
 
 MOST = 10_000
 """The most heartbeats that are read for one measurement."""
@@ -101,8 +104,8 @@ def _times(target: Routes, segment: SegmentRecord) -> Iterator[int]:
     for entry in read_records(target, partition, start, segment.target_end):
         try:
             yield decode_heartbeat(entry.key or b"", entry.value or b"").time_ms
-        except MalformedRecord:
-            continue  # somebody else's record in the source's topic; it is replicated, and tells no time
+        except MalformedRecord as error:  # somebody else's record in the source's topic; it is replicated all the same
+            log.warning("%s offset %d is skipped: %s", partition, entry.offset, error)
 
 
 def _origin(topic: str, names: ReplicationPolicy, source: str) -> tuple[str, int]:

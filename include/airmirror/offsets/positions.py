@@ -106,7 +106,8 @@ def resets(flow: Flow, ledger: FlowLedger, source: Routes, target: Routes) -> li
     """What has been decided by now of this flow and of the one back: a reset moves positions."""
     back = ledger.beside(f"{flow.target.alias}->{flow.source.alias}")
     _catch_up(target, ledger, flow.source.alias)
-    _catch_up(source, back, flow.target.alias)
+    if back.identity() is not None:  # else no position has asked for it, and it may be large
+        _catch_up(source, back, flow.target.alias)
     return [*ledger.resets(), *back.resets()]
 
 

@@ -13,6 +13,7 @@ from prometheus_client.utils import floatToGoString
 
 from airmirror.flows import measure
 from airmirror.ledger import FlowMetric, GroupLag, Ledger, PartitionMetrics
+from airmirror.ledger.metrics import MALFORMED
 
 FLOW = ("flow", "source", "target")
 PARTITION = (*FLOW, "topic", "partition")
@@ -182,6 +183,11 @@ def _of_flows(rows: Sequence[FlowMetric]) -> Iterator[Metric]:
             "Windows by how they ended: replicated, empty, incomplete, failed, busy.",
         ),
         measure.SECONDS: ("phase_seconds", "phase", "Seconds spent in each phase of windows and gates."),
+        MALFORMED: (
+            "malformed_records",
+            "kind",
+            "Records of the internal topics that were skipped: segments, progress, checkpoints, offset_syncs.",
+        ),
         measure.JUDGED: ("judged_partitions", "result", "Partitions that gates let pass, held, or could not read."),
     }
     gauges = {
