@@ -33,6 +33,17 @@ COMPONENTS = {
 CELERY_WORKER = "Celery worker"
 SECOND_SCHEDULER = "second scheduler"  # of a deployment that must not stop with one of them
 MORE_COMPONENTS = {CELERY_WORKER: ("celery", "worker", "--skip-serve-logs"), SECOND_SCHEDULER: COMPONENTS["scheduler"]}
+# What every task needs, loaded once: great_expectations alone takes seconds. Nothing of Airmirror itself: a task runs the code
+# that is there when it starts.
+PRELOADED = (
+    "airflow.sdk",
+    "airflow.executors.local_executor",
+    "airflow.providers.standard.operators.hitl",
+    "airflow.providers.standard.operators.trigger_dagrun",
+    "confluent_kafka.admin",
+    "great_expectations",
+    "kafka",
+)
 HEALTH = {"scheduler": "scheduler", "dag_processor": "DAG processor", "triggerer": "triggerer"}
 
 
@@ -140,7 +151,7 @@ def _settings(
             "EXECUTOR": "LocalExecutor",
             "FERNET_KEY": "",
             "LOAD_EXAMPLES": "False",
-            "MP_FORKSERVER_PRELOAD": "airflow.sdk,airflow.executors.local_executor,great_expectations",
+            "MP_FORKSERVER_PRELOAD": ",".join(PRELOADED),
             "PARALLELISM": str(parallelism),  # each place is a process
             "PLUGINS_FOLDER": str((plugins or directory / "plugins").resolve()),
             "SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),

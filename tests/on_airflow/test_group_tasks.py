@@ -9,6 +9,7 @@ import pytest
 
 from airmirror.config import parse
 from airmirror.flows.choice import Choice
+from airmirror.flows.groups import rounds_due
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.replicate import replicate_dag
 from airmirror.on_airflow.work import emit_checkpoints, sync_group_offsets
@@ -39,6 +40,7 @@ def test_checkpoints_and_group_offsets_keep_their_intervals(
     lines |= {f"{name}.{key}": value for key, value in settings.items()}
     config.write_text("\n".join(f"{key} = {value}" for key, value in lines.items()))
     place = Deployment(config, ledger, tmp_path, tmp_path, (), "")
+    assert rounds_due(flow.opened) == {"emit_checkpoints", "sync_group_offsets"}
 
     for position in (20, 30):
         commit(east, group, {(flow.topic, 0): position})
@@ -46,6 +48,7 @@ def test_checkpoints_and_group_offsets_keep_their_intervals(
             emit_checkpoints(place, name, f"checkpoints-{position}", Choice())
             sync_group_offsets(place, name, Choice())
         assert committed(west, group) == {(flow.remote_topic, 0): position}
+    assert rounds_due(flow.opened) == {"sync_group_offsets"}
     assert "1 checkpoints written" in caplog.text
     assert "Not yet: emit.checkpoints.interval.seconds" in caplog.text
     assert "Not yet: sync.group.offsets" not in caplog.text

@@ -148,3 +148,12 @@ def test_a_window_starts_when_the_source_has_grown_too(tmp_path: Path) -> None:
 def test_the_plugins_folder_holds_one_file() -> None:
     # Airflow executes every file in it as a top-level module, which can shadow the standard library.
     assert [path.name for path in (ROOT / "plugins").rglob("*.py")] == ["airmirror_plugin.py"]
+
+
+def test_tasks_load_only_what_all_of_them_need() -> None:
+    """Every task is a process of its own: a run is six imports one after the other."""
+    heavy = {"airmirror.web.app", "fastapi", "numba", "great_expectations", "pandas", "prometheus_client", "pyspark"}
+    code = f"import sys, airmirror.web.plugin, airmirror.on_airflow.work; print(*{heavy} & sys.modules.keys())"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "include")}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""

@@ -13,6 +13,7 @@ from airmirror.offsets.checkpoints import emit_checkpoints
 from airmirror.offsets.groups import sync_group_offsets
 from airmirror.offsets.pruning import prune_segments
 
+CHECKPOINTS, GROUP_OFFSETS = "emit_checkpoints", "sync_group_offsets"  # rounds, and the tasks that do them
 PRUNE_SECONDS = 3600
 EARLY = 0.1  # a schedule of a minute does not come to the second: a round may be early by so much of its interval
 
@@ -23,17 +24,27 @@ def due(opened: Opened, task: str, seconds: int) -> bool:
     return last is None or time.time() * 1000 - last >= seconds * 1000 * (1 - EARLY)
 
 
+def rounds_due(opened: Opened) -> set[str]:
+    """Which of the rounds for groups are to be done now."""
+    return {task for task in (CHECKPOINTS, GROUP_OFFSETS) if _is_due(opened, task)}
+
+
+def _is_due(opened: Opened, task: str) -> bool:
+    settings = opened.flow.settings
+    key = task.replace("_", ".")
+    return as_boolean(settings[f"{key}.enabled"]) and due(opened, task, int(settings[f"{key}.interval.seconds"]))
+
+
 def checkpoints_round(opened: Opened, window: str, tell: Callable[[str], None] = lambda phase: None) -> int | None:
     """Write checkpoints if it is time to, and prune segments once an hour; how many checkpoints, None: not now."""
-    settings, ledger = opened.flow.settings, opened.ledger
-    interval = int(settings["emit.checkpoints.interval.seconds"])
-    if not as_boolean(settings["emit.checkpoints.enabled"]) or not due(opened, "emit_checkpoints", interval):
+    ledger = opened.ledger
+    if not _is_due(opened, CHECKPOINTS):
         return None
     opened = caught_up(opened)
     begun = time.monotonic()
     count = emit_checkpoints(opened.flow, ledger, window=window, tell=tell)
     measure_checkpoints(opened, count, time.monotonic() - begun)
-    ledger.note_round("emit_checkpoints")
+    ledger.note_round(CHECKPOINTS)
     if due(opened, "prune_segments", PRUNE_SECONDS):
         pruned = prune_segments(opened.flow, ledger)
         tell(f"{pruned} segment records pruned that lay below the source's log starts")
@@ -43,11 +54,9 @@ def checkpoints_round(opened: Opened, window: str, tell: Callable[[str], None] =
 
 def group_offsets_round(opened: Opened) -> list[GroupOffset] | None:
     """Move idle groups on the target if it is time to; what became of each, None: not now."""
-    settings = opened.flow.settings
-    interval = int(settings["sync.group.offsets.interval.seconds"])
-    if not as_boolean(settings["sync.group.offsets.enabled"]) or not due(opened, "sync_group_offsets", interval):
+    if not _is_due(opened, GROUP_OFFSETS):
         return None
     opened = caught_up(opened)
     rows = sync_group_offsets(opened.flow, opened.ledger)
-    opened.ledger.note_round("sync_group_offsets")
+    opened.ledger.note_round(GROUP_OFFSETS)
     return rows

@@ -14,7 +14,7 @@ from uuid import uuid4
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.providers.standard.triggers.temporal import TimeDeltaTrigger
 from airflow.sdk import BaseOperator, BaseOperatorLink
-from airflow.sdk.exceptions import AirflowSkipException
+from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
 
 from airmirror.on_airflow.assets import add_to_alias, lineage_of
 from airmirror.on_airflow.deployment import deployment
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from airmirror.on_airflow.spark import Windows
     from airmirror.on_airflow.work import Received
 
-REPLICATE = "replicate_window"
+REPLICATE, IDLE, NEXT = "replicate_window", "idle", "next_window"
+ROUNDS = CHECKPOINTS, GROUPS = "emit_checkpoints", "sync_group_offsets"
 CUT, EMPTY, HELD = "cut", "empty", "held"
 MOST_TEXT = 8_000
 DATA_DOCS = "data_docs"
@@ -103,6 +104,8 @@ class ReplicateWindow(FlowOperator):
                 raise
         task.xcom_push(CUT, result.is_cut)
         task.xcom_push(EMPTY, not result.rows)
+        needless = {IDLE: bool(result.rows), NEXT: not result.is_cut}
+        _skip([name for name in self.downstream_task_ids if needless.get(name)])
 
     def windows(self, context: Context, window: str, choice: Choice) -> Windows:
         """How the window is run and ended: of everything that is new, where the Spark connection says."""
@@ -150,14 +153,15 @@ class VerifyWindow(FlowOperator):
 
 
 class EmitOffsetSyncs(FlowOperator):
-    """MirrorMaker 2's offset syncs, up to the verified offsets."""
+    """MirrorMaker 2's offset syncs, up to the verified offsets. The tasks for groups whose time has not come are skipped."""
 
     def work(self, context: Context, choice: Choice) -> None:
         from airmirror.on_airflow.work import emit_syncs
 
         if choice.dry_run:
             raise AirflowSkipException("a dry run")
-        emit_syncs(deployment(), self.flow, window_id(context, "syncs"), choice)
+        now = emit_syncs(deployment(), self.flow, window_id(context, "syncs"), choice)
+        _skip([name for name in self.get_flat_relative_ids(upstream=False) if name in ROUNDS and name not in now])
 
 
 class EmitCheckpoints(FlowOperator):
@@ -223,6 +227,12 @@ class Idle(BaseOperator):
             raise AirflowSkipException("the window was not empty")
         delta = timedelta(milliseconds=self.idle_ms)
         self.defer(trigger=TimeDeltaTrigger(delta, end_from_trigger=True), method_name="execute")
+
+
+def _skip(tasks: list[str]) -> None:
+    """End a task so that others are skipped, without a process of their own to find out that there is nothing to do."""
+    if tasks:
+        raise DownstreamTasksSkipped(tasks=sorted(tasks))  # type: ignore[no-untyped-call]
 
 
 def window_id(context: Context, purpose: str = "") -> str:

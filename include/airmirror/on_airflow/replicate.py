@@ -13,6 +13,10 @@ from airmirror.config.values import as_boolean
 from airmirror.on_airflow.assets import alias_of
 from airmirror.on_airflow.notifications import callbacks
 from airmirror.on_airflow.operators import (
+    CHECKPOINTS,
+    GROUPS,
+    IDLE,
+    NEXT,
     AskToDecide,
     EmitCheckpoints,
     EmitOffsetSyncs,
@@ -41,11 +45,12 @@ Replicates **{flow}**: one run is one window.
    progress itself, and read back before each commit. A run with nothing new ends without Spark.
 3. `verify_window`: the gate. Partitions that pass advance; one that does not is held, fails this task, and the others go on.
 4. `emit_offset_syncs`: MirrorMaker 2's offset syncs, up to what is verified.
-5. `next_window`: starts the next run at once where the window was cut. (`idle` under `@continuous`: waits `window.idle.ms`
-   after a window that was empty or failed.)
+5. `next_window`: lets the next run begin as soon as this one ends where the window was cut. (`idle` under `@continuous`:
+   waits `window.idle.ms` after a window that was empty or failed, while the others go on.)
 6. `ask_to_decide`: where the gate holds partitions, a run of `decide.{source}.{target}` asks somebody what to do.
 7. `emit_checkpoints`: where consumer groups stand on both clusters, for MirrorMaker 2's tools and clients.
-8. `sync_group_offsets`: groups without members on {target} are moved to where they stand on {source}.
+8. `sync_group_offsets`: groups without members on {target} are moved to where they stand on {source}. Both are skipped until
+   their intervals have passed.
 
 When a run is red: the failed task's log ends with what is wrong and what to do. A window can always be run again: it goes
 on from the committed progress. To judge again what is held, clear `verify_window`; it then reads the target anew.
@@ -102,21 +107,24 @@ def replicate_dag(flow: Flow) -> DAG:
         emit_offset_syncs = EmitOffsetSyncs(
             task_id="emit_offset_syncs", flow=flow.name, max_active_tis_per_dag=1, trigger_rule=TriggerRule.ALL_DONE
         )
-        # What is held is somebody's to decide, in a run of its own; this one stays failed.
+        # What is held is somebody's to decide, in a run of its own; this one stays failed. (A gate that passed needs no process
+        # to find that out: each one is a second of a run.)
         ask = AskToDecide(
-            task_id="ask_to_decide", trigger_dag_id=decide_id(flow), trigger_rule=TriggerRule.ALL_DONE, retries=0
+            task_id="ask_to_decide", trigger_dag_id=decide_id(flow), trigger_rule=TriggerRule.ONE_FAILED, retries=0
         )
         following: BaseOperator
         if when == CONTINUOUS:  # the next run begins in any case
             idle_ms = int(flow.settings["window.idle.ms"])
-            following = Idle(task_id="idle", idle_ms=idle_ms, trigger_rule=TriggerRule.ALL_DONE, retries=0)
+            following = Idle(task_id=IDLE, idle_ms=idle_ms, trigger_rule=TriggerRule.ALL_DONE, retries=0)
         else:
-            following = NextWindow(task_id="next_window", trigger_dag_id=dag_id(flow), retries=0)
+            following = NextWindow(task_id=NEXT, trigger_dag_id=dag_id(flow), retries=0)
         # The run's state is its last task's: failed where anything before has failed.
         done = EmptyOperator(task_id="done", trigger_rule=TriggerRule.NONE_FAILED)
-        sync_topics >> replicate_window >> verify_window >> emit_offset_syncs >> following
+        sync_topics >> replicate_window >> verify_window >> emit_offset_syncs
+        replicate_window >> following
         verify_window >> ask
-        [replicate_window, verify_window, ask, following, *_for_groups(flow, emit_offset_syncs)] >> done
+        for_groups = _for_groups(flow, emit_offset_syncs)
+        [replicate_window, verify_window, emit_offset_syncs, ask, following, *for_groups] >> done
     return dag
 
 
@@ -126,13 +134,13 @@ def _for_groups(flow: Flow, after: EmitOffsetSyncs) -> list[FlowOperator]:
     if as_boolean(flow.settings["emit.checkpoints.enabled"]):
         tasks.append(
             EmitCheckpoints(
-                task_id="emit_checkpoints", flow=flow.name, max_active_tis_per_dag=1, trigger_rule=TriggerRule.ALL_DONE
+                task_id=CHECKPOINTS, flow=flow.name, max_active_tis_per_dag=1, trigger_rule=TriggerRule.ALL_DONE
             )
         )
     if as_boolean(flow.settings["sync.group.offsets.enabled"]):
         tasks.append(
             SyncGroupOffsets(
-                task_id="sync_group_offsets",
+                task_id=GROUPS,
                 flow=flow.name,
                 max_active_tis_per_dag=1,
                 trigger_rule=TriggerRule.ALL_DONE,

@@ -15,7 +15,7 @@ from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.flows.choice import Choice
 from airmirror.flows.gates import judge_flow
-from airmirror.flows.groups import checkpoints_round, group_offsets_round
+from airmirror.flows.groups import checkpoints_round, group_offsets_round, rounds_due
 from airmirror.flows.prepare import Opened, Prepared, catch_up_ledger, dry_run, open_flow, prepare
 from airmirror.naming import segment_topic
 from airmirror.offsets.syncs import emit_offset_syncs
@@ -220,12 +220,14 @@ def _received(flow: Flow, judged: Judged) -> tuple[Received, ...]:
     )  # fmt: skip
 
 
-def emit_syncs(place: Deployment, name: str, window: str, choice: Choice) -> None:
-    """Write MirrorMaker 2's offset syncs up to the verified offsets."""
+def emit_syncs(place: Deployment, name: str, window: str, choice: Choice) -> set[str]:
+    """Write MirrorMaker 2's offset syncs up to the verified offsets; which of the groups' tasks are due now."""
     with opened_flow(place, name, choice) as opened:
         catch_up_ledger(opened)
         count = emit_offset_syncs(opened.flow, opened.ledger, window=window, tell=_phase)
+        now = rounds_due(opened)
     log.info("%d offset syncs written.", count)
+    return now
 
 
 def emit_checkpoints(place: Deployment, name: str, window: str, choice: Choice) -> None:
