@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
-from airmirror.on_airflow.pausing import PauseWatch
+import pytest
+from airflow.sdk.execution_time import task_runner
+from airflow.sdk.execution_time.comms import DagResult
+from airflow.sdk.execution_time.supervisor import InProcessSupervisorComms
+
+from airmirror.on_airflow.pausing import PauseWatch, dag_is_paused
 
 
 def test_it_stops_again_and_again_until_the_work_has_ended() -> None:
@@ -41,3 +47,24 @@ def test_nothing_is_stopped_while_the_dag_is_on() -> None:
     with PauseWatch(is_paused, lambda: stopped.append(1), every=0.01) as watch:
         assert asked.wait(10)
     assert not watch.paused and stopped == []
+
+
+class Supervisor:
+    """Says of every DAG that it is paused."""
+
+    def send(self, _message: Any) -> DagResult:
+        return DagResult.model_construct(dag_id="replicate.a.b", is_paused=True)
+
+    def _handle_request(self, *_arguments: Any) -> None:
+        raise AssertionError("asked in a second thread")
+
+
+def test_what_airflow_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", Supervisor(), raising=False)
+    assert dag_is_paused("replicate.a.b")
+
+
+def test_airflow_dags_test_runs_what_is_paused(monkeypatch: pytest.MonkeyPatch) -> None:
+    in_process = InProcessSupervisorComms(supervisor=Supervisor())
+    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", in_process, raising=False)
+    assert not dag_is_paused("replicate.a.b")

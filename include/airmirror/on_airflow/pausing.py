@@ -61,12 +61,17 @@ class PauseWatch:
 
 
 def dag_is_paused(dag_id: str) -> bool:
-    """What Airflow says through the task's supervisor; False where there is none (``dag.test()``)."""
+    """What Airflow says through the task's supervisor.
+
+    False in ``airflow dags test``: it runs what is paused, and its supervisor, in the task's own process, can't be asked in a
+    second thread.
+    """
     from airflow.sdk.execution_time import task_runner
     from airflow.sdk.execution_time.comms import DagResult, GetDag
+    from airflow.sdk.execution_time.supervisor import InProcessSupervisorComms
 
     supervisor = getattr(task_runner, "SUPERVISOR_COMMS", None)
-    if supervisor is None:
+    if supervisor is None or isinstance(supervisor, InProcessSupervisorComms):
         return False
     answer = supervisor.send(GetDag(dag_id=dag_id))
     return isinstance(answer, DagResult) and answer.is_paused
