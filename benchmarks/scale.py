@@ -17,6 +17,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 from confluent_kafka import Producer
 from rich.console import Console
 
@@ -29,6 +30,7 @@ from airmirror_local.spark_connect import start_connect_server
 from benchmarks import sections
 from benchmarks.report import Grid
 from benchmarks.topics import two_clusters
+from benchmarks.usage import machine_seconds, processor_seconds
 
 PLOT = Path(__file__).with_name("partitions.png")
 OF_A_TOPIC = 20  # partitions
@@ -70,6 +72,7 @@ def main() -> None:
     LOCAL.mkdir(exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="bench-scale-", dir=LOCAL))
     found: list[Costs] = []
+    begun, machine, own = time.monotonic(), machine_seconds(), processor_seconds(psutil.Process())
     try:
         with two_clusters(directory) as (east, west):
             spark = start_connect_server(directory / "spark")
@@ -80,9 +83,11 @@ def main() -> None:
                     console.print(found[-1])
             finally:
                 spark.stop()
+        used = machine_seconds() - machine - (processor_seconds(psutil.Process()) - own)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-    grid = table(found)
+    others = max(0.0, used / (time.monotonic() - begun) / (os.cpu_count() or 1))
+    grid = table(found, others)
     console.print(grid.on_terminal())
     sections.write(grid, chosen.results)
     draw(found, chosen.plot)
@@ -166,13 +171,15 @@ def _produce(bootstrap: str, partitions: list[tuple[str, int]], count: int) -> N
         raise RuntimeError("the source did not take all records")
 
 
-def table(found: list[Costs]) -> Grid:
+def table(found: list[Costs], others: float) -> Grid:
+    """``others``: the share of the machine's processor time that other programs took meanwhile."""
     note = (
         f"A flow with so many partitions, {OF_A_TOPIC} a topic, each figure a whole command in a process of its own (0.7 s of "
         "it is Python and its imports): the first `run-window`, which creates all remote topics and copies a record of every "
         f"partition; `plan`; `run-window` with nothing new; and where every hundredth partition has {RECORDS} new records. "
         "Memory is the peak of the largest command, ledger the size of SQLite's files. Both clusters of one node, Spark and "
-        f"the commands share this machine.\n\n![seconds and sizes by partitions]({PLOT.name})"
+        f"the commands share this machine; other programs took {others:.0%} of it "
+        f"beside them.\n\n![seconds and sizes by partitions]({PLOT.name})"
     )
     heads = (
         "partitions", "first window s", "plan s", "empty window s", "its processor time s", "1 % busy s", "ledger MB",

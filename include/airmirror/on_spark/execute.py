@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -15,6 +16,9 @@ from airmirror.errors import AirmirrorError
 from airmirror.on_spark.sessions import close, connect
 from airmirror.on_spark.tasks import RESULT_SCHEMA, SLOT_SCHEMA, run_slots
 from airmirror.windows.slots import Slot, SlotResult
+
+
+_PYTHON_ERROR = re.compile(r"(?!org\.|java\.)[\w.]+(Error|Exception): .")
 
 
 @dataclass(eq=False)
@@ -63,8 +67,7 @@ def execute(spark: SparkSession, slots: Sequence[Slot]) -> list[SlotResult]:
         frame = spark.createDataFrame(rows, SLOT_SCHEMA).repartitionById(len(slots), "slot")
         collected = frame.mapInArrow(run_slots, RESULT_SCHEMA).collect()
     except PySparkException as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise SparkJobFailed(flow, window, reason) from error
+        raise SparkJobFailed(flow, window, reason(str(error)) or type(error).__name__) from error
     finally:
         spark.removeTag(tag(flow))
     results: list[SlotResult] = []
@@ -74,3 +77,9 @@ def execute(spark: SparkSession, slots: Sequence[Slot]) -> list[SlotResult]:
             raise result
         results.extend(result)
     return results
+
+
+def reason(said: str) -> str:
+    """What a person needs of the pages that Spark says: its first line, and the last error of a Python worker."""
+    first, *rest = said.strip().splitlines() or [""]
+    return " ".join([first, *[line for line in rest if _PYTHON_ERROR.match(line)][-1:]])
