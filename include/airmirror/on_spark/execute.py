@@ -17,7 +17,6 @@ from airmirror.on_spark.sessions import close, connect
 from airmirror.on_spark.tasks import RESULT_SCHEMA, SLOT_SCHEMA, run_slots
 from airmirror.windows.slots import Slot, SlotResult
 
-
 _PYTHON_ERROR = re.compile(r"(?!org\.|java\.)[\w.]+(Error|Exception): .")
 
 
