@@ -12,7 +12,7 @@ JARS := .local/kafka-4.2.0
 SEED ?= 1
 MINUTES ?= 2
 
-.PHONY: help install check test test-long chaos bench bench-airflow bench-topics bench-groups bench-scale bench-flows soak demo up down status requirements clean
+.PHONY: help install check test test-long chaos bench bench-airflow bench-topics bench-groups bench-segments bench-scale bench-flows soak demo up down status requirements clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 16
@@ -65,6 +65,9 @@ bench-topics: install ## measure 2,000 topics created and kept; writes their par
 
 bench-groups: install ## measure 1,000 consumer groups; writes their part of benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks.groups
+
+bench-segments: install ## measure how fast the mappings grow; writes their part of benchmarks/RESULTS.md
+	$(BIN)/python -m benchmarks.segments
 
 bench-scale: install ## measure a flow of up to 10,000 partitions; writes its part of benchmarks/RESULTS.md, and a plot
 	$(BIN)/python -m benchmarks.scale

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AclOperation, ResourceType
 
+from airmirror.clusters.groups import GroupsNotRead
 from airmirror.clusters.log import FetchFailed
 from airmirror.clusters.routes import TopicNotDescribed
 from airmirror.offsets.translation import Reason
@@ -135,3 +136,9 @@ def test_the_checkpoints_topic_and_a_group_that_may_not_be_used_any_more(
     ):
         emit(flow, group)
     assert emit(flow, group) == 1
+    with (
+        denied(guarded, ResourceType.GROUP, group, AclOperation.DESCRIBE),
+        pytest.raises(GroupsNotRead, match=group) as told,
+    ):
+        sync(flow.opened, group)
+    assert not told.value.transient and "groups.exclude" in str(told.value)

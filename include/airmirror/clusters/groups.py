@@ -152,7 +152,7 @@ def _offsets(group: Any) -> dict[TopicPartition, Committed]:
 def commit_offsets(routes: Routes, offsets: Mapping[str, Offsets]) -> dict[tuple[str, TopicPartition], int]:
     """Write offsets for groups that have no members; a group that is not there is made. Kafka's error, by partition.
 
-    Groups with members refuse (MEMBERS_ACTIVE). Raises CoordinatorNotAvailable, BrokerUnreachable.
+    Groups with members refuse (MEMBERS_ACTIVE). Raises CoordinatorNotAvailable, GroupsNotRead, BrokerUnreachable.
     """
     errors: dict[tuple[str, TopicPartition], int] = {}
     done: dict[str, bool] = {}
@@ -203,12 +203,21 @@ def _at_coordinators(
     done: Mapping[str, _Answer],
     ask: Callable[[int, Sequence[str]], None],
 ) -> None:
-    """Ask every coordinator for its groups; those whose coordinator has moved are asked for again."""
+    """Ask every coordinator for its groups; those whose coordinator has moved are asked for again.
+
+    Raises GroupsNotRead for one that this user may not describe.
+    """
     for attempt in patiently(PATIENCE_SECONDS, CoordinatorNotAvailable, BrokerUnreachable):
         with attempt:
             left = sorted(name for name in groups if name not in done)
             by_node: dict[int, list[str]] = {}
-            for name, node in (routes.coordinators(left, GROUP) if left else {}).items():
+            try:
+                nodes = routes.coordinators(left, GROUP) if left else {}
+            except CoordinatorNotAvailable as error:
+                if error.error in _DENIED:
+                    raise GroupsNotRead(routes.alias, error.name, error.error) from error
+                raise
+            for name, node in nodes.items():
                 by_node.setdefault(node, []).append(name)
             for node, names in by_node.items():
                 ask(node, names)
