@@ -44,6 +44,7 @@ west.bootstrap.servers = {west}
 replication.factor = 1
 offset.storage.replication.factor = 1
 emit.heartbeats.enabled = false
+admin.timeout.ms = 600000
 """
 
 
@@ -143,7 +144,7 @@ def _command(*arguments: str) -> Command:
         output.seek(0)
         text = output.read()
     if process.returncode != 0:
-        raise RuntimeError(f"airmirror {' '.join(arguments)}: status {process.returncode}\n{text[-2000:]}")
+        raise RuntimeError(f"airmirror {' '.join(arguments)}: status {process.returncode}\n{text[:2000]}")
     unit = 1 if sys.platform == "darwin" else 1024
     return Command(text, seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * unit)
 
