@@ -29,7 +29,7 @@ from airmirror.windows.window import run_window as run_in_this_process
 from airmirror_local.brokers import KAFKA_DEFAULTS, Broker, start_broker
 from airmirror_local.jars import LOCAL
 from airmirror_local.spark_connect import start_connect_server
-from benchmarks.data import DENSE, Data, create_topic, delete_topics, fill
+from benchmarks.data import DENSE, TEN_A_BATCH, Data, create_topic, delete_topics, fill
 from benchmarks.windows import CONFIGURATION, Sites, run_window
 
 RESULTS = Path(__file__).with_name("SOAK.md")
@@ -95,25 +95,28 @@ def large_windows(
 ) -> Iterator[LargeWindow]:
     """One window each that reads back, that trusts acknowledgements, and whose every record is decoded and written anew."""
     data = Data("large", "", int(gigabytes * 1e9 / RECORD_BYTES), RECORD_BYTES, tuple(DENSE.items()))
+    small = TEN_A_BATCH.scaled(gigabytes / 5)
     console.print(f"filling a topic with {gigabytes:g} GB")
     fill(source.bootstrap, data)
+    fill(source.bootstrap, small)
     # Every batch is larger than this remote topic takes, so none goes whole.
-    small = {"max.message.bytes": "65536"}
-    for label, verify, config in (
-        ("whole batches, readback", "readback", None),
-        ("whole batches, acks", "acks", None),
-        ("slow path, readback", "readback", small),
+    too_small = {"max.message.bytes": "65536"}
+    for label, verify, copied, config in (
+        ("whole batches, readback", "readback", data, None),
+        ("whole batches, acks", "acks", data, None),
+        ("slow path, readback", "readback", data, too_small),
+        ("small batches merged, readback", "readback", small, None),
     ):
         alias = label.replace(" ", "-").replace(",", "")
-        create_topic(target.bootstrap, f"{alias}.{data.topic}", config=config)
+        create_topic(target.bootstrap, f"{alias}.{copied.topic}", config=config)
         spark = start_connect_server(directory / alias)  # a worker's high-water mark is then this window's own
         try:
             sites = Sites(directory, source.bootstrap, target.bootstrap, spark)
             own = "tasks.max = 1\nsync.topic.configs.enabled = false\n"
-            window = run_window(sites, verify, data.topic, alias=alias, settings=own)
+            window = run_window(sites, verify, copied.topic, alias=alias, settings=own)
         finally:
             spark.stop()
-        delete_topics(target.bootstrap, f"{alias}.{data.topic}")
+        delete_topics(target.bootstrap, f"{alias}.{copied.topic}")
         found = LargeWindow(label, window.bytes, window.seconds, window.slot_peak)
         console.print(f"{label}: {found.bytes / 1e9:.2f} GB in {found.seconds:.0f} s, {found.peak / MIB:.0f} MiB")
         yield found

@@ -114,3 +114,16 @@ def test_twenty_processes_leave_one_python_daemon(connect_server: ConnectServer)
     first = run(1)
     assert first >= 1
     assert run(19) <= first
+
+
+def test_a_server_that_is_away_is_not_waited_for_long(connect_server: ConnectServer) -> None:
+    """Spark's client would try again for ten minutes, and a window would stand still (chaos seed 50)."""
+    spark = connect(connect_server.url, "patience->west")
+    try:
+        [policy] = spark.client._retry_policies  # type: ignore[attr-defined]
+        state, waits = policy.to_state(), []
+        while (wait := state.next_attempt()) is not None:
+            waits.append(wait)
+        assert 30_000 < sum(waits) < 60_000
+    finally:
+        close(spark)

@@ -82,7 +82,7 @@ def loops() -> Loops:
 
 def address(array: np.ndarray[Any, Any]) -> int:
     """Where an array of one dimension, without gaps, lies; it must outlive the call that is given it."""
-    return int(array.ctypes.data)
+    return int(array.__array_interface__["data"][0])
 
 
 def target_machine() -> llvm.TargetMachine:
@@ -164,9 +164,11 @@ def _stored(file: Path) -> bytes | None:
 
 def _store(file: Path, code: bytes) -> None:
     """Put it there at once: another process sees the whole file or none."""
+    draft = file.with_name(f"{file.name}.{os.getpid()}")
     try:
-        with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as draft:
-            draft.write(hashlib.sha256(code).digest() + code)
-        os.replace(draft.name, file)
+        draft.write_bytes(hashlib.sha256(code).digest() + code)
+        draft.replace(file)
     except OSError as error:
         log.warning("the compiled loops can't be kept in %s: %s", file.parent, error)
+        with contextlib.suppress(OSError):
+            draft.unlink()
