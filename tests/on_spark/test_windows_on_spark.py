@@ -7,16 +7,19 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 from pyspark.sql import SparkSession
 
 from airmirror.on_spark import execute as on_spark
+from airmirror.on_spark import sessions
 from airmirror.on_spark.execute import execute
+from airmirror.on_spark.library import digest
 from airmirror.on_spark.sessions import close, connect, parallelism
 from airmirror_local.brokers import Broker
-from airmirror_local.spark_connect import ConnectServer
+from airmirror_local.spark_connect import ConnectServer, start_connect_server
 from support.flows import Mirror, mirror
 from support.topics import Record, produce
 
@@ -127,3 +130,35 @@ def test_a_server_that_is_away_is_not_waited_for_long(connect_server: ConnectSer
         assert 30_000 < sum(waits) < 60_000
     finally:
         close(spark)
+
+
+@pytest.mark.long
+def test_a_server_that_is_started_anew_gets_the_library_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It lost the library after it had got it; its session would be taken for the same one (chaos seed 50)."""
+
+    def where_the_library_is(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow
+
+        import airmirror
+
+        for _ in batches:
+            yield pyarrow.RecordBatch.from_pydict({"place": [airmirror.__file__]})
+
+    servers = [start_connect_server(tmp_path / "first")]
+    add = sessions._add_library
+
+    def add_and_restart(spark: SparkSession, library: str) -> None:
+        add(spark, library)
+        if len(servers) == 1:
+            servers[0].process.kill()
+            servers.append(start_connect_server(tmp_path / "second", port=int(servers[0].url.rpartition(":")[2])))
+
+    monkeypatch.setattr(sessions, "_add_library", add_and_restart)
+    try:
+        spark = connect(servers[0].url, "restarted->west")
+        frame = spark.range(1).mapInArrow(where_the_library_is, "place string")
+        assert [f"airmirror-{digest()}.zip" in row.place for row in frame.collect()] == [True]
+        close(spark)
+    finally:
+        for server in servers:
+            server.process.kill()

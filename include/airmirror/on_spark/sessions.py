@@ -60,8 +60,10 @@ def connect(url: str, flow: str) -> SparkSession:
         try:
             spark: SparkSession = SparkSession.builder.remote(f"{url}/;session_id={session_id}").create()
             _give_up_in_time(spark)
-            _add_library(spark, library)
+            # The first answer names the server: from then on the client refuses one that was started anew, which would run
+            # slots without the library, or with whatever is installed there. Adding the library alone does not notice.
             _check(spark)
+            _add_library(spark, library)
             spark.conf.set("spark.scheduler.pool", flow)  # with FAIR scheduling, flows share the cores equally
         except PySparkException as error:
             if any(word in str(error) for word in _CLOSED):
