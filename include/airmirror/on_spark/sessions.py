@@ -25,7 +25,8 @@ from airmirror.on_spark.library import build, digest
 LOCAL_MASTER = "local[*,4]"  # plain local[*] never retries a task
 MOST_GENERATIONS = 1000
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"  # spark-submit runs a Python driver with it
-_CLOSED = ("SESSION_CLOSED", "SESSION_NOT_FOUND", "SESSION_CHANGED")
+# Where the session has changed, the client closes itself and then can't ask for the details: no active session.
+_CLOSED = ("SESSION_CLOSED", "SESSION_NOT_FOUND", "SESSION_CHANGED", "NO_ACTIVE_SESSION")
 
 
 @dataclass(eq=False)
