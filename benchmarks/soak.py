@@ -39,8 +39,8 @@ SLOT_LIMIT = 256 * MIB
 GROWTH_LIMIT = 16 * MIB
 WARM = 100
 KNOWN = (
-    "About 1 KB a window are 12 topic ids (`Uuid` objects), which confluent-kafka keeps of topics that were described; the rest is "
-    "the allocator's: what it has free goes up and down."
+    "About 1 KB a window are 12 topic ids (`Uuid` objects), which confluent-kafka keeps of topics that were described; the rest "
+    "is the allocator's: what it has free goes up and down."
 )
 RECORD_BYTES = 1_000
 RECORDS_A_WINDOW = 20
