@@ -36,6 +36,7 @@ NAMES = (
     "alerted",
     "heart",
     "audited",
+    "backfilled",
     "replayed",
     "paused",
     "continuous",
@@ -66,6 +67,9 @@ emit.heartbeats.enabled = false
 west->heart.emit.heartbeats.enabled = true
 heartbeats.topic.replication.factor = 1
 cut->west.window.max.bytes = 60000
+# It begins at the end; what was before goes into a topic of its own.
+backfilled->west.consumer.auto.offset.reset = latest
+backfilled->west.backfill.into.suffix = .history
 spark->proxied.spark.conn.id = spark_restarted
 secret.ssl.key.password = {SECRET}-key
 secret.sasl.jaas.config = org.apache.kafka.common.security.plain.PlainLoginModule required \\

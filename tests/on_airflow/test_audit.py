@@ -103,6 +103,36 @@ def test_past_intervals_are_replicated_in_order_and_compared_again(flow: Airflow
 
 
 @pytest.mark.long
+@pytest.mark.flow("backfilled")
+def test_what_was_before_the_first_window_is_replicated_into_a_topic_of_its_own(flow: AirflowFlow) -> None:
+    dag_id, history = f"audit.{flow.source}.{flow.target}", f"{flow.source}.{flow.topic}.history"
+    for hour in range(3):
+        for partition in (0, 1):
+            produce(flow.east, flow.topic, records(hour), partition=partition)
+    assert flow.first_run()["state"] == "success"  # it begins at the end
+    flow.client.unpause(dag_id)
+    try:
+        backfill(flow, dag_id, 0, 1)
+        backfilled(flow, dag_id, [0, 1])
+        expected = [record.content for hour in (0, 1) for record in records(hour)]
+        remote = read_all(flow.west, history)
+        assert {number: [record.content for record in found] for number, found in remote.items()} == {
+            0: expected,
+            1: expected,
+        }
+        flow.client.wait(lambda: _over(flow))
+        backfill(flow, dag_id, 0, 1, reprocess="completed")
+        flow.client.wait(lambda: _over(flow))
+        runs = backfilled(flow, dag_id, [0, 1])
+        assert read_all(flow.west, history) == remote
+        assert "was replicated before" in flow.client.log(dag_id, runs[0]["dag_run_id"], "replicate_window", 2)
+        log = flow.client.log(dag_id, runs[0]["dag_run_id"], "compare", 2)
+        assert history in log and read_all(flow.west, f"{flow.source}.{flow.topic}") == {0: [], 1: []}
+    finally:
+        flow.client.pause(dag_id)
+
+
+@pytest.mark.long
 @pytest.mark.flow("replayed")
 def test_explicit_offsets_are_replayed(flow: AirflowFlow) -> None:
     dag_id = f"replay.{flow.source}.{flow.target}"

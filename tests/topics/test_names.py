@@ -82,3 +82,19 @@ def test_patterns_and_policies_are_checked_with_their_lines() -> None:
         "line 6: west->east.groups: regular expression '(': unclosed group, at position 0",
     ]
     check(parse(CLUSTERS, "f"))
+
+
+@pytest.mark.parametrize(
+    ("suffix", "reason"),
+    [
+        (".history ü", "letters, digits"),
+        (".internal", "internal ones"),
+        ("2", "which is a cluster's"),
+        ("." + "x" * 230, "more than 249 characters"),
+    ],
+)
+def test_a_suffix_of_backfills_that_makes_no_names(suffix: str, reason: str) -> None:
+    lines = CLUSTERS.replace("west", "west, east2", 1) + "east2.bootstrap.servers=c:1\n"
+    with pytest.raises(ConfigurationError, match=f"backfill.into.suffix.*{reason}"):
+        check(parse(f"{lines}east->west.backfill.into.suffix = {suffix}\n", "f"))
+    check(parse(f"{lines}east->west.backfill.into.suffix = .history\n", "f"))

@@ -70,6 +70,7 @@ class Audited:
     before: int
     missing: int
     error: AirmirrorError | None
+    remote_topic: str = ""
 
 
 @dataclass(frozen=True)
@@ -95,8 +96,8 @@ class BeforeFirstReplicated(PartitionError):
     def __str__(self) -> str:
         return (
             f"{self.where}: offsets {self.first} to {self.last} lie before offset {self.replicated}, the first that was "
-            "replicated; they are refused, because behind it they would be out of order: `airmirror reset` begins anew, "
-            "or choose a later interval"
+            "replicated; they are refused, because behind it they would be out of order: choose a later interval, have them "
+            "replicated into a topic of their own (backfill.into.suffix), or begin anew with `airmirror reset`"
         )
 
 
@@ -194,7 +195,8 @@ def audit(
                 error = BeforeFirstReplicated(flow.source.alias, *item.key, first, first + before - 1, replicated_from)
             if error is None and missing and refuse_missing:
                 error = NotReplicated(flow.source.alias, *item.key, item.end - missing, item.end - 1)
-            audited.append(Audited(item, equal, expired, before, missing, error))
+            remote_topic = last.remote_topic if last is not None else ""
+            audited.append(Audited(item, equal, expired, before, missing, error, remote_topic))
     return Audit(tuple(audited), dict(sorted(buckets.items())))
 
 

@@ -15,7 +15,7 @@ from airmirror.flows.audit import Audit, Bucket
 MOST_ROWS = 200
 PAGES_KEPT = 200
 _COLUMNS = ("event time", "source", "target", "difference", "latency avg s", "latency max s")
-_OF_PARTITIONS = ("topic", "partition", "from", "to", "equal", "expired", "before", "missing", "error")
+_OF_PARTITIONS = ("topic", "partition", "remote topic", "from", "to", "equal", "expired", "before", "missing", "error")
 
 
 def buckets_table(audit: Audit) -> list[tuple[str, ...]]:
@@ -31,10 +31,10 @@ def buckets_table(audit: Audit) -> list[tuple[str, ...]]:
 
 def partitions_table(audit: Audit) -> list[tuple[str, ...]]:
     """One row a partition, those with errors first. ``before`` and ``missing`` are source offsets that are not replicated."""
-    ordered = sorted(audit.partitions, key=lambda item: (item.error is None, item.range.key))
+    ordered = sorted(audit.partitions, key=lambda item: (item.error is None, item.range.key, item.range.start))
     return [
         (
-            item.range.topic, str(item.range.partition), f"{item.range.start:,}", f"{item.range.end:,}",
+            item.range.topic, str(item.range.partition), item.remote_topic, f"{item.range.start:,}", f"{item.range.end:,}",
             f"{item.equal:,}", f"{item.expired:,}", f"{item.before:,}", f"{item.missing:,}", str(item.error or ""),
         )
         for item in ordered

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -92,8 +92,9 @@ def prepare(opened: Opened, tell: Callable[[str], None] = lambda phase: None) ->
     TopicNotDescribed where nothing of the flow may be seen any more."""
     around = guard(opened)
     if not opened.ledger.progress():  # the flow's first window, or a ledger that was lost
-        with suppress(LastStableOffsetStuck):
-            catch_up_ledger(opened, PATIENCE_SECONDS)
+        for part in filter(None, (opened, backfill_of(opened))):
+            with suppress(LastStableOffsetStuck):
+                catch_up_ledger(part, PATIENCE_SECONDS)
     opened = _as_decided(opened)
     planned = plan_topics(opened, around)
     hidden = _hidden(opened, planned)
@@ -118,10 +119,23 @@ def guard(opened: Opened) -> Neighbours:
     return around
 
 
-def plan_topics(opened: Opened, around: Neighbours | None = None) -> TopicPlan:
+def backfill_of(opened: Opened) -> Opened | None:
+    """The flow beside the flow that replicates what lies before the first replicated offset (``backfill.into.suffix``).
+
+    Its source has an alias of its own, and so segment topic, progress and transactional ids. None: nobody wants it.
+    """
+    flow, suffix = opened.flow, opened.flow.settings.get("backfill.into.suffix", "")
+    if not suffix:
+        return None
+    source = replace(flow.source, alias=flow.source.alias + suffix)
+    beside = replace(flow, source=source, auto_offset_reset="earliest", remote_topics={})
+    return replace(opened, flow=beside, ledger=opened.ledger.part(f"backfill{suffix}"))
+
+
+def plan_topics(opened: Opened, around: Neighbours | None = None, own: Collection[str] = ()) -> TopicPlan:
     """What ``prepare`` will do to remote topics, beside the flows of this and other configurations.
 
-    Raises what ``guard`` raises.
+    ``own``: topics that the flow may write although its backfill does. Raises what ``guard`` raises.
     """
     flow, configuration = opened.flow, opened.configuration
     strangers = flows_of_others(flow, around or guard(opened), configuration.flows)
@@ -129,7 +143,11 @@ def plan_topics(opened: Opened, around: Neighbours | None = None) -> TopicPlan:
         with suppress(LastStableOffsetStuck):  # a dead window's transaction, which the next window ends
             catch_up_ledger(opened, PATIENCE_SECONDS)
     ours = {topic for topic, _ in opened.ledger.progress()}
-    return look(flow, others=(*configuration.enabled, *strangers), ours=ours)
+    beside = backfill_of(opened)
+    backfilled = {record.remote_topic for record in beside.ledger.last_segments().values()} if beside else set()
+    return look(
+        flow, others=(*configuration.enabled, *strangers), ours=ours, backfilled=backfilled - set(own)
+    )  # fmt: skip
 
 
 def dry_run(opened: Opened) -> tuple[TopicPlan, list[Planned]]:

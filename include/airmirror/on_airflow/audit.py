@@ -37,7 +37,8 @@ Audits **{flow}**: one run is one interval of the records' timestamps.
    records by ten minutes of event time on both sides, and the latency.
 
 Past intervals: `airflow backfill create --dag-id audit.{source}.{target} --from-date … --to-date …`. The same backfill again
-changes nothing. What is older than the first replicated offset is refused: behind it, it would be out of order.
+changes nothing. What is older than the first replicated offset is refused: behind it, it would be out of order. With \
+`backfill.into.suffix` it is replicated into a topic of its own.
 """
 REPLAY_DOC = """
 The same as `audit.{source}.{target}`, for **{flow}**, one partition and explicit offsets of {source}. A dry run, which is the
@@ -65,10 +66,10 @@ class ReplicateRange(ReplicateWindow):
         from airmirror.on_airflow.audit_work import replicate_ranges
         from airmirror.on_airflow.spark import connect_windows
 
-        ranges = places(self.flow, context)
+        ranges, before = places(self.flow, context), _is_strict(context)
         return connect_windows(
             self.spark_conn_id, deployment(), self.flow, window, choice,
-            lambda url: replicate_ranges(deployment(), self.flow, window, url, choice, ranges),
+            lambda url: replicate_ranges(deployment(), self.flow, window, url, choice, ranges, before=before),
         )  # fmt: skip
 
 
@@ -81,12 +82,15 @@ class CompareRange(FlowOperator):
     def work(self, context: Context, choice: Choice) -> None:
         from airmirror.on_airflow.audit_work import compare_ranges
 
-        # A scheduled audit of the time before a flow's first window has nothing to complain of.
-        strict = context["dag_run"].run_type != "scheduled"
-        run_id = str(context["run_id"])
+        run_id, strict = str(context["run_id"]), _is_strict(context)
         page = compare_ranges(deployment(), self.flow, choice, places(self.flow, context), run_id, strict=strict)
         path = page.relative_to(deployment().data_docs.absolute())
         self.report = f"/airmirror/data-docs/{quote(str(path))}"
+
+
+def _is_strict(context: Context) -> bool:
+    """A scheduled audit of the time before a flow's first window has nothing to complain of, and nothing to replicate."""
+    return bool(context["dag_run"].run_type != "scheduled")
 
 
 def places(flow: str, context: Context) -> Places:

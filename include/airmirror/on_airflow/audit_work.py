@@ -11,10 +11,19 @@ from pathlib import Path
 from airmirror.errors import AirmirrorError
 from airmirror.flows.audit import Range, audit, ranges_of
 from airmirror.flows.audit_report import as_text, write_page
+from airmirror.flows.backfill import backfill, before_the_first, joined
 from airmirror.flows.choice import Choice
-from airmirror.flows.prepare import Opened, Prepared
+from airmirror.flows.prepare import Opened, Prepared, backfill_of
 from airmirror.on_airflow.deployment import Deployment
-from airmirror.on_airflow.work import NotMirrored, opened_flow, replicate
+from airmirror.on_airflow.work import (
+    NotMirrored,
+    backfill_window,
+    opened_flow,
+    replicate,
+    tell_result,
+    when_free,
+)
+from airmirror.on_spark.windows import on_spark
 from airmirror.topics.sync import look
 from airmirror.windows.results import WindowResult
 from airmirror.wire.requests import TopicPartition
@@ -108,9 +117,12 @@ Places = Interval | Offsets
 
 
 def replicate_ranges(
-    place: Deployment, name: str, window: str, spark_url: str, choice: Choice, places: Places
+    place: Deployment, name: str, window: str, spark_url: str, choice: Choice, places: Places, *, before: bool
 ) -> WindowResult:
-    """Replicate, in order, what lies beyond progress up to the ends of the ranges, in as many windows as it takes."""
+    """Replicate, in order, what lies beyond progress up to the ends of the ranges, in as many windows as it takes.
+
+    ``before``: also what lies before the first replicated offset, into topics of its own, where the flow wants that.
+    """
 
     def until(prepared: Prepared) -> Mapping[TopicPartition, int]:
         ranges = places.ranges(prepared.opened, sorted(prepared.topics), choice)
@@ -122,7 +134,27 @@ def replicate_ranges(
     while result.is_cut:
         number += 1
         result = replicate(place, name, f"{window}-{number}", spark_url, choice, until)
+    if before:
+        _backfill(place, name, window, spark_url, choice, places)
     return result
+
+
+def _backfill(place: Deployment, name: str, window: str, spark_url: str, choice: Choice, places: Places) -> None:
+    with opened_flow(place, name, choice) as opened:
+        if backfill_of(opened) is None:
+            return
+        ranges = before_the_first(opened, places.ranges(opened, sorted(look(opened.flow).topics), choice))
+        with on_spark(opened, spark_url, log.info) as (slots, execute):
+            while ranges:
+                result = when_free(
+                    lambda: backfill(opened, ranges, execute, slots, window=backfill_window(window), tell=log.info)
+                )
+                if result is None:
+                    log.info("What lies before the first replicated offset was replicated before.")
+                    return
+                tell_result(result)
+                if not result.is_cut:
+                    return
 
 
 def compare_ranges(
@@ -135,9 +167,18 @@ def compare_ranges(
     """
     with opened_flow(place, name, choice) as opened:
         ranges = places.ranges(opened, sorted(look(opened.flow).topics), choice)
+        beside = backfill_of(opened)
         # Records that came into an interval since its window ended are the next window's.
         missing = strict and isinstance(places, Offsets) and not choice.dry_run
-        found = audit(opened, ranges, refuse_before=strict, refuse_missing=missing, tell=tell)
+        found = audit(
+            opened, ranges, refuse_before=strict and beside is None, refuse_missing=missing, tell=tell
+        )  # fmt: skip
+        if beside is not None:
+            parts = before_the_first(opened, ranges)
+            found = joined(
+                found,
+                audit(beside, parts, refuse_before=False, refuse_missing=strict and not choice.dry_run, tell=tell),
+            )
     page = write_page(found, place.data_docs / "audits" / name.replace("->", "."), f"{name}: {title}", title)
     log.info("\n%s", as_text(found))
     log.info("Report: %s", page)

@@ -16,7 +16,7 @@ from airmirror.errors import AirmirrorError
 from airmirror.flows.choice import Choice
 from airmirror.flows.gates import judge_flow
 from airmirror.flows.groups import checkpoints_round, group_offsets_round, rounds_due
-from airmirror.flows.prepare import Opened, Prepared, catch_up_ledger, dry_run, open_flow, prepare
+from airmirror.flows.prepare import Opened, Prepared, backfill_of, catch_up_ledger, dry_run, open_flow, prepare
 from airmirror.naming import segment_topic
 from airmirror.offsets.syncs import emit_offset_syncs
 from airmirror.on_airflow.connections import with_connections, with_neighbours
@@ -253,7 +253,16 @@ def interrupt(place: Deployment, name: str, window: str, spark_url: str | None, 
         if spark_url is not None:
             interrupt_job(spark_url, name)
         ended = end_window(opened.flow, window, segment_topic(opened.flow.source.alias), opened.ledger)
+        beside = backfill_of(opened)
+        for part in (beside, opened) if beside else ():  # a backfill's window holds both claims
+            topic = segment_topic(part.flow.source.alias)
+            ended |= end_window(part.flow, backfill_window(window), topic, part.ledger)
     log.info("Window %s: %s.", window, "fenced and released" if ended else "it holds no claim (any more)")
+
+
+def backfill_window(window: str) -> str:
+    """The name of what a window's task copies from before the first replicated offset."""
+    return f"{window}-before"
 
 
 def _phase(name: str) -> None:

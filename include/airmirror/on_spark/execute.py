@@ -48,14 +48,15 @@ def interrupt(url: str, flow: str) -> None:
         close(spark)
 
 
-def execute(spark: SparkSession, slots: Sequence[Slot]) -> list[SlotResult]:
+def execute(spark: SparkSession, slots: Sequence[Slot], owner: str = "") -> list[SlotResult]:
     """Run every slot in a task of its own; jobs of the flow that an earlier window left are interrupted first.
 
-    A slot whose task dies is tried again by Spark and continues from the committed progress (invariant C). What is secret
-    travels in the rows, which Spark neither logs nor shows; truststores and keystores travel as what they hold.
+    ``owner``: the flow by whose name the jobs are known, where it is not the slots' own. A slot whose task dies is tried
+    again by Spark and continues from the committed progress (invariant C). What is secret travels in the rows, which Spark
+    neither logs nor shows; truststores and keystores travel as what they hold.
     Raises SparkJobFailed, MissingPackage, UnsupportedClientSetting.
     """
-    flow, window = slots[0].flow.name, slots[0].window
+    flow, window = owner or slots[0].flow.name, slots[0].window
     own = replace(
         slots[0].flow, source=self_contained(slots[0].flow.source), target=self_contained(slots[0].flow.target)
     )

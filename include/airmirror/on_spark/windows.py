@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from airmirror.errors import AirmirrorError
 from airmirror.flows.measure import measure_failure, measure_latency, measure_window
-from airmirror.flows.prepare import Prepared
+from airmirror.flows.prepare import Opened, Prepared
 from airmirror.windows.progress import Progress
 from airmirror.windows.results import WindowResult
 from airmirror.windows.slots import Slot, SlotResult
-from airmirror.windows.window import run_window
+from airmirror.windows.window import Execute, run_window
 from airmirror.wire.requests import TopicPartition
 
 if TYPE_CHECKING:
@@ -32,6 +33,27 @@ def run(
     """``run_window`` of a prepared flow, on a Spark Connect server or (no URL) on Spark in this process."""
     opened = prepared.opened
     flow = opened.flow
+    with on_spark(opened, spark_url, tell) as (slots, execute):
+        try:
+            result = run_window(
+                flow, opened.ledger, prepared.topics, execute,
+                window=window, slots=slots, only=only, until=until, advance=advance, tell=tell, report=report,
+            )  # fmt: skip
+        except AirmirrorError as error:
+            measure_failure(opened, error)
+            raise
+        measure_window(opened, result)
+        if advance and result.rows:
+            measure_latency(opened)
+        return result
+
+
+@contextmanager
+def on_spark(
+    opened: Opened, spark_url: str | None, tell: Callable[[str], None]
+) -> Iterator[tuple[Callable[[], int], Execute]]:
+    """How many slots a window of the flow has, and how they are executed: Spark is started or joined when it is asked for."""
+    flow = opened.flow
     sessions: list[SparkSession] = []
 
     def spark() -> SparkSession:
@@ -48,23 +70,12 @@ def run(
         return flow.tasks_max or max(1, parallelism(spark()) // max(1, len(opened.configuration.enabled)))
 
     def execute(work: Sequence[Slot]) -> list[SlotResult]:
-        from airmirror.on_spark.execute import execute as on_spark
+        from airmirror.on_spark.execute import execute as as_job
 
-        return on_spark(spark(), work)
+        return as_job(spark(), work, flow.name)
 
     try:
-        result = run_window(
-            flow, opened.ledger, prepared.topics, execute,
-            window=window, slots=slots, only=only, until=until, advance=advance, tell=tell, report=report,
-        )  # fmt: skip
-    except AirmirrorError as error:
-        measure_failure(opened, error)
-        raise
-    else:
-        measure_window(opened, result)
-        if advance and result.rows:
-            measure_latency(opened)
-        return result
+        yield slots, execute
     finally:
         for session in sessions:
             from airmirror.on_spark.sessions import close

@@ -178,6 +178,7 @@ def flows_of_others(flow: Flow, around: Neighbours, known: Collection[str]) -> t
             topics_exclude=each.topics_exclude,
             replication_policy_class=each.policy,
             replication_policy_separator=each.separator,
+            remote_topics={},
         )
         for each in (found.identity for found in (*around.into_source, *around.into_target))
         if each.policy and each.name not in known

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
@@ -9,7 +10,10 @@ from airmirror.config import Configuration, ConfigurationError, Flow, Problem
 from airmirror.config.explain import line_of
 from airmirror.config.values import as_boolean, as_list
 from airmirror.errors import AirmirrorError
-from airmirror.naming import ReplicationPolicy, TopicFilter, hops, policy, replicated
+from airmirror.naming import ReplicationPolicy, TopicFilter, hops, policy, replicated, segment_topic
+
+LONGEST_NAME = 249
+"""Topic.MAX_NAME_LENGTH: a topic is a folder, and a folder's name has 255 characters at most."""
 
 
 def policy_of(flow: Flow) -> ReplicationPolicy:
@@ -60,7 +64,8 @@ _PATTERNS = (
 def check(configuration: Configuration) -> None:
     """Raises ConfigurationError, with lines, for what only the topics' rules can tell.
 
-    Patterns that can't be read, policies that can't be had, and groups of an aggregate that nobody can move.
+    Patterns that can't be read, policies that can't be had, groups of an aggregate that nobody can move, and suffixes that
+    make no names of topics.
     """
     problems = {}
     for name, flow in configuration.flows.items():
@@ -72,7 +77,7 @@ def check(configuration: Configuration) -> None:
             except AirmirrorError as error:
                 line, full_key = line_of(configuration, name, key)
                 problems[full_key] = Problem(line, full_key, str(error))
-        for key, reason in _aggregate_problems(configuration, flow):
+        for key, reason in (*_aggregate_problems(configuration, flow), *_suffix_problems(configuration, flow)):
             line, full_key = line_of(configuration, name, key)
             problems[full_key] = Problem(line, full_key, reason)
     if problems:
@@ -93,3 +98,21 @@ def _aggregate_problems(configuration: Configuration, flow: Flow) -> Iterator[tu
             f"flow {flow.name!r} is an aggregate: on its remote topics lie other sources' records too, so group offsets "
             "can follow one source only; name it in aggregate.groups.from, or set sync.group.offsets.enabled = false",
         )
+
+
+def _suffix_problems(configuration: Configuration, flow: Flow) -> Iterator[tuple[str, str]]:
+    """A suffix makes names of remote topics, and an alias under which the flow's backfills keep their progress."""
+    key, suffix = "backfill.into.suffix", flow.settings.get("backfill.into.suffix")
+    if suffix is None:
+        return
+    alias = flow.source.alias + suffix
+    if not re.fullmatch(r"[A-Za-z0-9._-]+", suffix):
+        yield key, f"{suffix!r} makes no names of topics: Kafka takes letters, digits, '.', '_' and '-'"
+    elif len(segment_topic(alias)) > LONGEST_NAME:
+        yield key, f"{segment_topic(alias)!r} would have more than {LONGEST_NAME} characters"
+    elif suffix.endswith((".internal", "-internal")):
+        yield key, f"topics that end with {suffix!r} are taken for internal ones, which are never replicated or read"
+    elif alias in configuration.clusters:
+        yield key, f"the backfills of {flow.source.alias!r} would have the alias {alias!r}, which is a cluster's"
+    elif flow.is_aggregate:
+        yield key, f"flow {flow.name!r} is an aggregate: what was before is not known of each source apart"

@@ -11,11 +11,8 @@ from airmirror.clusters.acls import Acl
 from airmirror.clusters.description import ConfigChange, ConfigValue, NewPartitions, NewTopic
 from airmirror.config import Flow
 from airmirror.topics.configs import ConfigDifference, config_differences, remote_configs
-from airmirror.topics.names import select
+from airmirror.topics.names import LONGEST_NAME, select
 from airmirror.windows.declared import times_replaced
-
-LONGEST_NAME = 249
-"""Topic.MAX_NAME_LENGTH: a topic is a folder, and a folder's name has 255 characters at most."""
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,11 @@ log = logging.getLogger(__name__)
 
 Tell = Callable[[str], None]
 
+_BACKFILLED = (
+    "older records of another topic were replicated into it; exclude the topic, or delete what was backfilled and choose "
+    "another backfill.into.suffix"
+)
+
 
 @dataclass(frozen=True)
 class SyncReport:
@@ -70,11 +75,13 @@ def look(
     timeout: float = TIMEOUT,
     others: Collection[Flow] = (),
     ours: Collection[str] = (),
+    backfilled: Collection[str] = (),
 ) -> TopicPlan:
     """What the flow's remote topics need now. Nothing is written.
 
     ``others``: the enabled flows of the configuration, and those of other configurations (without addresses), which may
-    be in the way. ``ours``: the source topics of which the flow has replicated something. Raises what describe() raises.
+    be in the way. ``ours``: the source topics of which the flow has replicated something. ``backfilled``: topics on the
+    target that hold older records of other topics (``backfill.into.suffix``). Raises what describe() raises.
     """
     source, target = source or connect(flow.source), target or connect(flow.target)
     here, there = describe(source, timeout), describe(target, timeout)
@@ -82,6 +89,7 @@ def look(
     old = [name for name in remote.values() if name in there.topics]
     not_ours = {name for topic, name in remote.items() if topic not in ours and name in there.topics}
     in_the_way, warnings = _in_the_way(flow, remote, others, not_ours, timeout)
+    in_the_way |= {topic: _BACKFILLED for topic, name in remote.items() if name in backfilled}
     warnings = (*warnings, *duplicates(flow, remote, others))
     # A cluster of an older or newer version has other configs: any of its topics tells which.
     looked_at = topic_configs(target, old or sorted(there.topics)[:1])

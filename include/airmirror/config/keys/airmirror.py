@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from airmirror.config.keys.key import Key, Scope, Type, Use
-
-_ALERTS = "the alerts and schedules of Airflow come with a later release"
+from airmirror.config.keys.key import Key, Scope, Type
 
 KEYS = (
     # The window
@@ -103,9 +101,8 @@ KEYS = (
         "backfill.into.suffix",
         Type.STRING,
         None,
-        "Replicate what lies before the first replicated offset into remote topics with this suffix.",
-        use=Use.LATER,
-        reason=_ALERTS,
+        "In backfills, audits and replays that somebody starts: what lies before the first replicated offset is replicated "
+        "too, from the source's first offset on, into topics of their own: remote topic and this suffix. Not set: refused.",
     ),
     Key(
         "on.failure.notifier",

@@ -1,0 +1,167 @@
+"""What lies before the first replicated offset, replicated into topics of its own: ``backfill.into.suffix``.
+
+Behind what was replicated it would be out of order (invariant C), so it goes into ``<remote topic><suffix>``, from the source's
+first offset on, by the same windows as ever: those of a flow beside the flow, whose segment topic and progress are its own, so
+that the copy is exactly once, in order and verified, and can go on where it ended. While it copies it holds the claims of both
+flows (invariant B): it and the schedule never write at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from airmirror.clusters.appender import Appender
+from airmirror.clusters.log import EARLIEST, LATEST, offsets_with_patience
+from airmirror.clusters.routes import Routes
+from airmirror.config import Flow
+from airmirror.errors import AirmirrorError
+from airmirror.flows.audit import Audit, Bucket, Range
+from airmirror.flows.prepare import Opened, backfill_of, catch_up_ledger, plan_topics
+from airmirror.topics.internal import ensure_internal_topics
+from airmirror.topics.sync import apply
+from airmirror.windows.fence import claimed
+from airmirror.windows.results import WindowResult
+from airmirror.windows.window import Execute, internal_topics, run_window
+from airmirror.wire.requests import TopicPartition
+
+
+@dataclass(eq=False)
+class BackfillFailed(AirmirrorError):
+    """Partitions of which what lies before the first replicated offset could not be replicated into their own topic."""
+
+    flow: str
+    suffix: str
+    errors: tuple[str, ...]
+    final: bool = True
+
+    @property
+    def transient(self) -> bool:  # type: ignore[override]
+        return not self.final
+
+    def __str__(self) -> str:
+        shown = "\n".join(self.errors[:20])
+        more = f"\n… and {len(self.errors) - 20} more" if len(self.errors) > 20 else ""
+        return (
+            f"flow {self.flow!r}: {len(self.errors)} partitions could not be replicated into topics with the suffix "
+            f"{self.suffix!r}:\n{shown}{more}\nWith another backfill.into.suffix it begins anew, in other topics"
+        )
+
+
+def before_the_first(opened: Opened, ranges: Iterable[Range]) -> list[Range]:
+    """The parts of ``ranges`` that lie before the first replicated offset and that the source still has."""
+    items = list(ranges)
+    catch_up_ledger(opened)
+    last = opened.ledger.last_segments()
+    known = [(*item.key, last[item.key].source_topic_id) for item in items if item.key in last]
+    first = {
+        TopicPartition(record.topic, record.partition): record.source_start
+        for record in opened.ledger.first_segments(known)
+    }
+    with Routes(opened.flow.source, f"airmirror|{opened.flow.name}|backfill") as source:
+        source.refresh({item.topic for item in items})
+        earliest = offsets_with_patience(source, [item.key for item in items if item.key in first], EARLIEST)
+    parts = [
+        replace(item, start=max(item.start, earliest[item.key]), end=min(item.end, first[item.key]))
+        for item in items
+        if item.key in first
+    ]
+    return [part for part in parts if part.start < part.end]
+
+
+def backfill(
+    opened: Opened,
+    ranges: Sequence[Range],
+    execute: Execute,
+    slots: Callable[[], int],
+    *,
+    window: str,
+    tell: Callable[[str], None] = lambda phase: None,
+) -> WindowResult | None:
+    """Replicate, in order from the source's first offset, up to the ends of ``ranges``, as ``before_the_first`` gives them.
+
+    One window under the name ``window``: it may be cut. None: all of it was replicated before. Raises FlowBusy,
+    BackfillFailed, or a cluster's error.
+    """
+    beside, flow = backfill_of(opened), opened.flow
+    if beside is None or not ranges:
+        return None
+    catch_up_ledger(beside)
+    progress = beside.ledger.progress()
+    if all(progress.get(item.key, -1) + 1 >= item.end for item in ranges):
+        return None
+    ensure_internal_topics(beside.flow)
+    topics = internal_topics(flow)
+    with (
+        Routes(flow.target, f"airmirror|{flow.name}|backfill") as target,
+        Appender(flow.target, topics.segments) as appender,
+    ):
+        target.refresh([topics.segments, topics.progress])
+        with claimed(flow, window, 0, target, topics, opened.ledger, appender):
+            remote = _create_topics(opened, beside, {item.topic for item in ranges}, tell)
+            ends = {item.key: item.end for item in ranges}
+            result = run_window(
+                beside.flow, beside.ledger, remote, execute, window=window, slots=slots, until=ends, tell=tell
+            )
+    errors = [
+        row.error for row in result.rows if row.error is not None and TopicPartition(row.topic, row.partition) in ends
+    ]
+    if errors:
+        final = any(not error.transient for error in errors)
+        raise BackfillFailed(flow.name, _suffix(flow), tuple(map(str, errors)), final)
+    return result
+
+
+def joined(one: Audit, other: Audit) -> Audit:
+    """Two audits as one: their partitions, and the sums of their buckets."""
+    buckets: dict[int, Bucket] = {}
+    for begins, bucket in (*one.buckets.items(), *other.buckets.items()):
+        into = buckets.setdefault(begins, Bucket())
+        into.source += bucket.source
+        into.target += bucket.target
+        into.latency_sum += bucket.latency_sum
+        into.latency_max = max(into.latency_max, bucket.latency_max)
+    return Audit((*one.partitions, *other.partitions), dict(sorted(buckets.items())))
+
+
+def _create_topics(
+    opened: Opened, beside: Opened, topics: Collection[str], tell: Callable[[str], None]
+) -> Mapping[str, str]:
+    """The topics that are written, by source topic; created where they are missing. Raises BackfillFailed."""
+    flow, suffix = opened.flow, _suffix(opened.flow)
+    planned = plan_topics(opened)
+    remote = {topic: planned.topics[topic] + suffix for topic in topics if topic in planned.topics}
+    names = set(remote.values())
+    moved = replace(flow, remote_topics={**flow.remote_topics, **remote})
+    elsewhere = plan_topics(replace(opened, flow=moved), own=names)
+    only = replace(
+        elsewhere,
+        create=tuple(new for new in elsewhere.create if new.name in names),
+        grow=tuple(more for more in elsewhere.grow if more.name in names),
+        differences={},
+        acls=(),
+    )
+    refused = [str(each) for each in (*planned.refused, *elsewhere.refused) if each.topic in topics]
+    refused += _not_ours(beside, remote)
+    if not refused:
+        report = apply(flow, only, tell=tell)
+        refused = [str(error) for error in report.errors]
+    if refused:
+        raise BackfillFailed(flow.name, suffix, tuple(refused))
+    return remote
+
+
+def _not_ours(beside: Opened, remote: Mapping[str, str]) -> list[str]:
+    """Topics of these names that hold records of somebody else."""
+    flow, ours = beside.flow, {record.remote_topic for record in beside.ledger.last_segments().values()}
+    with Routes(flow.target, f"airmirror|{flow.name}|backfill") as target:
+        strange = {name for name in remote.values() if name not in ours}
+        there = sorted(strange - target.refresh_existing(strange).keys())
+        logs = [TopicPartition(name, number) for name in there for number in range(target.partitions(name))]
+        ends = offsets_with_patience(target, logs, LATEST)
+    taken = sorted({log.topic for log, end in ends.items() if end})
+    return [f"cluster {flow.target.alias!r} has topic {name!r} with records of somebody else" for name in taken]
+
+
+def _suffix(flow: Flow) -> str:
+    return flow.settings["backfill.into.suffix"]

@@ -1,0 +1,165 @@
+"""What lies before the first replicated offset goes into topics of its own: once, in order, verified; every record compared."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from airmirror.flows.audit import Range, audit, ranges_of
+from airmirror.flows.audit_report import as_text
+from airmirror.flows.backfill import BackfillFailed, backfill, before_the_first, joined
+from airmirror.flows.prepare import Opened, backfill_of, prepare
+from airmirror.windows.errors import FlowBusy
+from airmirror.windows.results import WindowResult
+from airmirror.windows.slots import Slot, SlotResult
+from airmirror.windows.window import Execute
+from airmirror_local.brokers import Broker
+from support.flows import Mirror, in_this_process, mirror
+from support.topics import Record, create_topic, end_offsets, produce, read_all
+
+HOUR = 3_600_000
+START = 1_700_000_000_000 // HOUR * HOUR
+SETTINGS = {"consumer.auto.offset.reset": "latest", "backfill.into.suffix": ".history"}
+
+
+def records(first: int, count: int) -> list[Record]:
+    """A record a minute."""
+    return [Record(b"value-%d" % n, b"key-%d" % n, (), START + n * 60_000) for n in range(first, first + count)]
+
+
+def content(cluster: Broker, topic: str) -> dict[int, list[Record]]:
+    """All records of a topic, wherever they lie."""
+    found = read_all(cluster, topic)
+    return {partition: [replace(record, offset=-1) for record in some] for partition, some in found.items()}
+
+
+def begun(east: Broker, west: Broker, directory: Path, partitions: int = 1) -> Mirror:
+    """A flow that began at the 151st record; it has 30 more."""
+    topic = create_topic(east, f"orders-{uuid.uuid4().hex[:8]}", partitions)
+    settings = SETTINGS | {"topics": f"{topic}.*"}
+    flow = mirror(east, west, directory, topic=topic, settings=settings)
+    for partition in range(partitions):
+        produce(east, topic, records(0, 150), partition=partition, records_per_batch=7)
+    flow.run()
+    for partition in range(partitions):
+        produce(east, topic, records(150, 30), partition=partition)
+    assert flow.run().copied == 30 * partitions
+    return flow
+
+
+def hours(flow: Mirror, first: int, end: int) -> list[Range]:
+    ranges, _ = ranges_of(flow.opened, [flow.topic], START + first * HOUR, START + end * HOUR)
+    return before_the_first(flow.opened, ranges)
+
+
+def fill(flow: Mirror, first: int, end: int, execute: Execute = in_this_process) -> WindowResult | None:
+    """Of hours ``first`` until before ``end``."""
+    return backfill(flow.opened, hours(flow, first, end), execute, lambda: 2, window=f"b-{first}")
+
+
+def beside(flow: Mirror) -> Opened:
+    found = backfill_of(flow.opened)
+    assert found is not None
+    return found
+
+
+def test_it_is_replicated_once_in_order_and_compared(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = begun(east, west, tmp_path, 2)
+    history = f"{flow.remote_topic}.history"
+    assert [(item.start, item.end) for item in hours(flow, 2, 3)] == [(120, 150), (120, 150)]
+    for hour, copied in ((0, 120), (2, 180), (1, None), (0, None), (2, None)):
+        result = fill(flow, hour, hour + 1)
+        assert (result and result.copied) == copied
+        end = 60 if hour == 0 and copied else 150
+        assert content(west, history) == {0: records(0, end), 1: records(0, end)}
+    assert content(west, flow.remote_topic) == {0: records(150, 30), 1: records(150, 30)}
+    assert not beside(flow).ledger.unverified() and {
+        each.offset for each in beside(flow).ledger.verified().values()
+    } == {149}
+    # The flow goes on as ever, and nothing of the one is in the other.
+    produce(east, flow.topic, records(180, 10), partition=0)
+    assert flow.run().copied == 10 and fill(flow, 0, 4) is None
+    assert content(west, history) == {0: records(0, 150), 1: records(0, 150)}
+    assert content(west, flow.remote_topic) == {0: records(150, 40), 1: records(150, 30)}
+    ranges, _ = ranges_of(flow.opened, [flow.topic], START, START + 4 * HOUR)
+    ours = audit(flow.opened, ranges, refuse_before=False, refuse_missing=True)
+    theirs = audit(beside(flow), before_the_first(flow.opened, ranges), refuse_before=False, refuse_missing=True)
+    found = joined(ours, theirs)
+    assert not found.errors and sum(item.equal for item in found.partitions) == 370
+    assert sum(bucket.source for bucket in found.buckets.values()) == 370
+    assert sum(bucket.target for bucket in found.buckets.values()) == 370
+    assert history in as_text(found)
+
+
+def test_one_that_died_is_continued_also_with_a_ledger_that_was_lost(
+    east: Broker, west: Broker, tmp_path: Path
+) -> None:
+    flow = begun(east, west, tmp_path, 2)
+
+    def dies(slots: Sequence[Slot]) -> list[SlotResult]:
+        in_this_process(slots[:1])
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        fill(flow, 0, 3, dies)
+    beside(flow).ledger.forget()
+    flow.opened.ledger.forget()
+    result = fill(flow, 0, 3)
+    assert result is not None and result.copied == 150 and not beside(flow).ledger.unverified()
+    assert content(west, f"{flow.remote_topic}.history") == {0: records(0, 150), 1: records(0, 150)}
+    assert fill(flow, 0, 3) is None
+
+
+def test_it_and_the_flow_never_write_at_once(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = begun(east, west, tmp_path)
+    produce(east, flow.topic, records(180, 5))
+
+    def meanwhile(slots: Sequence[Slot]) -> list[SlotResult]:
+        with pytest.raises(FlowBusy):
+            flow.run(window="live")
+        return in_this_process(slots)
+
+    filled = fill(flow, 0, 3, meanwhile)
+    assert filled is not None and filled.copied == 150
+
+    def backfilling(slots: Sequence[Slot]) -> list[SlotResult]:
+        with pytest.raises(FlowBusy):
+            backfill(flow.opened, [Range(flow.topic, 0, 0, 151)], in_this_process, lambda: 1, window="late")
+        return in_this_process(slots)
+
+    assert flow.run(backfilling).copied == 5
+    assert content(west, f"{flow.remote_topic}.history") == {0: records(0, 150)}
+    assert content(west, flow.remote_topic) == {0: records(150, 35)}
+
+
+def test_nobody_elses_topic_is_written(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = begun(east, west, tmp_path)
+    history = create_topic(west, f"{flow.remote_topic}.history")
+    produce(west, history, records(0, 1))
+    with pytest.raises(BackfillFailed, match="records of somebody else"):
+        fill(flow, 0, 3)
+    assert end_offsets(west, history) == {0: 1}
+
+
+def test_it_never_shares_a_topic_with_the_flow_itself(east: Broker, west: Broker, tmp_path: Path) -> None:
+    first, second = begun(east, west, tmp_path), begun(east, west, tmp_path)
+    # A topic of the source that would come under the same name: before the backfill it is in its way, …
+    produce(east, create_topic(east, f"{first.topic}.history"), records(0, 3))
+    with pytest.raises(BackfillFailed, match="several topics of the source"):
+        fill(first, 0, 3)
+    assert first.run().copied == 3 and content(west, f"{first.remote_topic}.history") == {0: records(0, 3)}
+    # … after it the topic is refused, and the others go on; also with a ledger that was lost.
+    filled = fill(second, 0, 3)
+    assert filled is not None and filled.copied == 150
+    produce(east, create_topic(east, f"{second.topic}.history"), records(0, 3))
+    produce(east, second.topic, records(180, 5))
+    beside(second).ledger.forget()
+    second.opened.ledger.forget()
+    (refused,) = prepare(second.opened).refused
+    assert f"{second.topic}.history" in refused and "older records of another topic" in refused
+    assert second.run().copied == 5
+    assert content(west, f"{second.remote_topic}.history") == {0: records(0, 150)}
