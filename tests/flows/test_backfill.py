@@ -56,9 +56,11 @@ def hours(flow: Mirror, first: int, end: int) -> list[Range]:
     return before_the_first(flow.opened, ranges)
 
 
-def fill(flow: Mirror, first: int, end: int, execute: Execute = in_this_process) -> WindowResult | None:
+def fill(
+    flow: Mirror, first: int, end: int, execute: Execute = in_this_process, name: str = "b"
+) -> WindowResult | None:
     """Of hours ``first`` until before ``end``."""
-    return backfill(flow.opened, hours(flow, first, end), execute, lambda: 2, window=f"b-{first}")
+    return backfill(flow.opened, hours(flow, first, end), execute, lambda: 2, window=f"{name}-{first}")
 
 
 def beside(flow: Mirror) -> Opened:
@@ -105,7 +107,7 @@ def test_one_that_died_is_continued_also_with_a_ledger_that_was_lost(
         raise InterruptedError
 
     with pytest.raises(InterruptedError):
-        fill(flow, 0, 3, dies)
+        fill(flow, 0, 3, dies, "died")
     beside(flow).ledger.forget()
     flow.opened.ledger.forget()
     result = fill(flow, 0, 3)

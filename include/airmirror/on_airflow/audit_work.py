@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from airmirror.errors import AirmirrorError
@@ -17,7 +18,6 @@ from airmirror.flows.prepare import Opened, Prepared, backfill_of
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.work import (
     NotMirrored,
-    backfill_window,
     opened_flow,
     replicate,
     tell_result,
@@ -144,11 +144,12 @@ def _backfill(place: Deployment, name: str, window: str, spark_url: str, choice:
         if backfill_of(opened) is None:
             return
         ranges = before_the_first(opened, places.ranges(opened, sorted(look(opened.flow).topics), choice))
+        number = 0
         with on_spark(opened, spark_url, log.info) as (slots, execute):
             while ranges:
-                result = when_free(
-                    lambda: backfill(opened, ranges, execute, slots, window=backfill_window(window), tell=log.info)
-                )
+                number += 1
+                called = f"{window}-before-{number}"
+                result = when_free(partial(backfill, opened, ranges, execute, slots, window=called, tell=log.info))
                 if result is None:
                     log.info("What lies before the first replicated offset was replicated before.")
                     return

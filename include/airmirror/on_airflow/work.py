@@ -253,16 +253,9 @@ def interrupt(place: Deployment, name: str, window: str, spark_url: str | None, 
         if spark_url is not None:
             interrupt_job(spark_url, name)
         ended = end_window(opened.flow, window, segment_topic(opened.flow.source.alias), opened.ledger)
-        beside = backfill_of(opened)
-        for part in (beside, opened) if beside else ():  # a backfill's window holds both claims
-            topic = segment_topic(part.flow.source.alias)
-            ended |= end_window(part.flow, backfill_window(window), topic, part.ledger)
+        if beside := backfill_of(opened):  # its windows hold both claims
+            ended |= end_window(beside.flow, window, segment_topic(beside.flow.source.alias), beside.ledger)
     log.info("Window %s: %s.", window, "fenced and released" if ended else "it holds no claim (any more)")
-
-
-def backfill_window(window: str) -> str:
-    """The name of what a window's task copies from before the first replicated offset."""
-    return f"{window}-before"
 
 
 def _phase(name: str) -> None:

@@ -97,7 +97,10 @@ def fence(flow: Flow, target: Routes, slots: int) -> None:
 
 
 def end_window(flow: Flow, window: str, segment_topic: str, index: Index) -> bool:
-    """End a window from outside while the claim is its own: fence its slots, release its claim; whether it was."""
+    """End a window from outside while the claim is its own: fence its slots, release its claim; whether it was.
+
+    The windows of a task that runs several have its id and a number behind it: they are its own too.
+    """
     with Routes(flow.target, f"airmirror|{flow.name}|end") as target:
         try:
             target.refresh([segment_topic])
@@ -107,7 +110,7 @@ def end_window(flow: Flow, window: str, segment_topic: str, index: Index) -> boo
         end = offsets_with_patience(target, [log], LATEST)[log]
         scanned = index.scanned(segment_topic, target.topic_ids[segment_topic]).get(0, 0)
         held = holder(read_claims(target, segment_topic, index.claims(), scanned, end), compacted=True)
-        if held is None or held.claim.window != window or held.released:
+        if held is None or held.released or not f"{held.claim.window}-".startswith(f"{window}-"):
             return False
         fence(flow, target, held.claim.slots)
         with Appender(flow.target, segment_topic) as appender:
