@@ -42,6 +42,7 @@ NAMES = (
     "continuous",
     "growing",
     "decided",
+    "lineage",
 )
 SCRAPER = f"{SECRET}-prometheus"
 RECEIVERS = {"alertmanager": f"{SECRET}-alertmanager", "grafana": f"{SECRET}-grafana"}  # connections and their tokens
