@@ -172,19 +172,21 @@ def measure(airflow: AirflowStack, flows: int, minutes: int, rounds: int, consol
         f"{TASKS_AT_ONCE} tasks at once) share; other programs took {max(0.0, others):.0%} of the machine beside them."
     )
     grid = Grid("Flows", note, ("what", ""))
-    grid.rows += [
-        ("parsing all DAG files, after Airflow's own import, processor time", f"{parse_seconds:.2f} s"),
-        ("runs that ended, of runs due", f"{len(runs)} of {flows * rounds}"),
-        ("a run, queued to done: median, largest", f"{statistics.median(seconds):.0f} s, {max(seconds):.0f} s"),
-        *(
-            (f"{_shown(name)}, of a core: all paused, runs going on", f"{idle[name]:.0%}, {busy[name]:.0%}")
-            for name in busy
-        ),
-        (
-            "processor time of a run, in all of Airflow",
-            f"{sum(busy[name] - idle[name] for name in busy) * (after.at - before.at) / len(runs):.1f} s",
-        ),
-    ]
+    grid.rows.extend(
+        [
+            ("parsing all DAG files, after Airflow's own import, processor time", f"{parse_seconds:.2f} s"),
+            ("runs that ended, of runs due", f"{len(runs)} of {flows * rounds}"),
+            ("a run, queued to done: median, largest", f"{statistics.median(seconds):.0f} s, {max(seconds):.0f} s"),
+            *(
+                (f"{_shown(name)}, of a core: all paused, runs going on", f"{idle[name]:.0%}, {busy[name]:.0%}")
+                for name in busy
+            ),
+            (
+                "processor time of a run, in all of Airflow",
+                f"{sum(busy[name] - idle[name] for name in busy) * (after.at - before.at) / len(runs):.1f} s",
+            ),
+        ]
+    )
     return grid
 
 
