@@ -89,7 +89,7 @@ def test_a_worker_killed_in_its_transaction_is_replaced_by_spark(
     spark = spark_of(flow)
     produce(east, flow.topic, records(2_000), records_per_batch=200)
 
-    def die_at_the_first_commit(batches: object) -> Iterator[object]:
+    def die_at_the_first_commit(batches: object, settings: bytes) -> Iterator[object]:
         import os
         import signal
 
@@ -100,7 +100,7 @@ def test_a_worker_killed_in_its_transaction_is_replaced_by_spark(
 
         if TaskContext.get().attemptNumber() == 0:
             TransactionalId.end = lambda self, commit: os.kill(os.getpid(), signal.SIGKILL)
-        yield from run_slots(batches)
+        yield from run_slots(batches, settings)
 
     monkeypatch.setattr(on_spark, "run_slots", die_at_the_first_commit)
     result = flow.run(lambda slots: execute(spark, slots))

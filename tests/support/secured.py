@@ -20,7 +20,7 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from airmirror_local.brokers import IMPATIENT, Broker, start_broker
+from airmirror_local.brokers import IMPATIENT, QUICK_START, Broker, start_broker
 from airmirror_local.ports import LOOPBACK
 from support.certificates import Authority, authority
 from support.topics import SECONDS, admin
@@ -134,8 +134,8 @@ def token_endpoint() -> Iterator[str]:
             thread.join()
 
 
-def start_secured(directory: Path, name: str) -> Secured:
-    """Start the cluster; its SCRAM user is there."""
+def start_secured(directory: Path, name: str, *, java_options: Sequence[str] = QUICK_START) -> Secured:
+    """Start the cluster; its SCRAM user is there. (Java's quick compiler does 10 MB/s of AES.)"""
     signs = authority()
     own = signs.signs("broker", LOOPBACK)
     home = directory / f"{name}-certificates"
@@ -143,7 +143,9 @@ def start_secured(directory: Path, name: str) -> Secured:
     trust, keystore = home / "authority.pem", home / "broker.pem"
     trust.write_text(signs.pem)
     keystore.write_text(own.key_pem() + own.pem)
-    broker = start_broker(directory, name, IMPATIENT | _properties(trust, keystore), listeners=LISTENERS)
+    broker = start_broker(
+        directory, name, IMPATIENT | _properties(trust, keystore), java_options=java_options, listeners=LISTENERS
+    )
     try:
         give_credentials(broker)
     except BaseException:

@@ -124,19 +124,20 @@ def self_contained(cluster: Cluster) -> Cluster:
     """
     from airmirror.clusters.stores import identity, trusted
 
+    consumer, producer = (security_of(cluster.alias, cluster.client(role)) for role in ("consumer", "producer"))
+    alike = (consumer.truststore, consumer.keystore) == (producer.truststore, producer.keystore)
     own: dict[str, str] = {}
-    for role in ("consumer", "producer"):
-        security = security_of(cluster.alias, cluster.client(role))
+    for prefix, security in [("", consumer)] if alike else [("consumer.", consumer), ("producer.", producer)]:
         if security.truststore:
-            own[f"{role}.ssl.truststore.type"] = "PEM"
-            own[f"{role}.ssl.truststore.certificates"] = trusted(security.truststore)
+            own[f"{prefix}ssl.truststore.type"] = "PEM"
+            own[f"{prefix}ssl.truststore.certificates"] = trusted(security.truststore)
         if security.keystore:
             chain, key, password = identity(security.keystore)
-            own[f"{role}.ssl.keystore.type"] = "PEM"
-            own[f"{role}.ssl.keystore.certificate.chain"] = chain
-            own[f"{role}.ssl.keystore.key"] = key
+            own[f"{prefix}ssl.keystore.type"] = "PEM"
+            own[f"{prefix}ssl.keystore.certificate.chain"] = chain
+            own[f"{prefix}ssl.keystore.key"] = key
             if password is not None:
-                own[f"{role}.ssl.key.password"] = password
+                own[f"{prefix}ssl.key.password"] = password
     if not own:
         return cluster
     rest = {name: value for name, value in cluster.properties.items() if not _STORE_SETTING.search(name)}

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pickle
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from airmirror.clusters.security import self_contained
+from airmirror.config import Cluster
 from airmirror.errors import AirmirrorError
 from airmirror.on_spark.sessions import close, connect
 from airmirror.on_spark.tasks import RESULT_SCHEMA, SLOT_SCHEMA, run_slots
@@ -52,20 +53,22 @@ def execute(spark: SparkSession, slots: Sequence[Slot], owner: str = "") -> list
     """Run every slot in a task of its own; jobs of the flow that an earlier window left are interrupted first.
 
     ``owner``: the flow by whose name the jobs are known, where it is not the slots' own. A slot whose task dies is tried
-    again by Spark and continues from the committed progress (invariant C). What is secret travels in the rows, which Spark
-    neither logs nor shows; truststores and keystores travel as what they hold.
+    again by Spark and continues from the committed progress (invariant C). The clusters' settings, what is secret among
+    them, are part of the function that tasks run: Spark keeps it in memory, and neither logs nor shows it. Truststores and
+    keystores travel as what they hold.
     Raises SparkJobFailed, MissingPackage, UnsupportedClientSetting.
     """
     flow, window = owner or slots[0].flow.name, slots[0].window
-    own = replace(
-        slots[0].flow, source=self_contained(slots[0].flow.source), target=self_contained(slots[0].flow.target)
-    )
-    rows = [(slot.number, bytearray(pickle.dumps(replace(slot, flow=own)))) for slot in slots]
+    whole = slots[0].flow
+    bare = replace(whole, source=_bare(whole.source), target=_bare(whole.target), settings={})
+    rows = [(slot.number, bytearray(pickle.dumps(replace(slot, flow=bare)))) for slot in slots]
+    whole = replace(whole, source=self_contained(whole.source), target=self_contained(whole.target))
+    in_tasks = _with(pickle.dumps(whole))
     try:
         spark.interruptTag(tag(flow))
         spark.addTag(tag(flow))
         frame = spark.createDataFrame(rows, SLOT_SCHEMA).repartitionById(len(slots), "slot")
-        collected = frame.mapInArrow(run_slots, RESULT_SCHEMA).collect()
+        collected = frame.mapInArrow(in_tasks, RESULT_SCHEMA).collect()
     except PySparkException as error:
         raise SparkJobFailed(flow, window, reason(str(error)) or type(error).__name__) from error
     finally:
@@ -83,3 +86,15 @@ def reason(said: str) -> str:
     """What a person needs of the pages that Spark says: its first line, and the last error of a Python worker."""
     first, *rest = said.strip().splitlines() or [""]
     return " ".join([first, *[line for line in rest if _PYTHON_ERROR.match(line)][-1:]])
+
+
+def _bare(cluster: Cluster) -> Cluster:
+    """Without settings, as rows have it: Spark writes them to disk when it spreads them."""
+    return Cluster(cluster.alias, cluster.bootstrap_servers, {})
+
+
+def _with(flow: bytes) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    def in_tasks(batches: Iterable[Any]) -> Iterator[Any]:
+        return run_slots(batches, flow)
+
+    return in_tasks

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import struct
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from airmirror.errors import AirmirrorError
@@ -30,13 +30,16 @@ class MissingPackage(AirmirrorError):
         )
 
 
-def run_slots(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-    """Run each slot of the rows (SLOT_SCHEMA) and yield its results (RESULT_SCHEMA); for ``mapInArrow``."""
+def run_slots(batches: Iterable[pyarrow.RecordBatch], flow: bytes) -> Iterator[pyarrow.RecordBatch]:
+    """Run each slot of the rows (SLOT_SCHEMA) and yield its results (RESULT_SCHEMA); for ``mapInArrow``.
+
+    ``flow``: the slots' flow with its settings, pickled: the rows have it without them.
+    """
     import pyarrow
 
     for batch in batches:
         for number, spec in zip(batch.column("slot").to_pylist(), batch.column("spec").to_pylist(), strict=True):
-            results = pickle.dumps(_run(spec))
+            results = pickle.dumps(_run(spec, flow))
             yield pyarrow.RecordBatch.from_arrays(
                 [
                     _array(pyarrow.int32(), struct.pack("=i", number)),
@@ -53,10 +56,10 @@ def _array(kind: pyarrow.DataType, *buffers: bytes) -> pyarrow.Array:
     return pyarrow.Array.from_buffers(kind, 1, [None, *map(pyarrow.py_buffer, buffers)])
 
 
-def _run(spec: bytes) -> object:
+def _run(spec: bytes, flow: bytes) -> object:
     try:
         from airmirror.windows.attempts import run_slot
 
-        return run_slot(pickle.loads(spec))
+        return run_slot(replace(pickle.loads(spec), flow=pickle.loads(flow)))
     except ModuleNotFoundError as error:  # some are imported only where they are needed
         return MissingPackage(error.name or str(error))
