@@ -29,9 +29,23 @@ def at(hour: int) -> str:
 
 
 def backfill(flow: AirflowFlow, dag_id: str, first: int, last: int, reprocess: str = "none") -> None:
-    """The runs of the intervals that begin with hours ``first`` to ``last``."""
+    """The runs of the intervals that begin with hours ``first`` to ``last``; again where SQLite was busy with another writer."""
     body = {"dag_id": dag_id, "from_date": at(first), "to_date": at(last), "reprocess_behavior": reprocess}
-    flow.client.request("POST", "/backfills", body | {"dag_run_conf": {}})
+    for left in reversed(range(5)):
+        try:
+            flow.client.request("POST", "/backfills", body | {"dag_run_conf": {}})
+            return
+        except httpx.HTTPStatusError as error:
+            if error.response.status_code != httpx.codes.SERVICE_UNAVAILABLE or not left:
+                raise
+            cancel_begun(flow, dag_id)
+
+
+def cancel_begun(flow: AirflowFlow, dag_id: str) -> None:
+    """A backfill that could not be created whole is in the way of the next."""
+    for item in flow.client.request("GET", "/backfills", dag_id=dag_id)["backfills"]:
+        if not item["completed_at"]:
+            flow.client.request("PUT", f"/backfills/{item['id']}/cancel")
 
 
 def command(flow: AirflowFlow, *arguments: str) -> None:
@@ -42,9 +56,7 @@ def command(flow: AirflowFlow, *arguments: str) -> None:
             return
         except subprocess.CalledProcessError as error:
             assert left and "database is locked" in error.stderr, error.stderr[-3000:]
-            for item in flow.client.request("GET", "/backfills", dag_id=arguments[3])["backfills"]:
-                if not item["completed_at"]:
-                    flow.client.request("PUT", f"/backfills/{item['id']}/cancel")
+            cancel_begun(flow, arguments[3])
 
 
 def backfilled(flow: AirflowFlow, dag_id: str, hours: list[int], attempts: int = 1) -> list[dict[str, Any]]:
