@@ -22,7 +22,7 @@ from airmirror.clusters.groups import Committed, commit_offsets, committed_offse
 from airmirror.clusters.routes import Routes
 from airmirror.flows.groups import checkpoints_round, group_offsets_round
 from airmirror.flows.prepare import Opened, open_flow, prepare
-from airmirror.windows.attempts import run_slot
+from airmirror.windows.slot.attempts import run_slot
 from airmirror.windows.slots import Slot, SlotResult
 from airmirror.windows.window import run_window
 from airmirror.wire.requests import TopicPartition

@@ -170,7 +170,7 @@ def _start_slot(task: Task, slot: Slot) -> tuple[BaseProcess, Connection]:
 
 
 def _slot(task: Task, slot: Slot, answer: Connection) -> None:
-    from airmirror.windows.attempts import run_slot
+    from airmirror.windows.slot.attempts import run_slot
 
     here = _present(task.directory, "slot")
     _tune(task.tuning)
@@ -191,7 +191,8 @@ def _present(directory: Path, role: str) -> Path:
 
 def _tune(tuning: dict[str, float]) -> None:
     """Impatience: leases of 3 s, so that a seed takes seconds, and what the plan says."""
-    from airmirror.windows import claims, copy, fence, outbox
+    from airmirror.windows import claims, fence
+    from airmirror.windows.slot import copy, outbox
 
     fence.LEASE_MS = 3000
     claims.RENEW_SECONDS = 1.0

@@ -15,8 +15,8 @@ from airmirror.flows.prepare import Opened, prepare
 from airmirror.ledger import Ledger
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.topics.sync import apply, look
-from airmirror.windows.attempts import run_slot
 from airmirror.windows.results import WindowResult
+from airmirror.windows.slot.attempts import run_slot
 from airmirror.windows.slots import Slot, SlotResult
 from airmirror.windows.window import Execute, run_window
 from airmirror.wire.mirrormaker import murmur2_partition, source_offset_key, source_offset_value

@@ -11,10 +11,10 @@ import pytest
 
 from airmirror.clusters.connection import BrokerUnreachable
 from airmirror.clusters.transactions import TransactionalId
-from airmirror.windows import copy as copy_module
-from airmirror.windows.attempts import run_slot
 from airmirror.windows.errors import FlowBusy, SameCluster
-from airmirror.windows.intake import Intake
+from airmirror.windows.slot import copy as copy_module
+from airmirror.windows.slot.attempts import run_slot
+from airmirror.windows.slot.intake import Intake
 from airmirror.windows.slots import Outcome, Slot, SlotResult
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from support.faults import filled, in_a_process_that_dies, records
@@ -128,7 +128,7 @@ def test_two_windows_at_once(east: Broker, west: Broker, tmp_path: Path) -> None
 def test_a_record_altered_between_write_and_read_back(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from airmirror.windows import intake
+    from airmirror.windows.slot import intake
     from airmirror.wire.batches import HEADER, HEADER_SIZE
 
     flow = mirror(east, west, tmp_path)
@@ -155,7 +155,7 @@ def test_a_difference_that_acks_let_through_is_found_by_verify(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from airmirror.flows.verification import compare_all
-    from airmirror.windows import intake
+    from airmirror.windows.slot import intake
     from airmirror.wire.batches import HEADER_SIZE
 
     flow = mirror(east, west, tmp_path, settings={"window.verify": "acks"})
@@ -275,7 +275,7 @@ def test_a_target_broker_that_hangs_is_waited_for(
     east: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SIGSTOP: connections stay open and nothing answers; the attempt ends in time, the next one goes on."""
-    from airmirror.windows import outbox
+    from airmirror.windows.slot import outbox
 
     west = start_broker(tmp_path, "hanging", IMPATIENT)
     try:

@@ -12,7 +12,7 @@ import pytest
 
 from airmirror.config import parse
 from airmirror.windows.errors import SourceCorrupt, UnexpectedHole
-from airmirror.windows.intake import Intake, Way
+from airmirror.windows.slot.intake import Intake, Way
 from airmirror.windows.slots import Slot, SlotPartition
 from airmirror.wire.batches import build
 from airmirror.wire.merging import Merging

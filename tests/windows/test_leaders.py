@@ -9,8 +9,8 @@ import pytest
 
 from airmirror.clusters.routes import Routes
 from airmirror.offsets.translation import Reason
-from airmirror.windows import copy as copy_module
-from airmirror.windows.intake import Intake
+from airmirror.windows.slot import copy as copy_module
+from airmirror.windows.slot.intake import Intake
 from airmirror.wire.requests import TopicPartition
 from airmirror_local.brokers import Broker, BrokerCluster
 from support.flows import Mirror, mirror

@@ -21,8 +21,8 @@ from airmirror.clusters.transactions import TransactionalId
 from airmirror.clusters.transport import transport
 from airmirror.config import Cluster
 from airmirror.errors import AirmirrorError
-from airmirror.windows import copy as copy_module
 from airmirror.windows.errors import FlowBusy
+from airmirror.windows.slot import copy as copy_module
 from airmirror_local.ports import free_port
 from airmirror_local.spark_connect import ConnectServer
 from support.certificates import authority

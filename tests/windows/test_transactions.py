@@ -12,10 +12,10 @@ from tenacity import Retrying, stop_after_delay, wait_fixed
 
 from airmirror.clusters.routes import CoordinatorNotAvailable
 from airmirror.clusters.transactions import TransactionRefused
-from airmirror.windows import copy as copy_module
 from airmirror.windows import fence
 from airmirror.windows.errors import FenceStuck
-from airmirror.windows.intake import Intake
+from airmirror.windows.slot import copy as copy_module
+from airmirror.windows.slot.intake import Intake
 from airmirror.windows.slots import Slot, SlotResult
 from airmirror.wire import merging
 from airmirror_local.brokers import IMPATIENT, Broker, BrokerCluster, start_broker

@@ -14,8 +14,8 @@ from kafka.protocol.admin.groups import ListGroupsRequest
 from kafka.protocol.consumer.group import OffsetCommitRequest, OffsetFetchRequest
 
 from airmirror.clusters.connection import BrokerUnreachable, Connection
+from airmirror.clusters.error_codes import error_name
 from airmirror.clusters.routes import GROUP, CoordinatorNotAvailable, Routes, patiently
-from airmirror.clusters.transactions import error_name
 from airmirror.errors import AirmirrorError
 from airmirror.wire.requests import TopicPartition
 

@@ -10,8 +10,8 @@ from kafka.protocol.consumer.offsets import ListOffsetsRequest
 from kafka.record import MemoryRecords
 
 from airmirror.clusters.connection import Allocate, BrokerUnreachable, Connection
+from airmirror.clusters.error_codes import error_name
 from airmirror.clusters.routes import LeaderNotAvailable, Routes, patiently
-from airmirror.clusters.transactions import error_name
 from airmirror.errors import AirmirrorError
 from airmirror.wire.batches import Batch, CorruptBatch, UnknownMessageFormat, control_type, parse
 from airmirror.wire.requests import (

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
+from airmirror.clusters.error_codes import error_name
 from airmirror.clusters.security import GSSAPI, OAUTHBEARER, PLAIN, SCRAM, Login, UnsupportedClientSetting
 from airmirror.clusters.tokens import Tokens
 from airmirror.errors import AirmirrorError
@@ -114,8 +115,6 @@ def authenticate(connection: Connection, authentication: Authentication) -> floa
 
 def _check(connection: Connection, mechanism: str, error: int, message: str | None) -> None:
     if error:
-        from airmirror.clusters.transactions import error_name  # it imports the connection, which imports this
-
         kind = AuthenticationFailed if error in REFUSED else AuthenticationInterrupted
         raise kind(connection.cluster, connection.broker, mechanism, message or error_name(error))
 

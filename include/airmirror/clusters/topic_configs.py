@@ -8,9 +8,9 @@ from typing import Any
 from kafka.protocol.admin import DescribeConfigsRequest
 
 from airmirror.clusters.connection import BrokerUnreachable
+from airmirror.clusters.error_codes import error_name
 from airmirror.clusters.log import FetchFailed
 from airmirror.clusters.routes import Routes
-from airmirror.clusters.transactions import error_name
 from airmirror.wire.requests import TopicPartition
 
 DESCRIBE_CONFIGS = 32

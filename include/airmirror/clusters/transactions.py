@@ -14,10 +14,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from kafka.errors import for_code
 from kafka.protocol.producer import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
 
 from airmirror.clusters.connection import BrokerUnreachable, Connection
+from airmirror.clusters.error_codes import error_name
 from airmirror.clusters.routes import CoordinatorNotAvailable, Routes, patiently
 from airmirror.errors import AirmirrorError
 from airmirror.wire.requests import TopicPartition
@@ -91,11 +91,6 @@ class TransactionRefused(AirmirrorError):
         return (
             f"cluster {self.cluster!r} refuses transactional id {self.transactional_id!r}: {self.error}; {self.way_out}"
         )
-
-
-def error_name(code: int) -> str:
-    """Kafka's name and number of an error code."""
-    return f"{for_code(code).__name__} ({code})"
 
 
 class TransactionalId:

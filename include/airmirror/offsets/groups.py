@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
+from airmirror.clusters.error_codes import error_name
 from airmirror.clusters.groups import (
     MEMBERS_ACTIVE,
     Committed,
@@ -21,7 +22,6 @@ from airmirror.clusters.groups import (
     list_groups,
 )
 from airmirror.clusters.routes import Routes
-from airmirror.clusters.transactions import error_name
 from airmirror.config import Flow
 from airmirror.ledger import FlowLedger, GroupOffset
 from airmirror.offsets.lags import note_group_lags

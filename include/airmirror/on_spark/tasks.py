@@ -58,7 +58,7 @@ def _array(kind: pyarrow.DataType, *buffers: bytes) -> pyarrow.Array:
 
 def _run(spec: bytes, flow: bytes) -> object:
     try:
-        from airmirror.windows.attempts import run_slot
+        from airmirror.windows.slot.attempts import run_slot
 
         return run_slot(replace(pickle.loads(spec), flow=pickle.loads(flow)))
     except ModuleNotFoundError as error:  # some are imported only where they are needed

@@ -11,8 +11,8 @@ from airmirror.clusters.routes import Routes, TopicNotFound, patiently
 from airmirror.clusters.topic_configs import topic_configs
 from airmirror.config import Flow
 from airmirror.naming import progress_topic, segment_topic
-from airmirror.windows.dead_letters import dead_letter_topic
 from airmirror.windows.errors import InternalTopicUnfit
+from airmirror.windows.slot.dead_letters import dead_letter_topic
 
 HOUR_MS = 3_600_000
 READY_SECONDS = 30.0

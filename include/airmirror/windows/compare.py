@@ -14,8 +14,8 @@ import numpy as np
 from airmirror.clusters.log import read_batches
 from airmirror.clusters.routes import Routes
 from airmirror.errors import AirmirrorError
-from airmirror.windows.account import Digest, payload_digest
 from airmirror.windows.errors import TargetDiffers, Unaccounted
+from airmirror.windows.slot.account import Digest, payload_digest
 from airmirror.wire.batches import HEADER_SIZE
 from airmirror.wire.records import Records, first_difference, index
 from airmirror.wire.requests import TopicPartition

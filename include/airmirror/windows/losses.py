@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from airmirror.clusters.routes import Routes
-from airmirror.windows.account import MOST_SEGMENTS, Digest
 from airmirror.windows.compare import Cursor, compare, look_at_target
+from airmirror.windows.slot.account import MOST_SEGMENTS, Digest
 from airmirror.wire.records import Records, first_difference
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import Segment, SegmentRecord

@@ -14,7 +14,7 @@ from enum import StrEnum
 from uuid import UUID
 
 from airmirror.errors import AirmirrorError
-from airmirror.windows.account import Digest
+from airmirror.windows.slot.account import Digest
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import SegmentRecord, Verified
 

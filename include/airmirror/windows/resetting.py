@@ -18,12 +18,12 @@ from airmirror.clusters.log import (
 from airmirror.clusters.routes import Routes
 from airmirror.clusters.transactions import TransactionalId
 from airmirror.config import Flow
-from airmirror.windows.copy import put_batches
 from airmirror.windows.index import Index, InternalTopics
-from airmirror.windows.intake import Way
-from airmirror.windows.internal_records import KeyValue, batches, progress_record
-from airmirror.windows.outbox import Outbox
 from airmirror.windows.resets import Choice, Facts, Reset, segment_record, verified_record
+from airmirror.windows.slot.copy import put_batches
+from airmirror.windows.slot.intake import Way
+from airmirror.windows.slot.internal_records import KeyValue, batches, progress_record
+from airmirror.windows.slot.outbox import Outbox
 from airmirror.windows.slots import Slot
 from airmirror.wire.merging import Merging
 from airmirror.wire.requests import FetchPosition, TopicPartition

@@ -13,13 +13,13 @@ from airmirror.clusters.routes import Routes
 from airmirror.clusters.transactions import TransactionalId
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
-from airmirror.windows.account import Account
-from airmirror.windows.copy import put_internal_records
 from airmirror.windows.declared import times_replaced
 from airmirror.windows.index import Index, InternalTopics
-from airmirror.windows.intake import Intake, Way
-from airmirror.windows.outbox import Outbox
 from airmirror.windows.plan import Planned
+from airmirror.windows.slot.account import Account
+from airmirror.windows.slot.copy import put_internal_records
+from airmirror.windows.slot.intake import Intake, Way
+from airmirror.windows.slot.outbox import Outbox
 from airmirror.windows.slots import Slot, SlotPartition, transaction_timeout_ms
 from airmirror.windows.takeover import TakenOver, candidates, take_over
 from airmirror.wire.merging import Merging

@@ -14,10 +14,10 @@ import xxhash
 
 from airmirror.clusters.log import EARLIEST, LATEST, offsets_with_patience, read_batches
 from airmirror.clusters.routes import Routes
-from airmirror.windows.account import Account
 from airmirror.windows.errors import PartitionError, TargetTruncated
 from airmirror.windows.index import Index
 from airmirror.windows.plan import Planned
+from airmirror.windows.slot.account import Account
 from airmirror.wire.requests import TopicPartition
 
 MOST_RECORDS = 200_000  # compared at the tail: what MirrorMaker 2 may have written since it last wrote its progress

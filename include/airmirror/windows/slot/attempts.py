@@ -17,8 +17,6 @@ from airmirror.clusters.routes import Routes, TopicNotFound
 from airmirror.clusters.transactions import TransactionalId
 from airmirror.errors import AirmirrorError
 from airmirror.windows.claims import ClaimEntry, holder
-from airmirror.windows.copy import Source, copy
-from airmirror.windows.dead_letters import open_dead_letter_topic
 from airmirror.windows.errors import (
     PartitionError,
     PartitionFailed,
@@ -27,11 +25,13 @@ from airmirror.windows.errors import (
     TargetTruncated,
     TopicRecreated,
 )
-from airmirror.windows.intake import Intake, Way
-from airmirror.windows.outbox import Outbox
-from airmirror.windows.pace import Pace
-from airmirror.windows.readback import ReadBack
-from airmirror.windows.refusals import Refusals
+from airmirror.windows.slot.copy import Source, copy
+from airmirror.windows.slot.dead_letters import open_dead_letter_topic
+from airmirror.windows.slot.intake import Intake, Way
+from airmirror.windows.slot.outbox import Outbox
+from airmirror.windows.slot.pace import Pace
+from airmirror.windows.slot.readback import ReadBack
+from airmirror.windows.slot.refusals import Refusals
 from airmirror.windows.slots import Outcome, Slot, SlotPartition, SlotResult, transaction_timeout_ms
 from airmirror.wire.merging import Merging
 from airmirror.wire.primitives import MalformedRecord

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from airmirror.clusters.error_codes import error_name
 from airmirror.clusters.routes import Routes
 from airmirror.clusters.topic_configs import topic_configs
-from airmirror.clusters.transactions import TransactionalId, error_name
+from airmirror.clusters.transactions import TransactionalId
 from airmirror.config import Flow
-from airmirror.windows.outbox import Outbox, Outgoing
-from airmirror.windows.refusals import DeadLetterRefused, is_tolerant
+from airmirror.windows.slot.outbox import Outbox, Outgoing
+from airmirror.windows.slot.refusals import DeadLetterRefused, is_tolerant
 from airmirror.wire.batches import HEADER_SIZE, build
 from airmirror.wire.headers import record, with_headers
 from airmirror.wire.requests import Produced, TopicPartition

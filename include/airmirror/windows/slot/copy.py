@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from airmirror.clusters.connection import BrokerUnreachable, Connection, ready
+from airmirror.clusters.error_codes import error_name
 from airmirror.clusters.log import (
     EARLIEST,
     LATEST,
@@ -22,8 +23,6 @@ from airmirror.clusters.log import (
     send_fetch,
 )
 from airmirror.clusters.routes import TOPIC_DENIED, LeaderNotAvailable, Routes
-from airmirror.clusters.transactions import error_name
-from airmirror.windows.account import MOST_SEGMENTS
 from airmirror.windows.errors import (
     AccessLost,
     InternalTopicUnfit,
@@ -32,10 +31,11 @@ from airmirror.windows.errors import (
     SourceTruncated,
     TopicRecreated,
 )
-from airmirror.windows.intake import Intake, Way
-from airmirror.windows.internal_records import Build, commit_records
-from airmirror.windows.outbox import Outgoing
-from airmirror.windows.pace import Pace
+from airmirror.windows.slot.account import MOST_SEGMENTS
+from airmirror.windows.slot.intake import Intake, Way
+from airmirror.windows.slot.internal_records import Build, commit_records
+from airmirror.windows.slot.outbox import Outgoing
+from airmirror.windows.slot.pace import Pace
 from airmirror.windows.slots import Slot
 from airmirror.wire.requests import Fetched, FetchPosition, Produced, TopicPartition
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from airmirror.clusters.connection import BrokerUnreachable, Connection, ready
+from airmirror.clusters.error_codes import error_name
 from airmirror.clusters.log import MOVED
 from airmirror.clusters.routes import Routes
 from airmirror.clusters.transactions import (
@@ -20,7 +21,6 @@ from airmirror.clusters.transactions import (
     ProducerFenced,
     TransactionalId,
     TransactionFailed,
-    error_name,
 )
 from airmirror.wire.batches import next_sequence
 from airmirror.wire.requests import (

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from airmirror.clusters.connection import BrokerUnreachable
+from airmirror.clusters.error_codes import error_name
 from airmirror.clusters.log import MOVED, receive_fetch, send_fetch
 from airmirror.clusters.routes import Routes
-from airmirror.clusters.transactions import error_name
-from airmirror.windows.account import Digest, payload_digest
+from airmirror.windows.slot.account import Digest, payload_digest
 from airmirror.wire.batches import CODEC_MASK, HEADER_SIZE, LOG_APPEND_TIME, Batch, parse
 from airmirror.wire.requests import FetchPosition, TopicPartition
 

@@ -11,11 +11,10 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from airmirror.clusters.error_codes import error_name
 from airmirror.clusters.log import AbortedFilter, read_batches
 from airmirror.clusters.routes import TOPIC_DENIED, Routes
-from airmirror.clusters.transactions import TransactionalId, error_name
-from airmirror.windows.account import Account, payload_digest
-from airmirror.windows.dead_letters import DeadLetterTopic
+from airmirror.clusters.transactions import TransactionalId
 from airmirror.windows.errors import (
     AccessLost,
     ForeignRecords,
@@ -24,9 +23,11 @@ from airmirror.windows.errors import (
     TargetTruncated,
     UnexpectedHole,
 )
-from airmirror.windows.outbox import Outbox, Outgoing
-from airmirror.windows.readback import Expected, ReadBack
-from airmirror.windows.refusals import RecordTooLarge, Refusals, WriteRefused, is_tolerant
+from airmirror.windows.slot.account import Account, payload_digest
+from airmirror.windows.slot.dead_letters import DeadLetterTopic
+from airmirror.windows.slot.outbox import Outbox, Outgoing
+from airmirror.windows.slot.readback import Expected, ReadBack
+from airmirror.windows.slot.refusals import RecordTooLarge, Refusals, WriteRefused, is_tolerant
 from airmirror.windows.slots import Slot, SlotPartition
 from airmirror.wire.batches import (
     CODEC_MASK,

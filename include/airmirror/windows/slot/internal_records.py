@@ -12,7 +12,7 @@ from airmirror.wire.mirrormaker import murmur2_partition, source_offset_key, sou
 from airmirror.wire.requests import TopicPartition
 
 if TYPE_CHECKING:
-    from airmirror.windows.intake import Intake, Way
+    from airmirror.windows.slot.intake import Intake, Way
     from airmirror.windows.slots import Slot
 
 BATCH_BYTES = 512 << 10
