@@ -23,6 +23,7 @@ from airmirror.clusters.groups import (
 )
 from airmirror.clusters.routes import Routes
 from airmirror.config import Flow
+from airmirror.config.values import as_boolean
 from airmirror.ledger import FlowLedger, GroupOffset
 from airmirror.offsets.lags import note_group_lags
 from airmirror.offsets.positions import GroupPosition, group_positions, resets
@@ -102,7 +103,8 @@ def sync_group_offsets(
         errors = commit_offsets(target, offsets)
     done = [_with_error(item, errors.get((row.group, row.remote))) for row, item in zip(rows, planned, strict=True)]
     if not only:
-        note_group_lags(flow.source.alias, ledger, rows)
+        if not as_boolean(flow.settings["emit.checkpoints.enabled"]):  # else that task notes the same
+            note_group_lags(flow.source.alias, ledger, rows)
         ledger.note_group_offsets(done)
     tell(flow, done, sum(len(moved) for moved in offsets.values()) - len(errors))
     return done

@@ -8,6 +8,7 @@ from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import DAG, Param
 
 from airmirror.config import Flow
+from airmirror.on_airflow.decide_options import ACCEPT_LOSS, AGAIN, KEEP, LET_PASS, NEW_TOPIC, VERIFY_AGAIN
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.operators import FlowOperator, window_id
 from airmirror.on_airflow.replicate import OWNER, RETRIES, RETRY_DELAY, START, decide_id, tags
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from airmirror.flows.choice import Choice
 
 ASK = "ask"
-VERIFY_AGAIN, LET_PASS, KEEP = "Verify again", "Let it pass", "Keep it held"
-ACCEPT_LOSS, AGAIN, NEW_TOPIC = "Accept the loss", "Replicate again", "Replicate again into a new topic"
 DOC = """
 Asks what becomes of partitions of **{flow}** that the gate holds: one run an incident, started by `replicate.{source}.{target}`.
 The question is under *Required Actions*; until it is answered the partitions wait and the others go on.

@@ -9,7 +9,7 @@ from typing import Any
 
 from airmirror.flows.choice import Choice
 from airmirror.flows.decisions import JUDGED, carry_out_reset, waived, write_down
-from airmirror.on_airflow.decide import ACCEPT_LOSS, AGAIN, KEEP, LET_PASS, NEW_TOPIC, VERIFY_AGAIN
+from airmirror.on_airflow.decide_options import ACCEPT_LOSS, AGAIN, KEEP, LET_PASS, NEW_TOPIC, VERIFY_AGAIN
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.work import NotVerified, opened_flow, verify, when_free
 from airmirror.wire.requests import TopicPartition
