@@ -41,7 +41,7 @@ check: install ## ruff, mypy, import-linter
 	$(BIN)/lint-imports --no-cache
 
 # Two processes share the two cores; each has brokers and Spark of its own.
-BESIDE := tests/on_airflow tests/environments tests/cli
+BESIDE := tests/on_airflow tests/environments tests/cli tests/topologies
 
 test: install ## the tests, real brokers and Spark included (under 20 minutes on 2 cores)
 	@$(BIN)/pytest -m "not long" $(BESIDE) >.local/test-beside.log 2>&1 & beside=$$!; \

@@ -32,7 +32,7 @@ def test_passes_everything_on(west: Broker, west_proxy: Proxy, orders: str) -> N
 
 def test_a_lost_answer_looks_like_a_lost_connection(west: Broker, west_proxy: Proxy, orders: str) -> None:
     west_proxy.on_answer = loss = Loss(PRODUCE)
-    produce(west_proxy.bootstrap, orders, [Record(b"a")])
+    produce(west_proxy.bootstrap, orders, [Record(b"a")], idempotent=True)
     assert loss.happened.is_set()
     assert west_proxy.requests[PRODUCE] == 2  # the producer sent it again, and the broker knew it already
     assert values(west, orders) == [b"a"]
