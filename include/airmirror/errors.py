@@ -7,6 +7,7 @@ they can cross from a Spark task to the driver.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -25,3 +26,9 @@ def _rebuild(cls: type[AirmirrorError], facts: dict[str, Any]) -> AirmirrorError
     error = cls.__new__(cls)
     error.__dict__.update(facts)
     return error
+
+
+def listed(reasons: Sequence[str], most: int = 20) -> str:
+    """The first reasons, a line each, and how many more there are: a message has an end."""
+    more = f"\n… and {len(reasons) - most} more" if len(reasons) > most else ""
+    return "\n".join(reasons[:most]) + more

@@ -15,7 +15,7 @@ from airmirror.clusters.appender import Appender
 from airmirror.clusters.log import EARLIEST, LATEST, offsets_with_patience
 from airmirror.clusters.routes import Routes
 from airmirror.config import Flow
-from airmirror.errors import AirmirrorError
+from airmirror.errors import AirmirrorError, listed
 from airmirror.flows.audit import Audit, Bucket, Range
 from airmirror.flows.prepare import Opened, backfill_of, catch_up_ledger, plan_topics
 from airmirror.topics.internal import ensure_internal_topics
@@ -40,11 +40,9 @@ class BackfillFailed(AirmirrorError):
         return not self.final
 
     def __str__(self) -> str:
-        shown = "\n".join(self.errors[:20])
-        more = f"\n… and {len(self.errors) - 20} more" if len(self.errors) > 20 else ""
         return (
             f"flow {self.flow!r}: {len(self.errors)} partitions could not be replicated into topics with the suffix "
-            f"{self.suffix!r}:\n{shown}{more}\nWith another backfill.into.suffix it begins anew, in other topics"
+            f"{self.suffix!r}:\n{listed(self.errors)}\nWith another backfill.into.suffix it begins anew, in other topics"
         )
 
 

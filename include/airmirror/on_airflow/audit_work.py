@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from airmirror.errors import AirmirrorError
+from airmirror.errors import AirmirrorError, listed
 from airmirror.flows.audit import Range, audit, ranges_of
 from airmirror.flows.audit_report import as_text, write_page
 from airmirror.flows.backfill import backfill, before_the_first, joined
@@ -39,9 +39,7 @@ class AuditFailed(AirmirrorError):
     errors: tuple[str, ...]
 
     def __str__(self) -> str:
-        shown = "\n".join(self.errors[:20])
-        more = f"\n… and {len(self.errors) - 20} more" if len(self.errors) > 20 else ""
-        return f"flow {self.flow!r}: {len(self.errors)} partitions did not pass the audit:\n{shown}{more}"
+        return f"flow {self.flow!r}: {len(self.errors)} partitions did not pass the audit:\n{listed(self.errors)}"
 
 
 @dataclass(eq=False)

@@ -12,7 +12,7 @@ from typing import TypeVar
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from airmirror.config import Flow
-from airmirror.errors import AirmirrorError
+from airmirror.errors import AirmirrorError, listed
 from airmirror.flows.choice import Choice
 from airmirror.flows.gates import judge_flow
 from airmirror.flows.groups import checkpoints_round, group_offsets_round, rounds_due
@@ -53,9 +53,7 @@ class PartitionsFailed(AirmirrorError):
         return not self.final
 
     def __str__(self) -> str:
-        shown = "\n".join(self.errors[:20])
-        more = f"\n… and {len(self.errors) - 20} more" if len(self.errors) > 20 else ""
-        return f"flow {self.flow!r}, window {self.window!r}: {len(self.errors)} partitions have errors:\n{shown}{more}"
+        return f"flow {self.flow!r}, window {self.window!r}: {len(self.errors)} partitions have errors:\n{listed(self.errors)}"
 
 
 @dataclass(eq=False)

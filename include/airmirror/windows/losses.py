@@ -13,6 +13,7 @@ import numpy as np
 
 from airmirror.clusters.routes import Routes
 from airmirror.windows.compare import Cursor, compare, look_at_target
+from airmirror.windows.resets import keeping
 from airmirror.windows.slot.account import MOST_SEGMENTS, Digest
 from airmirror.wire.records import Records, first_difference
 from airmirror.wire.requests import TopicPartition
@@ -38,23 +39,8 @@ def without_losses(
     kept: list[Segment] = []
     for segment in record.segments:
         kept += _equal_runs(source, target, record, segment, read_committed, times)
-    kept = kept[:MOST_SEGMENTS]
-    copied = sum(segment.count for segment in kept)
-    others = record.source_end - record.source_start - copied
-    control = min(record.control, others)
-    aborted = min(record.aborted, others - control)
-    compacted = min(record.holes, others - control - aborted) if holes else 0
-    return replace(
-        record,
-        copied=copied,
-        control=control,
-        aborted=aborted,
-        holes=compacted,
-        lost=others - control - aborted - compacted,
-        size=record.size * copied // record.copied if record.copied else 0,
-        digest=Digest().value(),  # of nothing: from now on it is compared record by record
-        segments=tuple(kept),
-    )
+    remaining = keeping(record, kept[:MOST_SEGMENTS], record.source_end, holes=holes)
+    return replace(remaining, digest=Digest().value())  # of nothing: from now on it is compared record by record
 
 
 def _equal_runs(

@@ -16,7 +16,7 @@ from uuid import UUID
 from airmirror.errors import AirmirrorError
 from airmirror.windows.slot.account import Digest
 from airmirror.wire.requests import TopicPartition
-from airmirror.wire.segments import SegmentRecord, Verified
+from airmirror.wire.segments import Segment, SegmentRecord, Verified
 
 
 class Choice(StrEnum):
@@ -206,30 +206,34 @@ def _first_missing(facts: Facts, position: int) -> int:
 
 
 def shorten(record: SegmentRecord, end: int) -> SegmentRecord:
-    """A segment record up to source offset ``end``.
-
-    How many of the offsets that are no records were control records, aborted or holes is known for the whole only: they
-    are taken in that order.
-    """
+    """A segment record up to source offset ``end``."""
     kept = [
         replace(segment, count=min(segment.count, end - segment.source_first))
         for segment in record.segments
         if segment.source_first < end
     ]
+    return replace(keeping(record, kept, end), target_end=kept[-1].target_end if kept else record.target_start)
+
+
+def keeping(record: SegmentRecord, kept: Sequence[Segment], end: int, *, holes: bool = True) -> SegmentRecord:
+    """A segment record up to source offset ``end`` that maps no more than ``kept``; the rest is accounted for, or lost.
+
+    How many of the offsets that are no records were control records, aborted or holes is known for the whole only: they
+    are taken in that order; without ``holes`` these are lost too.
+    """
     copied = sum(segment.count for segment in kept)
     others = end - record.source_start - copied
     control = min(record.control, others)
     aborted = min(record.aborted, others - control)
-    holes = min(record.holes, others - control - aborted)
+    compacted = min(record.holes, others - control - aborted) if holes else 0
     return replace(
         record,
         source_end=end,
-        target_end=kept[-1].target_end if kept else record.target_start,
         copied=copied,
         control=control,
         aborted=aborted,
-        holes=holes,
-        lost=others - control - aborted - holes,
+        holes=compacted,
+        lost=others - control - aborted - compacted,
         size=record.size * copied // record.copied if record.copied else 0,
         segments=tuple(kept),
     )
