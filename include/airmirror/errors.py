@@ -7,6 +7,7 @@ they can cross from a Spark task to the driver.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -32,3 +33,9 @@ def listed(reasons: Sequence[str], most: int = 20) -> str:
     """The first reasons, a line each, and how many more there are: a message has an end."""
     more = f"\n… and {len(reasons) - most} more" if len(reasons) > most else ""
     return "\n".join(reasons[:most]) + more
+
+
+def command(*words: object, flow: str = "") -> str:
+    """A command of ``airmirror`` as a person may copy it out of a message: quoted for a shell, between backquotes."""
+    of_flow = ["--flow", flow] if flow else []
+    return f"`{shlex.join(['airmirror', *map(str, words), *of_flow])}`"

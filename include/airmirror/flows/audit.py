@@ -14,12 +14,12 @@ import numpy as np
 
 from airmirror.clusters.log import EARLIEST, LATEST, offsets_with_patience
 from airmirror.clusters.routes import Routes
-from airmirror.errors import AirmirrorError
+from airmirror.errors import AirmirrorError, command
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.flows.verification import still_held
 from airmirror.windows.compare import compare
 from airmirror.windows.declared import times_replaced
-from airmirror.windows.errors import PartitionError, PartitionUnavailable
+from airmirror.windows.errors import PartitionError, PartitionUnavailable, of_flow
 from airmirror.wire.records import Records
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import SegmentRecord
@@ -97,7 +97,8 @@ class BeforeFirstReplicated(PartitionError):
         return (
             f"{self.where}: offsets {self.first} to {self.last} lie before offset {self.replicated}, the first that was "
             "replicated; they are refused, because behind it they would be out of order: choose a later interval, have them "
-            "replicated into a topic of their own (backfill.into.suffix), or begin anew with `airmirror reset`"
+            "replicated into a topic of their own (backfill.into.suffix), or begin anew: "
+            f"{command('reset', '--topic', self.topic, '--partition', self.partition, '--start-again', flow=self.flow)}"
         )
 
 
@@ -111,7 +112,7 @@ class NotReplicated(PartitionError):
     def __str__(self) -> str:
         return (
             f"{self.where}: offsets {self.first} to {self.last} are not replicated; see replicate_window of this run, "
-            "and `airmirror hold list`"
+            f"and {command('hold', 'list', flow=self.flow)}"
         )
 
 
@@ -196,6 +197,7 @@ def audit(
             if error is None and missing and refuse_missing:
                 error = NotReplicated(flow.source.alias, *item.key, item.end - missing, item.end - 1)
             remote_topic = last.remote_topic if last is not None else ""
+            error = of_flow(error, flow.name)
             audited.append(Audited(item, equal, expired, before, missing, error, remote_topic))
     return Audit(tuple(audited), dict(sorted(buckets.items())))
 

@@ -11,7 +11,7 @@ from typing import Any
 from airmirror.clusters.groups import Committed, committed_offsets
 from airmirror.clusters.log import offsets_with_patience, read_records
 from airmirror.clusters.routes import Routes
-from airmirror.errors import AirmirrorError
+from airmirror.errors import AirmirrorError, command
 from airmirror.flows.prepare import Opened, caught_up
 from airmirror.offsets.positions import GroupPosition, group_positions, positions_of
 from airmirror.offsets.translation import Translated
@@ -31,7 +31,7 @@ class NoSuchGroup(AirmirrorError):
     def __str__(self) -> str:
         return (
             f"flow {self.flow!r}: group {self.group!r} has no offsets on cluster {self.cluster!r}; "
-            "`airmirror groups` lists the groups that have"
+            f"{command('groups', flow=self.flow)} lists the groups that have"
         )
 
 

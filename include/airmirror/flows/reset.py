@@ -14,7 +14,7 @@ from airmirror.clusters.admin import connect
 from airmirror.clusters.appender import Appender
 from airmirror.clusters.deletion import delete_topics
 from airmirror.clusters.routes import Routes
-from airmirror.errors import AirmirrorError
+from airmirror.errors import AirmirrorError, command
 from airmirror.flows.prepare import Opened, catch_up_ledger, plan_topics, prepare
 from airmirror.offsets.checkpoints import rewind_checkpoints
 from airmirror.offsets.syncs import rewind_offset_syncs
@@ -42,7 +42,8 @@ class NotOfTheFlow(AirmirrorError):
     topic: str
 
     def __str__(self) -> str:
-        return f"flow {self.flow!r} neither replicates topic {self.topic!r} nor has done so; see `airmirror status`"
+        topics = command("topics", flow=self.flow)
+        return f"flow {self.flow!r} neither replicates topic {self.topic!r} nor has done so; see {topics}"
 
 
 @dataclass(frozen=True)

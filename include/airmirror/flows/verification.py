@@ -12,6 +12,7 @@ from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.windows.compare import compare
 from airmirror.windows.declared import times_replaced
+from airmirror.windows.errors import of_flow
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import Segment, SegmentRecord
 
@@ -67,6 +68,7 @@ def compare_all(opened: Opened, topics: Sequence[str]) -> list[ComparedPartition
                     )  # fmt: skip
                     records += compared.records
                     error = compared.error
+            error = of_flow(error, flow.name)
             rows.append(ComparedPartition(*key, last.remote_topic, records, expired, lost, error))
     return rows
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from airmirror.errors import AirmirrorError
+from airmirror.errors import AirmirrorError, command
 
 
 @dataclass(eq=False)
@@ -61,5 +61,5 @@ class LedgerBegunAnew(AirmirrorError):
     def __str__(self) -> str:
         return (
             f"the ledger of flow {self.flow!r} was begun anew by another process while {self.topic} was read into it "
-            "(`airmirror ledger rebuild`, or the topic was made anew); try again"
+            f"({command('ledger', 'rebuild', flow=self.flow)}, or the topic was made anew); try again"
         )

@@ -19,7 +19,7 @@ from airmirror.clusters.appender import Appender
 from airmirror.clusters.log import LATEST, list_offsets, read_batches
 from airmirror.clusters.routes import Routes
 from airmirror.config import Cluster, Flow
-from airmirror.errors import AirmirrorError
+from airmirror.errors import AirmirrorError, command
 from airmirror.ledger import FlowLedger
 from airmirror.naming import DefaultReplicationPolicy, is_segment_topic, segment_topic
 from airmirror.topics.names import other_aliases, policy_of
@@ -71,7 +71,7 @@ class AliasReused(AirmirrorError):
             f"flow {self.flow!r} (cluster ids {' -> '.join(self.ours)}): {self.topic!r} on cluster {self.target!r} holds the "
             f"progress of flow {self.other_flow!r} (cluster ids {' -> '.join(self.theirs)}), which this one would continue. "
             "Use an alias that is not taken; or, if it is the same flow and a cluster was renamed or replaced for good, "
-            f"`airmirror reset --flow '{self.flow}' --identity`"
+            f"{command('reset', '--identity', flow=self.flow)}"
         )
 
 

@@ -17,7 +17,7 @@ from airmirror.clusters.creation import create_partitions, create_topics
 from airmirror.clusters.description import ClusterDescription, ConfigChange, ConfigValue, NewPartitions, NewTopic
 from airmirror.config import Flow
 from airmirror.config.values import as_boolean
-from airmirror.errors import AirmirrorError
+from airmirror.errors import AirmirrorError, command
 from airmirror.topics.acls import missing_acls
 from airmirror.topics.conflicts import duplicates, other_writers, refusals
 from airmirror.topics.names import select
@@ -193,12 +193,15 @@ def _in_the_way(
 
 def _gone(flow: Flow, topics: Mapping[str, str]) -> list[RefusedTopic]:
     """Topics that were replicated and are no longer there: that is said, and what can be done."""
-    reason = (
-        f"cluster {flow.source.alias!r} does not have it any more; bring it back, exclude it, or forget it: "
-        f"`airmirror reset --flow '{flow.name}' --topic <topic> --forget` (its remote topic stays as it is)"
-    )
+    gone = f"cluster {flow.source.alias!r} does not have it any more; bring it back, exclude it, or forget it"
     return [
-        RefusedTopic(flow.source.alias, flow.target.alias, topic, remote, reason.replace("<topic>", topic))
+        RefusedTopic(
+            flow.source.alias,
+            flow.target.alias,
+            topic,
+            remote,
+            f"{gone}: {command('reset', '--topic', topic, '--forget', flow=flow.name)} (its remote topic stays as it is)",
+        )
         for topic, remote in topics.items()
     ]
 

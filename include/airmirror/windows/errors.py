@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import ClassVar
 
-from airmirror.errors import AirmirrorError
+from airmirror.errors import AirmirrorError, command
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import GATE
 
@@ -18,6 +18,8 @@ class PartitionError(AirmirrorError):
     cluster: str
     topic: str
     partition: int
+
+    flow = ""  # source->target, for the commands of the message: no fact of the partition, so it is told by ``of_flow``
 
     @property
     def where(self) -> str:
@@ -33,12 +35,20 @@ class PartitionError(AirmirrorError):
         return TopicPartition(self.topic, self.partition)
 
 
+def of_flow(error: AirmirrorError | None, flow: str) -> AirmirrorError | None:
+    """The error itself, told whose it is where it meets its flow: from then on its commands run as printed."""
+    if isinstance(error, PartitionError):
+        error.flow = flow
+    return error
+
+
 BEGINNING = "begin again at the source's first offset, behind what the remote topic holds"
 
 
-def _reset(error: PartitionError, what: str, option: str) -> str:
-    """A choice and how it is carried out."""
-    return f"{what}: `airmirror reset --topic {error.topic} {option}`"
+def _reset(error: PartitionError, what: str, *options: str) -> str:
+    """A choice and how it is carried out; a remote topic is made anew for all partitions of a topic."""
+    which = () if len(options) > 1 else ("--partition", error.partition)
+    return f"{what}: {command('reset', '--topic', error.topic, *which, *options, flow=error.flow)}"
 
 
 @dataclass(eq=False)
@@ -124,8 +134,9 @@ class TopicRecreated(PartitionError):
     def __str__(self) -> str:
         return (
             f"{self.where}: the topic was deleted and created again (topic id {self.was} before, {self.now} now); "
-            f"{_reset(self, BEGINNING, '--start-again')}, or the same into an empty remote topic with "
-            "--recreate-remote-topic; or exclude the topic"
+            f"{_reset(self, BEGINNING, '--start-again')}, or "
+            f"{_reset(self, 'begin again in an empty remote topic', '--start-again', '--recreate-remote-topic')}; "
+            "or exclude the topic"
         )
 
 
@@ -181,7 +192,8 @@ class GateFailed(PartitionError):
     def __str__(self) -> str:
         return (
             f"{self.where}: offsets {self.first} to {self.last} did not pass the gate: {self.reason}; the partition is held "
-            "until a gate lets it pass: mend the cause, then `airmirror verify`, or clear the task verify_window"
+            f"until a gate lets it pass: mend the cause, then {command('verify', flow=self.flow)}, or clear the task "
+            "verify_window"
         )
 
 
@@ -201,8 +213,9 @@ class PartitionHeld(PartitionError):
 
     def __str__(self) -> str:
         since = datetime.fromtimestamp(self.since_ms / 1000, UTC)
-        mend = "mend the cause, then `airmirror verify`, or clear the task verify_window"
-        way_out = "release it with `airmirror hold release`" if self.is_decided else mend
+        release = command("hold", "release", self.topic, "--partition", self.partition, "--reason", "…", flow=self.flow)
+        mend = f"mend the cause, then {command('verify', flow=self.flow)}, or clear the task verify_window"
+        way_out = f"release it: {release}" if self.is_decided else mend
         return (
             f"{self.where}: held from offset {self.offset} on by {self.by} since {since:%Y-%m-%d %H:%M:%S} UTC: "
             f"{self.reason}; {way_out}"
@@ -223,7 +236,7 @@ class ForeignRecords(PartitionError):
             f"{self.where}: cluster {self.target!r} holds records in {self.remote_topic}-{self.partition} at offsets "
             f"{self.first} to {self.last} that this flow did not write; stop the other writer, then "
             f"{_reset(self, 'go on behind them', '--accept-loss')}, or "
-            f"{_reset(self, 'begin again in an empty remote topic', '--start-again --recreate-remote-topic')}"
+            f"{_reset(self, 'begin again in an empty remote topic', '--start-again', '--recreate-remote-topic')}"
         )
 
 

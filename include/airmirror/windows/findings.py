@@ -18,6 +18,7 @@ from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.windows.compare import account_error, compare, look_at_target
 from airmirror.windows.declared import times_replaced
+from airmirror.windows.errors import of_flow
 from airmirror.windows.index import Index
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import SegmentRecord, Verified
@@ -125,7 +126,7 @@ def examine(
                 lag_records=lag,
                 lag_seconds=max(0.0, (now - newest) / 1000) if lag and newest >= 0 else 0.0,
                 max_timestamp=newest,
-                error=error,
+                error=of_flow(error, flow.name),
             )
         )
     return findings

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
-from airmirror.windows.errors import PartitionHeld, PartitionUnavailable
+from airmirror.windows.errors import PartitionHeld, PartitionUnavailable, of_flow
 from airmirror.windows.index import Index
 from airmirror.windows.plan import Planned
 from airmirror.windows.slots import Outcome, SlotResult
@@ -144,5 +144,5 @@ def window_rows(
             lag=max(0, ends.get(key, item.high_watermark) - position),
             verified=position == item.start == 0 or (passed is not None and passed.offset + 1 >= position),
             outcome=result.outcome if result else Outcome.FAILED if error else Outcome.DONE,
-            error=error,
+            error=of_flow(error, flow.name),
         )

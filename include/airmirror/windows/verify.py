@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from airmirror.clusters.appender import Appender
+from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
-from airmirror.windows.errors import GateFailed
+from airmirror.windows.errors import GateFailed, of_flow
 from airmirror.windows.findings import Finding
 from airmirror.windows.index import Index
 from airmirror.wire.requests import TopicPartition
@@ -39,7 +40,7 @@ def no_objection(_findings: Sequence[Finding]) -> Mapping[TopicPartition, str]:
 
 
 def judge(
-    findings: Sequence[Finding], gate: Gate, index: Index, appender: Appender, *, source: str, window: str
+    findings: Sequence[Finding], gate: Gate, index: Index, appender: Appender, *, flow: Flow, window: str
 ) -> list[Verdict]:
     """Write the verified offset of every finding that passes, a hold for each that does not.
 
@@ -54,7 +55,8 @@ def judge(
     for finding in findings:
         key, error = finding.key, finding.error
         if error is None and key in objections:
-            error = GateFailed(source, *key, finding.source_start, finding.source_end - 1, objections[key])
+            error = GateFailed(flow.source.alias, *key, finding.source_start, finding.source_end - 1, objections[key])
+        error = of_flow(error, flow.name)
         verdicts.append(Verdict(*key, finding.source_end - 1, finding.copied, error))
         if error is None:
             passed = Verified(

@@ -20,6 +20,7 @@ from airmirror.errors import AirmirrorError
 from airmirror.naming import progress_topic, segment_topic
 from airmirror.windows.declared import compacted_once, times_replaced
 from airmirror.windows.ends import check_ends
+from airmirror.windows.errors import of_flow
 from airmirror.windows.fence import claimed, fence
 from airmirror.windows.findings import Finding, examine
 from airmirror.windows.hanging import name_hanging
@@ -125,9 +126,7 @@ def run_window(
                     catch_up(target, topics, index, flow.source.alias)
                     if advance:
                         findings = _examine(flow, index, source, target, {window})
-                        verdicts = judge(
-                            findings, no_objection, index, appender, source=flow.source.alias, window=window
-                        )
+                        verdicts = judge(findings, no_objection, index, appender, flow=flow, window=window)
                         catch_up(target, topics, index, flow.source.alias)
         ends = _watermarks(source, [item.key for item in planned]) if results else {}
         rows = tuple(window_rows(flow, window, index, planned, results, verdicts, ends))
@@ -177,7 +176,7 @@ def judge_window(
             catch_up(target, topics, index, flow.source.alias)
             findings = _examine(flow, index, source, target, trusted)
             tell(f"judging {len(findings)} partitions")
-            verdicts = judge(findings, gate, index, appender, source=flow.source.alias, window=window)
+            verdicts = judge(findings, gate, index, appender, flow=flow, window=window)
             catch_up(target, topics, index, flow.source.alias)
     return Judged(tuple(findings), tuple(verdicts))
 
@@ -211,16 +210,14 @@ def make_plan(
         planned = name_hanging(source, planned)
     unled = [key for key in everything if key not in extents]
     progress = index.progress()
-    return (
-        planned
-        + [left_out(key, remote_topics[key.topic], progress, leaderless(flow.source.alias, key)) for key in unled]
-        + [
-            left_out(key, remote_topics[topic], progress, error)
-            for topic, error in missing.items()
-            for key in sorted(TopicPartition(*known) for known in progress if known[0] == topic)
-            or [TopicPartition(topic, 0)]
-        ]
-    )
+    planned += [left_out(key, remote_topics[key.topic], progress, leaderless(flow.source.alias, key)) for key in unled]
+    planned += [
+        left_out(key, remote_topics[topic], progress, error)
+        for topic, error in missing.items()
+        for key in sorted(TopicPartition(*known) for known in progress if known[0] == topic)
+        or [TopicPartition(topic, 0)]
+    ]
+    return [replace(item, error=of_flow(item.error, flow.name)) for item in planned]
 
 
 def _chosen(
