@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from airmirror.cli import show
 from airmirror.clusters.connection import BrokerUnreachable
 from airmirror.clusters.transactions import TransactionalId
+from airmirror.flows.prepare import prepare
 from airmirror.windows.errors import FlowBusy, SameCluster
+from airmirror.windows.findings import Finding
 from airmirror.windows.slot import copy as copy_module
 from airmirror.windows.slot.attempts import run_slot
 from airmirror.windows.slot.intake import Intake
 from airmirror.windows.slots import Outcome, Slot, SlotResult
+from airmirror.windows.window import judge_window, run_window
+from airmirror.wire.requests import TopicPartition
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from support.faults import filled, in_a_process_that_dies, records
 from support.flows import in_this_process, mirror
@@ -167,9 +173,36 @@ def test_a_difference_that_acks_let_through_is_found_by_verify(
         restamp(buffer, batch, *producer)  # type: ignore[arg-type]
 
     monkeypatch.setattr(intake, "restamp", alter)
-    flow.run()
+    seen: list[Finding] = []
+    prepared = prepare(flow.opened)
+    result = run_window(
+        flow.flow, flow.opened.ledger, prepared.topics, in_this_process, window="w", slots=lambda: 1, advance=False
+    )
+    assert [(row.copied, row.read_back) for row in result.rows] == [(5000, False)]
+
+    def gate(findings: Sequence[Finding]) -> Mapping[TopicPartition, str]:
+        seen.extend(findings)
+        return {finding.key: "asked" for finding in findings}
+
+    for trusted in ({"w"}, set[str]()):
+        judge_window(flow.flow, flow.opened.ledger, gate, window="gate", trusted=trusted)
+    counts = [(finding.copied, finding.target_records, finding.digest_differences) for finding in seen]
+    assert counts == [(5000, None, None), (5000, 5000, 1)], "nobody has measured it; then somebody has"
+    assert [type(finding.error).__name__ for finding in seen] == ["NoneType", "TargetDiffers"]
     [row] = compare_all(flow.opened, [])
     assert type(row.error).__name__ == "TargetDiffers"
+
+
+def test_acks_are_never_shown_as_verified(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = mirror(east, west, tmp_path, settings={"window.verify": "acks"})
+    produce(east, flow.topic, records(10))
+    result = flow.run()
+    told = show.window_json(result, (), prepare(flow.opened).report)
+    assert result.is_verified and told["verified"] is None and [row["verified"] for row in told["rows"]] == [None]
+    console = Console(width=200)
+    with console.capture() as capture:
+        console.print(show.window(result), show.runs([result]))
+    assert capture.get().count("not read back") == 2 and "yes" not in capture.get()
 
 
 def test_records_of_others_hold_the_partition(east: Broker, west: Broker, tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def window(result: WindowResult) -> Table:
             decimal(row.bytes),
             f"{row.copied / took:,.0f}",
             f"{row.lag:,}",
-            "[green]yes[/]" if row.verified and row.error is None else "[red]no[/]",
+            _verified(row.verified and row.error is None, row.read_back),
         )
     if len(result.rows) > MOST_ROWS:
         table.caption = f"{len(result.rows) - MOST_ROWS} more rows: use --json"
@@ -79,12 +79,18 @@ def runs(results: Sequence[WindowResult]) -> Table:
     numbers = ("partitions", "records", "bytes", "seconds")
     table = _table("Airflow's runs that replicated something", "run", *numbers, "verified", right=numbers)
     for result in results:
-        verified = "[green]yes[/]" if result.is_verified else "[red]no[/]"
         table.add_row(
             result.window, str(len(result.rows)), f"{result.copied:,}", decimal(result.bytes), f"{result.seconds:.1f}",
-            verified,
+            _verified(result.is_verified, result.is_read_back),
         )  # fmt: skip
     return table
+
+
+def _verified(passed: bool, read_back: bool) -> str:
+    """With window.verify=acks nobody has seen what the target holds, whatever has passed."""
+    if not passed:
+        return "[red]no[/]"
+    return "[green]yes[/]" if read_back else "[yellow]not read back[/]"
 
 
 def progress(state: Progress) -> str:
@@ -113,11 +119,16 @@ def window_json(result: WindowResult, refused: Sequence[str], topics: SyncReport
     return {
         "flow": result.flow, "window": result.window, "records": result.copied, "bytes": result.bytes,
         "partitions": result.partitions, "seconds": round(result.seconds, 3), "cut": result.is_cut,
-        "verified": result.is_verified and not refused, "refused": list(refused),
+        "verified": _measured(result.is_verified and not refused, result.is_read_back), "refused": list(refused),
         "changes": list(topics.changes), "notes": list(topics.notes), "warnings": list(topics.warnings),
         "phases": {name: round(seconds, 3) for name, seconds in result.phases.items()},
         "rows": [_row_json(row) for row in result.rows],
     }  # fmt: skip
+
+
+def _measured(passed: bool, read_back: bool) -> bool | None:
+    """None: it has passed, but nobody has read the target (window.verify=acks)."""
+    return passed if read_back or not passed else None
 
 
 def _row_json(row: Row) -> dict[str, Any]:
@@ -126,7 +137,7 @@ def _row_json(row: Row) -> dict[str, Any]:
         "source": [row.source_start, row.source_end], "target": [row.target_start, row.target_end],
         "copied": row.copied, "control": row.control, "aborted": row.aborted, "holes": row.holes,
         "lost": row.lost, "bytes": row.bytes,
-        "lag": row.lag, "verified": row.verified, "outcome": str(row.outcome),
+        "lag": row.lag, "verified": _measured(row.verified, row.read_back), "outcome": str(row.outcome),
         "error": str(row.error) if row.error else None,
     }  # fmt: skip
 

@@ -44,6 +44,11 @@ class Window:
     commit_ms: int = 10_000
     verify: str = "readback"
 
+    @property
+    def reads_back(self) -> bool:
+        """Whether slots read the target before they commit; else they trust its acknowledgements."""
+        return self.verify != "acks"
+
 
 @dataclass(frozen=True)
 class Flow:

@@ -316,7 +316,7 @@ def tell_result(result: WindowResult) -> None:
 def _tell_judgement(judged: Judged, judgement: Judgement) -> None:
     passed = [verdict for verdict in judged.verdicts if verdict.error is None]
     log.info(
-        "Judged %d partitions: %d verified and advanced (%s records), %d not.",
+        "Judged %d partitions: %d passed and advanced (%s records), %d not.",
         len(judged.verdicts), len(passed), f"{sum(verdict.records for verdict in passed):,}",
         len(judged.verdicts) - len(passed),
     )  # fmt: skip

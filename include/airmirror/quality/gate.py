@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from airmirror.quality.rows import COLUMNS, KEY, Row
+from airmirror.quality.rows import COLUMNS, KEY, MEASURED, NULLABLE, Row
 from airmirror.quality.suites import LAG, Expectation, Suite, build
 
 Partition = tuple[str, int]
@@ -57,7 +57,7 @@ def judge(
         return Judgement({}, (), frozenset(), None)
     # Great Expectations takes no value for a good one.
     failed = {_partition(row): [f"no value in {', '.join(missing)}"] for row in rows if (missing := _missing(row))}
-    warnings: list[str] = []
+    warnings: list[str] = _not_measured(rows)
     lagging: set[Partition] = set()
     site = None if docs is None else docs / re.sub(r"[^\w.:+-]", "-", window)
     context = _context(site)
@@ -166,7 +166,17 @@ def _partition(row: Row) -> Partition:
 
 
 def _missing(row: Row) -> list[str]:
-    return [column for column in COLUMNS if column != "error" and row.get(column) is None]
+    return [column for column in COLUMNS if column not in NULLABLE and row.get(column) is None]
+
+
+def _not_measured(rows: Sequence[Row]) -> list[str]:
+    """A warning where nobody has read the target, so that no expectation has anything to say of it."""
+    unread = [row for row in rows if any(row.get(column) is None for column in MEASURED)]
+    if not unread:
+        return []
+    return [
+        f"not measured: {' and '.join(MEASURED)} of {len(unread)} partitions (window.verify=acks reads nothing back)"
+    ]
 
 
 def _text(value: object) -> str:

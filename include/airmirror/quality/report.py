@@ -33,4 +33,6 @@ def failures(judgement: Judgement, rows: Sequence[Row]) -> str:
 
 
 def _text(value: object) -> str:
+    if value is None:
+        return "not measured"
     return f"{value:,}" if isinstance(value, int) else str(value)

@@ -18,7 +18,7 @@ COLUMNS: Mapping[str, str] = {
     "offsets": "source offsets in the range",
     "accounted": "source offsets that are accounted for: copied, control, aborted, holes, lost",
     "copied": "records that were copied",
-    "target_records": "records that the target holds for the range",
+    "target_records": "records that the target holds for the range, null where it was not read back (window.verify=acks)",
     "control": "control records (transaction markers), which are not copied",
     "aborted": "records of aborted transactions",
     "holes": "source offsets without a record",
@@ -27,7 +27,7 @@ COLUMNS: Mapping[str, str] = {
     "bytes": "bytes of the record batches written",
     "gaps": "source offsets that no segment covers, or that two cover",
     "order_violations": "runs of records that lie before their predecessors on the target",
-    "digest_differences": "segments of which the target holds something else than was written",
+    "digest_differences": "segments of which the target holds something else than was written, null as target_records",
     "lag_records": "records that the source has beyond the range",
     "lag_seconds": "the age of the newest copied record in seconds, 0 where nothing is left to copy",
     "max_timestamp": "the latest timestamp copied, in epoch milliseconds",
@@ -35,3 +35,5 @@ COLUMNS: Mapping[str, str] = {
 }
 
 KEY = ("topic", "partition")
+MEASURED = ("target_records", "digest_differences")  # null: not measured, which is not bad, but told
+NULLABLE = ("error", *MEASURED)

@@ -28,8 +28,9 @@ from airmirror.wire.segments import SegmentRecord, Verified
 class Finding:
     """One partition's range ``[source_start, source_end)`` that no gate has let pass yet.
 
-    Counts are of source offsets, ``target_records`` of records that the target holds for them. ``lag_records`` is what
-    the source has beyond ``source_end``, ``lag_seconds`` the age of the newest record copied where there is such a lag.
+    Counts are of source offsets, ``target_records`` of records that the target holds for them; it and ``digest_differences``
+    are None where nobody has read the target (``window.verify=acks``). ``lag_records`` is what the source has beyond
+    ``source_end``, ``lag_seconds`` the age of the newest record copied where there is such a lag.
     """
 
     topic: str
@@ -41,7 +42,7 @@ class Finding:
     target_start: int
     target_end: int
     copied: int
-    target_records: int
+    target_records: int | None
     control: int
     aborted: int
     holes: int
@@ -50,7 +51,7 @@ class Finding:
     bytes: int
     gaps: int
     order_violations: int
-    digest_differences: int
+    digest_differences: int | None
     lag_records: int
     lag_seconds: float
     max_timestamp: int
@@ -81,7 +82,10 @@ def examine(
     compacted: Mapping[str, bool],
     watermarks: Mapping[TopicPartition, int],
 ) -> list[Finding]:
-    """One finding for every partition with unverified segment records. ``trusted``: windows that have read back.
+    """One finding for every partition with unverified segment records.
+
+    ``trusted``: windows whose slots answer for what they committed. A slot that reads back has measured that the target
+    holds every record as it was copied, or it would not have committed; under ``acks`` it has measured nothing.
 
     ``compacted``: topics that may have holes (invariant E); ``watermarks``: of the source, for the lag. A log that can't be
     read is the finding's error.
@@ -97,6 +101,7 @@ def examine(
         allowed = compacted.get(key.topic, False)
         doubtful = [segment for segment in segments if segment.window not in trusted]
         missing, differences, error = _look_again(flow, source, target, doubtful)
+        is_measured = flow.window.reads_back or len(doubtful) == len(segments)
         error = account_error(flow.source.alias, segments, allowed, start) or error
         copied = [segment for segment in segments if segment.copied]
         total = sum(segment.copied for segment in segments)
@@ -113,7 +118,7 @@ def examine(
                 target_start=copied[0].target_start if copied else last.target_start,
                 target_end=_target_end(copied, passed),
                 copied=total,
-                target_records=total - missing,
+                target_records=total - missing if is_measured else None,
                 control=sum(segment.control for segment in segments),
                 aborted=sum(segment.aborted for segment in segments),
                 holes=sum(segment.holes for segment in segments),
@@ -122,7 +127,7 @@ def examine(
                 bytes=sum(segment.size for segment in segments),
                 gaps=_gaps(segments, start),
                 order_violations=_order_violations(copied),
-                digest_differences=differences,
+                digest_differences=differences if is_measured else None,
                 lag_records=lag,
                 lag_seconds=max(0.0, (now - newest) / 1000) if lag and newest >= 0 else 0.0,
                 max_timestamp=newest,

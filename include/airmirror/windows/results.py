@@ -18,7 +18,11 @@ from airmirror.wire.segments import SegmentRecord
 
 @dataclass(frozen=True)
 class Row:
-    """One partition's part of a window, as it is shown. Ends are exclusive; ``lag`` is in records, to the high watermark."""
+    """One partition's part of a window, as it is shown. Ends are exclusive; ``lag`` is in records, to the high watermark.
+
+    ``verified``: all that is committed has passed the gate; without ``read_back`` (``window.verify=acks``) nobody has
+    looked at what the target holds.
+    """
 
     topic: str
     partition: int
@@ -37,6 +41,7 @@ class Row:
     verified: bool
     outcome: Outcome
     error: AirmirrorError | None
+    read_back: bool = True
 
     @property
     def failed(self) -> bool:
@@ -79,6 +84,10 @@ class WindowResult:
     @property
     def is_verified(self) -> bool:
         return all(row.verified and not row.failed for row in self.rows)
+
+    @property
+    def is_read_back(self) -> bool:
+        return all(row.read_back for row in self.rows)
 
 
 def rows_of(flow: Flow, window: str, index: Index, planned: Sequence[Planned]) -> tuple[Row, ...]:
@@ -145,4 +154,5 @@ def window_rows(
             verified=position == item.start == 0 or (passed is not None and passed.offset + 1 >= position),
             outcome=result.outcome if result else Outcome.FAILED if error else Outcome.DONE,
             error=of_flow(error, flow.name),
+            read_back=flow.window.reads_back or not copied,
         )
