@@ -1,0 +1,109 @@
+"""The figures of the house: circles of imports, sizes, positional calls, first words of docstrings. ``make check`` prints them.
+
+Run as a program it measures ``include/airmirror`` and exits with 1 where a figure is over its limit.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator, Sized
+from dataclasses import dataclass
+from pathlib import Path
+
+import grimp
+
+PACKAGE = Path(__file__).resolve().parents[1] / "include" / "airmirror"
+RIDDLES = ("What", "Where", "Whether", "Which", "How")  # first words that make a clause the subject
+MANY = 6  # positional arguments from here on are counted
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measurement; ``worst`` names the places that it comes from, the worst first."""
+
+    name: str
+    value: float
+    limit: float
+    worst: tuple[str, ...] = ()
+
+    @property
+    def is_over(self) -> bool:
+        return self.value > self.limit
+
+
+def figures(package: Path = PACKAGE) -> list[Figure]:
+    """Measure a package's source files."""
+    trees = {file: ast.parse(file.read_text()) for file in sorted(package.rglob("*.py"))}
+    lines = {file: len(file.read_text().splitlines()) for file in trees}
+    skips = {file: file.read_text().count("# fmt: skip") for file in trees}
+    longest = max(lines, key=lambda file: lines[file])
+    functions = sorted(_functions(trees), key=lambda found: -found[0])
+    modules = circles(package.name)
+    rooms = circles(package.name, rooms=True)
+    calls = [(file, node) for file, tree in trees.items() for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    positional = [f"{file.relative_to(package)}:{node.lineno}" for file, node in calls if len(node.args) >= MANY]
+    docs = list(_docstrings(trees))
+    riddles = [where for where, text in docs if text.split(maxsplit=1)[0] in RIDDLES]
+    return [
+        Figure("circles of modules", len(modules), 0, tuple(modules)),
+        Figure("circles of rooms", len(rooms), 0, tuple(rooms)),
+        Figure("lines of the longest file", lines[longest], 400, (str(longest.relative_to(package)),)),
+        Figure("lines of the longest function", functions[0][0], 75, (functions[0][1],)),
+        Figure(
+            "calls with 6 and more positional arguments, in 1,000", _rate(positional, calls, 1000), 4, tuple(positional)
+        ),
+        Figure("docstrings that begin with a riddle, %", _rate(riddles, docs, 100), 2, tuple(riddles)),
+        Figure("# fmt: skip", sum(skips.values()), 20),
+    ]
+
+
+def circles(package: str, *, rooms: bool = False) -> list[str]:
+    """Pairs of modules, or of the folders below the package, that import each other by whatever way."""
+    graph = grimp.build_graph(package)
+    if rooms:
+        for child in graph.find_children(package):
+            if graph.find_children(child):
+                graph.squash_module(child)
+    found = set()
+    for module in graph.modules - {package}:
+        for imported in graph.find_modules_directly_imported_by(module) - {package, module}:
+            if graph.find_shortest_chain(importer=imported, imported=module, as_packages=False):
+                found.add(" ↔ ".join(sorted((module, imported))))
+    return sorted(found)
+
+
+def _rate(part: Sized, whole: Sized, per: int) -> float:
+    return round(per * len(part) / max(1, len(whole)), 1)
+
+
+def _functions(trees: dict[Path, ast.Module]) -> Iterator[tuple[int, str]]:
+    for file, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield (node.end_lineno or node.lineno) - node.lineno + 1, f"{file.name}: {node.name}"
+
+
+def _docstrings(trees: dict[Path, ast.Module]) -> Iterator[tuple[str, str]]:
+    for file, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                text = ast.get_docstring(node)
+                if text:
+                    yield f"{file.name}:{getattr(node, 'lineno', 1)}", text
+
+
+def main() -> int:
+    """Print every figure; name the places of those that are over their limit."""
+    over = 0
+    for figure in figures():
+        over += figure.is_over
+        mark = "over" if figure.is_over else "ok"
+        print(f"{mark:5}{figure.name}: {figure.value:g} (at most {figure.limit:g})")
+        if figure.is_over:
+            print("".join(f"       {place}\n" for place in figure.worst[:10]), end="")
+    return int(over > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
