@@ -5,20 +5,21 @@ Byte for byte as MirrorMaker 2 4.2.0 writes them (Checkpoint.java). The topic is
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
+from typing import ClassVar
 
-from airmirror.wire.primitives import MalformedRecord, Reader, string
-
-VERSION = 0
+from airmirror.wire.fields import INT32, INT64, STRING, Declared, Fields, fields
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class Checkpoint(Declared):
     """A group's position (the next offset to read) of a partition: ``upstream`` on the source, ``downstream`` on the target.
 
     ``topic`` is the target's name of it; ``metadata`` is what the consumer committed with its offset.
     """
+
+    key_fields: ClassVar[Fields] = fields(group=STRING, topic=STRING, partition=INT32)
+    value_fields: ClassVar[Fields] = fields(upstream=INT64, downstream=INT64, metadata=STRING)
 
     group: str
     topic: str
@@ -31,26 +32,13 @@ class Checkpoint:
     def key(self) -> tuple[str, str, int]:
         return self.group, self.topic, self.partition
 
-    def encode_key(self) -> bytes:
-        return string(self.group) + string(self.topic) + struct.pack(">i", self.partition)
-
-    def encode_value(self) -> bytes:
-        return struct.pack(">hqq", VERSION, self.upstream, self.downstream) + string(self.metadata)
-
 
 def decode_checkpoint(key: bytes, value: bytes) -> Checkpoint:
-    """Raises MalformedRecord, also for a version that is not known (as MirrorMaker 2 from KAFKA-20659 on)."""
-    values = Reader(value)
-    if (version := values.int16()) != VERSION:
-        raise MalformedRecord(f"version {version} of a checkpoint is not known")
-    checkpoint = Checkpoint(*decode_checkpoint_key(key), values.int64(), values.int64(), values.string())
-    values.end()
-    return checkpoint
+    """Raises MalformedRecord."""
+    return Checkpoint.decode(key, value)
 
 
 def decode_checkpoint_key(key: bytes) -> tuple[str, str, int]:
     """Group, topic and partition: all that a deleted checkpoint has. Raises MalformedRecord."""
-    keys = Reader(key)
-    group, topic, partition = keys.string(), keys.string(), keys.int32()
-    keys.end()
-    return group, topic, partition
+    found = Checkpoint.decode_key(key)
+    return found["group"], found["topic"], found["partition"]

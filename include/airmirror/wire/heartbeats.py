@@ -5,35 +5,24 @@ Byte for byte as MirrorMaker 2 4.2.0 writes them (Heartbeat.java). Replicated as
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
+from typing import ClassVar
 
-from airmirror.wire.primitives import MalformedRecord, Reader, string
-
-VERSION = 0
+from airmirror.wire.fields import INT64, STRING, Declared, Fields, fields
 
 
 @dataclass(frozen=True)
-class Heartbeat:
+class Heartbeat(Declared):
     """A flow, by the aliases of its clusters, and the time of the heartbeat in epoch milliseconds."""
+
+    key_fields: ClassVar[Fields] = fields(source=STRING, target=STRING)
+    value_fields: ClassVar[Fields] = fields(time_ms=INT64)
 
     source: str
     target: str
     time_ms: int
 
-    def encode_key(self) -> bytes:
-        return string(self.source) + string(self.target)
-
-    def encode_value(self) -> bytes:
-        return struct.pack(">hq", VERSION, self.time_ms)
-
 
 def decode_heartbeat(key: bytes, value: bytes) -> Heartbeat:
-    """Raises MalformedRecord, also for a version that is not known (as MirrorMaker 2 from KAFKA-20659 on)."""
-    keys, values = Reader(key), Reader(value)
-    if (version := values.int16()) != VERSION:
-        raise MalformedRecord(f"version {version} of a heartbeat is not known")
-    heartbeat = Heartbeat(keys.string(), keys.string(), values.int64())
-    keys.end()
-    values.end()
-    return heartbeat
+    """Raises MalformedRecord."""
+    return Heartbeat.decode(key, value)

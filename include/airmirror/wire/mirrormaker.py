@@ -7,12 +7,13 @@ not ASCII-escaped; Connect looks keys up by their exact bytes.
 from __future__ import annotations
 
 import json
-import struct
 from dataclasses import dataclass
+from typing import ClassVar
 
 from kafka.partitioner.default import murmur2
 
-from airmirror.wire.primitives import MalformedRecord, Reader, string
+from airmirror.wire.fields import INT32, INT64, STRING, Declared, Fields, fields
+from airmirror.wire.primitives import MalformedRecord
 
 SOURCE_CONNECTOR = "MirrorSourceConnector"
 
@@ -64,26 +65,19 @@ def _json(value: object) -> bytes:
 
 
 @dataclass(frozen=True)
-class OffsetSync:
+class OffsetSync(Declared):
     """A record's offset on the source (``upstream``) and on the target. ``topic`` is the source's (OffsetSync.java)."""
+
+    version: ClassVar[int | None] = None
+    key_fields: ClassVar[Fields] = fields(topic=STRING, partition=INT32)
+    value_fields: ClassVar[Fields] = fields(upstream=INT64, downstream=INT64)
 
     topic: str
     partition: int
     upstream: int
     downstream: int
 
-    def encode_key(self) -> bytes:
-        return string(self.topic) + struct.pack(">i", self.partition)
-
-    def encode_value(self) -> bytes:
-        """Two INT64, without a version."""
-        return struct.pack(">qq", self.upstream, self.downstream)
-
 
 def decode_offset_sync(key: bytes, value: bytes) -> OffsetSync:
     """Raises MalformedRecord."""
-    keys, values = Reader(key), Reader(value)
-    sync = OffsetSync(keys.string(), keys.int32(), values.int64(), values.int64())
-    keys.end()
-    values.end()
-    return sync
+    return OffsetSync.decode(key, value)

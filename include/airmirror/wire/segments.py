@@ -1,23 +1,50 @@
 """The records of the segment topic, versioned: claims, segments, verified offsets, holds, decisions, resets, identity.
 
-Big-endian protocol types as in MirrorMaker 2's records. A key begins with INT8 kind, a value with INT16 version (0; of
-segments 1, if they tell when they were read). Keys are unique, so that compaction keeps what counts; a null value deletes.
-The format is documented in docs/formats.md.
+A key begins with INT8 kind, a value with INT16 version (0; of segments 1, if they tell when they were read). Keys are unique,
+so that compaction keeps what counts; a null value deletes. docs/formats.md documents the fields that are declared here.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import IntEnum
-from typing import ClassVar
+from typing import Any, ClassVar
 from uuid import UUID
 
-from airmirror.wire.primitives import MalformedRecord, Reader, string, texts, unsigned_varint
+from airmirror.wire.fields import (
+    BYTES_16,
+    INT32,
+    INT64,
+    STRING,
+    TEXTS,
+    UUID_ID,
+    Declared,
+    Field,
+    Fields,
+    Type,
+    clipped,
+    enumerated,
+    fields,
+    together,
+)
+from airmirror.wire.primitives import MalformedRecord, Reader, unsigned_varint
 
 VERSION, VERSION_WITH_TIMES = 0, 1
+MOST_OFFSET = 2**63 - 1
+REASON = clipped(10_000)
+PARTITION = fields(topic=STRING, partition=INT32)
+
+
+class Kept(Declared):
+    """A record of the segment topic: its key begins with its kind."""
+
+    kind: ClassVar[int]
+
+    def encode_key(self) -> bytes:
+        return struct.pack(">b", self.kind) + super().encode_key()
 
 
 class ClaimEvent(IntEnum):
@@ -29,10 +56,14 @@ class ClaimEvent(IntEnum):
 
 
 @dataclass(frozen=True)
-class Claim:
+class Claim(Kept):
     """The right of one window to write for a flow (invariant B). ``slots``: the most that any claim ever had."""
 
     kind: ClassVar[int] = 1
+    key_fields: ClassVar[Fields] = fields(window=STRING)
+    value_fields: ClassVar[Fields] = fields(
+        event=enumerated(ClaimEvent, "claim event"), owner=STRING, time_ms=INT64, lease_ms=INT64, slots=INT32
+    )
 
     window: str
     event: ClaimEvent
@@ -40,16 +71,6 @@ class Claim:
     time_ms: int
     lease_ms: int
     slots: int
-
-    def encode_key(self) -> bytes:
-        return struct.pack(">b", self.kind) + string(self.window)
-
-    def encode_value(self) -> bytes:
-        return (
-            struct.pack(">hb", VERSION, self.event)
-            + string(self.owner)
-            + struct.pack(">qqi", self.time_ms, self.lease_ms, self.slots)
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +90,39 @@ class Segment:
         return self.target_first + self.count
 
 
+class Runs(Field):
+    """Segments, each by the gaps to the end of the one before; the first to the record's source and target start."""
+
+    def write(self, record: object) -> bytes:
+        assert isinstance(record, SegmentRecord)
+        out = bytearray(unsigned_varint(len(record.segments)))
+        source, target = record.source_start, record.target_start
+        for segment in record.segments:
+            out += unsigned_varint(segment.source_first - source)
+            out += unsigned_varint(segment.target_first - target)
+            out += unsigned_varint(segment.count)
+            source, target = segment.source_end, segment.target_end
+        return bytes(out)
+
+    def read(self, reader: Reader, into: dict[str, Any]) -> None:
+        count = reader.unsigned_varint()
+        if count * 3 > reader.left:
+            raise MalformedRecord(f"{count} segments in {reader.left} bytes")
+        found = []
+        source, target = into["source_start"], into["target_start"]
+        for _ in range(count):
+            source += reader.unsigned_varint()
+            target += reader.unsigned_varint()
+            segment = Segment(source, target, reader.unsigned_varint())
+            found.append(segment)
+            source, target = segment.source_end, segment.target_end
+        if max(source, target) > MOST_OFFSET:
+            raise MalformedRecord(f"segments that end at {source} and {target}")
+        into["segments"] = tuple(found)
+
+
 @dataclass(frozen=True)
-class SegmentRecord:
+class SegmentRecord(Kept):
     """What one transaction did to one partition (invariants A, E and G).
 
     Ends are exclusive, times in milliseconds, ``size`` in bytes of the batches written. ``min_timestamp`` is the earliest of
@@ -78,6 +130,19 @@ class SegmentRecord:
     """
 
     kind: ClassVar[int] = 2
+    key_fields: ClassVar[Fields] = fields(source_topic_id=UUID_ID, topic=STRING, partition=INT32, source_start=INT64)
+    value_fields: ClassVar[Fields] = Fields(
+        (
+            *fields(window=STRING, slot=INT32, time_ms=INT64, source_end=INT64).fields,
+            *fields(target_topic_id=UUID_ID, remote_topic=STRING, target_start=INT64, target_end=INT64).fields,
+            *fields(copied=INT64, control=INT64, aborted=INT64, holes=INT64, lost=INT64, size=INT64).fields,
+            *fields(max_timestamp=INT64, leader_epoch=INT32, digest=BYTES_16).fields,
+            Runs(
+                "segments", Type("UVARINT count, then of each UVARINT source gap, UVARINT target gap, UVARINT count:")
+            ),
+        )
+    )
+    times: ClassVar[Fields] = fields(min_timestamp=INT64, read_ms=INT64)  # since version 1
 
     source_topic_id: UUID
     topic: str
@@ -104,43 +169,21 @@ class SegmentRecord:
     min_timestamp: int = -1
     read_ms: int = -1
 
-    _numbers: ClassVar[struct.Struct] = struct.Struct(">qqqqqqqqqi")
-
-    def encode_key(self) -> bytes:
-        return (
-            struct.pack(">b", self.kind)
-            + self.source_topic_id.bytes
-            + string(self.topic)
-            + struct.pack(">iq", self.partition, self.source_start)
-        )
-
     def encode_value(self) -> bytes:
-        version = VERSION if self.read_ms < 0 else VERSION_WITH_TIMES
-        out = bytearray(struct.pack(">h", version) + string(self.window))
-        out += struct.pack(">iqq", self.slot, self.time_ms, self.source_end)
-        out += self.target_topic_id.bytes + string(self.remote_topic)
-        out += self._numbers.pack(
-            self.target_start, self.target_end, self.copied, self.control, self.aborted, self.holes, self.lost,
-            self.size, self.max_timestamp, self.leader_epoch,
-        )  # fmt: skip
-        out += self.digest
-        out += unsigned_varint(len(self.segments))
-        source, target = self.source_start, self.target_start
-        for segment in self.segments:
-            out += unsigned_varint(segment.source_first - source)
-            out += unsigned_varint(segment.target_first - target)
-            out += unsigned_varint(segment.count)
-            source, target = segment.source_end, segment.target_end
-        if version == VERSION_WITH_TIMES:
-            out += struct.pack(">qq", self.min_timestamp, self.read_ms)
-        return bytes(out)
+        if self.read_ms < 0:
+            return super().encode_value()
+        return struct.pack(">h", VERSION_WITH_TIMES) + self.value_fields.encode(self) + self.times.encode(self)
 
 
 @dataclass(frozen=True)
-class Verified:
+class Verified(Kept):
     """The last source offset of a partition that the gate has let pass (invariant F)."""
 
     kind: ClassVar[int] = 3
+    key_fields: ClassVar[Fields] = PARTITION
+    value_fields: ClassVar[Fields] = fields(
+        source_topic_id=UUID_ID, offset=INT64, target_end=INT64, window=STRING, time_ms=INT64
+    )
 
     topic: str
     partition: int
@@ -150,24 +193,14 @@ class Verified:
     window: str
     time_ms: int
 
-    def encode_key(self) -> bytes:
-        return _partition_key(self.kind, self.topic, self.partition)
-
-    def encode_value(self) -> bytes:
-        return (
-            struct.pack(">h", VERSION)
-            + self.source_topic_id.bytes
-            + struct.pack(">qq", self.offset, self.target_end)
-            + string(self.window)
-            + struct.pack(">q", self.time_ms)
-        )
-
 
 @dataclass(frozen=True)
-class Hold:
+class Hold(Kept):
     """A partition that the gate holds until it lets it pass; released by a null value."""
 
     kind: ClassVar[int] = 4
+    key_fields: ClassVar[Fields] = PARTITION
+    value_fields: ClassVar[Fields] = fields(offset=INT64, reason=REASON, window=STRING, by=STRING, time_ms=INT64)
 
     topic: str
     partition: int
@@ -177,16 +210,20 @@ class Hold:
     by: str
     time_ms: int
 
-    def encode_key(self) -> bytes:
-        return _partition_key(self.kind, self.topic, self.partition)
 
-    def encode_value(self) -> bytes:
-        texts = string(self.reason[:10_000]) + string(self.window) + string(self.by)
-        return struct.pack(">hq", VERSION, self.offset) + texts + struct.pack(">q", self.time_ms)
+def _pairs(found: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    return tuple(zip(found[::2], found[1::2], strict=False))
+
+
+PAIRS = Type(
+    "TEXTS",
+    write=lambda pairs: TEXTS.write([part for pair in pairs for part in pair]),
+    read=lambda reader: _pairs(TEXTS.read(reader)),
+)
 
 
 @dataclass(frozen=True)
-class FlowIdentity:
+class FlowIdentity(Kept):
     """Which clusters the flow joins, and by which rules: what other configurations must know of it.
 
     ``upstream``: aliases and ids of the clusters from which records may have reached the flow's source, as those who
@@ -194,6 +231,14 @@ class FlowIdentity:
     """
 
     kind: ClassVar[int] = 5
+    key_fields: ClassVar[Fields] = fields()
+    value_fields: ClassVar[Fields] = Fields(
+        (
+            *fields(source=STRING, target=STRING, source_cluster_id=STRING, target_cluster_id=STRING).fields,
+            *fields(time_ms=INT64, policy=STRING, separator=STRING, topics=TEXTS, topics_exclude=TEXTS).fields,
+            Field("upstream", PAIRS),
+        )
+    )
 
     source: str
     target: str
@@ -209,22 +254,6 @@ class FlowIdentity:
     @property
     def name(self) -> str:
         return f"{self.source}->{self.target}"
-
-    def encode_key(self) -> bytes:
-        return struct.pack(">b", self.kind)
-
-    def encode_value(self) -> bytes:
-        names = (self.source, self.target, self.source_cluster_id, self.target_cluster_id)
-        return (
-            struct.pack(">h", VERSION)
-            + b"".join(map(string, names))
-            + struct.pack(">q", self.time_ms)
-            + string(self.policy)
-            + string(self.separator)
-            + texts(self.topics)
-            + texts(self.topics_exclude)
-            + texts([part for pair in self.upstream for part in pair])
-        )
 
 
 GATE = "gate"  # who holds, where it is not somebody
@@ -243,13 +272,17 @@ class Action(IntEnum):
 
 
 @dataclass(frozen=True)
-class Decision:
+class Decision(Kept):
     """What somebody has decided of a partition, and why. It is held until a release follows the latest hold.
 
     ``offset``: the source offset that replication would go on from.
     """
 
     kind: ClassVar[int] = 6
+    key_fields: ClassVar[Fields] = fields(topic=STRING, partition=INT32, time_ms=INT64)
+    value_fields: ClassVar[Fields] = fields(
+        action=enumerated(Action, "decision"), offset=INT64, reason=REASON, by=STRING
+    )
 
     topic: str
     partition: int
@@ -259,16 +292,9 @@ class Decision:
     reason: str
     by: str
 
-    def encode_key(self) -> bytes:
-        return _partition_key(self.kind, self.topic, self.partition) + struct.pack(">q", self.time_ms)
-
-    def encode_value(self) -> bytes:
-        texts = string(self.reason[:10_000]) + string(self.by)
-        return struct.pack(">hbq", VERSION, self.action, self.offset) + texts
-
 
 @dataclass(frozen=True)
-class ResetRecord:
+class ResetRecord(Kept):
     """What a person has decided with ``airmirror reset``, and why: how a partition goes on, and which source offsets are lost.
 
     ``lost_first == lost_end``: none. ``start``: the source offset from which on it is copied; -1 where it is not.
@@ -276,6 +302,13 @@ class ResetRecord:
     """
 
     kind: ClassVar[int] = 7
+    key_fields: ClassVar[Fields] = fields(topic=STRING, partition=INT32, time_ms=INT64)
+    value_fields: ClassVar[Fields] = Fields(
+        (
+            *fields(choice=STRING, lost_first=INT64, lost_end=INT64, start=INT64, window=STRING).fields,
+            Field(("problem", "by", "reason"), together(3)),
+        )
+    )
 
     topic: str
     partition: int
@@ -295,18 +328,6 @@ class ResetRecord:
         what = f"{self.topic}-{self.partition}: {self.choice}, {lost}" if self.topic else self.choice
         return f"{when} {self.by}: {what} ({self.problem or 'nothing was wrong'}; {self.reason})"
 
-    def encode_key(self) -> bytes:
-        return _partition_key(self.kind, self.topic, self.partition) + struct.pack(">q", self.time_ms)
-
-    def encode_value(self) -> bytes:
-        return (
-            struct.pack(">h", VERSION)
-            + string(self.choice)
-            + struct.pack(">qqq", self.lost_first, self.lost_end, self.start)
-            + string(self.window)
-            + texts((self.problem, self.by, self.reason))
-        )
-
 
 @dataclass(frozen=True)
 class Tombstone:
@@ -318,37 +339,30 @@ class Tombstone:
 
 Record = Claim | SegmentRecord | Verified | Hold | FlowIdentity | Decision | ResetRecord | Tombstone
 
+KINDS = {record.kind: record for record in (Claim, SegmentRecord, Verified, Hold, FlowIdentity, Decision, ResetRecord)}
+
 
 def decode(key: bytes, value: bytes | None) -> Record:
     """A record of the segment topic. Raises MalformedRecord, also for kinds and versions that are not known."""
     reader = Reader(key)
     kind = reader.int8()
-    fields: tuple[object, ...]
-    if kind == Claim.kind:
-        fields = (reader.string(),)
-    elif kind == SegmentRecord.kind:
-        fields = (reader.uuid(), reader.string(), reader.int32(), reader.int64())
-    elif kind in (Verified.kind, Hold.kind):
-        fields = (reader.string(), reader.int32())
-    elif kind == FlowIdentity.kind:
-        fields = ()
-    elif kind in (Decision.kind, ResetRecord.kind):
-        fields = (reader.string(), reader.int32(), reader.int64())
-    else:
+    declared = KINDS.get(kind)
+    if declared is None:
         raise MalformedRecord(f"kind {kind} is not known")
+    found = declared.key_fields.decode(reader)
     reader.end()
     if value is None:
-        return Tombstone(kind, fields)
+        return Tombstone(kind, tuple(found.values()))
     reader = Reader(value)
     version = reader.int16()
-    if version != VERSION and (kind, version) != (SegmentRecord.kind, VERSION_WITH_TIMES):
+    has_times = declared is SegmentRecord and version == VERSION_WITH_TIMES
+    if version != VERSION and not has_times:
         raise MalformedRecord(f"version {version} of kind {kind} is not known")
-    record = _DECODERS[kind](fields, reader)
-    if version == VERSION_WITH_TIMES:
-        assert isinstance(record, SegmentRecord)
-        record = replace(record, min_timestamp=reader.int64(), read_ms=reader.int64())
+    found = declared.value_fields.decode(reader, found)
+    if has_times:
+        found = SegmentRecord.times.decode(reader, found)
     reader.end()
-    return record
+    return declared(**found)
 
 
 def held_by_decision(decisions: Iterable[Decision]) -> dict[tuple[str, int], Hold]:
@@ -360,91 +374,3 @@ def held_by_decision(decisions: Iterable[Decision]) -> dict[tuple[str, int], Hol
         for key, decision in latest.items()
         if decision.action is Action.HOLD
     }
-
-
-def _claim(key: tuple[object, ...], reader: Reader) -> Record:
-    event = reader.int8()
-    if event not in ClaimEvent.__members__.values():
-        raise MalformedRecord(f"claim event {event} is not known")
-    return Claim(str(key[0]), ClaimEvent(event), reader.string(), reader.int64(), reader.int64(), reader.int32())
-
-
-def _segment(key: tuple[object, ...], reader: Reader) -> Record:
-    topic_id, topic, partition, start = key
-    assert isinstance(topic_id, UUID) and isinstance(partition, int) and isinstance(start, int)
-    window = reader.string()
-    slot, time_ms, end = reader.int32(), reader.int64(), reader.int64()
-    target_topic_id, remote_topic = reader.uuid(), reader.string()
-    packed = SegmentRecord._numbers
-    (
-        target_start, target_end, copied, control, aborted, holes, lost, size, max_timestamp, epoch,
-    ) = packed.unpack(reader.take(packed.size))  # fmt: skip
-    digest = reader.take(16)
-    count = reader.unsigned_varint()
-    if count * 3 > reader.left:
-        raise MalformedRecord(f"{count} segments in {reader.left} bytes")
-    segments = []
-    source, target = start, target_start
-    for _ in range(count):
-        segment = Segment(
-            source + reader.unsigned_varint(), target + reader.unsigned_varint(), reader.unsigned_varint()
-        )
-        segments.append(segment)
-        source, target = segment.source_end, segment.target_end
-    return SegmentRecord(
-        topic_id, str(topic), partition, start, window, slot, time_ms, end, target_topic_id, remote_topic,
-        target_start, target_end, copied, control, aborted, holes, lost, size, max_timestamp, epoch,
-        digest, tuple(segments),
-    )  # fmt: skip
-
-
-def _verified(key: tuple[object, ...], reader: Reader) -> Record:
-    topic, partition = key
-    assert isinstance(partition, int)
-    return Verified(
-        str(topic), partition, reader.uuid(), reader.int64(), reader.int64(), reader.string(), reader.int64()
-    )
-
-
-def _hold(key: tuple[object, ...], reader: Reader) -> Record:
-    topic, partition = key
-    assert isinstance(partition, int)
-    return Hold(
-        str(topic), partition, reader.int64(), reader.string(), reader.string(), reader.string(), reader.int64()
-    )
-
-
-def _identity(key: tuple[object, ...], reader: Reader) -> Record:
-    names = (reader.string(), reader.string(), reader.string(), reader.string())
-    time_ms, policy, separator = reader.int64(), reader.string(), reader.string()
-    topics, exclude, upstream = reader.texts(), reader.texts(), reader.texts()
-    pairs = tuple(zip(upstream[::2], upstream[1::2], strict=False))
-    return FlowIdentity(*names, time_ms, policy, separator, topics, exclude, pairs)
-
-
-def _decision(key: tuple[object, ...], reader: Reader) -> Record:
-    topic, partition, time_ms = key
-    assert isinstance(partition, int) and isinstance(time_ms, int)
-    action = reader.int8()
-    if action not in Action.__members__.values():
-        raise MalformedRecord(f"decision {action} is not known")
-    return Decision(
-        str(topic), partition, time_ms, Action(action), reader.int64(), reader.string(), reader.string()
-    )  # fmt: skip
-
-
-def _reset(key: tuple[object, ...], reader: Reader) -> Record:
-    topic, partition, time_ms = key
-    assert isinstance(partition, int) and isinstance(time_ms, int)
-    choice, first, end, start, window = reader.string(), reader.int64(), reader.int64(), reader.int64(), reader.string()
-    said = reader.texts()
-    if len(said) != 3:
-        raise MalformedRecord(f"a reset with {len(said)} texts")
-    return ResetRecord(str(topic), partition, time_ms, choice, said[0], first, end, start, window, said[1], said[2])
-
-
-_DECODERS = {1: _claim, 2: _segment, 3: _verified, 4: _hold, 5: _identity, 6: _decision, 7: _reset}
-
-
-def _partition_key(kind: int, topic: str, partition: int) -> bytes:
-    return struct.pack(">b", kind) + string(topic) + struct.pack(">i", partition)

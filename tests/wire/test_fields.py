@@ -1,0 +1,53 @@
+"""Records declared as fields: what is declared is what is documented, and what cannot be is malformed."""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from pathlib import Path
+
+import pytest
+
+from airmirror.wire.checkpoints import Checkpoint
+from airmirror.wire.fields import INT32, STRING, fields, together
+from airmirror.wire.primitives import MalformedRecord, Reader, unsigned_varint
+from airmirror.wire.segments import KINDS, SegmentRecord, decode
+
+FORMATS = (Path(__file__).resolve().parents[2] / "docs" / "formats.md").read_text()
+
+
+@pytest.mark.parametrize("declared", KINDS.values(), ids=lambda record: record.__name__)
+def test_every_kind_is_documented_as_it_is_declared(declared: type[SegmentRecord]) -> None:
+    row = next(line for line in FORMATS.splitlines() if line.startswith(f"| {declared.kind} "))
+    _, _, key, value, _ = (cell.strip() for cell in row.split("|"))
+    later = f"; since version 1 {declared.times}" if declared is SegmentRecord else ""
+    assert key == str(declared.key_fields)
+    assert value == f"{declared.value_fields}{later}"
+
+
+def test_fields_of_a_fixed_size_are_packed_in_their_order() -> None:
+    checkpoint = Checkpoint("g", "t", 2, 5, 6, "m")
+    assert checkpoint.encode_key() == b"\0\1g\0\1t\0\0\0\2"
+    assert checkpoint.encode_value() == struct.pack(">hqq", 0, 5, 6) + b"\0\1m"
+    assert Checkpoint.decode_key(checkpoint.encode_key()) == {"group": "g", "topic": "t", "partition": 2}
+
+
+def test_a_field_that_is_cut_is_malformed() -> None:
+    with pytest.raises(MalformedRecord, match="4 bytes wanted, 3 are left"):
+        fields(name=STRING, number=INT32).decode(Reader(b"\0\1a\0\0\0"))
+
+
+def test_as_many_texts_as_declared() -> None:
+    with pytest.raises(MalformedRecord, match="1 texts where there are 2"):
+        together(2).read(Reader(b"\0\0\0\1\0\0\0\1a"))
+
+
+def test_segments_that_end_past_the_last_offset_are_malformed() -> None:
+    """Their sum is no INT64: a database would refuse it, and with it all that is loaded beside it."""
+    ours = uuid.UUID(int=1)
+    record = SegmentRecord(
+        ours, "orders", 0, 2**62, "w", 0, 1, 2**62, ours, "east.orders", 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, bytes(16), ()
+    )
+    value = record.encode_value()[:-1] + b"\1" + unsigned_varint(2**62) + unsigned_varint(1) + unsigned_varint(1)
+    with pytest.raises(MalformedRecord, match="segments that end at"):
+        decode(record.encode_key(), value)
