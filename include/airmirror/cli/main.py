@@ -34,6 +34,9 @@ DEFAULT_SPARK = "sc://127.0.0.1:15002"
 Config = Annotated[Path, typer.Option("--config", envvar="AIRMIRROR_CONFIG", help="The mirror.properties file.")]
 FlowName = Annotated[str, typer.Option("--flow", help="The flow, as 'east->west'.")]
 LedgerUrl = Annotated[str, typer.Option("--ledger", envvar="AIRMIRROR_LEDGER", help="The ledger's SQLAlchemy URL.")]
+Expectations = Annotated[
+    Path, typer.Option("--expectations", envvar="AIRMIRROR_EXPECTATIONS", help="The directory of the gate's suites.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 console = Console()
@@ -111,12 +114,20 @@ def run_window(
     spark: Annotated[str, typer.Option(envvar="AIRMIRROR_SPARK", help="The Spark Connect server.")] = DEFAULT_SPARK,
     local: Annotated[bool, typer.Option("--local", help="Run Spark in this process.")] = False,
     window: Annotated[str, typer.Option(help="The window's id; a new one by default.")] = "",
+    expectations: Expectations = DEFAULT_EXPECTATIONS,
+    no_expectations: Annotated[
+        bool, typer.Option("--no-expectations", help="Judge by the engine's own checks alone; what is held stays held.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Replicate, compare and verify everything that is new. Exit status: 0 verified, 1 not, 2 bad input."""
-    from airmirror.on_spark.windows import run
+    from airmirror.flows.gates import expectations_of
+    from airmirror.on_spark.windows import run_judged
 
     identifier = window or _identifier()
+    by = expectations_of(expectations, wanted=not no_expectations)
+    if by.suites is None:
+        Console(stderr=True).print(f"[yellow]warning[/] judged by {by}", highlight=False)
     with open_flow(config, flow, ledger) as opened:
         prepared: Prepared = prepare(opened)
         if not as_json:
@@ -124,13 +135,14 @@ def run_window(
                 console.print(line, highlight=False, markup=False)
         with console.status(f"window {identifier}") as status:
             said = f"window {identifier}: "
-            result = run(
-                prepared, None if local else spark, identifier,
+            result = run_judged(
+                prepared, None if local else spark, identifier, by,
                 tell=lambda phase: status.update(said + phase),
                 report=lambda progress: status.update(said + show.progress(progress)),
-            )  # fmt: skip
+            ).result  # fmt: skip
     if as_json:
-        show.print_json(console, show.window_json(result, prepared.refused, prepared.report))
+        shown = show.window_json(result, prepared.refused, prepared.report)
+        show.print_json(console, shown | {"judged_by": str(by)})
     else:
         console.print(show.window(result))
         for line in show.problems(result, prepared.refused):
@@ -146,21 +158,20 @@ def verify(
     config: Config = DEFAULT_CONFIG,
     ledger: LedgerUrl = DEFAULT_LEDGER,
     topics: Annotated[str, typer.Option(help="Only these topics: names, separated by commas.")] = "",
-    expectations: Annotated[Path, typer.Option(help="The directory of the gate's suites.")] = DEFAULT_EXPECTATIONS,
+    expectations: Expectations = DEFAULT_EXPECTATIONS,
     as_json: AsJson = False,
 ) -> None:
     """Read both logs again, compare every replicated record that both still hold, and judge again what is held."""
-    from airmirror.flows.gates import judge_flow
+    from airmirror.flows.gates import expectations_of, judge_flow
     from airmirror.flows.verification import compare_all
-    from airmirror.quality.suites import load_suites
 
     chosen = [name.strip() for name in topics.split(",") if name.strip()]
-    suites = load_suites(expectations)
+    by = expectations_of(expectations)
     with open_flow(config, flow, ledger) as opened, console.status("comparing both logs"):
         rows = compare_all(opened, chosen)
         errors = []
         if not any(row.error for row in rows):
-            errors = judge_flow(opened, suites, window=f"verify-{_identifier()}")[0].errors
+            errors = judge_flow(opened, by, window=f"verify-{_identifier()}")[0].errors
     if as_json:
         show.print_json(console, [row.as_dict() for row in rows])
     else:

@@ -1,23 +1,53 @@
-"""Judging a flow's windows by its suites of expectations, the engine's own checks beneath them."""
+"""The one gate of a flow: its suites of expectations, the engine's own checks beneath them.
+
+The DAGs, ``airmirror run-window``, ``airmirror verify`` and spark-submit by hand all judge here.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from airmirror.flows.measure import measure_judged, measure_latency
 from airmirror.flows.prepare import Opened
 from airmirror.quality.gate import Judgement, Limits, judge
-from airmirror.quality.suites import Suite, check_suites
+from airmirror.quality.suites import Suite, check_suites, load_suites
 from airmirror.windows.findings import Finding
 from airmirror.windows.window import Judged, judge_window
 from airmirror.wire.requests import TopicPartition
 
 
+@dataclass(frozen=True)
+class Expectations:
+    """What a flow is judged by. ``suites`` None: by the engine's own checks alone, for the reason in ``alone``."""
+
+    suites: tuple[Suite, ...] | None
+    alone: str = ""
+
+    def __str__(self) -> str:
+        if self.suites is None:
+            return f"the engine's own checks alone ({self.alone}): what is held stays held"
+        return ", ".join(f"suite {suite.name} ({len(suite.expectations)} expectations)" for suite in self.suites)
+
+
+def expectations_of(directory: Path, *, wanted: bool = True) -> Expectations:
+    """The suites of a directory, checked by Great Expectations only when there is something to judge. Raises BadExpectations.
+
+    Where they are not ``wanted``, or where Great Expectations is not installed, the engine's own checks judge alone.
+    """
+    if not wanted:
+        return Expectations(None, "no expectations were wanted")
+    if find_spec("great_expectations") is None:
+        return Expectations(None, "Great Expectations is not installed")
+    return Expectations(load_suites(directory))
+
+
 def judge_flow(
     opened: Opened,
-    suites: Sequence[Suite],
+    by: Expectations,
     *,
     window: str,
     trusted: Collection[str] = (),
@@ -25,16 +55,18 @@ def judge_flow(
     docs: Path | None = None,
     tell: Callable[[str], None] = lambda phase: None,
 ) -> tuple[Judged, Judgement | None]:
-    """Judge what is not verified yet; advance what passes, hold what does not. No judgement: there was nothing to judge.
+    """Judge what is not verified yet; advance what passes, hold what does not. No judgement: no suite was asked.
 
     ``trusted``: windows whose slots have read back; what others left is read from the target. ``waived``: the last offset of
-    ranges that somebody lets pass whatever the suites say; the engine's own checks count all the same. Raises FlowBusy while a
-    window of the flow is at work, BadExpectations, or a cluster's error.
+    ranges that somebody lets pass whatever the suites say; the engine's own checks count all the same. ``docs``: the
+    directory of the flow's Data Docs. Raises FlowBusy while a window of the flow is at work, BadExpectations, or a
+    cluster's error.
     """
-    flow = opened.flow
+    flow, suites = opened.flow, by.suites
     judgements: list[Judgement] = []
 
     def gate(findings: Sequence[Finding]) -> Mapping[TopicPartition, str]:
+        assert suites is not None
         check_suites(suites)
         rows = [finding.row() for finding in findings]
         judgements.append(judge(rows, suites, flow=flow.name, window=window, limits=_limits(flow.settings), docs=docs))
@@ -43,9 +75,10 @@ def judge_flow(
         return {key: why for key, why in objections.items() if (waived or {}).get(key) != last[key]}
 
     begun = time.monotonic()
-    judged = judge_window(flow, opened.ledger, gate, window=window, trusted=trusted, tell=tell)
+    asked = None if suites is None else gate
+    judged = judge_window(flow, opened.ledger, asked, window=window, trusted=trusted, tell=tell)
     measure_judged(opened, judged, time.monotonic() - begun)
-    if judgements:
+    if judged.verdicts:
         measure_latency(opened)
     return judged, judgements[0] if judgements else None
 

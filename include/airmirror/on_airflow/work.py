@@ -14,7 +14,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_f
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError, listed
 from airmirror.flows.choice import Choice
-from airmirror.flows.gates import judge_flow
+from airmirror.flows.gates import expectations_of, judge_flow
 from airmirror.flows.groups import checkpoints_round, group_offsets_round, rounds_due
 from airmirror.flows.prepare import Opened, Prepared, backfill_of, catch_up_ledger, dry_run, open_flow, prepare
 from airmirror.naming import segment_topic
@@ -180,11 +180,11 @@ def verify(
     waived: Mapping[TopicPartition, int] | None = None,
 ) -> VerifiedWindow:
     """Judge what is not verified yet, advance what passes, hold what does not. Raises NotVerified."""
-    suites = load_suites(place.expectations)
+    by = expectations_of(place.expectations)
     docs = place.data_docs / name.replace("->", ".")
     with opened_flow(place, name, choice) as opened:
         judged, judgement = when_free(
-            lambda: judge_flow(opened, suites, window=window, trusted=trusted, waived=waived, docs=docs, tell=_phase)
+            lambda: judge_flow(opened, by, window=window, trusted=trusted, waived=waived, docs=docs, tell=_phase)
         )
     if judgement is None:
         log.info("Nothing to judge: everything that was replicated is verified.")

@@ -11,13 +11,15 @@ from pathlib import Path
 from airmirror.config import properties
 from airmirror.errors import AirmirrorError
 from airmirror.flows.choice import Choice
-from airmirror.flows.prepare import open_flow, prepare
-from airmirror.on_spark.windows import run
+from airmirror.flows.gates import expectations_of
+from airmirror.flows.prepare import Prepared, open_flow, prepare
+from airmirror.on_spark.windows import run, run_judged
 from airmirror.windows.progress import Progress
 from airmirror.windows.results import WindowResult
 
 DONE, FINAL, TRANSIENT = 0, 2, 75  # argparse ends with 2 too; EX_TEMPFAIL of sysexits.h; Python itself fails with 1
 LEDGER = "AIRMIRROR_LEDGER"  # the environment's name for it, and the key in the file of secrets
+EXPECTATIONS = "AIRMIRROR_EXPECTATIONS"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -31,9 +33,7 @@ def main(arguments: Sequence[str]) -> int:
             raise NoLedger()
         with open_flow(given.config, given.flow, ledger, secrets) as opened:
             prepared = prepare(replace(opened, flow=choice.applied(opened.flow)))
-            result = run(
-                prepared, None, given.window, only=choice.takes, advance=given.advance, tell=_tell, report=_report
-            )
+            result = _window(given, prepared, choice)
     except AirmirrorError as error:
         print(f"airmirror: {error}", flush=True)
         return TRANSIENT if error.transient else FINAL
@@ -44,6 +44,14 @@ def main(arguments: Sequence[str]) -> int:
     if prepared.refused or any(not error.transient for error in errors):
         return FINAL
     return TRANSIENT if errors else DONE
+
+
+def _window(given: argparse.Namespace, prepared: Prepared, choice: Choice) -> WindowResult:
+    if not given.advance:
+        return run(prepared, None, given.window, only=choice.takes, advance=False, tell=_tell, report=_report)
+    by = expectations_of(given.expectations, wanted=not given.no_expectations)
+    print(f"airmirror: the gate: {by}", flush=True)
+    return run_judged(prepared, None, given.window, by, only=choice.takes, tell=_tell, report=_report).result
 
 
 class NoLedger(AirmirrorError):
@@ -67,6 +75,17 @@ def _parser() -> argparse.ArgumentParser:
         dest="advance",
         action="store_false",
         help="leave the judgement to somebody else (Airflow's gate)",
+    )
+    parser.add_argument(
+        "--expectations",
+        type=Path,
+        default=Path(os.environ.get(EXPECTATIONS) or "include/expectations"),
+        help=f"the directory of the gate's suites; {EXPECTATIONS} by default",
+    )
+    parser.add_argument(
+        "--no-expectations",
+        action="store_true",
+        help="judge by the engine's own checks alone; what is held stays held",
     )
     return parser
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airmirror.errors import AirmirrorError
+from airmirror.flows.gates import Expectations, judge_flow
 from airmirror.flows.measure import measure_failure, measure_latency, measure_window
 from airmirror.flows.prepare import Opened, Prepared
+from airmirror.quality.gate import Judgement
 from airmirror.windows.progress import Progress
-from airmirror.windows.results import WindowResult
+from airmirror.windows.results import WindowResult, with_verdicts
 from airmirror.windows.slots import Slot, SlotResult
 from airmirror.windows.window import Execute, run_window
 from airmirror.wire.requests import TopicPartition
@@ -46,6 +49,30 @@ def run(
         if advance and result.rows:
             measure_latency(opened)
         return result
+
+
+@dataclass(frozen=True)
+class RunWindow:
+    """A window that was judged: what it did and whether it passed, and what the gate's suites said, where they were asked."""
+
+    result: WindowResult
+    judgement: Judgement | None
+
+
+def run_judged(
+    prepared: Prepared,
+    spark_url: str | None,
+    window: str,
+    expectations: Expectations,
+    *,
+    only: Callable[[TopicPartition], bool] = lambda partition: True,
+    tell: Callable[[str], None] = lambda phase: None,
+    report: Callable[[Progress], None] = lambda progress: None,
+) -> RunWindow:
+    """A window and its gate, one after the other as in a DAG's run. Raises what ``run`` and ``judge_flow`` raise."""
+    result = run(prepared, spark_url, window, only=only, advance=False, tell=tell, report=report)
+    judged, judgement = judge_flow(prepared.opened, expectations, window=window, trusted={window}, tell=tell)
+    return RunWindow(with_verdicts(result, judged.findings, judged.verdicts), judgement)
 
 
 @contextmanager

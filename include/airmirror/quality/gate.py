@@ -73,13 +73,13 @@ def judge(
             critical = expectation.severity == "critical" or _raised(result)
             for partition in partitions:
                 if critical:
-                    failed.setdefault(partition, []).append(f"{reason} (suite {suite.name})")
+                    failed.setdefault(partition, []).append(f"{reason} ({_whose(suite, expectation)})")
                 if suite is lag:
                     lagging.add(partition)
             if not critical:
                 named = ", ".join(f"{topic}-{number}" for topic, number in partitions[:10])
                 more = f" and {len(partitions) - 10} more" if len(partitions) > 10 else ""
-                warnings.append(f"{reason} (suite {suite.name}): {named}{more}")
+                warnings.append(f"{reason} ({_whose(suite, expectation)}): {named}{more}")
     if docs is not None and site is not None:
         os.utime(site)  # the newest, also where the same window is judged again
         _forget_old(docs)
@@ -159,6 +159,10 @@ def _who_and_why(expectation: Expectation, result: Any, rows: Sequence[Row]) -> 
     values = result.result.get("unexpected_list") or []
     shown = sorted({_text(value) for value in values})[:3]
     return list(dict.fromkeys(partitions)), f"{what} is not met, found {', '.join(shown)}"
+
+
+def _whose(suite: Suite, expectation: Expectation) -> str:
+    return f"suite {suite.name}: {expectation.notes}" if expectation.notes else f"suite {suite.name}"
 
 
 def _partition(row: Row) -> Partition:

@@ -183,18 +183,34 @@ class ReadBackDiffers(PartitionError):
 
 @dataclass(eq=False)
 class GateFailed(PartitionError):
-    """The gate does not let a partition's range pass (invariant F); it is held."""
+    """The gate does not let a partition's range pass (invariant F); it is held.
+
+    ``before``: the reason that it was held for until now, empty where it was not; ``window``: whose gate held it first,
+    ``since_ms``: when.
+    """
 
     first: int
     last: int
     reason: str
+    before: str = ""
+    window: str = ""
+    since_ms: int = -1
+
+    @property
+    def since_utc(self) -> str:
+        return _utc(self.since_ms)
+
+    @property
+    def what(self) -> str:
+        """The range and the reason; where it is not the first time, since when, and whether the cause is another one."""
+        found = f"{self.key}: offsets {self.first} to {self.last} did not pass the gate: {self.reason}"
+        if not self.before:
+            return found
+        cause = "" if self.before == self.reason else "; A NEW CAUSE, it was: " + self.before
+        return f"{found} (still, since {self.since_utc}, first in {self.window.partition('#')[0]}{cause})"
 
     def __str__(self) -> str:
-        return (
-            f"{self.where}: offsets {self.first} to {self.last} did not pass the gate: {self.reason}; the partition is held "
-            f"until a gate lets it pass: mend the cause, then {command('verify', flow=self.flow)}, or clear the task "
-            "verify_window"
-        )
+        return f"cluster {self.cluster!r}: {self.what}; mend the cause, then {command('verify', flow=self.flow)}"
 
 
 @dataclass(eq=False)
@@ -211,15 +227,20 @@ class PartitionHeld(PartitionError):
         """Whether somebody wants it so; else the gate holds it."""
         return self.by != GATE
 
+    @property
+    def what(self) -> str:
+        """From where on, by whom, since when and why."""
+        return f"{self.key}: held from offset {self.offset} on by {self.by} since {_utc(self.since_ms)}: {self.reason}"
+
     def __str__(self) -> str:
-        since = datetime.fromtimestamp(self.since_ms / 1000, UTC)
         release = command("hold", "release", self.topic, "--partition", self.partition, "--reason", "…", flow=self.flow)
-        mend = f"mend the cause, then {command('verify', flow=self.flow)}, or clear the task verify_window"
+        mend = f"mend the cause, then {command('verify', flow=self.flow)}"
         way_out = f"release it: {release}" if self.is_decided else mend
-        return (
-            f"{self.where}: held from offset {self.offset} on by {self.by} since {since:%Y-%m-%d %H:%M:%S} UTC: "
-            f"{self.reason}; {way_out}"
-        )
+        return f"cluster {self.cluster!r}: {self.what}; {way_out}"
+
+
+def _utc(milliseconds: int) -> str:
+    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 @dataclass(eq=False)

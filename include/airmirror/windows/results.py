@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.windows.errors import PartitionHeld, PartitionUnavailable, of_flow
+from airmirror.windows.findings import Finding
 from airmirror.windows.index import Index
 from airmirror.windows.plan import Planned
 from airmirror.windows.slots import Outcome, SlotResult
@@ -156,3 +157,26 @@ def window_rows(
             error=of_flow(error, flow.name),
             read_back=flow.window.reads_back or not copied,
         )
+
+
+def with_verdicts(result: WindowResult, findings: Sequence[Finding], verdicts: Sequence[Verdict]) -> WindowResult:
+    """The window as a gate has judged it afterwards, with a row for what earlier windows had left to it."""
+    judged = {verdict.key: verdict for verdict in verdicts}
+    rows = [_judged(row, judged.pop(TopicPartition(row.topic, row.partition), None)) for row in result.rows]
+    rows += [_left(finding, judged[finding.key]) for finding in findings if finding.key in judged]
+    return replace(result, rows=tuple(rows))
+
+
+def _judged(row: Row, verdict: Verdict | None) -> Row:
+    if verdict is None:
+        return row
+    error = verdict.error if row.error is None or isinstance(row.error, PartitionHeld) else row.error
+    return replace(row, verified=verdict.error is None, error=error)
+
+
+def _left(finding: Finding, verdict: Verdict) -> Row:
+    end = finding.source_end
+    return Row(
+        *finding.key, finding.remote_topic, end, end, -1, -1, 0, 0, 0, 0, 0, 0, finding.lag_records,
+        verdict.error is None, Outcome.DONE if verdict.error is None else Outcome.FAILED, verdict.error,
+    )  # fmt: skip

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from airmirror.clusters.appender import Appender
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
-from airmirror.windows.errors import GateFailed, of_flow
+from airmirror.windows.errors import GateFailed, PartitionError, PartitionHeld, of_flow
 from airmirror.windows.findings import Finding
 from airmirror.windows.index import Index
 from airmirror.wire.requests import TopicPartition
@@ -17,6 +17,8 @@ from airmirror.wire.segments import GATE, Hold, Verified
 
 # What a gate objects to: a reason for each partition that must not pass. The engine's own checks count in any case.
 Gate = Callable[[Sequence[Finding]], Mapping[TopicPartition, str]]
+
+ENGINE_ALONE = " (the engine's checks alone)"  # behind the judging window's name, where no gate was asked
 
 
 @dataclass(frozen=True)
@@ -40,34 +42,54 @@ def no_objection(_findings: Sequence[Finding]) -> Mapping[TopicPartition, str]:
 
 
 def judge(
-    findings: Sequence[Finding], gate: Gate, index: Index, appender: Appender, *, flow: Flow, window: str
+    findings: Sequence[Finding], gate: Gate | None, index: Index, appender: Appender, *, flow: Flow, window: str
 ) -> list[Verdict]:
     """Write the verified offset of every finding that passes, a hold for each that does not.
 
     A hold of the gate is lifted when its partition passes; somebody's decision stands until it is released. A transient
-    error (a cluster that does not answer) holds nothing: the partition is judged again by the next gate.
+    error (a cluster that does not answer) holds nothing: the partition is judged again by the next gate. Without a gate
+    the engine's own checks judge alone, the record says so, and what is held stays held. A partition that fails again is
+    held since it failed first.
     """
     now = int(time.time() * 1000)
-    objections = gate(findings)
+    objections = gate(findings) if gate is not None else {}
+    judge_name = window if gate is not None else window + ENGINE_ALONE
     holds = index.holds()
     verdicts: list[Verdict] = []
     records: list[tuple[bytes, bytes | None]] = []
     for finding in findings:
-        key, error = finding.key, finding.error
+        key, error, before = finding.key, finding.error, holds.get(finding.key)
+        if error is None and gate is None and before is not None:
+            left = PartitionHeld(flow.source.alias, *key, before.offset, before.reason, before.by, before.time_ms)
+            verdicts.append(Verdict(*key, finding.source_end - 1, finding.copied, of_flow(left, flow.name)))
+            continue
+        first = before if before and before.by == GATE and before.offset == finding.source_start else None
         if error is None and key in objections:
-            error = GateFailed(flow.source.alias, *key, finding.source_start, finding.source_end - 1, objections[key])
+            error = GateFailed(
+                flow.source.alias, *key, finding.source_start, finding.source_end - 1, objections[key],
+                first.reason if first else "", first.window if first else "", first.time_ms if first else now,
+            )  # fmt: skip
         error = of_flow(error, flow.name)
         verdicts.append(Verdict(*key, finding.source_end - 1, finding.copied, error))
         if error is None:
             passed = Verified(
-                *key, finding.source_topic_id, finding.source_end - 1, finding.target_end, window, now
+                *key, finding.source_topic_id, finding.source_end - 1, finding.target_end, judge_name, now
             )  # fmt: skip
             records.append((passed.encode_key(), passed.encode_value()))
-            if key in holds:
-                records.append((holds[key].encode_key(), None))
+            if before is not None:
+                records.append((before.encode_key(), None))
         elif not error.transient:
-            hold = Hold(*key, finding.source_start, str(error), window, GATE, now)
-            records.append((hold.encode_key(), hold.encode_value()))
+            reason = error.reason if isinstance(error, GateFailed) else _bare(error)
+            hold = Hold(*key, finding.source_start, reason, judge_name, GATE, now)
+            if first is not None:
+                hold = replace(hold, window=first.window, time_ms=first.time_ms)
+            if hold != before:
+                records.append((hold.encode_key(), hold.encode_value()))
     if records:
         appender.append(records)
     return verdicts
+
+
+def _bare(error: AirmirrorError) -> str:
+    """The message without its place, which a hold has anyway."""
+    return str(error).removeprefix(f"{error.where}: ") if isinstance(error, PartitionError) else str(error)

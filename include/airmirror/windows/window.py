@@ -31,7 +31,7 @@ from airmirror.windows.results import WindowResult, standings_of, window_rows
 from airmirror.windows.slots import Outcome, Slot, SlotPartition, SlotResult
 from airmirror.windows.starts import commit_starts, need_starts
 from airmirror.windows.targets import with_targets
-from airmirror.windows.verify import Gate, Verdict, judge, no_objection
+from airmirror.windows.verify import Gate, Verdict, judge
 from airmirror.wire.requests import TopicPartition
 
 PRECHECK_SECONDS = 2.0
@@ -79,7 +79,8 @@ def run_window(
     """Replicate everything that is new, in at most ``slots()`` slots, and verify it; neither is asked for nothing.
 
     ``only``: which of the source's partitions; ``until``: up to which offset of each, and nothing of others. ``tell``
-    hears of every phase, ``report`` of what is committed. Without ``advance`` the judgement is left to ``judge_window``.
+    hears of every phase, ``report`` of what is committed. With ``advance`` the engine's own checks judge alone, and what
+    a gate holds stays held; without it the judgement is left to ``judge_window``.
     Raises FlowBusy, FenceStuck, SameCluster, EqualClusterIds, or a cluster's error; what is wrong with single partitions
     is in the rows.
     """
@@ -126,7 +127,7 @@ def run_window(
                     catch_up(target, topics, index, flow.source.alias)
                     if advance:
                         findings = _examine(flow, index, source, target, {window})
-                        verdicts = judge(findings, no_objection, index, appender, flow=flow, window=window)
+                        verdicts = judge(findings, None, index, appender, flow=flow, window=window)
                         catch_up(target, topics, index, flow.source.alias)
         ends = _watermarks(source, [item.key for item in planned]) if results else {}
         rows = tuple(window_rows(flow, window, index, planned, results, verdicts, ends))
@@ -151,7 +152,7 @@ class Judged:
 def judge_window(
     flow: Flow,
     index: Index,
-    gate: Gate,
+    gate: Gate | None,
     *,
     window: str,
     trusted: Collection[str],
@@ -160,8 +161,8 @@ def judge_window(
     """Judge everything between verified offset and progress, and advance or hold each partition (invariant F).
 
     ``trusted``: the windows whose slots have read back before they committed; what others left is read from the target.
-    ``window`` is who judges: a claim of that name is held meanwhile, so that nobody writes. Raises FlowBusy, or a
-    cluster's error.
+    ``window`` is who judges: a claim of that name is held meanwhile, so that nobody writes. ``gate`` None: the engine's
+    own checks judge alone, and what is held stays held. Raises FlowBusy, or a cluster's error.
     """
     topics = internal_topics(flow)
     with _routes(flow) as (source, target):
