@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,9 @@ import pytest
 from airmirror.errors import AirmirrorError
 from airmirror.topics.identity import AliasDiffers, AliasReused
 from airmirror.windows.errors import EqualClusterIds, SameCluster
+from airmirror.wire.segments import FlowIdentity
 from airmirror_local.proxy import start_proxy
-from support.topics import assert_mirrored, create_topic, end_offsets, produce
+from support.topics import Record, assert_mirrored, create_topic, end_offsets, produce
 from support.topologies import Clusters, Deployment, deploy, fresh_records, internal_topics, topics_of
 
 IDENTITY = "replication.policy.class = IdentityReplicationPolicy"
@@ -135,6 +137,24 @@ def test_a_flow_that_is_switched_off_is_no_neighbour(clusters: Clusters, tmp_pat
     assert "come back" in " ".join(back.window("B->A").prepared.refused)
     back = deploy(tmp_path, clusters.by_alias, {"B->A": "more-.*"}, f"{IDENTITY}\nA->B.enabled = false", "back")
     assert not back.window("B->A").prepared.refused
+
+
+def test_what_a_stranger_writes_stops_no_flow(
+    clusters: Clusters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An ordinary producer's record names code, another a pattern that would take for ever: both are a warning."""
+    (tmp_path / "planted.py").write_text("raise SystemExit('imported')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    filled(clusters, "A")
+    for name, policy, pattern in (("code", "planted:sink", ".*"), ("slow", "DefaultReplicationPolicy", "((.|.)+)+!")):
+        said = FlowIdentity(name, "B", "x", "y", 0, policy, ".", (pattern,))
+        topic = create_topic(clusters.a, f"airmirror-segments.{name}.internal")
+        produce(clusters.a, topic, [Record(said.encode_value(), said.encode_key())])
+    window = deploy(tmp_path, clusters.by_alias, {"A->B": ALL}).window("A->B")
+    assert window.result.copied == 10 and not window.prepared.refused
+    code, slow = sorted(text for text in window.prepared.report.warnings if "another configuration" in text)
+    assert "'code->B'" in code and "'planted:sink'" in code and "'slow->B'" in slow
+    assert "planted" not in sys.modules
 
 
 def test_an_alias_that_stands_for_another_cluster_now(clusters: Clusters, tmp_path: Path) -> None:

@@ -138,16 +138,15 @@ def plan_topics(opened: Opened, around: Neighbours | None = None, own: Collectio
     ``own``: topics that the flow may write although its backfill does. Raises what ``guard`` raises.
     """
     flow, configuration = opened.flow, opened.configuration
-    strangers = flows_of_others(flow, around or guard(opened), configuration.flows)
+    strangers, warnings = flows_of_others(flow, around or guard(opened), configuration.flows)
     if strangers:
         with suppress(LastStableOffsetStuck):  # a dead window's transaction, which the next window ends
             catch_up_ledger(opened, PATIENCE_SECONDS)
     ours = {topic for topic, _ in opened.ledger.progress()}
     beside = backfill_of(opened)
     backfilled = {record.remote_topic for record in beside.ledger.last_segments().values()} if beside else set()
-    return look(
-        flow, others=(*configuration.enabled, *strangers), ours=ours, backfilled=backfilled - set(own)
-    )  # fmt: skip
+    planned = look(flow, others=(*configuration.enabled, *strangers), ours=ours, backfilled=backfilled - set(own))
+    return replace(planned, warnings=(*warnings, *planned.warnings))
 
 
 def dry_run(opened: Opened) -> tuple[TopicPlan, list[Planned]]:

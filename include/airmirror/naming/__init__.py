@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airmirror.naming.filters import TopicFilter
+from airmirror.naming.filters import TopicFilter, is_quick
 from airmirror.naming.internal import is_segment_topic, progress_topic, segment_topic
 from airmirror.naming.patterns import InvalidPattern
 from airmirror.naming.policies import (
@@ -10,6 +10,7 @@ from airmirror.naming.policies import (
     IdentityReplicationPolicy,
     ReplicationPolicy,
     UnknownReplicationPolicy,
+    built_in_policy,
     policy,
 )
 from airmirror.naming.replicated import hops, is_cycle, replicated
@@ -21,8 +22,10 @@ __all__ = [
     "ReplicationPolicy",
     "TopicFilter",
     "UnknownReplicationPolicy",
+    "built_in_policy",
     "hops",
     "is_cycle",
+    "is_quick",
     "is_segment_topic",
     "policy",
     "progress_topic",

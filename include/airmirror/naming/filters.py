@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from airmirror.naming.patterns import compile_list
@@ -22,3 +23,13 @@ class TopicFilter:
         return compile_list(self.include).fullmatch(topic) is not None and not compile_list(self.exclude).fullmatch(
             topic
         )
+
+
+# A character, one of a class, or any; at most one of them repeated: nothing to try again and again.
+_ONE = r"(?:[\w-]|\\[.\-_]|\.|\[\^?(?:[\w.-]|\\[.\-_])+\])"
+_QUICK = re.compile(rf"{_ONE}*(?:{_ONE}[*+?]{_ONE}*)?", re.ASCII)
+
+
+def is_quick(pattern: str) -> bool:
+    """Whether a pattern is matched in a time that its length and the name's bound, whoever wrote it."""
+    return _QUICK.fullmatch(pattern) is not None

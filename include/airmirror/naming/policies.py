@@ -104,7 +104,7 @@ class IdentityReplicationPolicy(DefaultReplicationPolicy):
         return topic.endswith(self.heartbeats_topic())
 
 
-_PACKAGES = ("org.apache.kafka.connect.mirror", "io.strimzi.kafka.connect.mirror", "")
+_PACKAGES = ("org.apache.kafka.connect.mirror", "org.apache.kafka.mirror", "io.strimzi.kafka.connect.mirror", "")
 _POLICIES = {
     "DefaultReplicationPolicy": DefaultReplicationPolicy,
     "IdentityReplicationPolicy": IdentityReplicationPolicy,
@@ -134,13 +134,7 @@ def policy(
     Your own class is called with the keyword arguments separator, internal_topic_separator_enabled and source_alias.
     Raises UnknownReplicationPolicy.
     """
-    if ":" in class_name:
-        found = _own(class_name)
-    else:
-        package, _, simple_name = class_name.rpartition(".")
-        if package not in _PACKAGES or simple_name not in _POLICIES:
-            raise UnknownReplicationPolicy(class_name, "no such policy here, and Java classes can't run")
-        found = _POLICIES[simple_name]
+    found = _own(class_name) if ":" in class_name else _POLICIES[built_in_policy(class_name)]
     try:
         made = found(
             separator=separator,
@@ -153,6 +147,14 @@ def policy(
     if missing:
         raise UnknownReplicationPolicy(class_name, f"lacks the methods {', '.join(missing)}")
     return made
+
+
+def built_in_policy(class_name: str) -> str:
+    """The name here of one of MirrorMaker 2's policies; nothing is imported for it. Raises UnknownReplicationPolicy."""
+    package, _, simple_name = class_name.rpartition(".")
+    if package not in _PACKAGES or simple_name not in _POLICIES:
+        raise UnknownReplicationPolicy(class_name, "no such policy here, and Java classes can't run")
+    return simple_name
 
 
 _METHODS = tuple(name for name in vars(ReplicationPolicy) if not name.startswith("_"))

@@ -87,7 +87,7 @@ def replicate_dag(flow: Flow) -> DAG:
         deadline=deadline(flow),
         **callbacks(flow, "replicate"),
     ) as dag:
-        sync_topics = SyncTopics(task_id="sync_topics", flow=flow.name)
+        sync_topics = SyncTopics(task_id="sync_topics", flow=flow.name, execution_timeout=sync_timeout(flow))
         replicate_window = ReplicateWindow(
             task_id="replicate_window",
             flow=flow.name,
@@ -161,6 +161,11 @@ def deadline(flow: Flow) -> DeadlineAlert:
     late = AsyncCallback("airmirror.on_airflow.deadlines.run_is_late", {"flow": flow.name})
     average = DeadlineReference.AVERAGE_RUNTIME(max_runs=10, min_runs=1)
     return DeadlineAlert(reference=average, interval=longest, callback=late)
+
+
+def sync_timeout(flow: Flow) -> timedelta:
+    """How long ``sync_topics`` may take: four kinds of changes on the target, and what is read before."""
+    return timedelta(minutes=15) + 4 * timedelta(milliseconds=int(flow.settings["admin.timeout.ms"]))
 
 
 def tags(flow: Flow) -> list[str]:

@@ -11,16 +11,20 @@ from collections.abc import Collection, Mapping
 from airmirror.config import Flow
 from airmirror.topics.names import policy_of, select
 
+MOST_NAMES = (
+    100_000  # by which records of all topics of a flow are followed; some separators make new names without end
+)
 
-def loop(flow: Flow, topic: str, remote: str, others: Collection[Flow]) -> tuple[str, ...]:
+
+def loop(flow: Flow, topic: str, remote: str, others: Collection[Flow], most: int = MOST_NAMES) -> tuple[str, ...]:
     """The names of the flows by which records of ``topic`` would come back and be taken again, this one first.
 
-    Empty: they do not. They need not come back under the same name.
+    Empty: they do not, as far as ``most`` names tell. They need not come back under the same name.
     """
     first = (flow.target.alias, remote)
     paths: list[tuple[tuple[str, str], tuple[str, ...]]] = [(first, (flow.name,))]
     seen = {first}
-    while paths:
+    while paths and len(seen) <= most:
         (cluster, name), path = paths.pop(0)
         for other in others:
             if other.source.alias != cluster or name not in (chosen := select(other, [name])):
@@ -65,8 +69,9 @@ def refusals(
     """
     reasons: dict[str, str] = {}
     writers = {} if flow.is_aggregate else other_writers(flow, topics, others)
+    most = 10 + MOST_NAMES // (1 + len(topics) * len(others))
     for topic, remote in topics.items():
-        if path := loop(flow, topic, remote, others):
+        if path := loop(flow, topic, remote, others, most):
             reasons[topic] = (
                 f"its records would come back to it by {', '.join(path)}, for ever; "
                 "exclude it from one of these flows, or use DefaultReplicationPolicy"

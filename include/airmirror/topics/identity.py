@@ -2,7 +2,8 @@
 
 Every flow writes its aliases, the ids of both clusters and its rules into its segment topic. From those on its source a
 flow learns by which names the clusters upstream of it are known; where its own target is among them under another name,
-no policy could tell that records come back, and the names of topics would grow for ever.
+no policy could tell that records come back, and the names of topics would grow for ever. What others say there is checked
+(``topics.strangers``): what makes no sense is a warning.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from airmirror.clusters.admin import connect
 from airmirror.clusters.appender import Appender
 from airmirror.clusters.log import LATEST, list_offsets, read_batches
 from airmirror.clusters.routes import Routes
-from airmirror.config import Cluster, Flow
+from airmirror.config import Flow
 from airmirror.errors import AirmirrorError, command
 from airmirror.ledger import FlowLedger
 from airmirror.naming import DefaultReplicationPolicy, is_segment_topic, segment_topic
 from airmirror.topics.names import other_aliases, policy_of
+from airmirror.topics.strangers import flows_of, nonsense, shown
 from airmirror.windows.ends import check_ends, ids_tell_nothing
 from airmirror.windows.index import Entry
 from airmirror.wire.primitives import MalformedRecord
@@ -30,6 +32,7 @@ from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import FlowIdentity, decode
 
 LEADER_SECONDS = 5.0
+LARGEST_BATCH = 1 << 17  # bytes: an identity is far smaller
 
 
 @dataclass(eq=False)
@@ -93,6 +96,7 @@ class Neighbours:
     into_source: tuple[Found, ...]
     into_target: tuple[Found, ...]
     own: Found | None  # what its own segment topic says
+    warnings: tuple[str, ...] = ()  # what others say that makes no sense
 
 
 def look_around(flow: Flow, ledger: FlowLedger, disabled: Collection[str] = ()) -> Neighbours:
@@ -106,14 +110,16 @@ def look_around(flow: Flow, ledger: FlowLedger, disabled: Collection[str] = ()) 
     prefixes = type(policy_of(flow)) is DefaultReplicationPolicy
     with _routes(flow) as (source, target):
         check_ends(flow, source, target)
-        into_source = [found for found in _identities(source, ledger) if found.identity.name not in disabled]
-        into_target = _identities(target, ledger, own_topic if prefixes else None)
+        warnings: list[str] = []
+        into_source = _identities(source, ledger, warnings)
+        into_target = _identities(target, ledger, warnings, own_topic if prefixes else None)
         return Neighbours(
             source.cluster_id,
             target.cluster_id,
-            tuple(into_source),
-            tuple(each for each in into_target if each.topic != own_topic and each.identity.name not in disabled),
+            _of_others(into_source, "", disabled, warnings),
+            _of_others(into_target, own_topic, disabled, warnings),
             next((found for found in into_target if found.topic == own_topic), None),
+            tuple(warnings),
         )
 
 
@@ -157,31 +163,39 @@ def introduce(flow: Flow, around: Neighbours) -> bool:
     return True
 
 
-def flows_of_others(flow: Flow, around: Neighbours, known: Collection[str]) -> tuple[Flow, ...]:
+def flows_of_others(flow: Flow, around: Neighbours, known: Collection[str]) -> tuple[tuple[Flow, ...], tuple[str, ...]]:
     """The flows of other configurations that write to the flow's clusters, with this flow's names for its clusters.
 
-    ``known``: flows of the own configuration, enabled or not, which speak for themselves. The clusters have no addresses.
+    Second: warnings of what others say that makes no sense, or can't be followed here. ``known``: flows of the own
+    configuration, enabled or not, which speak for themselves.
     """
     if ids_tell_nothing(flow):
-        return ()
+        return (), around.warnings
     aliases = {around.source_id: flow.source.alias, around.target_id: flow.target.alias}
+    said = [found.identity for found in (*around.into_source, *around.into_target)]
+    flows, warnings = flows_of(flow, [each for each in said if each.policy and each.name not in known], aliases)
+    return flows, (*around.warnings, *warnings)
 
-    def cluster(alias: str, cluster_id: str) -> Cluster:
-        return Cluster(aliases.get(cluster_id, alias), (), {})
 
-    return tuple(
-        replace(
-            flow,
-            source=cluster(each.source, each.source_cluster_id),
-            target=cluster(each.target, each.target_cluster_id),
-            topics=each.topics,
-            topics_exclude=each.topics_exclude,
-            replication_policy_class=each.policy,
-            replication_policy_separator=each.separator,
-            remote_topics={},
-        )
-        for each in (found.identity for found in (*around.into_source, *around.into_target))
-        if each.policy and each.name not in known
+def _of_others(
+    found: Collection[Found], own_topic: str, disabled: Collection[str], warnings: list[str]
+) -> tuple[Found, ...]:
+    """Those that make sense, of flows that are not switched off; a warning for each that makes none."""
+    others = []
+    for each in found:
+        if each.topic == own_topic or each.identity.name in disabled:
+            continue
+        if reason := nonsense(each.identity):
+            warnings.append(_ignored(each.cluster, each.topic, reason))
+        else:
+            others.append(each)
+    return tuple(others)
+
+
+def _ignored(cluster: str, topic: str, reason: str) -> str:
+    return (
+        f"what {topic!r} on cluster {cluster!r} says of the flow that writes it makes no sense and is left out: {reason}; "
+        "see who may write to that topic (docs/security.md)"
     )
 
 
@@ -208,8 +222,11 @@ def _routes(flow: Flow) -> Iterator[tuple[Routes, Routes]]:
         yield source, target
 
 
-def _identities(routes: Routes, ledger: FlowLedger, only: str | None = None) -> tuple[Found, ...]:
-    """The identity in every segment topic of a cluster that has one, or in ``only`` this one."""
+def _identities(routes: Routes, ledger: FlowLedger, warnings: list[str], only: str | None = None) -> tuple[Found, ...]:
+    """The identity in every segment topic of a cluster that has one, or in ``only`` this one.
+
+    What can't be read is added to ``warnings``.
+    """
     listed = connect(routes.cluster).topic_names()
     names = {name for name in listed if (name == only if only else is_segment_topic(name))}
     names -= routes.refresh_existing(names).keys()  # deleted since they were listed
@@ -220,24 +237,38 @@ def _identities(routes: Routes, ledger: FlowLedger, only: str | None = None) -> 
         part = ledger.part(f"{routes.alias}/{log.topic}")
         start = part.scanned(log.topic, routes.topic_ids[log.topic]).get(0, 0)
         if start < ends.get(log, 0):
-            entries = _scan(routes, log, start, ends[log])
+            entries, reason = _scan(routes, log, start, ends[log])
             part.load_segments(log.topic, routes.topic_ids[log.topic], entries, {0: ends[log]}, {0: start})
+            if reason:
+                warnings.append(_ignored(routes.alias, log.topic, reason))
         if own := part.identity():
             found.append(Found(routes.alias, log.topic, own))
     return tuple(found)
 
 
-def _scan(routes: Routes, log: TopicPartition, start: int, end: int) -> list[Entry]:
-    """The identities in ``[start, end)``. They are written outside transactions: the batches of others stay undecoded."""
-    entries = []
+def _scan(routes: Routes, log: TopicPartition, start: int, end: int) -> tuple[list[Entry], str]:
+    """The identities in ``[start, end)``, and what is wrong with batches that can't be read.
+
+    They are written outside transactions: the batches of others stay undecoded, and so do those too large for one.
+    """
+    entries, reason = [], ""
     for buffer, batches in read_batches(routes, log, start, end, read_committed=False):
         for batch, _ in batches:
             if batch.is_transactional or batch.is_control or batch.next_offset <= start:
                 continue
-            for record in DefaultRecordBatch(buffer[batch.position : batch.position + batch.size]):
-                if start <= record.offset < end and _is_identity(record.key, record.value):
-                    entries.append(Entry(0, record.offset, record.timestamp, record.key, record.value))
-    return entries
+            if batch.size > LARGEST_BATCH:
+                continue
+            try:
+                records = list(DefaultRecordBatch(buffer[batch.position : batch.position + batch.size]))
+            except Exception as error:  # kafka-python and the codecs raise errors of their own
+                reason = f"the batch at offset {batch.base_offset} can't be read ({shown(str(error))})"
+                continue
+            entries += [
+                Entry(0, record.offset, record.timestamp, record.key, record.value)
+                for record in records
+                if start <= record.offset < end and _is_identity(record.key, record.value)
+            ]
+    return entries, reason
 
 
 def _is_identity(key: bytes | None, value: bytes | None) -> bool:

@@ -1,0 +1,206 @@
+"""What a stranger writes into a segment topic chooses no code and no pattern, and stops no flow."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from airmirror.config import Flow, parse
+from airmirror.naming import InvalidPattern, TopicFilter, is_quick
+from airmirror.topics import identity as module
+from airmirror.topics.conflicts import MOST_NAMES, loop, refusals
+from airmirror.topics.identity import Found, Neighbours, check, flows_of_others, identity
+from airmirror.topics.strangers import LONGEST_RULES, MOST_FLOWS, nonsense
+from airmirror.wire.batches import build
+from airmirror.wire.batches import parse as parse_batches
+from airmirror.wire.headers import varint
+from airmirror.wire.requests import TopicPartition
+from airmirror.wire.segments import FlowIdentity, decode
+from support.decoders import DECODERS
+from support.fuzzing import guarded, mutated
+
+LINES = "clusters = east, west\neast.bootstrap.servers = e:9092\nwest.bootstrap.servers = w:9092\neast->west.enabled = true\n"
+TOPIC = "airmirror-segments.evil.internal"
+DEFAULT = "DefaultReplicationPolicy"
+
+
+def own() -> Flow:
+    return parse(LINES + "topics = orders.*\n", "f").flow("east->west")
+
+
+def around(*said: FlowIdentity) -> Neighbours:
+    """As ``look_around`` finds it, from the bytes of records."""
+    read = [decode(each.encode_key(), each.encode_value()) for each in said]
+    warnings: list[str] = []
+    found = module._of_others(
+        [Found("east", TOPIC, each) for each in read if isinstance(each, FlowIdentity)], "", (), warnings
+    )
+    return Neighbours("id-east", "id-west", found, (), None, tuple(warnings))
+
+
+def stranger(policy: str = DEFAULT, separator: str = ".", topics: tuple[str, ...] = (".*",)) -> FlowIdentity:
+    return FlowIdentity("evil", "west", "attacker-1", "id-east", 0, policy, separator, topics)
+
+
+def planned(*said: FlowIdentity) -> tuple[tuple[Flow, ...], tuple[str, ...]]:
+    """What a plan makes of it, with topics of the longest names; it must not raise."""
+    neighbours = around(*said)
+    check(own(), neighbours)
+    identity(own(), neighbours).encode_value()
+    flows, warnings = flows_of_others(own(), neighbours, {"east->west"})
+    topics = {f"orders-{number}".ljust(249, "a"): "east.orders" for number in range(20)}
+    refusals(own(), topics, flows, {})
+    return flows, warnings
+
+
+@pytest.mark.parametrize(
+    "policy", ["planted:sink", "this:s", "venv.__main__:main", "nope:nope", "os.path", "", "a" * 9999]
+)
+def test_no_policy_is_imported(policy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "planted.py").write_text("def sink(**given):\n    raise SystemExit('called')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    before = set(sys.modules)
+    flows, warnings = planned(stranger(policy))
+    assert not flows and len(warnings) == bool(policy)  # an identity without a policy never told its rules
+    assert not {"planted", "this", "venv.__main__"} & (set(sys.modules) - before)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["(", "((.|.)+)+!", "(.*-)?(a|aa)+b", ".*.*.*.*.*!", "(?s).*", "[z-a]", "a{1000}", "a" * (LONGEST_RULES + 1)],
+)
+def test_no_pattern_that_may_take_long_is_matched(pattern: str) -> None:
+    with guarded(60, 600):
+        flows, (warning,) = planned(stranger(topics=(pattern,)))
+    assert not flows and "'evil->west' of another configuration is left out" in warning and len(warning) < 400
+
+
+@pytest.mark.parametrize("separator", ["", "|", "\n", "a" * 300, "é"])
+def test_no_separator_that_a_configuration_could_not_have(separator: str) -> None:
+    flows, (warning,) = planned(stranger(separator=separator))
+    assert not flows and "replication.policy.separator" in warning and "\n" not in warning
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        FlowIdentity("evil\x1b]0;title\x07", "west", "a", "b", 0, DEFAULT),
+        FlowIdentity("evil", "west\nx.replication.policy.class = os:system", "a", "b", 0, DEFAULT),
+        FlowIdentity("evil", "west", "a\x00", "b", 0, DEFAULT),
+        FlowIdentity("evil", "west", "a", "b", 0, DEFAULT, upstream=(("x y", "id-west"),)),
+        FlowIdentity("evil", "west", "a", "b", 0, DEFAULT, upstream=(("x", "i"),) * 1001),
+    ],
+)
+def test_aliases_and_ids_that_are_none_do_not_count(said: FlowIdentity) -> None:
+    assert nonsense(said)
+    flows, (warning,) = planned(said)
+    assert not flows and TOPIC in warning and warning.isprintable() and len(warning) < 500
+
+
+def test_what_airmirror_writes_itself_counts() -> None:
+    """The rules of an ordinary flow, by default and as people write them, are followed as before."""
+    flow = own()
+    for lines in ("", "topics = orders, pay.*\\\\.eu, [a-z]+\ntopics.exclude = .*[\\\\-\\\\.]internal, __.*\n"):
+        given = parse(LINES + lines, "f").flow("east->west")
+        assert all(map(is_quick, (*given.topics, *given.topics_exclude))), given.topics_exclude
+        said = FlowIdentity(
+            "b", "east", "id-b", "id-east", 0, given.replication_policy_class, given.replication_policy_separator,
+            given.topics, given.topics_exclude, (("a", "id-a"),),
+        )  # fmt: skip
+        assert not nonsense(said)
+        (found,), warnings = flows_of_others(flow, around(said), ())
+        assert not warnings and (found.name, found.topics) == ("b->east", given.topics)
+
+
+def test_strangers_beyond_a_number_are_left_out() -> None:
+    flows, warnings = planned(*[stranger()] * (MOST_FLOWS + 5))
+    assert len(flows) == MOST_FLOWS and len(warnings) == 5
+
+
+def test_names_that_branch_without_end_are_followed_to_an_end() -> None:
+    """Flows there and back whose separators differ make new names at every step, twice as many at each."""
+    said = [
+        FlowIdentity(source, target, f"id-{source}", f"id-{target}", 0, DEFAULT, f"{source}{number}", (".*",))
+        for source, target in (("west", "x"), ("x", "west"))
+        for number in range(5)
+    ]
+    flows, _ = flows_of_others(own(), around(*said), ())
+    assert len(flows) == 10
+    with guarded(120, 600):
+        assert loop(own(), "orders", "east.orders", flows, 1000) == ()
+    assert MOST_NAMES >= 1000
+
+
+@given(
+    st.builds(
+        FlowIdentity,
+        st.text(),
+        st.text(),
+        st.text(),
+        st.text(),
+        st.integers(0, 2**40),
+        st.text(),
+        st.text(),
+        st.lists(st.text()).map(tuple),
+        st.lists(st.text()).map(tuple),
+        st.lists(st.tuples(st.text(), st.text())).map(tuple),
+    )
+)
+@settings(max_examples=200, deadline=None)
+def test_whatever_it_says(said: FlowIdentity) -> None:
+    try:
+        said.encode_value()
+    except UnicodeEncodeError:
+        return
+    planned(said)
+
+
+@given(st.text(alphabet="ab.*+?[]\\-()|", max_size=30))
+@settings(max_examples=500, deadline=None)
+def test_a_quick_pattern_has_one_repetition_and_no_group(pattern: str) -> None:
+    if is_quick(pattern):
+        outside = pattern.replace("\\\\", "").replace("\\.", "").replace("\\-", "")
+        assert sum(map(outside.count, "*+?")) <= 1 and not set("()|") & set(outside)
+        with suppress(InvalidPattern):
+            TopicFilter((pattern,), ()).matches("a" * 249)
+
+
+def scanned(data: bytes, monkeypatch: pytest.MonkeyPatch) -> tuple[list[object], str]:
+    view = memoryview(data)
+
+    def batches(*_: object, **__: object) -> Iterator[object]:
+        yield view, [(batch, False) for batch in parse_batches(view, 0, len(view))]
+
+    monkeypatch.setattr(module, "read_batches", batches)
+    found, reason = module._scan(None, TopicPartition(TOPIC, 0), 0, 2**63 - 1)  # type: ignore[arg-type]
+    return list(found), reason
+
+
+def test_a_record_that_brokers_take_and_nobody_can_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = b"\0" + varint(0) * 2 + varint(1) + b"\5" + varint(1) + b"x" + varint(1) * 2 + b"\xff" + varint(0)
+    batch = build(varint(len(body)) + body, count=1, base_timestamp=1, max_timestamp=1)
+    found, reason = scanned(bytes(batch), monkeypatch)
+    assert not found and "offset 0" in reason
+
+
+def test_whatever_bytes_a_segment_topic_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    from airmirror.errors import AirmirrorError
+
+    (decoder,) = (each for each in DECODERS if each.name == "batches")
+    corpus, chance, read = list(decoder.examples()), random.Random(1), 0
+    for _ in range(2000):
+        data = mutated(corpus, chance)
+        decoder.mend(data)
+        try:
+            scanned(bytes(data), monkeypatch)
+            read += 1
+        except AirmirrorError:  # bytes that are no batches: the fetch failed
+            continue
+    assert read > 500
