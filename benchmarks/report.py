@@ -77,7 +77,7 @@ def results_md(found: Findings, scale: float) -> str:
         "options, topics of 4 partitions, no compression. Airmirror runs as `airmirror run-window` against a warm Spark "
         "Connect server; its rate is that of the whole window (claim to verified), its processor time that of the command "
         "from start to end and of Spark's processes. MirrorMaker 2's rate and processor time are its steady ones: start and "
-        "warm-up are left out.\n",
+        "warm-up are left out. The engine's own checks judge (`--no-expectations`): MirrorMaker 2 judges nothing.\n",
         *[grid.markdown() for grid in grids(found)],
     ]
     if found.problems:

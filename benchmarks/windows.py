@@ -82,7 +82,7 @@ def run_window(
     ledger = f"sqlite:///{sites.directory / 'ledger.db'}"
     command = [
         sys.executable, "-m", "airmirror.cli.main", "run-window", "--config", str(file), "--flow", f"{alias}->west",
-        "--ledger", ledger, "--spark", sites.spark.url, "--json",
+        "--ledger", ledger, "--spark", sites.spark.url, "--no-expectations", "--json",
     ]  # fmt: skip
     server = sites.spark.process.handle
     used = _used()

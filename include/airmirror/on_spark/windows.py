@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from airmirror.errors import AirmirrorError
@@ -71,7 +72,10 @@ def run_judged(
 ) -> RunWindow:
     """A window and its gate, one after the other as in a DAG's run. Raises what ``run`` and ``judge_flow`` raise."""
     result = run(prepared, spark_url, window, only=only, advance=False, tell=tell, report=report)
+    begun = time.monotonic()
     judged, judgement = judge_flow(prepared.opened, expectations, window=window, trusted={window}, tell=tell)
+    taken = time.monotonic() - begun
+    result = replace(result, seconds=result.seconds + taken, phases={**result.phases, "gate": taken})
     return RunWindow(with_verdicts(result, judged.findings, judged.verdicts), judgement)
 
 
