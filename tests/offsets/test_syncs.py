@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airmirror.clusters.log import LogRecord
 from airmirror.clusters.routes import Routes
 from airmirror.flows.prepare import catch_up_ledger
 from airmirror.offsets.syncs import choose, emit_offset_syncs
 from airmirror.windows import index
 from airmirror.wire.mirrormaker import OffsetSync, decode_offset_sync
+from airmirror.wire.plain import LogRecord
 from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import Segment, SegmentRecord

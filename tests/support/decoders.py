@@ -16,8 +16,9 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from airmirror.wire import checkpoints, heartbeats, mirrormaker, requests, segments
 from airmirror.wire.batches import build, control_type, parse
-from airmirror.wire.codecs import compress, decompress, decompress_lz4_of_format_0
+from airmirror.wire.codecs import compress, decompress, decompress_into, decompress_lz4_of_format_0
 from airmirror.wire.headers import with_headers
+from airmirror.wire.plain import plain_records
 from airmirror.wire.primitives import string, unsigned_varint
 from airmirror.wire.records import index
 from support.old_formats import Message, compressed, plain
@@ -64,6 +65,20 @@ def _log(data: bytes) -> object:
     if raised is not None:
         raise raised
     return found[0]
+
+
+def _plain(data: bytes) -> object:
+    """The records of small topics: what both decoders make of a log is equal."""
+    buffer = memoryview(data)
+    rows = []
+    for batch in parse(buffer, 0, len(data)):
+        if not batch.is_message_set:
+            rows += [(each.offset, each.timestamp, each.key, each.value) for each in plain_records(buffer, batch)]
+            records = index(buffer, [batch])
+            assert [row[:2] for row in rows[len(rows) - len(records) :]] == list(
+                zip(records.offsets.tolist(), records.timestamps.tolist(), strict=True)
+            )
+    return rows
 
 
 def _mend_log(data: bytearray) -> None:
@@ -171,7 +186,14 @@ _PLAIN = b"".join(b"record %d of many, " % number for number in range(50)) + byt
 
 
 def _codec(number: int, *examples: bytes) -> Decoder:
-    return Decoder(f"codec-{number}", lambda data: decompress(number, memoryview(data)), lambda: iter(examples))
+    def decode(data: bytes) -> object:
+        found = bytes(decompress(number, memoryview(data)))
+        out = bytearray(b"before")
+        decompress_into(out, number, memoryview(data), len(found))
+        assert out == b"before" + found
+        return found
+
+    return Decoder(f"codec-{number}", decode, lambda: iter(examples))
 
 
 def _fetch(version: int) -> Decoder:
@@ -273,6 +295,7 @@ def _bodies() -> Iterator[bytes]:
 DECODERS = (
     Decoder("batches", _log, _batches, _mend_log),
     Decoder("batches-as-they-are", _log, _batches),
+    Decoder("plain-records", _plain, _batches, _mend_log),
     Decoder("messages", _log, _messages, _mend_log),
     Decoder("messages-inside", _inside, _insides, _mend_inside),
     Decoder("records", _records, _record_examples),

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from kafka.protocol.consumer.offsets import ListOffsetsRequest
-from kafka.record import MemoryRecords
 
 from airmirror.clusters.connection import Allocate, BrokerUnreachable, Connection
 from airmirror.clusters.error_codes import error_name
 from airmirror.clusters.routes import LeaderNotAvailable, Routes, patiently
 from airmirror.errors import AirmirrorError
 from airmirror.wire.batches import Batch, CorruptBatch, UnknownMessageFormat, control_type, parse
+from airmirror.wire.codecs import UnknownCodec
+from airmirror.wire.plain import LogRecord, plain_records
 from airmirror.wire.requests import (
     AbortedTransaction,
     Fetched,
@@ -76,16 +77,6 @@ class LastStableOffsetStuck(AirmirrorError):
             "a transaction is open there; it ends with its producer or after its transaction.timeout.ms "
             "(`kafka-transactions.sh find-hanging` names one that does not)"
         )
-
-
-@dataclass(frozen=True)
-class LogRecord:
-    """A record of a small topic, decoded."""
-
-    offset: int
-    timestamp: int
-    key: bytes | None
-    value: bytes | None
 
 
 def list_offsets(
@@ -246,20 +237,9 @@ def read_records(
             if aborted or batch.is_control or batch.next_offset <= start:
                 continue
             try:
-                records = _decoded(buffer[batch.position : batch.position + batch.size])
-            except Exception as error:  # kafka-python and the codecs raise errors of their own
-                raise FetchFailed(
-                    routes.alias, partition, f"its records make no sense: {error}", batch.base_offset
-                ) from error
-            yield from (record for record in records if start <= record.offset < end)
-
-
-def _decoded(data: memoryview) -> list[LogRecord]:
-    decoder = MemoryRecords(data)
-    found = []
-    while decoder.has_next():  # several where they are messages of format 0 or 1
-        found += [LogRecord(each.offset, each.timestamp, each.key, each.value) for each in decoder.next_batch()]
-    return found
+                yield from (record for record in plain_records(buffer, batch) if start <= record.offset < end)
+            except (CorruptBatch, UnknownCodec) as error:
+                raise FetchFailed(routes.alias, partition, str(error), batch.base_offset) from error
 
 
 def read_batches(

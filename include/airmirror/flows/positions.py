@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from airmirror.clusters.groups import Committed, committed_offsets
-from airmirror.clusters.log import offsets_with_patience, read_records
+from airmirror.clusters.log import FetchFailed, offsets_with_patience, read_records
 from airmirror.clusters.routes import Routes
 from airmirror.errors import AirmirrorError, command
 from airmirror.flows.prepare import Opened, caught_up
@@ -135,10 +135,13 @@ def _row(
 
 
 def _age(routes: Routes, key: TopicPartition, position: int, end: int | None) -> float | None:
-    """How old the next record to read is, in seconds; 0 where there is none."""
+    """How old the next record to read is, in seconds; 0 where there is none, None where it can't be read."""
     if end is None:
         return None
     if position >= end:
         return 0.0
-    record = next(read_records(routes, key, position, end, read_committed=False), None)
+    try:
+        record = next(read_records(routes, key, position, end, read_committed=False), None)
+    except FetchFailed:  # of one group's position: the others' are told all the same
+        return None
     return max(0.0, time.time() - record.timestamp / 1000) if record else 0.0

@@ -29,6 +29,10 @@ MESSAGE_SET = 0x10000  # above the bits of any header: these bytes are messages 
 
 CODECS = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 
+LARGEST = 1 << 28  # bytes that a batch can have without its compression; Kafka's own limits are far below
+MOST_RECORDS = 10_000_000  # in a batch: what claims more is damaged
+LEAST_RECORD = 7  # bytes: length, attributes, two deltas, two lengths, number of headers
+
 _MAGIC_AT = 16
 _PRODUCER = struct.Struct(">qhi")
 _PRODUCER_AT = 43
@@ -50,6 +54,18 @@ class CorruptBatch(AirmirrorError):
 
     def __str__(self) -> str:
         return f"the record batch at offset {self.base_offset} is corrupt: {self.reason}"
+
+
+@dataclass(eq=False)
+class BatchTooLarge(CorruptBatch):
+    """A batch with more bytes of records, without their compression, than who reads it takes."""
+
+    transient: ClassVar[bool] = False
+
+    limit: int
+
+    def __str__(self) -> str:
+        return f"the record batch at offset {self.base_offset} holds {self.reason}"
 
 
 @dataclass(eq=False)
@@ -111,17 +127,18 @@ class Batch(NamedTuple):
         return bool(self.attributes & MESSAGE_SET)
 
 
-def parse(buffer: memoryview, start: int, end: int) -> Iterator[Batch]:
+def parse(buffer: memoryview, start: int, end: int, largest: int = LARGEST) -> Iterator[Batch]:
     """The whole batches in ``buffer[start:end]``; a batch that is cut off at the end is left out.
 
-    Formats can be mixed, as they are in a log whose topic was converted. Raises CorruptBatch where length or checksum is
-    wrong, UnknownMessageFormat for what comes after format 2.
+    Formats can be mixed, as they are in a log whose topic was converted; messages of the old ones are decompressed, up to
+    ``largest`` bytes at once. Raises CorruptBatch where length, count or checksum is wrong, BatchTooLarge,
+    UnknownMessageFormat for what comes after format 2.
     """
     position = start
     checksum = crc32c.crc32c
     while position + _MAGIC_AT < end:
         if buffer[position + _MAGIC_AT] != 2:
-            messages = _message_set(buffer, position, end)
+            messages = _message_set(buffer, position, end, largest)
             if messages is None:
                 return
             yield messages
@@ -141,19 +158,21 @@ def parse(buffer: memoryview, start: int, end: int) -> Iterator[Batch]:
             raise CorruptBatch(base, "the checksum differs")
         if base < 0 or not 0 <= count <= last + 1 or last < 0:
             raise CorruptBatch(base, f"{count} records in {last + 1} offsets")
+        if count > MOST_RECORDS or (not attributes & CODEC_MASK and count * LEAST_RECORD > size - HEADER_SIZE):
+            raise CorruptBatch(base, f"{count} records in {size} bytes")
         yield Batch(
             position, size, base, epoch, crc, attributes, last, base_time, max_time, pid, pepoch, sequence, count
         )
         position += size
 
 
-def _message_set(buffer: memoryview, position: int, end: int) -> Batch | None:
+def _message_set(buffer: memoryview, position: int, end: int, largest: int) -> Batch | None:
     from airmirror.wire.message_sets import read  # only where a log holds them; it needs this module
 
     magic = buffer[position + _MAGIC_AT]
     if magic > 2:
         raise UnknownMessageFormat(_int64.unpack_from(buffer, position)[0], magic)
-    return read(buffer, position, end)
+    return read(buffer, position, end, largest)
 
 
 def restamp(buffer: memoryview, batch: Batch, producer_id: int, producer_epoch: int, sequence: int) -> None:

@@ -1,6 +1,6 @@
 """Compression of record batches, by Kafka's codec numbers; libraries do it, Kafka's framings included.
 
-Nothing is allocated by a length that only the bytes themselves claim: output is taken as it comes, up to a limit.
+Nothing is allocated by a length that only the bytes themselves claim: output is taken as it comes, up to ``largest`` bytes.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import gzip
 import io
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import lz4.frame
@@ -18,8 +18,8 @@ import zstandard
 from kafka.codec import gzip_encode, lz4_encode, snappy_encode
 
 from airmirror.errors import AirmirrorError
+from airmirror.wire.batches import LARGEST
 
-LARGEST = 1 << 29  # bytes that a batch can have without its compression; Kafka's own limits are far below
 CHUNK = 1 << 20
 XERIAL = b"\x82SNAPPY\0"  # how the framing of xerial's snappy begins, which Java's clients use; then two int32 versions
 _XERIAL_HEADER_SIZE = 16
@@ -47,21 +47,40 @@ class DecompressionFailed(AirmirrorError):
         return f"compression type {self.codec}: {self.reason}"
 
 
-def decompress(codec: int, payload: memoryview) -> bytes | memoryview:
-    """The records of a batch, not compressed. Raises DecompressionFailed, UnknownCodec."""
+@dataclass(eq=False)
+class TooLarge(AirmirrorError):
+    """Bytes that are more without their compression than the caller takes."""
+
+    limit: int
+
+    def __str__(self) -> str:
+        return f"more than {self.limit} bytes without compression"
+
+
+def decompress(codec: int, payload: memoryview, largest: int = LARGEST) -> memoryview:
+    """The records of a batch, not compressed. Raises DecompressionFailed, TooLarge, UnknownCodec."""
     if codec == 0:
         return payload
-    if codec not in _DECOMPRESS:
+    out = bytearray()
+    decompress_into(out, codec, payload, largest)
+    return memoryview(out)
+
+
+def decompress_into(out: bytearray, codec: int, payload: memoryview, largest: int = LARGEST) -> None:
+    """Append the records of a batch, not compressed; nothing where it raises what ``decompress`` does."""
+    if codec not in _PARTS:
         raise UnknownCodec(codec)
-    return _checked(codec, _DECOMPRESS[codec], payload)
+    _append(out, codec, _PARTS[codec](payload, largest), largest)
 
 
-def decompress_lz4_of_format_0(payload: memoryview) -> bytes:
+def decompress_lz4_of_format_0(payload: memoryview, largest: int = LARGEST) -> memoryview:
     """What Kafka before 0.10 compressed with lz4: its frames have a wrong header checksum (KAFKA-3160).
 
-    Raises DecompressionFailed.
+    Raises DecompressionFailed, TooLarge.
     """
-    return _checked(3, _lz4_of_format_0, payload)
+    out = bytearray()
+    _append(out, 3, _lz4_of_format_0(payload, largest), largest)
+    return memoryview(out)
 
 
 def compress(codec: int, records: bytes | memoryview) -> bytes | memoryview:
@@ -79,76 +98,69 @@ def compress(codec: int, records: bytes | memoryview) -> bytes | memoryview:
     raise UnknownCodec(codec)
 
 
-def _checked(codec: int, function: Callable[[memoryview], bytes], payload: memoryview) -> bytes:
+def _append(out: bytearray, codec: int, parts: Iterable[bytes | memoryview], largest: int) -> None:
+    begin = len(out)
     try:
-        return function(payload)
-    except MemoryError:
-        raise
+        for part in parts:
+            if len(out) - begin + len(part) > largest:
+                raise TooLarge(largest)
+            out += part
     except Exception as error:  # each library raises errors of its own
+        del out[begin:]
+        if isinstance(error, MemoryError | TooLarge):
+            raise
         raise DecompressionFailed(codec, str(error) or repr(error)) from error
 
 
-def _gzip(payload: memoryview) -> bytes:
+def _plain(payload: memoryview, _largest: int) -> Iterator[memoryview]:
+    yield payload
+
+
+def _gzip(payload: memoryview, largest: int) -> Iterator[bytes]:
     with gzip.GzipFile(fileobj=io.BytesIO(payload)) as stream:
-        return _all(stream.read)
+        while part := stream.read(min(CHUNK, largest + 1)):
+            yield part
 
 
-def _zstd(payload: memoryview) -> bytes:
+def _zstd(payload: memoryview, largest: int) -> Iterator[bytes]:
     with zstandard.ZstdDecompressor().stream_reader(payload, read_across_frames=True) as stream:
-        return _all(stream.read)
+        while part := stream.read(min(CHUNK, largest + 1)):
+            yield part
 
 
-def _all(read: Callable[[int], bytes]) -> bytes:
-    parts, size = [], 0
-    while part := read(CHUNK):
-        size += len(part)
-        if size > LARGEST:
-            raise _too_large()
-        parts.append(part)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-def _lz4(payload: memoryview | bytes) -> bytes:
+def _lz4(payload: memoryview | bytes, largest: int) -> Iterator[bytes]:
     frame = lz4.frame.LZ4FrameDecompressor()
-    chunk = max(CHUNK, 4 * len(payload))  # what is left of the payload is copied for each chunk: mostly there is one
-    part: bytes = frame.decompress(payload, chunk)
-    parts, size = [part], len(part)
+    # What is left of the payload is copied for each chunk: mostly there is one.
+    chunk = min(max(CHUNK, 4 * len(payload)), largest + 1)
+    yield frame.decompress(payload, chunk)
     while not frame.eof:
-        part = frame.decompress(b"", chunk)
+        part: bytes = frame.decompress(b"", chunk)
         if not part:
             raise ValueError("the frame is cut off")
-        size += len(part)
-        if size > LARGEST:
-            raise _too_large()
-        parts.append(part)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+        yield part
 
 
-def _lz4_of_format_0(payload: memoryview) -> bytes:
+def _lz4_of_format_0(payload: memoryview, largest: int) -> Iterator[bytes]:
     before = 14 if payload[4] & 0x08 else 6  # of the header's checksum: the content size is optional
     checksum = xxhash.xxh32_digest(payload[4:before])[2:3]
-    return _lz4(bytes(payload[:before]) + checksum + bytes(payload[before + 1 :]))
+    yield from _lz4(bytes(payload[:before]) + checksum + bytes(payload[before + 1 :]), largest)
 
 
-def _snappy(payload: memoryview) -> bytes:
+def _snappy(payload: memoryview, largest: int) -> Iterator[bytes]:
     if payload[: len(XERIAL)] != XERIAL or len(payload) <= _XERIAL_HEADER_SIZE:
-        return _snappy_block(payload)
-    parts, size, position = [], 0, _XERIAL_HEADER_SIZE
+        yield _snappy_block(payload, largest)
+        return
+    position = _XERIAL_HEADER_SIZE
     while position < len(payload):
         length = _int32.unpack_from(payload, position)[0]
         position += _int32.size
         if not 0 < length <= len(payload) - position:
             raise ValueError(f"a block of {length} bytes where {len(payload) - position} are left")
-        part = _snappy_block(payload[position : position + length])
-        size += len(part)
-        if size > LARGEST:
-            raise _too_large()
-        parts.append(part)
+        yield _snappy_block(payload[position : position + length], largest)
         position += length
-    return b"".join(parts)
 
 
-def _snappy_block(block: memoryview) -> bytes:
+def _snappy_block(block: memoryview, largest: int) -> bytes:
     """A block begins with its size without compression; three of its bytes give 64 at most (snappy's format_description)."""
     claimed = shift = 0
     for byte in block[:5]:
@@ -156,13 +168,17 @@ def _snappy_block(block: memoryview) -> bytes:
         shift += 7
         if byte < 0x80:
             break
-    if claimed > min(LARGEST, 22 * len(block)):
+    if claimed > 22 * len(block):
         raise ValueError(f"a block of {len(block)} bytes that says it holds {claimed}")
+    if claimed > largest:
+        raise TooLarge(largest)
     return bytes(snappy.decompress(bytes(block)))
 
 
-def _too_large() -> ValueError:
-    return ValueError(f"more than {LARGEST} bytes without compression")
-
-
-_DECOMPRESS: dict[int, Callable[[memoryview], bytes]] = {1: _gzip, 2: _snappy, 3: _lz4, 4: _zstd}
+_PARTS: dict[int, Callable[[memoryview, int], Iterator[bytes | memoryview]]] = {
+    0: _plain,
+    1: _gzip,
+    2: _snappy,
+    3: _lz4,
+    4: _zstd,
+}

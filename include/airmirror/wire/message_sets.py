@@ -10,12 +10,20 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from airmirror.wire.batches import CODEC_MASK, LOG_APPEND_TIME, MESSAGE_SET, Batch, CorruptBatch
-from airmirror.wire.codecs import DecompressionFailed, UnknownCodec, decompress, decompress_lz4_of_format_0
+from airmirror.wire.batches import (
+    CODEC_MASK,
+    LARGEST,
+    LOG_APPEND_TIME,
+    MESSAGE_SET,
+    MOST_RECORDS,
+    Batch,
+    BatchTooLarge,
+    CorruptBatch,
+)
+from airmirror.wire.codecs import DecompressionFailed, TooLarge, UnknownCodec, decompress, decompress_lz4_of_format_0
 
 MOST_BYTES = 1 << 18  # of messages without compression that are told as one batch
 _header = struct.Struct(">qiIBB")
@@ -47,19 +55,18 @@ class Message(NamedTuple):
         return self.position + _BEFORE_KEY[self.magic]
 
 
-def read(buffer: memoryview, position: int, end: int) -> Batch | None:
+def read(buffer: memoryview, position: int, end: int, largest: int = LARGEST) -> Batch | None:
     """The compressed message at ``position``, or the messages without compression from there on, as one batch.
 
-    None where the first message is cut off. Raises CorruptBatch. The batch has the attribute MESSAGE_SET and no header;
-    ``upgrade.records_of`` gives its records.
+    None where the first message is cut off. Raises CorruptBatch, BatchTooLarge. The batch has the attribute
+    MESSAGE_SET and no header; ``upgrade.records_of`` gives its records.
     """
     first = _message(buffer, position, end)
     if first is None:
         return None
     if first.codec:
-        offsets = [message.offset for message in _messages(inner(buffer, first), first)]
-        base, last = _absolute(first, offsets)
-        return _batch(first, first.end, base, last, len(offsets))
+        base, last, count = _absolute(first, _messages(inner(buffer, first, largest), first))
+        return _batch(first, first.end, base, last, count)
     last, count, stop = first.offset, 1, first.end
     while stop - position < MOST_BYTES:
         message = _message(buffer, stop, end)
@@ -83,8 +90,8 @@ def append_time(buffer: memoryview, message: Message) -> int | None:
     return None
 
 
-def inner(buffer: memoryview, message: Message) -> memoryview:
-    """The messages inside a compressed one. Raises CorruptBatch."""
+def inner(buffer: memoryview, message: Message, largest: int = LARGEST) -> memoryview:
+    """The messages inside a compressed one. Raises CorruptBatch, BatchTooLarge."""
     key = message.key_position
     value = key + 4 + max(_int32.unpack_from(buffer, key)[0], 0)
     if value + 4 > message.end:
@@ -95,8 +102,10 @@ def inner(buffer: memoryview, message: Message) -> memoryview:
     payload = buffer[value + 4 : message.end]
     try:
         if message.magic == 0 and message.codec == 3:
-            return memoryview(decompress_lz4_of_format_0(payload))
-        return memoryview(decompress(message.codec, payload))
+            return decompress_lz4_of_format_0(payload, largest)
+        return decompress(message.codec, payload, largest)
+    except TooLarge as error:
+        raise BatchTooLarge(message.offset, str(error), largest) from error
     except (DecompressionFailed, UnknownCodec) as error:  # a codec above 3 came with format 2
         raise CorruptBatch(message.offset, f"its messages can't be decompressed ({error})") from error
 
@@ -112,17 +121,23 @@ def _messages(data: memoryview, wrapper: Message) -> Iterator[Message]:
         position = message.end
 
 
-def _absolute(wrapper: Message, offsets: list[int]) -> tuple[int, int]:
-    """The first and last offset of the log in a compressed message whose messages have ``offsets`` of their own."""
-    if not offsets or any(after <= before for before, after in pairwise(offsets)):
-        raise CorruptBatch(wrapper.offset, "the offsets of its messages do not increase")
+def _absolute(wrapper: Message, messages: Iterable[Message]) -> tuple[int, int, int]:
+    """The first and last offset of the log in a compressed message that holds ``messages``, and how many they are."""
+    first, last, count = 0, -1, 0
+    for message in messages:
+        if message.offset <= last or count == MOST_RECORDS:
+            raise CorruptBatch(wrapper.offset, "the offsets of its messages do not increase, or they are too many")
+        first = first if count else message.offset
+        last, count = message.offset, count + 1
+    if not count:
+        raise CorruptBatch(wrapper.offset, "what it has compressed is nothing")
     if wrapper.magic == 0:
-        return offsets[0], max(offsets[-1], wrapper.offset)
+        return first, max(last, wrapper.offset), count
     # Some producers of librdkafka left 0 in place of the last offset.
-    shift = wrapper.offset - offsets[-1] if wrapper.offset else 0
+    shift = wrapper.offset - last if wrapper.offset else 0
     if shift < 0:
         raise CorruptBatch(wrapper.offset, "its offset is below that of its last message")
-    return offsets[0] + shift, offsets[-1] + shift
+    return first + shift, last + shift, count
 
 
 def _message(buffer: memoryview, position: int, end: int) -> Message | None:

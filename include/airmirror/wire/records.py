@@ -16,10 +16,21 @@ from typing import Any
 import numpy as np
 
 from airmirror.native.code import address, loops
-from airmirror.wire.batches import CODEC_MASK, HEADER_SIZE, LOG_APPEND_TIME, MESSAGE_SET, Batch, CorruptBatch
-from airmirror.wire.codecs import DecompressionFailed, decompress
-from airmirror.wire.upgrade import records_of
+from airmirror.wire.batches import (
+    CODEC_MASK,
+    HEADER_SIZE,
+    LARGEST,
+    LEAST_RECORD,
+    LOG_APPEND_TIME,
+    MESSAGE_SET,
+    Batch,
+    BatchTooLarge,
+    CorruptBatch,
+)
+from airmirror.wire.codecs import TooLarge
+from airmirror.wire.plain import unpack
 
+_INDEX_BYTES = 4 * 8  # of each record
 Array = np.ndarray[Any, Any]  # one dimension, contiguous
 
 
@@ -55,47 +66,83 @@ class Records:
         return Records(self.data, self.offsets[chosen], self.timestamps[chosen], self.starts[chosen], self.ends[chosen])
 
 
-def index(buffer: memoryview, batches: Sequence[Batch], first: int = 0, end: int = 2**63 - 1) -> Records:
-    """The records of ``batches`` with offsets in ``[first, end)``. Raises CorruptBatch where the bytes make no sense."""
-    count = len(batches)
-    starts, ends = np.empty(count, np.int64), np.empty(count, np.int64)
-    if any(batch.attributes & (CODEC_MASK | MESSAGE_SET) for batch in batches):
-        parts: list[bytes | memoryview] = []
-        position = 0
-        for number, batch in enumerate(batches):
-            part = _decompressed(buffer, batch)
-            parts.append(part)
-            starts[number], ends[number] = position, position + len(part)
-            position += len(part)
-        data = np.frombuffer(b"".join(parts), np.uint8)
-    else:
-        data = np.frombuffer(buffer, np.uint8)
-        for number, batch in enumerate(batches):
-            starts[number], ends[number] = batch.position + HEADER_SIZE, batch.position + batch.size
-    append_times = np.array(
-        [batch.max_timestamp if batch.attributes & LOG_APPEND_TIME else -1 for batch in batches], np.int64
-    )
-    counts = np.array([batch.count for batch in batches], np.int64)
-    # A record takes at least seven bytes, so a count that was never true allocates nothing large.
-    too_many = np.flatnonzero(counts * 7 > ends - starts)
-    if len(too_many):
-        raise CorruptBatch(batches[int(too_many[0])].base_offset, "it has room for fewer records than it counts")
-    total = int(counts.sum())
-    offsets, times = np.empty(total, np.int64), np.empty(total, np.int64)
-    body_starts, body_ends = np.empty(total, np.int64), np.empty(total, np.int64)
-    bases = np.array([batch.base_offset for batch in batches], np.int64)
-    base_times = np.array([batch.base_timestamp for batch in batches], np.int64)
-    last_deltas = np.array([batch.last_offset_delta for batch in batches], np.int64)
-    found = loops().index(
-        address(data), count, address(starts), address(ends),
-        address(bases), address(base_times), address(append_times), address(last_deltas), address(counts),
-        first, end, address(offsets), address(times), address(body_starts), address(body_ends),
-    )  # fmt: skip
-    if found < 0:
-        raise CorruptBatch(
-            batches[-1 - found].base_offset, "its records do not end where their lengths say, or are not in order"
+class Unpacked:
+    """Batches without their compression, one after the other in one buffer; those that have none stay where they lie."""
+
+    def __init__(self, buffer: memoryview, *, in_place: bool) -> None:
+        """``in_place``: none of the batches to come is compressed, or of an old format."""
+        self.size = 0  # bytes, those of an index included
+        self._buffer = buffer
+        self._batches: list[Batch] = []
+        self._copies = None if in_place else bytearray()
+        self._ends: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def add(self, batch: Batch, largest: int = LARGEST) -> None:
+        """Take in one more. Raises CorruptBatch, UnknownCodec; BatchTooLarge where it is over ``largest`` bytes."""
+        size = batch.size - HEADER_SIZE
+        if self._copies is not None:
+            begin = len(self._copies)
+            unpack(self._copies, self._buffer, batch, largest)
+            size = len(self._copies) - begin
+        elif size > largest:
+            raise BatchTooLarge(batch.base_offset, str(TooLarge(largest)), largest)
+        # so that a count that was never true allocates nothing large
+        if batch.count * LEAST_RECORD > size:
+            raise CorruptBatch(batch.base_offset, "it has room for fewer records than it counts")
+        self._batches.append(batch)
+        self._ends.append(batch.position + batch.size if self._copies is None else len(self._copies))
+        self.size += size + _INDEX_BYTES * batch.count
+
+    def records(self, first: int, end: int) -> Records:
+        """The records with offsets in ``[first, end)``; nothing can be added after that. Raises CorruptBatch."""
+        batches, count = self._batches, len(self._batches)
+        ends = np.array(self._ends, np.int64)
+        if self._copies is None:
+            starts = np.array([batch.position + HEADER_SIZE for batch in batches], np.int64)
+        else:
+            starts = np.concatenate((np.zeros(1, np.int64), ends[:-1]))[:count]
+        data = np.frombuffer(self._buffer if self._copies is None else self._copies, np.uint8)
+        append_times = np.array(
+            [batch.max_timestamp if batch.attributes & LOG_APPEND_TIME else -1 for batch in batches], np.int64
         )
-    return Records(data, offsets[:found], times[:found], body_starts[:found], body_ends[:found])
+        counts = np.array([batch.count for batch in batches], np.int64)
+        total = int(counts.sum())
+        offsets, times = np.empty(total, np.int64), np.empty(total, np.int64)
+        body_starts, body_ends = np.empty(total, np.int64), np.empty(total, np.int64)
+        bases = np.array([batch.base_offset for batch in batches], np.int64)
+        base_times = np.array([batch.base_timestamp for batch in batches], np.int64)
+        last_deltas = np.array([batch.last_offset_delta for batch in batches], np.int64)
+        found = loops().index(
+            address(data), count, address(starts), address(ends),
+            address(bases), address(base_times), address(append_times), address(last_deltas), address(counts),
+            first, end, address(offsets), address(times), address(body_starts), address(body_ends),
+        )  # fmt: skip
+        if found < 0:
+            raise CorruptBatch(
+                batches[-1 - found].base_offset, "its records do not end where their lengths say, or are not in order"
+            )
+        return Records(data, offsets[:found], times[:found], body_starts[:found], body_ends[:found])
+
+
+def is_packed(batch: Batch) -> bool:
+    """Whether its records do not lie there as format 2 has them: compressed, or of an old format."""
+    return bool(batch.attributes & (CODEC_MASK | MESSAGE_SET))
+
+
+def index(
+    buffer: memoryview, batches: Sequence[Batch], first: int = 0, end: int = 2**63 - 1, largest: int = LARGEST
+) -> Records:
+    """The records of ``batches`` with offsets in ``[first, end)``; all of them are unpacked at once, so give few.
+
+    Raises CorruptBatch where the bytes make no sense, UnknownCodec; BatchTooLarge where a batch is over ``largest`` bytes.
+    """
+    unpacked = Unpacked(buffer, in_place=not any(map(is_packed, batches)))
+    for batch in batches:
+        unpacked.add(batch, largest)
+    return unpacked.records(first, end)
 
 
 def write(records: Records, first: int, max_bytes: int) -> tuple[memoryview, int]:
@@ -122,16 +169,6 @@ def first_difference(one: Records, other: Records) -> int:
     """The number of the first record whose timestamp or body differs, or -1 when all of the shorter one are equal."""
     count = min(len(one), len(other))
     return loops().first_difference(count, *_all(one), *_all(other))
-
-
-def _decompressed(buffer: memoryview, batch: Batch) -> bytes | memoryview:
-    if batch.is_message_set:
-        return records_of(buffer, batch)
-    payload = buffer[batch.position + HEADER_SIZE : batch.position + batch.size]
-    try:
-        return decompress(batch.codec, payload)
-    except DecompressionFailed as error:
-        raise CorruptBatch(batch.base_offset, f"its records can't be decompressed ({error.reason})") from error
 
 
 def _all(records: Records) -> tuple[int, int, int, int]:
