@@ -61,16 +61,18 @@ def test_segments_are_found_by_position_on_either_side(ledger_url: str) -> None:
                 of_partition = [r for r in everything if (r.topic, r.partition, r.source_topic_id) == position[:3]]
                 past = [r for r in of_partition if r.segments and end(r) > position[3]]
                 assert flow.segments_at([position], side) == past[:1]
+                copied_before = [r for r in of_partition if r.segments and end(r) <= position[3]]
+                first = of_partition.index(copied_before[-1]) if copied_before else 0
+                last = of_partition.index(past[0]) if past else len(of_partition) - 1
+                assert flow.segments_around([position], side) == of_partition[first : last + 1]
             together = {record.encode_key() for record in flow.segments_at(asked, side)}  # type: ignore[arg-type]
             assert together == {record.encode_key() for record in everything if record.segments}
+            around = flow.segments_around(asked, side)  # type: ignore[arg-type]
+            assert around == sorted(everything, key=lambda r: (r.topic, r.partition, r.source_start))
         firsts = [next(r for r in everything if (r.topic, r.partition, r.source_topic_id) == p) for p in partitions]
         assert sorted(flow.first_segments(partitions), key=str) == sorted(firsts, key=str)
-        assert flow.target_ends(partitions) == {
-            p: max(r.target_end for r in everything if (r.topic, r.partition, r.source_topic_id) == p)
-            for p in partitions
-        }
-        assert flow.first_segments([("orders", 7, ORDERS)]) == [] and flow.target_ends([("orders", 7, ORDERS)]) == {}
-        assert flow.segments_at([], "source") == []
+        assert flow.first_segments([("orders", 7, ORDERS)]) == []
+        assert flow.segments_at([], "source") == [] == flow.segments_around([], "source")
 
 
 def test_checkpoints_are_loaded_deleted_and_forgotten_with_their_topic(ledger_url: str) -> None:

@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
+import pytest
 from confluent_kafka import TopicPartition as Partition
 
 from airmirror.clusters.groups import Committed
 from airmirror.clusters.routes import Routes
 from airmirror.config import Flow
 from airmirror.flows.prepare import catch_up_ledger
-from airmirror.offsets.positions import GroupPosition, positions_of
+from airmirror.offsets.positions import GroupPosition, _row, positions_of
 from airmirror.offsets.pruning import prune_segments
-from airmirror.offsets.translation import Reason, Translated
+from airmirror.offsets.replicated import Extent, Known, Way
+from airmirror.offsets.translation import Reason, Replicated, Translated
 from airmirror.wire.requests import TopicPartition
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, mirror
+from support.ledgers import segment
 from support.topics import Record, admin, create_topic, produce, read_all
 
 
@@ -53,6 +57,21 @@ def test_a_lost_ledger_is_rebuilt_without_help(east: Broker, west: Broker, tmp_p
     assert before.found == Translated(25, 27)  # two markers lie before
     flow.opened.ledger.forget()
     assert translated(flow, asked) == [before]
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_no_translation_lies_past_the_log_end_of_the_other_cluster(
+    side: Literal["source", "target"], east: Broker, west: Broker, tmp_path: Path
+) -> None:
+    """A log that was cut has its topic id still."""
+    flow = mirror(east, west, tmp_path, topic="orders")
+    names = {"orders": flow.remote_topic, flow.remote_topic: "orders"}
+    logs = (Extent(0, 100), Extent(0, 60)) if side == "source" else (Extent(0, 60), Extent(0, 100))
+    known = Known(*logs, segment(0, 100), Replicated(0, 0, 99, 100, (segment(0, 100),)))
+    with Routes(flow.flow.source, "test") as source, Routes(flow.flow.target, "test") as target:
+        way = Way(flow.flow, flow.opened.ledger, source, target, names, side)
+        found = [_row("g", TopicPartition("orders", 0), Committed(at), way, known).found for at in (60, 61, 100)]
+    assert found == [Translated(60, 60), Reason.BEYOND_TARGET, Reason.BEYOND_TARGET]
 
 
 def test_an_aggregate_moves_only_groups_that_are_named(east: Broker, west: Broker, tmp_path: Path) -> None:

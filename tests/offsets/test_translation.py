@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from operator import attrgetter
 
 import pytest
 from hypothesis import given
@@ -19,38 +20,84 @@ from airmirror.offsets.translation import (
     to_target,
     usable_history,
 )
-from airmirror.wire.segments import Segment
+from airmirror.wire.segments import Segment, SegmentRecord
+from support.ledgers import segment
 
 
 @dataclass(frozen=True)
 class Model:
-    """Every replicated record, as (source offset, target offset), and where the replicated range ends."""
+    """Every replicated record, as (source offset, target offset), where the replicated range ends, and what is known of it.
+
+    ``lost`` and ``unknown`` are source ranges; ``there`` are records in lost ranges that the target has all the same.
+    """
 
     records: list[tuple[int, int]]
+    source_end: int
+    target_end: int
     known: Replicated
+    lost: list[range]
+    unknown: list[range]
+
+
+def record(source: int, end: int, target: int, runs: tuple[Segment, ...], lost: int = 0) -> SegmentRecord:
+    copied = sum(run.count for run in runs)
+    last = runs[-1].target_end if runs else target
+    return replace(
+        segment(source, end), target_start=runs[0].target_first if runs else target, target_end=last, copied=copied,
+        segments=runs, lost=lost, aborted=end - source - copied - lost,
+    )  # fmt: skip
 
 
 @st.composite
-def models(draw: st.DrawFn) -> Model:
-    """A partition as windows leave it: runs with gaps on the source and markers on the target, some of it verified."""
+def models(draw: st.DrawFn, *, kinds: str = "copied nothing") -> Model:
+    """A partition as windows leave it: runs with gaps on the source and markers on the target, some of it verified.
+
+    ``kinds`` of segment records: ``copied`` or ``nothing``, a declared loss that the target may hold (``lost``), ``unknown``
+    to the ledger although it lies on both sides.
+    """
     source = source_start = draw(st.integers(0, 5))
     target = target_start = draw(st.sampled_from([0, 0, 7]))
-    runs: list[Segment] = []
-    for hole, marker, count in draw(st.lists(st.tuples(*[st.integers(0, 3)] * 2, st.integers(1, 6)), max_size=6)):
-        runs.append(Segment(source + hole, target + (marker if runs else 0), count))
-        source, target = runs[-1].source_end, runs[-1].target_end
-    end = source + draw(st.integers(0, 3))
-    verified = draw(st.integers(source_start - 1, end - 1))
-    records = [(run.source_first + n, run.target_first + n) for run in runs for n in range(run.count)]
-    return Model(records, Replicated(source_start, target_start, end, target, verified, tuple(runs), source_start))
+    found: list[SegmentRecord] = []
+    lost: list[range] = []
+    unknown: list[range] = []
+    for number, kind in enumerate(draw(st.lists(st.sampled_from(kinds.split()), min_size=1, max_size=6))):
+        begin, runs = source, list[Segment]()
+        target += draw(st.integers(0, 1))
+        if kind in ("copied", "unknown"):
+            for hole, marker, count in draw(
+                st.lists(st.tuples(*[st.integers(0, 3)] * 2, st.integers(1, 6)), max_size=3)
+            ):
+                runs.append(Segment(source + hole, target + (marker if runs else 0), count))
+                source, target = runs[-1].source_end, runs[-1].target_end
+        source += draw(st.integers(0 if runs else 1, 3))
+        if kind == "unknown" and number:
+            unknown.append(range(begin, source))
+            continue
+        if kind == "lost":
+            lost.append(range(begin, source))
+            target += source - begin  # as another program may have copied it
+        found.append(record(begin, source, target, tuple(runs), source - begin if kind == "lost" else 0))
+    if found[0].target_start != target_start:
+        target_start = found[0].target_start
+    verified = draw(st.sampled_from([found[0].source_start - 1, *(each.source_end - 1 for each in found)]))
+    pairs = [
+        (run.source_first + n, run.target_first + n)
+        for each in found
+        for run in each.segments
+        for n in range(run.count)
+    ]
+    verified_end = max((to + 1 for at, to in pairs if at <= verified), default=target_start)
+    known = Replicated(source_start, target_start, verified, verified_end, tuple(found), source_start)
+    target_end = pairs[-1][1] + 1 if pairs else target_start
+    return Model(pairs, found[-1].source_end, target_end, known, lost, unknown)
 
 
 def model_to_target(model: Model, position: int) -> int:
-    return min((target for source, target in model.records if source >= position), default=model.known.target_end)
+    return min((target for source, target in model.records if source >= position), default=model.target_end)
 
 
 def model_to_source(model: Model, position: int) -> int:
-    return min((source for source, target in model.records if target >= position), default=model.known.source_end)
+    return min((source for source, target in model.records if target >= position), default=model.source_end)
 
 
 @given(models(), st.integers(0, 60))
@@ -62,7 +109,10 @@ def test_a_position_is_that_of_the_next_replicated_record_up_to_the_verified_one
         assert found is Reason.NOT_VERIFIED
     else:
         capped = position if position < known.source_start else min(position, known.verified + 1)
-        assert found == Translated(capped, model_to_target(model, capped), True, position - capped)
+        right = 0 if position < known.source_start else min(model_to_target(model, capped), known.verified_end)
+        assert found == Translated(capped, right, True, position - capped)
+        unread = [target for source, target in model.records if capped <= source <= known.verified]
+        assert [target for _, target in model.records if right <= target < known.verified_end] == unread
 
 
 @given(models(), st.integers(0, 60))
@@ -74,16 +124,13 @@ def test_the_return_trip_is_the_next_record_of_the_source(model: Model, position
     assert isinstance(found, Translated) and found.exact
     right = model_to_source(model, position)
     assert found.translation == min(right, known.verified + 1)
-    if right <= known.verified + 1:
-        assert (found.position, found.again) == (position, 0)
-    else:
-        assert found.position == min(position, model_to_target(model, known.verified + 1))
-        assert found.position + found.again == position
+    assert found.position + found.again == position
+    assert found.position == position or found.position == known.verified_end
 
 
 @given(models(), st.integers(0, 60))
 def test_there_and_back_nothing_is_lost_nor_read_twice(model: Model, position: int) -> None:
-    known = replace(model.known, verified=model.known.source_end - 1)
+    known = replace(model.known, verified=model.source_end - 1, verified_end=model.target_end)
     there = to_target(known, position)
     if isinstance(there, Translated):
         back = to_source(known, there.translation)
@@ -92,19 +139,55 @@ def test_there_and_back_nothing_is_lost_nor_read_twice(model: Model, position: i
         assert [source for source, _ in model.records if source >= back.translation] == unread
 
 
-@given(models(), st.data())
-def test_only_the_runs_that_are_needed_are_enough(model: Model, data: st.DataObject) -> None:
-    position = data.draw(st.integers(0, 60))
-    wanted = (position, model.known.verified + 1)
-    needed = {
-        run for at in wanted for run in [next((r for r in model.known.runs if r.source_end > at), None)] if run
-    }  # fmt: skip
-    backwards = next((run for run in model.known.runs if run.target_end > position), None)
-    some = replace(model.known, runs=sorted(needed, key=lambda run: run.source_first))
-    assert to_target(some, position) == to_target(model.known, position)
-    needed |= {backwards} if backwards else set()
-    some = replace(model.known, runs=sorted(needed, key=lambda run: run.source_first))
-    assert to_source(some, position) == to_source(model.known, position)
+@given(models(kinds="copied nothing lost unknown"), st.integers(0, 60))
+def test_nothing_that_may_be_there_is_jumped_over(model: Model, position: int) -> None:
+    """Offsets that no segment record covers, and declared losses, may lie on the other side: nobody is moved past them."""
+    known = model.known
+    doubtful = {offset for part in (*model.lost, *model.unknown) for offset in part}
+    there, back = to_target(known, position), to_source(known, position)
+    if isinstance(there, Translated) and position >= known.source_start:
+        assert there.translation <= max(known.verified_end, known.target_start)
+        for offset in (offset for offset in doubtful if offset >= there.position):
+            before = [target + 1 for source, target in model.records if source < offset]
+            assert there.translation <= max(before, default=known.target_start), "it may lie there"
+        if position in doubtful and position <= known.verified:
+            before = [target + 1 for source, target in model.records if source < position]
+            assert (there.translation, there.exact) == (max(before, default=known.target_start), False)
+    if position in {offset for part in model.unknown for offset in part} and position <= known.verified:
+        assert there is Reason.NOT_COVERED
+    if isinstance(back, Translated):
+        for offset in (offset for offset in doubtful if offset < back.translation):
+            after = [target for source, target in model.records if source > offset]
+            assert position >= min(after, default=2**63), "it may not have been read there"
+
+
+@given(models(kinds="copied nothing lost unknown"), st.integers(0, 60))
+def test_only_the_records_around_are_needed(model: Model, position: int) -> None:
+    for side, translate in ((attrgetter("source_end"), to_target), (attrgetter("target_end"), to_source)):
+        copied = [each for each in model.known.records if each.segments]
+        before = [each for each in copied if side(each.segments[-1]) <= position]
+        after = [each for each in copied if side(each.segments[-1]) > position]
+        first = before[-1].source_start if before else 0
+        last = after[0].source_start if after else 10**9
+        around = tuple(each for each in model.known.records if first <= each.source_start <= last)
+        assert translate(replace(model.known, records=around), position) == translate(model.known, position)
+
+
+def test_a_gap_between_segment_records_is_a_reason() -> None:
+    """As MirrorMaker 2 leaves it that has copied in between, as an unclean election of the segment topic does, or a reset."""
+    gap = Replicated(0, 0, 199, 251, (segment(0, 100), record(150, 200, 201, (Segment(150, 201, 50),))))
+    assert to_target(gap, 99) == Translated(99, 99) and to_target(gap, 150) == Translated(150, 201)
+    assert {to_target(gap, position) for position in (100, 120, 149)} == {Reason.NOT_COVERED}
+    assert {to_source(gap, position) for position in (100, 150, 200)} == {Reason.NOT_COVERED}
+    assert to_target(replace(gap, verified=99, verified_end=100), 120) == Translated(100, 100, again=20)
+
+
+def test_a_declared_loss_is_entered_at_its_beginning() -> None:
+    lost = record(100, 150, 151, (), lost=50)
+    known = Replicated(0, 0, 199, 251, (segment(0, 100), lost, record(150, 200, 201, (Segment(150, 201, 50),))))
+    assert to_target(known, 120) == Translated(120, 100, exact=False)
+    assert to_source(known, 120) == Translated(120, 100, exact=False)
+    assert to_target(known, 150) == Translated(150, 201) and to_source(known, 201) == Translated(201, 150)
 
 
 def test_an_empty_partition_is_at_0() -> None:
@@ -124,7 +207,7 @@ def test_a_partition_that_somebody_else_fills_is_not_guessed() -> None:
 
 
 HISTORY = (Sync(10, 5), Sync(20, 15), Sync(90, 70))
-TAKEN_OVER = Replicated(100, 80, 150, 130, 149, (Segment(100, 80, 50),), 0, HISTORY)
+TAKEN_OVER = Replicated(100, 80, 149, 130, (record(100, 150, 80, (Segment(100, 80, 50),)),), 0, HISTORY)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 from uuid import UUID
@@ -80,17 +80,34 @@ def segments_at(
     )  # fmt: skip
 
 
-def target_ends(connection: Connection, flow: str, partitions: Sequence[Partition]) -> dict[Partition, int]:
-    """Where the replicated records of each partition end on the target."""
-    found: dict[Partition, int] = {}
-    for part in _parts([(*partition, 0) for partition in partitions]):
-        last = sql.select(sql.func.max(segments.c.target_end)).where(
-            segments.c.flow == flow, *(segments.c[name] == part.c[name] for name in _PARTITION)
+def segments_around(
+    connection: Connection, flow: str, positions: Sequence[Position], side: Literal["source", "target"]
+) -> list[SegmentRecord]:
+    """All segment records from the last with a copied record before each position to the first with one at or after it.
+
+    Each once, by topic, partition and source offset; from the first or to the last one where there is none.
+    """
+    column = "copied_end" if side == "source" else "target_end"
+    found: dict[bytes, SegmentRecord] = {}
+    for part in _parts(positions):
+        other = segments.alias()
+        end = other.c[column]
+        copied = sql.select(other.c.source_start).where(
+            other.c.flow == flow,
+            *(other.c[name] == part.c[name] for name in _PARTITION),
+            other.c.copied_end.is_not(None),
         )
-        query = sql.select(*(part.c[name] for name in _PARTITION), last.scalar_subquery().label("end"))
-        rows: Iterable[Any] = connection.execute(query)
-        found |= {(row.topic, row.partition, UUID(row.source_topic_id)): row.end for row in rows if row.end is not None}
-    return found
+        before = copied.where(end <= part.c.at).order_by(end.desc()).limit(1).scalar_subquery()
+        after = copied.where(end > part.c.at).order_by(end).limit(1).scalar_subquery()
+        query = sql.select(segments.c.key, segments.c.value).select_from(part.join(segments, sql.and_(
+            segments.c.flow == flow, *(segments.c[name] == part.c[name] for name in _PARTITION),
+            segments.c.source_start >= sql.func.coalesce(before, 0),
+            segments.c.source_start <= sql.func.coalesce(after, 2**63 - 1),
+        )))  # fmt: skip
+        for key, value in connection.execute(query):
+            if bytes(key) not in found:
+                found[bytes(key)] = _segment(key, value)
+    return sorted(found.values(), key=lambda record: (record.topic, record.partition, record.source_start))
 
 
 def all_checkpoints(connection: Connection, flow: str) -> dict[tuple[str, str, int], Checkpoint]:
@@ -165,9 +182,13 @@ def _found(
         for key, value in connection.execute(query):
             if bytes(key) not in seen:
                 seen.add(bytes(key))
-                record = decode(bytes(key), bytes(value))
-                assert isinstance(record, SegmentRecord)
-                yield record
+                yield _segment(key, value)
+
+
+def _segment(key: Any, value: Any) -> SegmentRecord:
+    record = decode(bytes(key), bytes(value))
+    assert isinstance(record, SegmentRecord)
+    return record
 
 
 def _parts(positions: Sequence[Position]) -> Iterator[Any]:

@@ -325,17 +325,19 @@ class FlowLedger:
         with self._reading() as connection:
             return groups.first_segments(connection, self.flow, partitions)
 
-    def target_ends(self, partitions: Sequence[groups.Partition]) -> dict[groups.Partition, int]:
-        """Where the replicated records of each partition end on the target."""
-        with self._reading() as connection:
-            return groups.target_ends(connection, self.flow, partitions)
-
     def segments_at(
         self, positions: Sequence[groups.Position], side: Literal["source", "target"]
     ) -> list[SegmentRecord]:
         """For each position of a partition the first segment record with a copied record at or after it."""
         with self._reading() as connection:
             return groups.segments_at(connection, self.flow, positions, side)
+
+    def segments_around(
+        self, positions: Sequence[groups.Position], side: Literal["source", "target"]
+    ) -> list[SegmentRecord]:
+        """By source offset all segment records from the last copied record before each position to the next one."""
+        with self._reading() as connection:
+            return groups.segments_around(connection, self.flow, positions, side)
 
     def checkpoints(self) -> dict[tuple[str, str, int], Checkpoint]:
         """The last checkpoint by group, the target's topic, and partition."""

@@ -133,6 +133,8 @@ def _row(group: str, key: TopicPartition, offset: Committed, way: Way, known: Kn
         found = Reason.BEYOND_END
     else:
         found = (to_target if forward else to_source)(known.replicated, offset.offset)
+        if isinstance(found, Translated) and there is not None and found.translation > there.end:
+            found = Reason.BEYOND_TARGET  # what was replicated is not there any more
     newest = known.newest
     name = way.remote_topics[key.topic] if forward else newest.topic if newest else ""
     lag = known.source.end - (newest.source_end if newest else 0) if known.source else 0

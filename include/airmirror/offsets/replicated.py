@@ -19,7 +19,7 @@ from airmirror.offsets.syncs import read_syncs
 from airmirror.offsets.translation import Reason, Replicated, Sync, nothing_replicated, usable_history
 from airmirror.topics.names import policy_of
 from airmirror.wire.requests import TopicPartition
-from airmirror.wire.segments import Segment, SegmentRecord
+from airmirror.wire.segments import SegmentRecord
 
 LEADER_SECONDS = 5.0
 ALL = 2**63 - 1
@@ -62,16 +62,10 @@ class Way:
         newest = {key: last[key] for key in positions if key in last}
         ids = {key: (*key, record.source_topic_id) for key, record in newest.items()}
         firsts = {TopicPartition(r.topic, r.partition): r for r in self.ledger.first_segments(list(ids.values()))}
-        ends = self.ledger.target_ends(list(ids.values()))
-        passed = {}
-        for key, last_record in newest.items():
-            mark = verified.get(key)
-            of_this = mark is not None and mark.source_topic_id == last_record.source_topic_id
-            passed[key] = mark.offset if mark and of_this else firsts[key].source_start - 1
-        runs = self._runs(
-            [(*ids[key], passed[key] + 1) for key in newest],
-            [(*ids[key], position) for key in newest for position in positions[key]],
-        )
+        positions_of = [(*ids[key], position) for key in newest for position in positions[key]]
+        records: dict[TopicPartition, list[SegmentRecord]] = {}
+        for around in self.ledger.segments_around(positions_of, self.groups_on):
+            records.setdefault(TopicPartition(around.topic, around.partition), []).append(around)
         found = {}
         for key, wanted in positions.items():
             record = newest.get(key)
@@ -86,32 +80,17 @@ class Way:
             elif (record.source_topic_id, record.target_topic_id) != self._topic_ids(record):
                 replicated = Reason.RECREATED
             else:
-                first = firsts[key]
+                first, mark = firsts[key], verified.get(key)
                 before = first.source_start if self.groups_on == "source" else first.target_start
+                passed, end = first.source_start - 1, first.target_start  # nothing is verified yet
+                if mark is not None and mark.source_topic_id == record.source_topic_id:
+                    passed, end = mark.offset, max(end, mark.target_end)
                 replicated = Replicated(
-                    first.source_start, first.target_start, record.source_end, ends[ids[key]], passed[key],
-                    runs.get(key, ()), source.start,
+                    first.source_start, first.target_start, passed, end, records.get(key, ()), source.start,
                     self._history(key, first.source_start) if first.target_start and min(wanted) < before else (),
                 )  # fmt: skip
             found[key] = Known(source, target, record, replicated)
         return found
-
-    def _runs(
-        self, verified: Sequence[tuple[str, int, object, int]], positions: Sequence[tuple[str, int, object, int]]
-    ) -> dict[TopicPartition, Sequence[Segment]]:
-        """By partition the runs of the records that the positions lie in, in order."""
-        if self.groups_on == "source":
-            records = self.ledger.segments_at([*verified, *positions], "source")  # type: ignore[list-item]
-        else:
-            records = self.ledger.segments_at(verified, "source")  # type: ignore[arg-type]
-            records += self.ledger.segments_at(positions, "target")  # type: ignore[arg-type]
-        by_partition: dict[TopicPartition, dict[int, SegmentRecord]] = {}
-        for record in records:
-            by_partition.setdefault(TopicPartition(record.topic, record.partition), {})[record.source_start] = record
-        return {
-            key: [run for _, record in sorted(found.items()) for run in record.segments]
-            for key, found in by_partition.items()
-        }
 
     def _topic_ids(self, record: SegmentRecord) -> tuple[object, object]:
         return self.source.topic_ids.get(record.topic), self.target.topic_ids.get(record.remote_topic)

@@ -2,7 +2,8 @@
 
 A position is the next offset to read, as consumer groups commit it. Pure functions: what they need of a partition is in a
 ``Replicated``. Offsets between two runs of consecutive offsets (compacted, control and aborted records, the markers of
-our own transactions) hold nothing to read, so a position there is that of the next replicated record.
+our own transactions) hold nothing to read, so a position there is that of the next replicated record: but only where
+segment records follow one another from run to run. Of what none covers nothing is known, and it is never jumped over.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum, StrEnum
+from functools import cached_property
 
-from airmirror.wire.segments import Segment
+from airmirror.wire.segments import Segment, SegmentRecord
 
 
 class Reason(StrEnum):
@@ -25,6 +27,7 @@ class Reason(StrEnum):
     MISSING = "topic or partition is not on the other cluster (yet, or any more)"
     RECREATED = "topic was recreated since it was replicated"
     BEYOND_END = "position beyond the log end (truncated)"
+    NOT_COVERED = "position in or next to what no segment record covers"
     BEFORE_SEGMENTS = "position before what was replicated, and no offset sync tells of it"
     NOT_VERIFIED = "not yet verified"
     BELOW_START = "translated below the log start of the target"
@@ -43,31 +46,60 @@ class Sync:
     target: int
 
 
+class Between(Enum):
+    """What lies between two runs, before the first or after the last."""
+
+    COVERED = "nothing to read"
+    LOST = "something that somebody has declared lost, and that may be there all the same"
+    UNKNOWN = "offsets that no segment record covers"
+
+
 @dataclass(frozen=True)
 class Replicated:
     """What is known of a partition's replicated records.
 
-    ``source_start`` and ``target_start`` are where the first known segment record begins, ``source_end`` and
-    ``target_end`` where the last one ends; ``verified`` is the last verified source offset. ``runs``, by offset, has at
-    least, for every position to translate and for the verified one, the first run that ends past it. ``log_start`` is
-    the source's. ``history``: offset syncs of what was copied before ``source_start``, by offset.
+    ``source_start`` and ``target_start`` are where the first known segment record begins; ``verified`` is the last verified
+    source offset, ``verified_end`` where the verified records end on the target. ``records``, by offset, has at least, for
+    every position to translate, the segment records from the last run before it to the first that ends past it.
+    ``log_start`` is the source's. ``history``: offset syncs of what was copied before ``source_start``, by offset.
     """
 
     source_start: int
     target_start: int
-    source_end: int
-    target_end: int
     verified: int
-    runs: Sequence[Segment]
+    verified_end: int
+    records: Sequence[SegmentRecord]
     log_start: int = 0
     history: Sequence[Sync] = ()
+
+    @cached_property
+    def runs(self) -> list[Segment]:
+        return [run for record in self.records for run in record.segments]
+
+    @cached_property
+    def between(self) -> list[Between]:
+        """What lies before each of the ``runs``, and after the last."""
+        found, now = [], Between.COVERED
+        for before, record in zip([None, *self.records], self.records, strict=False):
+            if before is not None and before.source_end != record.source_start:
+                now = Between.UNKNOWN
+            now = _with_losses(now, record)
+            for _ in record.segments:
+                found.append(now)
+                now = _with_losses(Between.COVERED, record)
+        return [*found, now]
+
+
+def _with_losses(now: Between, record: SegmentRecord) -> Between:
+    return Between.LOST if record.lost and now is Between.COVERED else now
 
 
 @dataclass(frozen=True)
 class Translated:
     """A position and where it is on the other cluster. ``again``: offsets below the one asked for, to be read again.
 
-    ``exact``: the very next record; else estimated by MirrorMaker 2's rule, at most one record past an offset sync.
+    ``exact``: the very next record. Else it is estimated by MirrorMaker 2's rule, at most one record past an offset sync; or
+    it lies in a declared loss, and the translation is the end of what lies before that: nothing is skipped that may be there.
     """
 
     position: int
@@ -79,9 +111,9 @@ class Translated:
 def nothing_replicated(log_start: int, target_end: int, history: Sequence[Sync] = ()) -> Replicated:
     """A partition without segments: empty on the target (all is still to come), or filled by somebody else."""
     if target_end == 0:
-        return Replicated(log_start, 0, log_start, 0, log_start - 1, (), log_start)
+        return Replicated(log_start, 0, log_start - 1, 0, (), log_start)
     never = 2**63 - 1  # every position lies before what we have replicated
-    return Replicated(never, never, never, never, never - 1, (), log_start, history)
+    return Replicated(never, never, never - 1, never, (), log_start, history)
 
 
 def to_target(known: Replicated, position: int) -> Translated | Reason:
@@ -92,8 +124,18 @@ def to_target(known: Replicated, position: int) -> Translated | Reason:
         return _estimated(position, [(sync.source, sync.target) for sync in known.history])
     if known.verified < known.source_start and position > known.source_start:
         return Reason.NOT_VERIFIED
-    capped = min(position, known.verified + 1)
-    return Translated(capped, _target_of(known, capped), again=position - capped)
+    if position > known.verified:
+        return Translated(known.verified + 1, known.verified_end, again=position - known.verified - 1)
+    number = bisect_right(known.runs, position, key=lambda run: run.source_end)
+    if number < len(known.runs) and known.runs[number].source_first <= position:
+        run = known.runs[number]
+        return Translated(position, run.target_first + position - run.source_first)
+    if not _covers(known.records, position) or known.between[number] is Between.UNKNOWN:
+        return Reason.NOT_COVERED
+    if known.between[number] is Between.LOST or number == len(known.runs):
+        end = known.runs[number - 1].target_end if number else known.records[0].target_start
+        return Translated(position, end, exact=known.between[number] is not Between.LOST)
+    return Translated(position, min(known.runs[number].target_first, known.verified_end))
 
 
 def to_source(known: Replicated, position: int) -> Translated | Reason:
@@ -102,16 +144,32 @@ def to_source(known: Replicated, position: int) -> Translated | Reason:
         return _estimated(position, [(sync.target, sync.source) for sync in known.history])
     if known.verified < known.source_start and position > known.target_start:
         return Reason.NOT_VERIFIED
+    found = _on_source(known, position)
+    if isinstance(found, Reason) or found.translation <= known.verified + 1:
+        return found
+    capped = min(position, known.verified_end)
+    return Translated(capped, known.verified + 1, again=position - capped)
+
+
+def _on_source(known: Replicated, position: int) -> Translated | Reason:
     number = bisect_right(known.runs, position, key=lambda run: run.target_end)
-    if number < len(known.runs):
+    if number < len(known.runs) and known.runs[number].target_first <= position:
         run = known.runs[number]
-        translation = run.source_first + max(0, position - run.target_first)
-    else:
-        translation = known.source_end
-    if translation <= known.verified + 1:
-        return Translated(position, translation)
-    capped = _target_of(known, known.verified + 1)
-    return Translated(min(capped, position), known.verified + 1, again=max(0, position - capped))
+        return Translated(position, run.source_first + position - run.target_first)
+    if known.between[number] is Between.UNKNOWN:
+        return Reason.NOT_COVERED
+    if known.between[number] is Between.LOST:
+        return Translated(
+            position, known.runs[number - 1].source_end if number else known.source_start, exact=False
+        )  # fmt: skip
+    end = known.records[-1].source_end if known.records else known.source_start
+    return Translated(position, known.runs[number].source_first if number < len(known.runs) else end)
+
+
+def _covers(records: Sequence[SegmentRecord], position: int) -> bool:
+    """Whether a record holds a source position, or ends there."""
+    number = bisect_right(records, position, key=lambda record: record.source_start) - 1
+    return number >= 0 and position <= records[number].source_end
 
 
 def usable_history(syncs: Iterable[Sync], before: int) -> list[Sync]:
@@ -126,14 +184,6 @@ def usable_history(syncs: Iterable[Sync], before: int) -> list[Sync]:
         if sync.source < before:
             found.append(sync)
     return found
-
-
-def _target_of(known: Replicated, position: int) -> int:
-    number = bisect_right(known.runs, position, key=lambda run: run.source_end)
-    if number == len(known.runs):
-        return known.target_end
-    run = known.runs[number]
-    return run.target_first + max(0, position - run.source_first)
 
 
 def _estimated(position: int, pairs: Sequence[tuple[int, int]]) -> Translated | Reason:
