@@ -95,7 +95,7 @@ def measure(opened: Opened, east: Broker, west: Broker, windows: int, partitions
     for future in admin.delete_records([TopicPartition("bench", key, end) for key, end in ends.items()]).values():
         future.result()
     catch_up_ledger(opened)
-    pruned = prune_segments(opened.flow, opened.ledger)
+    pruned = prune_segments(opened.flow, opened.ledger, window="prune")
     if pruned != written:
         raise RuntimeError(f"{pruned} segment records were pruned of {written}")
     left = compacted

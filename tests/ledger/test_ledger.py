@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from uuid import UUID
@@ -18,7 +19,17 @@ from airmirror.ledger import FlowLedger, Ledger
 from airmirror.ledger.ledger import LedgerUnavailable
 from airmirror.windows.index import Entry
 from airmirror.wire.mirrormaker import source_offset_key, source_offset_value
-from airmirror.wire.segments import Claim, ClaimEvent, FlowIdentity, Hold, Segment, SegmentRecord, Verified
+from airmirror.wire.segments import (
+    Claim,
+    ClaimEvent,
+    FlowIdentity,
+    Hold,
+    Segment,
+    SegmentRecord,
+    Tombstone,
+    Verified,
+    decode,
+)
 from airmirror_local.brokers import Broker
 from support.flows import mirror
 from support.servers import PASSWORD
@@ -121,6 +132,34 @@ def test_however_it_is_cut_and_repeated_it_is_the_same(ledger_url: str, cuts: li
 
 def _without_flow(ledger: FlowLedger) -> dict[str, list[tuple[object, ...]]]:
     return {name: [row[1:] for row in rows] for name, rows in ledger.contents().items()}
+
+
+def test_what_may_be_forgotten_lies_before_all_that_is_kept(ledger_url: str) -> None:
+    """The clock of the executor that committed the second one was two hours behind."""
+    times = {0: 10_000, 100: 2_800, 200: 10_100, 300: 2_000}
+    orders = [replace(segment(start, start + 100), time_ms=at) for start, at in times.items()]
+    before = [replace(segment(start, start + 10, id=OTHER), time_ms=at) for start, at in ((0, 1), (10, 9_000), (20, 2))]
+    late = [replace(segment(start, start + 10, partition=1), time_ms=1) for start in (0, 10, 20)]
+    with closing(Ledger(ledger_url)) as ledger:
+        flow = ledger.flow("east->west")
+        load(flow, entries(*before, *orders, verified(399), *late, verified(9, partition=1)))
+
+        def prunable(before_ms: int) -> list[tuple[int, UUID, int]]:
+            found = [decode(key, None) for key in flow.prunable(before_ms)]
+            assert all(isinstance(each, Tombstone) for each in found)
+            return [(key[2], key[0], key[3]) for key in (each.key for each in found)]  # type: ignore[union-attr,misc]
+
+        of_late = [(1, ORDERS, 0)]  # the others are not verified, or the newest
+        assert prunable(5_000) == [(0, OTHER, 0), *of_late]
+        assert prunable(10_050) == [
+            (0, OTHER, 0),
+            (0, OTHER, 10),
+            (0, OTHER, 20),
+            (0, ORDERS, 0),
+            (0, ORDERS, 100),
+            *of_late,
+        ]
+        assert prunable(99_999)[-2:] == [(0, ORDERS, 200), *of_late]
 
 
 def test_progress_is_loaded_and_deleted(ledger_url: str) -> None:

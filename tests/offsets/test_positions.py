@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -13,14 +13,19 @@ from confluent_kafka import TopicPartition as Partition
 from airmirror.clusters.groups import Committed
 from airmirror.clusters.routes import Routes
 from airmirror.config import Flow
-from airmirror.flows.prepare import catch_up_ledger
+from airmirror.flows.maintenance import prune_round
+from airmirror.flows.prepare import catch_up_ledger, prepare
+from airmirror.flows.reset import Order, carry_out
 from airmirror.offsets.positions import GroupPosition, _row, positions_of
-from airmirror.offsets.pruning import prune_segments
+from airmirror.offsets.pruning import delete_segments, prune_segments
 from airmirror.offsets.replicated import Extent, Known, Way
 from airmirror.offsets.translation import Reason, Replicated, Translated
+from airmirror.windows.resets import Choice
+from airmirror.windows.slots import Slot, SlotResult
+from airmirror.windows.window import run_window
 from airmirror.wire.requests import TopicPartition
 from airmirror_local.brokers import Broker
-from support.flows import Mirror, mirror
+from support.flows import Mirror, in_this_process, mirror
 from support.ledgers import segment
 from support.topics import Record, admin, create_topic, produce, read_all
 
@@ -95,18 +100,68 @@ def test_segments_below_the_log_start_are_pruned_but_the_newest(east: Broker, we
         catch_up_ledger(flow.opened)
         return [record.source_start for record in ledger.segments(flow.topic, 0)]
 
-    assert prune_segments(flow.flow, ledger) == 0 and starts() == [0, 10, 20, 30]
+    assert prune_segments(flow.flow, ledger, window="prune") == 0 and starts() == [0, 10, 20, 30]
     delete_before(east, flow.topic, 25)
-    assert prune_segments(flow.flow, ledger) == 2 and starts() == [20, 30]
+    assert prune_segments(flow.flow, ledger, window="prune") == 2 and starts() == [20, 30]
     (kept, gone) = (translated(flow, {(flow.topic, 0): at})[0].found for at in (27, 3))
     assert kept == Translated(27, 29) and gone is Reason.BEFORE_SEGMENTS
     delete_before(east, flow.topic, 40)
-    assert prune_segments(flow.flow, ledger) == 1 and starts() == [30]
+    assert prune_segments(flow.flow, ledger, window="prune") == 1 and starts() == [30]
     ledger.forget()
     assert starts() == [30]
     produce(east, flow.topic, [Record(b"more")])
     assert flow.run().is_verified
     assert [record.value for record in read_all(west, flow.remote_topic)[0]][-1] == b"more"
+
+
+def test_pruning_keeps_what_is_not_verified_and_what_is_new(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = mirror(east, west, tmp_path)
+    ledger = flow.opened.ledger
+    for number in range(3):
+        produce(east, flow.topic, [Record(b"v%d" % n) for n in range(10)])
+        topics = prepare(flow.opened).topics
+        run_window(
+            flow.flow, ledger, topics, in_this_process, window=f"w{number}", slots=lambda: 1, advance=number == 0
+        )  # fmt: skip
+
+    def starts() -> list[int]:
+        catch_up_ledger(flow.opened)
+        return [record.source_start for record in ledger.segments(flow.topic, 0)]
+
+    delete_before(east, flow.topic, 25)
+    assert prune_segments(flow.flow, ledger, window="prune") == 1 and starts() == [10, 20], "10 to 19 are not verified"
+
+    asked = list[list[int]]()
+
+    def keys() -> list[bytes]:
+        """The first time somebody starts again between the answer and the deletion, and a window writes the same keys."""
+        found = [record.encode_key() for record in ledger.segments(flow.topic, 0) if record.source_end <= 20]
+        asked.append([record.source_start for record in ledger.segments(flow.topic, 0)])
+        if len(asked) == 1:
+            carry_out(flow.opened, Order((flow.topic,), (), Choice.START_AGAIN, by="ada", reason="a test"))
+            assert flow.run().copied == 5
+        return found
+
+    assert delete_segments(flow.flow, ledger, keys, window="prune", tell=print) == 0
+    assert asked == [[10, 20], [25]] and starts() == [25]
+
+
+def test_pruning_waits_for_its_hour_and_for_windows(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """Whatever is emitted: it needs no checkpoints."""
+    flow = mirror(east, west, tmp_path, settings={"emit.checkpoints.enabled": "false"})
+    for _ in range(3):
+        produce(east, flow.topic, [Record(b"v%d" % n) for n in range(10)])
+        flow.run()
+    delete_before(east, flow.topic, 20)
+    produce(east, flow.topic, [Record(b"more")])
+
+    def in_the_middle(slots: Sequence[Slot]) -> list[SlotResult]:
+        assert prune_round(flow.opened) is None, "a window is at work"
+        return in_this_process(slots)
+
+    flow.run(in_the_middle)
+    assert prune_round(flow.opened) == 2
+    assert prune_round(flow.opened) is None, "not yet"
 
 
 def delete_before(cluster: Broker, topic: str, offset: int) -> None:

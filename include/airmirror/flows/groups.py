@@ -1,4 +1,4 @@
-"""The rounds of a flow for its consumer groups: checkpoints, group offsets, segments that are no longer needed."""
+"""The rounds of a flow for its consumer groups: checkpoints, group offsets."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from airmirror.flows.prepare import Opened, caught_up
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.checkpoints import emit_checkpoints
 from airmirror.offsets.groups import sync_group_offsets
-from airmirror.offsets.pruning import prune_segments
 
 CHECKPOINTS, GROUP_OFFSETS = "emit_checkpoints", "sync_group_offsets"  # rounds, and the tasks that do them
-PRUNE_SECONDS = 3600
 EARLY = 0.1  # a schedule of a minute does not come to the second: a round may be early by so much of its interval
 
 
@@ -36,7 +34,7 @@ def _is_due(opened: Opened, task: str) -> bool:
 
 
 def checkpoints_round(opened: Opened, window: str, tell: Callable[[str], None] = lambda phase: None) -> int | None:
-    """Write checkpoints if it is time to, and prune segments once an hour; how many checkpoints, None: not now."""
+    """Write checkpoints if it is time to; how many, None: not now."""
     ledger = opened.ledger
     if not _is_due(opened, CHECKPOINTS):
         return None
@@ -45,10 +43,6 @@ def checkpoints_round(opened: Opened, window: str, tell: Callable[[str], None] =
     count = emit_checkpoints(opened.flow, ledger, window=window, tell=tell)
     measure_checkpoints(opened, count, time.monotonic() - begun)
     ledger.note_round(CHECKPOINTS)
-    if due(opened, "prune_segments", PRUNE_SECONDS):
-        pruned = prune_segments(opened.flow, ledger)
-        tell(f"{pruned} segment records pruned that lay below the source's log starts")
-        ledger.note_round("prune_segments")
     return count
 
 

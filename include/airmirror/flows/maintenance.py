@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import shutil
 import time
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from airmirror.flows.groups import due
 from airmirror.flows.prepare import Opened, catch_up_ledger
-from airmirror.offsets.pruning import delete_segments
+from airmirror.offsets.pruning import delete_segments, prune_segments
+from airmirror.windows.errors import FlowBusy
 
 DAY_MS = 86_400_000
+PRUNE, PRUNE_SECONDS = "prune_segments", 3600
 
 
 @dataclass(frozen=True)
@@ -34,21 +38,51 @@ def prune(
     now_ms: int | None = None,
     tell: Callable[[str], None] = lambda phase: None,
 ) -> Pruned:
-    """Forget the flow's verified segment records and its pages under ``pages`` that are older than ``days`` days."""
+    """Forget the flow's verified segment records and its pages under ``pages`` that are older than ``days`` days.
+
+    Segment records below the source's log starts go too. Raises FlowBusy, or a cluster's error.
+    """
     before = (int(time.time() * 1000) if now_ms is None else now_ms) - days * DAY_MS
     flow, ledger = opened.flow, opened.ledger
     tell("reading the internal topics")
     catch_up_ledger(opened)
-    ledger.count_verified()  # what is shown as metrics counts them still
-    keys = ledger.prunable(before)
-    if keys:
-        delete_segments(flow, keys, tell)
+    count = prune_segments(flow, ledger, window=_window(), tell=tell)
+
+    def old_keys() -> list[bytes]:
+        ledger.count_verified()  # what is shown as metrics counts them still
+        return ledger.prunable(before)
+
+    count += delete_segments(flow, ledger, old_keys, window=_window(), tell=tell)
+    if count:
         catch_up_ledger(opened)
     name = flow.name.replace("->", ".")
     old = [page for place in (pages / name, pages / "audits" / name) for page in _older(place, before)]
     for page in old:
         shutil.rmtree(page) if page.is_dir() else page.unlink(missing_ok=True)
-    return Pruned(len(keys), len(old))
+    return Pruned(count, len(old))
+
+
+def prune_round(opened: Opened, tell: Callable[[str], None] = lambda phase: None) -> int | None:
+    """Once an hour delete the segment records below the source's log starts; how many, None: not now.
+
+    Where another window is at work it is not now.
+    """
+    if not due(opened, PRUNE, PRUNE_SECONDS):
+        return None
+    catch_up_ledger(opened)
+    opened.ledger.count_verified()
+    try:
+        count = prune_segments(opened.flow, opened.ledger, window=_window(), tell=tell)
+    except FlowBusy as busy:
+        tell(f"segment records are pruned another time: {busy}")
+        return None
+    tell(f"{count} segment records pruned that lay below the source's log starts")
+    opened.ledger.note_round(PRUNE)
+    return count
+
+
+def _window() -> str:
+    return f"prune-{uuid.uuid4().hex[:12]}"
 
 
 def _older(directory: Path, before_ms: int) -> list[Path]:

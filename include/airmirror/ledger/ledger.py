@@ -270,27 +270,33 @@ class FlowLedger:
         return [WindowRow(row[0], *(int(number) for number in row[1:])) for row in rows]
 
     def prunable(self, before_ms: int) -> list[bytes]:
-        """Keys of segment records older than a time that are verified, or of an earlier topic; never a partition's newest."""
-        is_newest = sql.and_(
-            newest.c.source_topic_id == segments.c.source_topic_id, newest.c.source_start == segments.c.source_start
+        """Keys of segment records older than a time that are verified, or of an earlier topic; never a partition's newest.
+
+        Of each source topic those before the first that is kept, whatever the clocks that made their times: no gap comes of it.
+        """
+        of_this = newest.c.source_topic_id == segments.c.source_topic_id
+        is_newest = sql.and_(of_this, newest.c.source_start == segments.c.source_start)
+        is_unverified = sql.or_(
+            verified.c.source_offset.is_(None),
+            verified.c.source_topic_id != segments.c.source_topic_id,
+            segments.c.source_end > verified.c.source_offset + 1,
         )
-        is_verified = sql.or_(
-            newest.c.source_topic_id != segments.c.source_topic_id,
-            sql.and_(
-                verified.c.source_topic_id == segments.c.source_topic_id,
-                segments.c.source_end <= verified.c.source_offset + 1,
-            ),
-        )
+        is_kept = sql.or_(segments.c.time_ms >= before_ms, is_newest, sql.and_(of_this, is_unverified))
+        log = (segments.c.topic, segments.c.partition, segments.c.source_topic_id)
         same = ("flow", "topic", "partition")
-        joined = segments.join(newest, _same(segments, newest, *same)).outerjoin(
-            verified, _same(segments, verified, *same)
-        )
-        query = (
-            sql.select(segments.c.key)
-            .select_from(joined)
-            .where(segments.c.flow == self.flow, segments.c.time_ms < before_ms, ~is_newest, is_verified)
-            .order_by(segments.c.log_offset)
-        )
+        in_order = (
+            sql.select(
+                segments.c.key, segments.c.log_offset,
+                sql.func.max(sql.case((is_kept, 1), else_=0))
+                .over(partition_by=log, order_by=segments.c.source_start).label("kept"),
+            )
+            .select_from(
+                segments.join(newest, _same(segments, newest, *same)).outerjoin(verified, _same(segments, verified, *same))
+            )
+            .where(segments.c.flow == self.flow)
+            .subquery()
+        )  # fmt: skip
+        query = sql.select(in_order.c.key).where(in_order.c.kept == 0).order_by(in_order.c.log_offset)
         return [bytes(row.key) for row in self._all(query)]
 
     def count_verified(self) -> None:

@@ -1,56 +1,79 @@
 """Segments that tell of nothing any more: what the source has deleted needs no translation. They are deleted in time.
 
 Kept in any case are each partition's newest segment record, for the next window begins where it ends, and whatever is not
-verified yet (invariant F).
+verified yet (invariant F). Only what lies before all that is kept is deleted, so that translation meets no gap; and under
+the flow's claim, so that a record that a reset and its first window write under the same key is not deleted with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from airmirror.clusters.appender import Appender
 from airmirror.clusters.routes import Routes
 from airmirror.config import Flow
 from airmirror.ledger import FlowLedger
-from airmirror.naming import segment_topic
 from airmirror.offsets.replicated import extents
+from airmirror.windows.fence import claimed
+from airmirror.windows.index import catch_up
+from airmirror.windows.window import internal_topics
 from airmirror.wire.requests import TopicPartition
 
 MOST = 100_000  # segment records in one round
 AT_ONCE = 5_000  # of them waited for together
 
+Tell = Callable[[str], None]
 
-def prune_segments(flow: Flow, ledger: FlowLedger) -> int:
-    """Delete the segment records that lie below the source's log starts; how many. The ledger must have caught up."""
-    newest, verified = ledger.last_segments(), ledger.verified()
+
+def prune_segments(flow: Flow, ledger: FlowLedger, *, window: str, tell: Tell = lambda phase: None) -> int:
+    """Delete the segment records that lie below the source's log starts; how many. The ledger must have caught up.
+
+    Raises FlowBusy, or a cluster's error.
+    """
+    newest = ledger.last_segments()
     with Routes(flow.source, f"airmirror|{flow.name}|prune") as source:
         logs = extents(source, (TopicPartition(*key) for key in newest))
         ids = dict(source.topic_ids)
-    firsts = {
-        (first.topic, first.partition): first
-        for first in ledger.first_segments([(*key, last.source_topic_id) for key, last in newest.items()])
-    }
+    starts = {key: log.start for key, log in logs.items() if newest[key].source_topic_id == ids.get(key.topic)}
+    return delete_segments(flow, ledger, lambda: _below(ledger, starts), window=window, tell=tell)
+
+
+def _below(ledger: FlowLedger, starts: Mapping[TopicPartition, int]) -> list[bytes]:
+    """Keys of the verified segment records of each partition that end at or before its log's start."""
+    newest, verified = ledger.last_segments(), ledger.verified()
     keys: list[bytes] = []
-    for key, last in sorted(newest.items()):
-        log, passed = logs.get(TopicPartition(*key)), verified.get(key)
-        same = passed is not None and passed.source_topic_id == last.source_topic_id == ids.get(last.topic)
-        if log is None or passed is None or not same:
+    for key, start in sorted(starts.items()):
+        last, passed = newest.get(key), verified.get(key)
+        if last is None or passed is None or passed.source_topic_id != last.source_topic_id:
             continue
-        end = min(log.start, passed.offset + 1, last.source_start)
-        if firsts[key].source_end <= end:
-            below = ledger.segments(*key, last.source_topic_id, end=end)
-            keys += [record.encode_key() for record in below if record.source_end <= end]
-        if len(keys) >= MOST:
-            break
-    delete_segments(flow, keys[:MOST])
-    return min(len(keys), MOST)
+        end = min(start, passed.offset + 1, last.source_start)
+        for record in ledger.segments(*key, last.source_topic_id, end=end):
+            if record.source_end > end or len(keys) == MOST:
+                break
+            keys.append(record.encode_key())
+    return keys
 
 
-def delete_segments(flow: Flow, keys: Sequence[bytes], tell: Callable[[str], None] = lambda phase: None) -> None:
-    """Delete the segment records with these keys from the segment topic; the ledger follows when it catches up."""
-    if not keys:
-        return
-    with Appender(flow.target, segment_topic(flow.source.alias)) as appender:
-        for first in range(0, len(keys), AT_ONCE):
-            tell(f"forgetting {len(keys) - first} segment records")
-            appender.append([(key, None) for key in keys[first : first + AT_ONCE]])
+def delete_segments(
+    flow: Flow, ledger: FlowLedger, keys: Callable[[], Sequence[bytes]], *, window: str, tell: Tell
+) -> int:
+    """Delete the segment records with these keys from the segment topic, under a claim of the name ``window``; how many.
+
+    ``keys`` is asked again once the claim holds and the ledger has caught up. Nothing to delete takes no claim. The ledger
+    follows when it catches up. Raises FlowBusy.
+    """
+    if not keys():
+        return 0
+    topics = internal_topics(flow)
+    with (
+        Routes(flow.target, f"airmirror|{flow.name}|prune") as target,
+        Appender(flow.target, topics.segments) as appender,
+    ):
+        target.refresh([topics.segments, topics.progress])
+        with claimed(flow, window, 0, target, topics, ledger, appender):
+            catch_up(target, topics, ledger, flow.source.alias)
+            chosen = keys()
+            for first in range(0, len(chosen), AT_ONCE):
+                tell(f"forgetting {len(chosen) - first} segment records")
+                appender.append([(key, None) for key in chosen[first : first + AT_ONCE]])
+    return len(chosen)

@@ -37,11 +37,11 @@ class Prune(FlowOperator):
 
     def work(self, context: Context, choice: Choice) -> None:
         from airmirror.flows.maintenance import prune
-        from airmirror.on_airflow.work import opened_flow
+        from airmirror.on_airflow.work import opened_flow, when_free
 
         place = deployment()
         with opened_flow(place, self.flow, choice) as opened:
-            pruned = prune(opened, self.days, place.data_docs, tell=self.log.info)
+            pruned = when_free(lambda: prune(opened, self.days, place.data_docs, tell=self.log.info))
         self.log.info("Forgotten: %d segment records, %d pages.", pruned.segments, pruned.pages)
 
 

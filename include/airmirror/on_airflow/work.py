@@ -16,6 +16,7 @@ from airmirror.errors import AirmirrorError, listed
 from airmirror.flows.choice import Choice
 from airmirror.flows.gates import expectations_of, judge_flow
 from airmirror.flows.groups import checkpoints_round, group_offsets_round, rounds_due
+from airmirror.flows.maintenance import prune_round
 from airmirror.flows.prepare import Opened, Prepared, backfill_of, catch_up_ledger, dry_run, open_flow, prepare
 from airmirror.naming import segment_topic
 from airmirror.offsets.syncs import emit_offset_syncs
@@ -224,6 +225,7 @@ def emit_syncs(place: Deployment, name: str, window: str, choice: Choice) -> set
         catch_up_ledger(opened)
         count = emit_offset_syncs(opened.flow, opened.ledger, window=window, tell=_phase)
         now = rounds_due(opened)
+        prune_round(opened, tell=_phase)
     log.info("%d offset syncs written.", count)
     return now
 
