@@ -27,7 +27,7 @@ from airmirror.wire.requests import (
 
 LIST_OFFSETS = 2
 EARLIEST, LATEST = -2, -1
-OFFSET_OUT_OF_RANGE = 1
+UNKNOWN_SERVER_ERROR, OFFSET_OUT_OF_RANGE = -1, 1
 # Errors that pass: the leader moved, or a broker is starting. Metadata is read anew and the request sent again.
 MOVED = frozenset({3, 5, 6, 7, 9, 13, 56, 74, 75, 76, 78, 100, 103, 106})
 
@@ -58,6 +58,31 @@ class PartitionMoved(AirmirrorError):
 
     def __str__(self) -> str:
         return f"cluster {self.cluster!r}: the leader of {self.partition} has moved: {self.error}"
+
+
+@dataclass(eq=False)
+class RecordsWithheld(AirmirrorError):
+    """Offsets that can be read, and yet a broker gives nothing from there on."""
+
+    transient: ClassVar[bool] = True
+
+    cluster: str
+    partition: TopicPartition
+    position: int
+    end: int
+    answer: str
+
+    def __str__(self) -> str:
+        return f"cluster {self.cluster!r}: {withheld(self.partition, self.position, self.end, self.answer)}"
+
+
+def withheld(partition: TopicPartition, position: int, end: int, answer: str) -> str:
+    """What to say where a broker gives nothing of ``[position, end)``."""
+    return (
+        f"the leader of {partition} gives nothing from offset {position} on, though {end} is the end ({answer}); where the "
+        "topic is in tiered storage its remote store fails, or needs longer than remote.fetch.max.wait.ms: see the broker's "
+        "log. What is there is fetched when it answers"
+    )
 
 
 @dataclass(eq=False)
@@ -255,12 +280,17 @@ def read_batches(
 ) -> Iterator[tuple[memoryview, list[tuple[Batch, bool]]]]:
     """Every batch that overlaps ``[start, end)``, a response at a time: its buffer and (batch, whether aborted).
 
-    Goes on until a batch ends at or past ``end``, or nothing more is there although the log's readable end is at or past
-    it. Raises FetchFailed, LastStableOffsetStuck.
+    Goes on until a batch ends at or past ``end``. An empty answer proves no hole, since a broker gives one when its remote
+    store is slow (KIP-405): only in a compacted topic, which has none, the rest of the range may be holes. Raises FetchFailed;
+    LastStableOffsetStuck or RecordsWithheld after ``patience`` seconds without a record.
     """
+    from airmirror.clusters.topic_configs import is_compacted  # which needs this module
+
     position = start
     filter_ = AbortedFilter()
-    stalled = patiently(patience, LastStableOffsetStuck, PartitionMoved, LeaderNotAvailable, BrokerUnreachable)
+    stalled = patiently(
+        patience, LastStableOffsetStuck, RecordsWithheld, PartitionMoved, LeaderNotAvailable, BrokerUnreachable
+    )
     while position < end:
         for attempt in stalled:
             with attempt:
@@ -273,9 +303,13 @@ def read_batches(
                 if fetched.error == OFFSET_OUT_OF_RANGE and position < fetched.log_start_offset:
                     position = fetched.log_start_offset
                     continue
+                if fetched.error == UNKNOWN_SERVER_ERROR:
+                    raise RecordsWithheld(routes.alias, partition, position, end, error_name(fetched.error))
                 readable = fetched.last_stable_offset if read_committed else fetched.high_watermark
                 if fetched.start == fetched.end and readable < end:
                     raise LastStableOffsetStuck(routes.alias, partition, position, end)
+                if fetched.start == fetched.end and not is_compacted(routes, partition.topic):
+                    raise RecordsWithheld(routes.alias, partition, position, end, "an answer without records")
         if fetched.error == OFFSET_OUT_OF_RANGE:
             continue
         if fetched.start == fetched.end:
@@ -318,6 +352,6 @@ def _fetch_one(
         fetched.log_start_offset = earliest
         if position >= earliest:
             raise FetchFailed(routes.alias, partition, "its end is below this offset", position)
-    elif fetched.error:
+    elif fetched.error not in (0, UNKNOWN_SERVER_ERROR):
         raise FetchFailed(routes.alias, partition, error_name(fetched.error), position)
     return buffer, fetched

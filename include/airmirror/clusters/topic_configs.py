@@ -15,6 +15,7 @@ from airmirror.wire.requests import TopicPartition
 
 DESCRIBE_CONFIGS = 32
 UNKNOWN_TOPIC = 3
+CLEANUP_POLICY = "cleanup.policy"
 TOPIC = 2  # DescribeConfigs' resource type
 
 
@@ -35,6 +36,14 @@ def topic_configs(routes: Routes, topics: Collection[str], keys: Collection[str]
             raise FetchFailed(routes.alias, TopicPartition(result.resource_name, 0), reason)
         found[result.resource_name] = {config.name: config.value or "" for config in result.configs}
     return found
+
+
+def is_compacted(routes: Routes, topic: str) -> bool:
+    """Whether a topic is compacted as it is configured now; not where that can't be told."""
+    try:
+        return "compact" in topic_configs(routes, [topic], [CLEANUP_POLICY]).get(topic, {}).get(CLEANUP_POLICY, "")
+    except FetchFailed:
+        return False
 
 
 def _ask(routes: Routes, topics: Collection[str], keys: Collection[str]) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
 
@@ -47,7 +47,7 @@ class Slot:
     window: str
     number: int
     claim_offset: int  # of the window's claim in the segment topic
-    deadline_ms: int  # epoch milliseconds after which nothing new is begun
+    max_ms: int  # from the slot's start on, by its own clock: after that nothing new is begun
     max_bytes: int | None  # the slot's share of window.max.bytes
     progress_topic: str
     progress_partitions: int
@@ -88,14 +88,3 @@ class SlotResult:
     position: int  # the first source offset that is not accounted for
     seconds: float
     error: AirmirrorError | None = None
-
-
-@dataclass
-class Timings:
-    """Where a slot's time went, in seconds."""
-
-    fetch: float = 0.0
-    produce: float = 0.0
-    read_back: float = 0.0
-    commit: float = 0.0
-    parts: dict[str, float] = field(default_factory=dict)

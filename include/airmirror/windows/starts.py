@@ -6,7 +6,6 @@ has left on the target, where its progress is there and segments are not.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 from airmirror.clusters.routes import Routes
@@ -30,7 +29,7 @@ def at_latest(flow: Flow, index: Index, planned: Sequence[Planned]) -> list[Take
     """The starts of a flow's first window under ``auto.offset.reset=latest``: the end of every partition with records."""
     if flow.auto_offset_reset != "latest" or index.progress() or index.last_segments():
         return []
-    return [TakenOver(item, Account(item.end), -1) for item in planned if item.end > 0]
+    return [TakenOver(item, Account(item.end, -1), -1) for item in planned if item.end > 0]
 
 
 def need_starts(flow: Flow, index: Index, planned: Sequence[Planned]) -> bool:
@@ -75,7 +74,7 @@ def _commit(
 ) -> None:
     partitions = [_partition(start, source, target) for start in starts]
     slot = Slot(
-        flow, window, 0, claim_offset, int(time.time() * 1000), None, topics.progress,
+        flow, window, 0, claim_offset, 0, None, topics.progress,
         target.partitions(topics.progress), topics.segments, tuple(partitions),
     )  # fmt: skip
     transaction = TransactionalId(target, slot.transactional_id, transaction_timeout_ms(flow))

@@ -76,7 +76,7 @@ def take_over(
     count = overlap(ours.digests[split:], theirs.digests, ours.digests[:split])
     if count >= MOST_RECORDS:
         return TailTooLong(source.alias, *item.key, target.alias, item.remote_topic, MOST_RECORDS)
-    account = Account(item.start)
+    account = Account(item.start, target_end)
     if count:
         copied = ours.offsets[split : split + count]
         account.end = copied[-1] + 1

@@ -301,7 +301,6 @@ def _slots(
             keeps_times=not timeless.matches(item.topic),
         )
         partitions.append((partition, item.bytes))
-    deadline = int(time.time() * 1000) + flow.window.max_ms
     limit = flow.window.max_bytes
     return [
         Slot(
@@ -309,7 +308,7 @@ def _slots(
             window=window,
             number=number,
             claim_offset=claim_offset,
-            deadline_ms=deadline,
+            max_ms=flow.window.max_ms,
             max_bytes=None if limit is None else max(1, int(limit * share)),
             progress_topic=topics.progress,
             progress_partitions=target.partitions(topics.progress),

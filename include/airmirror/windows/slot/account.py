@@ -42,9 +42,13 @@ def payload_digest(payload: bytes | memoryview) -> bytes:
 
 @dataclass
 class Account:
-    """What happened to the source offsets ``[start, end)`` since the last commit."""
+    """What happened to the source offsets ``[start, end)`` since the last commit.
+
+    ``target_end``: where the flow's records end on the target (exclusive), -1: it has none there yet.
+    """
 
     start: int
+    target_end: int
     end: int = -1
     copied: int = 0
     control: int = 0
@@ -81,9 +85,11 @@ class Account:
                 self.segments.append(Segment(first, target_first, count))
             self.copied += count
             target_first += count
+        self.target_end = target_first
 
     def record(self, slot: Slot, partition: SlotPartition, time_ms: int) -> SegmentRecord:
         """The segment record of the transaction (invariant A)."""
+        target_end = max(self.target_end, 0)
         return SegmentRecord(
             source_topic_id=partition.source_topic_id,
             topic=partition.topic,
@@ -95,8 +101,8 @@ class Account:
             source_end=self.end,
             target_topic_id=partition.target_topic_id,
             remote_topic=partition.remote_topic,
-            target_start=self.segments[0].target_first if self.segments else max(partition.target_end, 0),
-            target_end=self.segments[-1].target_end if self.segments else max(partition.target_end, 0),
+            target_start=self.segments[0].target_first if self.segments else target_end,
+            target_end=target_end,
             copied=self.copied,
             control=self.control,
             aborted=self.aborted,

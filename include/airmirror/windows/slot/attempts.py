@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from airmirror.clusters.log import LATEST, offsets_with_patience, read_records
+from airmirror.clusters.log import LATEST, offsets_with_patience, read_records, withheld
 from airmirror.clusters.routes import Routes, TopicNotFound
 from airmirror.clusters.transactions import TransactionalId
 from airmirror.errors import AirmirrorError
@@ -39,7 +39,7 @@ from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import Claim, SegmentRecord, decode
 
 MOST_PAUSE = 5.0  # seconds between two attempts
-GRACE_MS = 15_000  # what a transient fault may take beyond the window's end
+GRACE_SECONDS = 15.0  # what a fault, or reading back, may take beyond the window's end
 
 
 @dataclass
@@ -55,6 +55,7 @@ class _Progress:
 def run_slot(slot: Slot) -> list[SlotResult]:
     """Copy a slot's partitions; one result each. Raises nothing: errors are in the results."""
     begun = time.monotonic()
+    deadline = begun + slot.max_ms / 1000
     progress = _Progress({partition.source: partition.start for partition in slot.partitions})
     pace = Pace(transaction_timeout_ms(slot.flow))
     outcome = Outcome.DONE
@@ -66,19 +67,25 @@ def run_slot(slot: Slot) -> list[SlotResult]:
                 Routes(slot.flow.source, f"airmirror|{slot.flow.name}|{slot.number}") as source,
                 Routes(slot.flow.target, f"airmirror|{slot.flow.name}|{slot.number}") as target,
             ):
-                done = _attempt(slot, source, target, progress, pace)
+                done = _attempt(slot, source, target, progress, pace, deadline)
             outcome = Outcome.DONE if done else Outcome.CUT
             break
         except SlotFenced as fenced:
             outcome, error = Outcome.FENCED, fenced
             break
         except PartitionError as bad:
+            late = time.monotonic() - deadline
             if not progress.refusals.setdefault(bad.key, Refusals()).allow(bad, slot.flow):
                 _leave_out(progress, bad.key, bad, bad.first_bad)
+            elif late > 0 and bad.first_bad is not None:
+                progress.limits[bad.key] = bad.first_bad  # what comes before it is committed, the next window goes on
+            if late > GRACE_SECONDS:
+                outcome = Outcome.CUT
+                break
         except TopicNotFound as gone:
             _leave_out_topic(slot, progress, gone)
         except AirmirrorError as fault:
-            if not fault.transient or time.time() * 1000 > slot.deadline_ms + GRACE_MS:
+            if not fault.transient or time.monotonic() > deadline + GRACE_SECONDS:
                 outcome, error = Outcome.FAILED, fault
                 break
             pace.failed()
@@ -106,7 +113,7 @@ def _results(
         yield SlotResult(partition.topic, partition.partition, how, position, seconds, problem)
 
 
-def _attempt(slot: Slot, source: Routes, target: Routes, progress: _Progress, pace: Pace) -> bool:
+def _attempt(slot: Slot, source: Routes, target: Routes, progress: _Progress, pace: Pace, deadline: float) -> bool:
     """One attempt at everything that is left; whether it was finished."""
     target.refresh([slot.segment_topic, slot.progress_topic])
     transaction = TransactionalId(target, slot.transactional_id, pace.timeout_ms)
@@ -126,12 +133,12 @@ def _attempt(slot: Slot, source: Routes, target: Routes, progress: _Progress, pa
     target.refresh({partition.remote_topic for partition, _ in partitions} | {slot.segment_topic, slot.progress_topic})
     for partition, _ in partitions:
         _check_topics(slot, partition, source, target)
-    read_back = ReadBack(target) if slot.flow.window.verify == "readback" else None
+    read_back = ReadBack(target, deadline + GRACE_SECONDS) if slot.flow.window.verify == "readback" else None
     dead_letters = open_dead_letter_topic(slot.flow, target)
     way = Way(slot, target, transaction, Outbox(target, transaction), read_back, Merging(), dead_letters)
     intakes = [Intake(way, partition, end, progress.refusals.get(partition.source)) for partition, end in partitions]
     try:
-        return copy(way, Source(source, slot, intakes, pace), intakes)
+        done = copy(way, Source(source, slot, intakes, pace), intakes, deadline)
     except AirmirrorError:
         with contextlib.suppress(AirmirrorError):  # the next InitProducerId aborts it too; this is sooner
             transaction.end(commit=False)
@@ -139,6 +146,12 @@ def _attempt(slot: Slot, source: Routes, target: Routes, progress: _Progress, pa
     finally:
         for intake in intakes:
             progress.positions[intake.partition.source] = intake.account.start
+    for intake in intakes:
+        if intake.withheld and not intake.is_done:
+            key = intake.partition.source
+            reason = withheld(key, intake.position, intake.end, intake.withheld)
+            progress.failed.setdefault(key, PartitionUnavailable(source.alias, *key, reason))
+    return done
 
 
 def _committed(slot: Slot, target: Routes) -> dict[TopicPartition, SegmentRecord]:
@@ -168,7 +181,7 @@ def _continued(partition: SlotPartition, committed: SegmentRecord | None) -> Slo
     return replace(
         partition,
         start=committed.source_end,
-        target_end=committed.target_end if committed.copied else partition.target_end,
+        target_end=committed.target_end,
         leader_epoch=committed.leader_epoch,
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from airmirror.clusters.connection import BrokerUnreachable, Connection, ready
@@ -18,11 +19,13 @@ from airmirror.clusters.log import (
     LATEST,
     MOVED,
     OFFSET_OUT_OF_RANGE,
+    UNKNOWN_SERVER_ERROR,
     offsets_with_patience,
     receive_fetch,
     send_fetch,
 )
 from airmirror.clusters.routes import TOPIC_DENIED, LeaderNotAvailable, Routes
+from airmirror.clusters.topic_configs import is_compacted
 from airmirror.windows.errors import (
     AccessLost,
     InternalTopicUnfit,
@@ -44,7 +47,15 @@ DECODED_FETCH_BYTES = 2 << 20  # where records are decoded: what decodes them ta
 LEAST_PARTITION_BYTES = 1 << 20
 FETCH_WAIT_MS = 500
 ANSWER_SECONDS = 30.0  # a broker that is stopped keeps its connections open and says nothing
-TOPIC_CHANGED = frozenset({3, 100, 103})  # unknown topic or partition, unknown topic id, inconsistent topic id
+LEAST_PAUSE, MOST_PAUSE = 0.05, 2.0  # seconds before a broker that had nothing to give is asked again
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A fetch under way: the version that its answer has, and the partitions that it is about."""
+
+    version: int
+    partitions: frozenset[TopicPartition]
 
 
 class Source:
@@ -55,15 +66,19 @@ class Source:
         self._routes = routes
         self._read_committed = slot.flow.isolation_level == "read_committed"
         self._intakes = {intake.partition.source: intake for intake in intakes}
-        self._under_way: dict[int, int] = {}  # node -> version of the fetch
-        self._pause = 0.05
+        self._under_way: dict[int, _Asked] = {}  # by node
+        self._pause = LEAST_PAUSE
 
     def ask(self) -> None:
-        """Send a fetch to every broker that has none under way and leads partitions that are not done."""
+        """Send a fetch to every broker that has none under way and leads partitions that are not done.
+
+        A partition that has moved is asked for again only when the fetch of its old leader is answered or given up.
+        """
+        asked = {partition for each in self._under_way.values() for partition in each.partitions}
         by_node: dict[int, list[Intake]] = {}
-        for intake in self._intakes.values():
-            if not intake.is_done:
-                by_node.setdefault(self._routes.leader(intake.partition.source).node, []).append(intake)
+        for partition, intake in self._intakes.items():
+            if not intake.is_done and partition not in asked:
+                by_node.setdefault(self._routes.leader(partition).node, []).append(intake)
         decodes = any(intake.decodes for intake in self._intakes.values())
         most = min(DECODED_FETCH_BYTES if decodes else FETCH_BYTES, self.pace.bytes)
         for node, intakes in by_node.items():
@@ -77,12 +92,14 @@ class Source:
                     intake.position, leader.epoch, intake.leader_epoch, share
                 )
             try:
-                self._under_way[node] = send_fetch(
+                version = send_fetch(
                     self._routes, self._connection(node), positions,
                     max_wait_ms=FETCH_WAIT_MS, max_bytes=most, read_committed=self._read_committed,
                 )  # fmt: skip
             except BrokerUnreachable:
                 self._look_again(node)
+            else:
+                self._under_way[node] = _Asked(version, frozenset(positions))
 
     def answer(self) -> tuple[memoryview, list[tuple[Intake, Fetched]]]:
         """Wait for one broker's answer; nothing where a leader has moved, which is looked for again."""
@@ -95,21 +112,20 @@ class Source:
             raise BrokerUnreachable(self._routes.alias, broker, f"no answer to a fetch for {ANSWER_SECONDS:g} s")
         connection = answering[0]
         node = connections[connection]
-        version = self._under_way.pop(node)
+        asked = self._under_way.pop(node)
         try:
-            buffer, partitions = receive_fetch(self._routes, connection, version)
+            buffer, partitions = receive_fetch(self._routes, connection, asked.version)
         except BrokerUnreachable:
             self._look_again(node)
             return memoryview(b""), []
         found = []
-        moved = False
+        moved = failed = False
         for partition, fetched in partitions.items():
-            intake = self._intakes.get(partition)
-            if intake is None:
+            if partition not in asked.partitions:
                 raise connection.nonsense(f"its answer to a fetch has {partition}, which it was not asked for")
-            if fetched.error in TOPIC_CHANGED:
-                self._look_for_changes(intake)
-                moved = True
+            intake = self._intakes[partition]
+            if fetched.error == UNKNOWN_SERVER_ERROR:
+                intake.withheld, failed = error_name(fetched.error), True
             elif fetched.error in MOVED:
                 moved = True
             else:
@@ -118,25 +134,37 @@ class Source:
                 self._to_the_end(partition)
         if moved:
             self._look_again(node)
+        elif failed and not found:
+            self._back_off()
         else:
-            self._pause = 0.05
-        waited_in_vain = all(fetched.start == fetched.end for _, fetched in found)
-        if waited_in_vain:
-            for intake, fetched in found:
-                end = fetched.last_stable_offset if self._read_committed else fetched.high_watermark
-                if end >= intake.end:
-                    intake.nothing_more()
+            self._pause = LEAST_PAUSE
+        self._look_at_empty(found)
         return buffer, found
+
+    def _look_at_empty(self, found: Sequence[tuple[Intake, Fetched]]) -> None:
+        """See what partitions without a batch in an answer mean (invariant E).
+
+        A hole is proven by a batch that follows it. An empty answer proves nothing: a broker gives one when its remote
+        store is slow (KIP-405). Only a compacted topic, which has no remote store, may end in holes: where a fetch that
+        waited brought nothing of any partition, and the planned end can be read.
+        """
+        waited = all(fetched.start == fetched.end for _, fetched in found)
+        for intake, fetched in found:
+            end = fetched.last_stable_offset if self._read_committed else fetched.high_watermark
+            if fetched.start < fetched.end:
+                intake.withheld = ""
+            elif waited and end < intake.end:
+                intake.withheld = f"it can be read up to {end} only"
+            elif waited and intake.partition.compacted and is_compacted(self._routes, intake.partition.topic):
+                intake.nothing_more()
+            elif waited:
+                intake.withheld = "an answer without records"
 
     def check_topics(self) -> None:
         """Where fetches go by name, see before every commit that the topics are still the same ones."""
-        if any(self._connection(node).fetch_version < 13 for node in {leader for leader in self._leaders()}):
-            self._routes.refresh({partition.topic for partition in self._intakes})
-            for intake in self._intakes.values():
-                self._check_topic_id(intake)
-
-    def _leaders(self) -> list[int]:
-        return [self._routes.leader(partition).node for partition in self._intakes]
+        nodes = {self._routes.leader(partition).node for partition in self._intakes}
+        if any(self._connection(node).fetch_version < 13 for node in nodes):
+            self._refresh()
 
     def _connection(self, node: int) -> Connection:
         return self._routes.connection(node, "fetch")
@@ -160,42 +188,44 @@ class Source:
         if fetched.error:
             raise PartitionUnavailable(alias, partition.topic, partition.partition, error_name(fetched.error))
 
-    def _look_for_changes(self, intake: Intake) -> None:
-        self._routes.refresh([intake.partition.topic])
-        self._check_topic_id(intake)
-
-    def _check_topic_id(self, intake: Intake) -> None:
-        partition = intake.partition
-        now = self._routes.topic_ids[partition.topic]
-        if now != partition.source_topic_id:
-            raise TopicRecreated(
-                self._routes.alias, partition.topic, partition.partition, str(partition.source_topic_id), str(now)
-            )
+    def _refresh(self) -> None:
+        """Read the metadata anew; what is fetched after that are still the same topics. Raises TopicRecreated."""
+        self._routes.refresh({partition.topic for partition in self._intakes})
+        for intake in self._intakes.values():
+            partition, now = intake.partition, self._routes.topic_ids[intake.partition.topic]
+            if now != partition.source_topic_id:
+                raise TopicRecreated(
+                    self._routes.alias, partition.topic, partition.partition, str(partition.source_topic_id), str(now)
+                )
 
     def _look_again(self, node: int) -> None:
         """Find the leaders anew, after a backoff: nothing tells when one is elected or a broker is back."""
         self._routes.drop(node, "fetch")
         self._under_way.pop(node, None)
-        time.sleep(self._pause)
-        self._pause = min(self._pause * 2, 2.0)
+        self._back_off()
         try:
-            self._routes.refresh({partition.topic for partition in self._intakes})
+            self._refresh()
         except (BrokerUnreachable, LeaderNotAvailable):
-            if self._pause >= 2.0:
+            if self._pause >= MOST_PAUSE:
                 raise
+
+    def _back_off(self) -> None:
+        time.sleep(self._pause)
+        self._pause = min(self._pause * 2, MOST_PAUSE)
 
     def _to_the_end(self, partition: TopicPartition) -> None:
         """A broker fills its answer in the order asked: who was served goes to the end of the queue."""
         self._intakes[partition] = self._intakes.pop(partition)
 
 
-def copy(way: Way, source: Source, intakes: Sequence[Intake]) -> bool:
+def copy(way: Way, source: Source, intakes: Sequence[Intake], deadline: float) -> bool:
     """Copy until every partition is done, or the slot's time or bytes are used up; whether all are done.
 
+    ``deadline``: when nothing new is begun any more, by ``time.monotonic``.
     Raises a PartitionError (the transaction is to be aborted), or a transient error of the clusters.
     """
-    slot = way.slot
-    budget = slot.max_bytes if slot.max_bytes is not None else float("inf")
+    window = way.slot.flow.window
+    budget = way.slot.max_bytes if way.slot.max_bytes is not None else float("inf")
     begun = time.monotonic()
     source.ask()
     while not all(intake.is_done for intake in intakes):
@@ -203,20 +233,19 @@ def copy(way: Way, source: Source, intakes: Sequence[Intake]) -> bool:
         for intake, fetched in answers:
             intake.take(buffer, fetched)
         in_transaction = sum(intake.account.bytes for intake in intakes)
-        cut = time.time() * 1000 >= slot.deadline_ms or in_transaction >= budget
+        cut = time.monotonic() >= deadline or in_transaction >= budget
         if not cut:
             source.ask()
         sending = time.monotonic()
         way.outbox.send_all()
+        if way.read_back:
+            way.read_back.step(2 * source.pace.bytes)
         source.pace.took(
             sum(fetched.end - fetched.start for _, fetched in answers), time.monotonic() - sending, FETCH_BYTES
         )
-        if way.read_back:
-            way.read_back.step()
         if cut:
             break
         elapsed_ms = (time.monotonic() - begun) * 1000
-        window = slot.flow.window
         if (
             in_transaction >= window.commit_bytes
             or elapsed_ms >= min(window.commit_ms, source.pace.commit_ms)

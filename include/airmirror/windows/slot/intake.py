@@ -74,15 +74,15 @@ class Intake:
         self.position = partition.start
         self.end = end
         self.leader_epoch = partition.leader_epoch
-        self.account = Account(partition.start)
+        self.account = Account(partition.start, partition.target_end)
         self._way = way
         self._refusals = refusals or Refusals()
         self._lost = sorted(self._refusals.lost)
         self._tolerant = is_tolerant(way.slot.flow)
         self._read_committed = way.slot.flow.isolation_level == "read_committed"
         self._aborted = AbortedFilter()
-        self._target_end = partition.target_end
         self.decodes = False  # whether records had to be decoded
+        self.withheld = ""  # how its leader answered last, where it gave nothing although there is more
         self._run: list[Batch] = []
         self._run_first = 0
         self._run_bytes = 0
@@ -93,10 +93,7 @@ class Intake:
 
     def committed(self) -> None:
         """Begin the account of the next transaction."""
-        if self.account.segments:
-            self._target_end = self.account.segments[-1].target_end
-        self.account = Account(self.position)
-        self.account.leader_epoch = self.leader_epoch
+        self.account = Account(self.position, self.account.target_end, leader_epoch=self.leader_epoch)
 
     def take(self, buffer: memoryview, fetched: Fetched) -> None:
         """Send on what a fetch brought. Raises a PartitionError; the transaction is of no use after that."""
@@ -138,7 +135,7 @@ class Intake:
         self._flush(buffer)
 
     def nothing_more(self) -> None:
-        """A fetch that waited brought nothing although the planned end can be read: the rest are holes (invariant C)."""
+        """The rest up to the planned end are holes (invariant C)."""
         self._hole(self.end)
         self.account.end = self.position
 
@@ -291,14 +288,14 @@ class Intake:
     def check_adjacent(self, account: Account, base: int) -> None:
         """Nothing of others may lie between what this flow wrote last and ``base`` (invariants B and G), unless declared."""
         way, partition = self._way, self.partition
-        last = account.segments[-1].target_end if account.segments else self._target_end
+        last = account.target_end
         alias, target = way.slot.flow.source.alias, way.slot.flow.target.alias
         if base < last:
             raise TargetTruncated(
                 alias, partition.topic, partition.partition, target, partition.remote_topic, last, base
             )
         # One offset between two transactions is the marker that ended the first.
-        if base == last or (base == last + 1 and not account.segments and self._target_end >= 0):
+        if base == last or (base == last + 1 and not account.segments and last >= 0):
             return
         if way.slot.flow.is_aggregate:
             return

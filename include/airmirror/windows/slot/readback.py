@@ -7,14 +7,17 @@ slow path writes anew it compares with what was fetched before it is sent.)
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from airmirror.clusters.connection import BrokerUnreachable
 from airmirror.clusters.error_codes import error_name
 from airmirror.clusters.log import MOVED, receive_fetch, send_fetch
 from airmirror.clusters.routes import Routes
+from airmirror.errors import AirmirrorError
 from airmirror.windows.slot.account import Digest, payload_digest
 from airmirror.wire.batches import CODEC_MASK, HEADER_SIZE, LOG_APPEND_TIME, Batch, parse
 from airmirror.wire.requests import FetchPosition, TopicPartition
@@ -46,11 +49,29 @@ class Expected:
         return HEADER_SIZE + len(self.payload)
 
 
+@dataclass(eq=False)
+class ReadBackTooSlow(AirmirrorError):
+    """What was written could not be read back in the window's time."""
+
+    transient: ClassVar[bool] = True
+
+    cluster: str
+    bytes: int
+
+    def __str__(self) -> str:
+        return (
+            f"cluster {self.cluster!r}: {self.bytes} bytes that were written were not read back in the window's time, and so "
+            "not committed; is a consumer quota (consumer_byte_rate) of this user in the way?"
+        )
+
+
 class ReadBack:
     """What was written and not read back yet, by partition of the target."""
 
-    def __init__(self, routes: Routes) -> None:
+    def __init__(self, routes: Routes, until: float) -> None:
+        """``until``: how long it may take, by ``time.monotonic``."""
         self._routes = routes
+        self._until = until
         self._expected: dict[TopicPartition, deque[Expected]] = {}
         self._bytes = 0
         self._under_way: dict[int, int] = {}  # node -> version of the fetch
@@ -59,16 +80,24 @@ class ReadBack:
         self._expected.setdefault(target, deque()).append(expected)
         self._bytes += expected.size
 
-    def step(self) -> None:
-        """Compare what was asked for before, then ask for more: one fetch a broker is under way while the slot goes on."""
-        self._receive()
+    def step(self, most: int) -> None:
+        """Compare what was asked for before, then ask for more: one fetch a broker is under way while the slot goes on.
+
+        Waits where more than ``most`` bytes are not compared yet. Raises what ``drain`` does.
+        """
+        self._down_to(max(most, LEAST_BYTES))
         if self._bytes >= LEAST_BYTES:
             self._send()
 
     def drain(self) -> None:
-        """Read back and compare everything. Raises the error of the first batch that differs."""
+        """Read back and compare everything. Raises the error of the first batch that differs, ReadBackTooSlow."""
+        self._down_to(0)
+
+    def _down_to(self, most: int) -> None:
         self._receive()
-        while self._bytes:
+        while self._bytes > most:
+            if time.monotonic() > self._until:
+                raise ReadBackTooSlow(self._routes.alias, self._bytes)
             self._send()
             self._receive()
 

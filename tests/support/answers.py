@@ -1,0 +1,119 @@
+"""Rules for a proxy that alter what a broker answers to fetches, or what it is given to write; checksums are mended."""
+
+from __future__ import annotations
+
+import struct
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Event
+from uuid import UUID
+
+import crc32c
+
+from airmirror.wire.batches import Batch, parse
+from airmirror.wire.requests import FETCH, PRODUCE, Fetched, decode_fetch, read_unsigned_varint, unsigned_varint
+from airmirror_local.proxy import Exchange
+
+ANY_TOPIC: dict[UUID, str] = defaultdict(lambda: "any")
+
+
+@dataclass
+class Withheld:
+    """Fetches of one partition are answered without records, ``times`` that there are some ``wanted``; ``error``: Kafka's code.
+
+    So answers a broker whose remote store is slow (0), or fails (-1).
+    """
+
+    times: float = float("inf")
+    error: int = 0
+    wanted: Callable[[Batch], bool] = lambda batch: True
+    happened: int = 0
+
+    def __call__(self, exchange: Exchange, frame: bytes) -> bytes:
+        if exchange.api_key != FETCH or self.happened >= self.times:
+            return frame
+        found = fetched(exchange, frame)
+        if found is None or not any(map(self.wanted, parse(memoryview(frame), found.start, found.end))):
+            return frame
+        self.happened += 1
+        length = len(unsigned_varint(found.end - found.start + 1))
+        answer = bytearray(frame[: found.start - length] + b"\1" + frame[found.end :])
+        if self.error:
+            struct.pack_into(">h", answer, _error_at(exchange, frame), self.error)
+        return bytes(answer)
+
+
+@dataclass
+class Altered:
+    """A byte of the first batch that ``wanted`` chooses is another one, in a fetch's answer or in a request to produce.
+
+    ``at``: which byte after the batch's header. ``happened`` is set when one was altered; all later ones pass.
+    """
+
+    api_key: int
+    at: int = 20
+    wanted: Callable[[Batch], bool] = lambda batch: True
+    happened: Event = field(default_factory=Event)
+
+    def __call__(self, exchange: Exchange, frame: bytes) -> bytes:
+        if exchange.api_key != self.api_key or self.happened.is_set():
+            return frame
+        data = bytearray(frame)
+        if self.api_key == FETCH:
+            found = fetched(exchange, frame)
+            ranges = [(found.start, found.end)] if found else []
+        else:
+            ranges = _produced(data)
+        for start, end in ranges:
+            for batch in parse(memoryview(data), start, end):
+                if batch.count and not batch.is_control and self.wanted(batch):
+                    alter(data, batch, self.at)
+                    self.happened.set()
+                    return bytes(data)
+        return frame
+
+
+def alter(data: bytearray, batch: Batch, at: int) -> None:
+    """Change the byte ``at`` after a batch's header, and mend the checksum."""
+    data[batch.position + 61 + at] ^= 1
+    checksum = crc32c.crc32c(bytes(data[batch.position + 21 : batch.position + batch.size]))
+    struct.pack_into(">I", data, batch.position + 17, checksum)
+
+
+def fetched(exchange: Exchange, frame: bytes) -> Fetched | None:
+    """The only partition in the answer to a fetch; None where there are none, or several."""
+    _, partitions = decode_fetch(exchange.api_version, memoryview(frame), ANY_TOPIC)
+    return next(iter(partitions.values())) if len(partitions) == 1 else None
+
+
+def _error_at(exchange: Exchange, frame: bytes) -> int:
+    position = 4 + 1 + 4 + 6
+    _, position = read_unsigned_varint(memoryview(frame), position)
+    if exchange.api_version >= 13:
+        position += 16
+    else:
+        size, position = read_unsigned_varint(memoryview(frame), position)
+        position += size - 1
+    _, position = read_unsigned_varint(memoryview(frame), position)
+    return position + 4
+
+
+def _produced(frame: bytearray) -> list[tuple[int, int]]:
+    """Where batches lie in a request to produce, by their magic byte and length: requests are not decoded anywhere else."""
+    found = []
+    position = frame.find(b"\2", 0)
+    while position >= 0:
+        start = position - 16
+        if start > 0:
+            size = struct.unpack_from(">i", frame, start + 8)[0] + 12
+            if 61 <= size <= len(frame) - start:
+                checksum = struct.unpack_from(">I", frame, start + 17)[0]
+                if checksum == crc32c.crc32c(bytes(frame[start + 21 : start + size])):
+                    found.append((start, start + size))
+                    position = start + size
+        position = frame.find(b"\2", position + 1)
+    return found
+
+
+__all__ = ["FETCH", "PRODUCE", "Altered", "Withheld", "alter", "fetched"]

@@ -1,0 +1,190 @@
+"""How a slot's work is cut into transactions and windows, and what the record of each transaction says (invariants A and G)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from airmirror.windows.errors import PartitionError, TopicRecreated
+from airmirror.windows.slot import attempts
+from airmirror.windows.slot import copy as copy_module
+from airmirror.windows.slot.attempts import run_slot
+from airmirror.windows.slot.copy import Source
+from airmirror.windows.slot.intake import Intake
+from airmirror.windows.slot.pace import Pace
+from airmirror.windows.slot.refusals import WriteRefused
+from airmirror.windows.slots import Outcome, Slot, SlotResult
+from airmirror_local.brokers import Broker
+from airmirror_local.proxy import Proxy, pass_on
+from support.answers import Withheld
+from support.faults import records
+from support.flows import in_this_process, mirror
+from support.topics import create_topic, delete_topic, end_offsets, produce, read_all
+from windows.test_intake import intake
+
+
+@pytest.fixture
+def small_fetches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copy_module, "FETCH_BYTES", 4096)
+    monkeypatch.setattr(copy_module, "LEAST_PARTITION_BYTES", 2048)
+
+
+@pytest.mark.parametrize(
+    ("settings", "commits"),
+    [({}, range(1, 2)), ({"window.commit.bytes": "10000"}, range(6, 20)), ({"window.commit.ms": "1"}, range(6, 200))],
+    ids=["default", "bytes", "ms"],
+)
+def test_the_number_of_transactions(
+    east: Broker, west: Broker, tmp_path: Path, small_fetches: None, settings: dict[str, str], commits: range
+) -> None:
+    """About 100 kB, fetched 4 kB at a time: one transaction, one for each 10 kB, one for each fetch."""
+    flow = mirror(east, west, tmp_path, settings=settings)
+    produce(east, flow.topic, records(5000), records_per_batch=50)
+    assert flow.run().is_verified
+    segments = list(flow.opened.ledger.segments(flow.topic, 0))
+    assert len(segments) in commits
+    # each transaction ends with a marker, and nothing else lies between the records
+    assert end_offsets(west, flow.remote_topic)[0] == 5000 + len(segments)
+    assert flow.assert_equal() == 5000
+
+
+def test_a_window_ends_after_its_time(east: Broker, west: Broker, tmp_path: Path, small_fetches: None) -> None:
+    flow = mirror(east, west, tmp_path, settings={"window.max.ms": "1"})
+    produce(east, flow.topic, records(1000), records_per_batch=50)
+    result = flow.run()
+    assert result.is_cut and 0 < result.copied < 1000 and result.rows[0].error is None
+    windows = 1
+    while result.is_cut:
+        result, windows = flow.run(), windows + 1
+    assert windows > 3 and flow.assert_equal() == 1000
+
+
+@pytest.mark.parametrize("ahead", [-600, 600])
+def test_an_executor_whose_clock_is_apart_copies_as_long_as_others(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_fetches: None, ahead: int
+) -> None:
+    flow = mirror(east, west, tmp_path, settings={"window.max.ms": "60000"})
+    produce(east, flow.topic, records(1000), records_per_batch=50)
+    now = time.time
+
+    def elsewhere(slots: Sequence[Slot]) -> list[SlotResult]:
+        with monkeypatch.context() as patch:
+            patch.setattr(time, "time", lambda: now() + ahead)
+            return in_this_process(slots)
+
+    result = flow.run(elsewhere)
+    assert result.is_verified and not result.is_cut and result.copied == 1000, [str(row.error) for row in result.rows]
+
+
+def test_a_last_transaction_that_copies_nothing_says_where_the_target_ends(
+    east: Broker, west: Broker, tmp_path: Path, small_fetches: None
+) -> None:
+    """As when a bulk load was aborted at the log's end: the next window must not take its own records for foreign ones."""
+    flow = mirror(east, west, tmp_path, settings={"window.commit.bytes": "4000"})
+    produce(east, flow.topic, records(1000), records_per_batch=50)
+    produce(east, flow.topic, records(1000, 1000), records_per_batch=50, transactional="abort")
+    assert flow.run().is_verified
+    segments = list(flow.opened.ledger.segments(flow.topic, 0))
+    last = segments[-1]
+    assert last.copied == 0 and last.aborted > 0, "the last transaction is of the aborted records alone"
+    copied = [segment for segment in segments if segment.copied]
+    assert last.target_start == last.target_end == copied[-1].target_end
+    produce(east, flow.topic, records(10, 2000))
+    result = flow.run()
+    assert result.is_verified, [str(row.error) for row in result.rows]
+    assert flow.assert_equal() == 1010
+
+
+def test_a_topic_created_again_while_the_connection_is_lost(
+    east: Broker, west: Broker, east_proxy: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_fetches: None
+) -> None:
+    """Metadata is read anew with the connection: the topic of that name is another one, and nothing of it is fetched."""
+    flow = mirror(east_proxy.bootstrap, west, tmp_path)
+    produce(east, flow.topic, records(400), records_per_batch=20)
+    take = Intake.take
+    created: list[int] = []
+
+    def create_again(self: Intake, *args: object) -> None:
+        take(self, *args)  # type: ignore[arg-type]
+        if not created:
+            created.append(self.position)
+            delete_topic(east, flow.topic)
+            create_topic(east, flow.topic, 1)
+            produce(east, flow.topic, records(800, 10_000), records_per_batch=20)
+            east_proxy.cut()
+
+    monkeypatch.setattr(Intake, "take", create_again)
+    [row] = flow.run(slots=1).rows
+    assert 0 < created[0] < 400
+    assert type(row.error) is TopicRecreated
+    old = {record.content for record in records(400)}
+    assert all(record.content in old for record in read_all(west, flow.remote_topic)[0])
+
+
+def test_a_partition_is_in_one_fetch_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its leader moves while the old one's answer is under way: the new one is asked when that was taken."""
+    asked: list[str] = []
+    monkeypatch.setattr(copy_module, "send_fetch", lambda routes, connection, positions, **_: asked.append(connection))
+    taker, _ = intake(30)
+
+    class Moving:
+        alias = "east"
+        node = 1
+
+        def leader(self, _partition: object) -> object:
+            return type("Leader", (), {"node": self.node, "epoch": 0})
+
+        def connection(self, node: int, _purpose: str) -> str:
+            return f"node {node}"
+
+    routes = Moving()
+    source = Source(routes, taker._way.slot, [taker], Pace(60_000))  # type: ignore[arg-type]
+    source.ask()
+    routes.node = 3
+    source.ask()
+    assert asked == ["node 1"]
+    source._under_way.clear()  # the answer was taken
+    source.ask()
+    assert asked == ["node 1", "node 3"]
+
+
+def test_reading_back_ends_with_the_window(
+    east: Broker, west: Broker, west_proxy: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The target gives nothing of what it was given, as under a quota: nothing is committed that was not compared."""
+    monkeypatch.setattr(attempts, "GRACE_SECONDS", 0.5)
+    flow = mirror(east, west, tmp_path, through=west_proxy.bootstrap, settings={"window.max.ms": "500"})
+    produce(east, flow.topic, records(370), records_per_batch=37)
+    west_proxy.on_answer = kept = Withheld(wanted=lambda batch: batch.count == 37)
+    [row] = flow.run().rows
+    assert kept.happened
+    assert row.error is not None and row.error.transient and "were not read back in the window's time" in str(row.error)
+    assert read_all(west, flow.remote_topic)[0] == []
+    west_proxy.on_answer = pass_on
+    assert flow.run().is_verified
+    assert flow.assert_equal() == 370
+
+
+def test_refusals_end_with_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One attempt for each refused batch, but none begins long after the window's end; what is final is told all the same."""
+    taker, _ = intake(30)
+    slot = taker._way.slot
+    tried: list[object] = []
+    refused = WriteRefused("east", "orders", 0, "west", "east.orders", 7, 9, 10, "too large")
+
+    def refuse(*args: object) -> bool:
+        tried.append(args)
+        raise refused
+
+    monkeypatch.setattr(attempts, "_attempt", refuse)
+    monkeypatch.setattr(attempts, "GRACE_SECONDS", 0.0)
+    [result] = run_slot(slot)
+    assert (
+        len(tried) == 1 and result.outcome is Outcome.CUT and result.error is None
+    )  # it would be written otherwise now
+    monkeypatch.setattr(attempts, "GRACE_SECONDS", 0.3)
+    [result] = run_slot(slot)
+    assert len(tried) > 2 and result.outcome is Outcome.FAILED and isinstance(result.error, PartitionError)
