@@ -31,6 +31,7 @@ from benchmarks import sections
 from benchmarks.report import Grid
 from benchmarks.topics import two_clusters
 from benchmarks.usage import machine_seconds, processor_seconds
+from benchmarks.windows import ALONE
 
 PLOT = Path(__file__).with_name("partitions.png")
 OF_A_TOPIC = 20  # partitions
@@ -106,7 +107,7 @@ def measure(directory: Path, east: str, west: str, spark: str, partitions: int) 
     everywhere = [(topic, number) for topic in topics for number in range(OF_A_TOPIC)]
     _produce(east, everywhere, 1)
     place = ("--config", str(config), "--flow", flow.name, "--ledger", f"sqlite:///{ledger}")
-    window = ("run-window", *place, "--spark", spark, "--json")
+    window = ("run-window", *place, "--spark", spark, "--json", *ALONE)
     first = _command(*window)
     _expect(first, partitions)
     _expect(_command(*window), 0)

@@ -27,6 +27,9 @@ window.verify = {verify}
 """
 
 
+ALONE = ("--no-offset-syncs", "--no-checkpoints", "--no-group-offsets")  # a window, and nothing that follows it
+
+
 class WindowFailed(Exception):
     """A window that did not copy and verify everything; the text is what the command said."""
 
@@ -82,7 +85,7 @@ def run_window(
     ledger = f"sqlite:///{sites.directory / 'ledger.db'}"
     command = [
         sys.executable, "-m", "airmirror.cli.main", "run-window", "--config", str(file), "--flow", f"{alias}->west",
-        "--ledger", ledger, "--spark", sites.spark.url, "--no-expectations", "--json",
+        "--ledger", ledger, "--spark", sites.spark.url, "--no-expectations", "--json", *ALONE,
     ]  # fmt: skip
     server = sites.spark.process.handle
     used = _used()

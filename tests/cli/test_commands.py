@@ -15,7 +15,8 @@ from airmirror.windows.window import run_window
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import free_port
 from support.flows import in_this_process
-from support.topics import Record, assert_mirrored, create_topic, produce
+from support.groups import commit, committed
+from support.topics import Record, assert_mirrored, create_topic, produce, read_all
 
 
 class Deployment:
@@ -33,6 +34,8 @@ class Deployment:
             f"{self.flow}.topics": topics,
             "replication.factor": "1",
             "offset.storage.replication.factor": "1",
+            "offset-syncs.topic.replication.factor": "1",
+            "checkpoints.topic.replication.factor": "1",
         } | more
         self.file.write_text("\n".join(f"{key} = {value}" for key, value in lines.items()))
         self.ledger = f"sqlite:///{directory / 'ledger.db'}"
@@ -80,6 +83,37 @@ def test_plan_run_verify_status_and_rebuild(east: Broker, west: Broker, tmp_path
     assert rebuilt.exit_code == 0 and "2 segments" in rebuilt.stdout
     for name in ("plan", "run-window", "verify"):
         assert command(name).exit_code == 0
+
+
+def test_a_window_by_hand_does_what_a_run_does(east: Broker, west: Broker, tmp_path: Path) -> None:
+    topic, group = create_topic(east, f"orders-{uuid.uuid4().hex[:8]}", 1), f"billing-{uuid.uuid4().hex[:8]}"
+    produce(east, topic, [Record(b"v%d" % n) for n in range(100)], partition=0)
+    settings = {"sync.group.offsets.enabled": "true", "groups": group, "offset-syncs.topic.location": "target"}
+    command = Deployment(tmp_path, east.bootstrap, west.bootstrap, topic, **settings)
+    remote = f"{command.alias}.{topic}"
+    commit(east, group, {(topic, 0): 40})
+    bare = command("run-window", "--no-offset-syncs", "--no-checkpoints", "--no-group-offsets", "--json")
+    assert bare.exit_code == 0 and json.loads(bare.stdout)["rounds"] == {}
+    commit(west, group, {(remote, 0): 10})
+    done = command("run-window", "--json")
+    assert done.exit_code == 0, done.output
+    rounds = json.loads(done.stdout)["rounds"]
+    assert list(rounds) == ["emit_offset_syncs", "emit_checkpoints", "sync_group_offsets"]
+    assert rounds["emit_checkpoints"] == "1 checkpoints written"
+    syncs = read_all(west, f"mm2-offset-syncs.{command.alias}.internal")[0]
+    assert syncs and rounds["emit_offset_syncs"] == f"{len(syncs)} offset syncs written"
+    assert committed(west, group) == {(remote, 0): 40}
+    again = command("run-window")
+    assert "sync_group_offsets: not yet: sync.group.offsets.interval.seconds" in again.stdout
+
+
+def test_a_round_that_fails_stops_no_other_and_is_told(east: Broker, west: Broker, tmp_path: Path) -> None:
+    topic = create_topic(east, f"orders-{uuid.uuid4().hex[:8]}", 1)
+    produce(east, topic, [Record(b"v")], partition=0)
+    more = {"offset-syncs.topic.replication.factor": "3", "offset-syncs.topic.location": "target", "groups": "none"}
+    failed = Deployment(tmp_path, east.bootstrap, west.bootstrap, topic, **more)("run-window")
+    assert failed.exit_code == 1 and "emit_checkpoints: 0 checkpoints written" in failed.stdout
+    assert "emit_offset_syncs" in failed.stderr and "mm2-offset-syncs" in failed.stderr
 
 
 def test_a_broker_that_is_down(west: Broker, tmp_path: Path) -> None:

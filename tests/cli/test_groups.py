@@ -51,7 +51,7 @@ def test_groups_are_shown_translated_applied_and_undone(east: Broker, west: Brok
     assert command("groups", "apply", "--group", f"{group}-x").exit_code == 2
 
     dry = command("groups", "apply", "--group", group)
-    assert dry.exit_code == 0 and "--yes applies" in dry.stdout
+    assert dry.exit_code == 0 and "Carry it out: `airmirror groups apply" in dry.stdout
     assert committed(west, group) == {(remote, 0): 10}
     done = json.loads(command("groups", "apply", "--group", group, "--yes", "--json").stdout)
     assert committed(west, group) == {(remote, 0): 40, (remote, 1): 0}

@@ -7,6 +7,7 @@ import importlib
 import pkgutil
 import re
 import shlex
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -22,6 +23,7 @@ from airmirror.windows.errors import PartitionError, of_flow
 from airmirror.wire.requests import TopicPartition
 
 FLOW = "east->west"
+ROOT = Path(__file__).parents[2]
 UsageError = typer.BadParameter.__base__ or Exception  # Typer has a click of its own
 _SAMPLES: dict[str, Any] = {
     "str": "sample", "int": 7, "float": 1.5, "bool": True, "int | None": 7, "float | None": None, "str | None": "sample",
@@ -89,3 +91,23 @@ def test_the_parser_refuses_what_does_not_run() -> None:
     for wrong in ("airmirror reset --flow", "airmirror reset --flow x --acept-loss", "airmirror hold relese orders"):
         with pytest.raises(UsageError):
             parse(shlex.split(wrong))
+
+
+def test_commands_in_the_documents_run_as_printed() -> None:
+    """Those written out with their options; a bare name, as in "see `airmirror status`", is a name."""
+    wrong = []
+    for file in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+        text = file.read_text().replace("\\\n", " ")
+        found = re.findall(r"`(airmirror [^`\n]*)`", text) + re.findall(
+            r"^(?:\S*/)?(airmirror .*)$", text, re.MULTILINE
+        )
+        for line in found:
+            words = shlex.split(re.split(r" (?:[|;]|&&) ", line)[0], comments=True)
+            words = words if any(word.startswith("--") for word in words) else ["airmirror", *words[1:], "--help"]
+            try:
+                parse(words)
+            except UsageError as error:
+                wrong.append(f"{file.name}: {line}: {error}")
+            except typer.Exit:
+                pass  # --help
+    assert not wrong, "\n".join(wrong)

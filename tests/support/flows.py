@@ -87,6 +87,8 @@ def mirror(
         "replication.factor": "1",
         "offset.storage.replication.factor": "1",
         "offset.storage.partitions": "3",
+        "offset-syncs.topic.replication.factor": "1",
+        "checkpoints.topic.replication.factor": "1",
     } | {f"{alias}->west.{key}": value for key, value in (settings or {}).items()}
     for cluster, its in zip((alias, "west"), access, strict=True):
         lines |= {f"{cluster}.{key}": value for key, value in its.items()}

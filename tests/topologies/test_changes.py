@@ -202,7 +202,9 @@ def test_the_command(clusters: Clusters, running: Deployment, tmp_path: Path) ->
     assert end_offsets(clusters.b, "A.orders") == {0: 21}
     assert not running.window("A->B").result.rows
     assert run(*start_again, "--yes")[0] == 2  # no reason
-    assert run("--topic", "orders")[0] == 2 and run("--accept-loss")[0] == 2
+    shown = run("--topic", "orders")
+    assert shown[0] == 0 and "every partition can go on by itself" in shown[1]
+    assert run("--accept-loss")[0] == 2 and run("--yes", "--reason", "x")[0] == 2
     assert run("--topic", "unknown", "--forget")[0] == 2
     assert "Nothing to decide" in run("--topic", "orders", "--accept-loss")[1]
     status, said = run(*start_again, "--yes", "--reason", "to see it", "--json")
@@ -216,3 +218,4 @@ def test_the_command(clusters: Clusters, running: Deployment, tmp_path: Path) ->
     assert "A dry run" in run("--identity")[1]
     assert run("--identity", "--yes", "--reason", "A was replaced")[0] == 0
     assert errors(running.window("A->B")) == {"TopicRecreated"}
+    assert "the source topic was created again" in run()[1]

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from airmirror.cli import show
+from airmirror.cli.tables import show as print_all
 from airmirror.flows.prepare import Opened, dry_run, open_flow
 from airmirror.flows.verification import ComparedPartition, compare_all
 from airmirror.windows.results import Row, WindowResult, rows_of
@@ -48,8 +49,7 @@ def run_demo(console: Console, seconds: int) -> int:
         return 1
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-    console.print(show.window(_together(results)))
-    console.print(show.runs(results))
+    print_all(console, show.window(_together(results)), show.runs(results))
     for text in failed:
         console.print(text, highlight=False)
     equal = sum(row.records for row in compared)

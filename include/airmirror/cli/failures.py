@@ -9,11 +9,20 @@ from typing import ParamSpec
 import typer
 from rich.console import Console
 
+from airmirror.cli.tables import line
 from airmirror.errors import AirmirrorError
 
 P = ParamSpec("P")
 
 NOT_VERIFIED, BAD_INPUT = 1, 2
+INPUT = frozenset({
+    "AliasDiffers", "AliasReused", "BadConnection", "BadExpectations", "BadSchedule", "ConfigurationError",
+    "ConnectionNeeded", "DecisionIncomplete", "EqualClusterIds", "FlowNotEnabled", "FlowNotNamed",
+    "HostNotResolved", "InternalTopicUnfit", "InvalidPattern", "LedgerUrlInvalid", "NoSuchGroup",
+    "NoSuchPartition", "NoSuchPosition", "NoTopicMatches", "NotHeld", "NotMirrored", "NotOfTheFlow",
+    "ResetNotPossible", "SameCluster", "UnknownFlow", "UnknownReplicationPolicy", "UnsupportedClientSetting",
+})  # fmt: skip
+"""The errors that what was typed or configured is to blame for, by name: none is imported for it."""
 
 
 def failures_reported(command: Callable[P, None]) -> Callable[P, None]:
@@ -24,30 +33,8 @@ def failures_reported(command: Callable[P, None]) -> Callable[P, None]:
         try:
             command(*args, **kwargs)
         except AirmirrorError as error:
-            kind = "try again" if error.transient else "to be decided"
-            Console(stderr=True).print(f"[red]error[/] ({kind}): {error}", highlight=False, soft_wrap=True)
-            raise typer.Exit(BAD_INPUT if _is_bad_input(error) else NOT_VERIFIED) from error
+            label = "error (try again):" if error.transient else "error:"
+            Console(stderr=True).print(line(label, error), soft_wrap=True)
+            raise typer.Exit(BAD_INPUT if type(error).__name__ in INPUT else NOT_VERIFIED) from error
 
     return reporting
-
-
-def _is_bad_input(error: AirmirrorError) -> bool:
-    from airmirror.clusters.admin import HostNotResolved
-    from airmirror.clusters.security import UnsupportedClientSetting
-    from airmirror.config import ConfigurationError, FlowNotEnabled, UnknownFlow
-    from airmirror.flows.holds import DecisionIncomplete, NoSuchPartition, NotHeld
-    from airmirror.flows.positions import NoSuchGroup, NoSuchPosition
-    from airmirror.flows.prepare import NoTopicMatches
-    from airmirror.flows.reset import NotOfTheFlow
-    from airmirror.naming import InvalidPattern, UnknownReplicationPolicy
-    from airmirror.topics.identity import AliasDiffers, AliasReused
-    from airmirror.windows.errors import EqualClusterIds, InternalTopicUnfit, SameCluster
-    from airmirror.windows.resets import ResetNotPossible
-
-    return isinstance(
-        error,
-        ConfigurationError | FlowNotEnabled | UnknownFlow | InvalidPattern | UnknownReplicationPolicy | SameCluster
-        | UnsupportedClientSetting | HostNotResolved | NoTopicMatches | InternalTopicUnfit
-        | EqualClusterIds | AliasDiffers | AliasReused | NotOfTheFlow | ResetNotPossible
-        | DecisionIncomplete | NoSuchPartition | NotHeld | NoSuchGroup | NoSuchPosition,
-    )  # fmt: skip

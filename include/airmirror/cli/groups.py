@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 
-from airmirror.cli.show import MOST_ROWS, print_json
+from airmirror.cli.tables import Cell, print_json, show, table
+from airmirror.errors import command
 from airmirror.flows.positions import GroupRow, NoSuchGroup, list_positions, translate_at
 from airmirror.flows.prepare import Opened, caught_up
 from airmirror.ledger import GroupOffset
@@ -27,18 +26,19 @@ def show_groups(console: Console, opened: Opened, only: Sequence[str], as_json: 
     if as_json:
         print_json(console, [row.as_dict() for row in rows])
         return
-    columns = ("position", "lag", "lag (s)", "translated", "on target", "lag there", "lag there (s)")
-    table = _table(f"{opened.flow.name}: groups", ("group", "topic", "partition", *columns, ""), columns)
-    for row in rows[:MOST_ROWS]:
-        numbers = (
-            row.position, row.lag, row.lag_seconds, row.translation, row.on_target, row.target_lag,
-            row.target_lag_seconds,
-        )  # fmt: skip
-        table.add_row(row.group, row.topic, str(row.partition), *map(_number, numbers), _how(row))
-    if len(rows) > MOST_ROWS:
-        table.caption = f"{len(rows) - MOST_ROWS} more rows: use --json"
-    console.print(table)
-    console.print(READ_COMMITTED, highlight=False)
+    numbers = ("position", "lag", "lag (s)", "translated", "on target", "lag there", "lag there (s)")
+    cells = (
+        (
+            row.group, row.topic, row.partition, row.position, row.lag, row.lag_seconds, row.translation, row.on_target,
+            row.target_lag, row.target_lag_seconds, _how(row),
+        )
+        for row in rows
+    )  # fmt: skip
+    columns = ("group", "topic", "partition", *numbers, "")
+    empty = "no group has committed offsets of what the flow replicates"
+    show(console, table(f"{opened.flow.name}: groups", columns, cells, right=("partition", *numbers), empty=empty))
+    if rows:
+        show(console, READ_COMMITTED)
 
 
 def show_translation(
@@ -60,13 +60,12 @@ def show_translation(
         print_json(console, rows)
         return
     columns = ("topic", "partition", "position", "remote topic", "translation", "")
-    table = _table(f"{opened.flow.name}: {group}", columns, ("partition", "position", "translation"))
+    cells = []
     for row in rows:
         how = row["reason"] or ("exact" if row["exact"] else "estimated")
         again = f", {row['again']} records will be read again" if row["again"] else ""
-        cells = (row["topic"], row["partition"], row["position"], row["remote_topic"], _number(row["translation"]))
-        table.add_row(*map(str, cells), f"{how}{again}")
-    console.print(table)
+        cells.append([*(row[name.replace(" ", "_")] for name in columns if name), f"{how}{again}"])
+    show(console, table(f"{opened.flow.name}: {group}", columns, cells, right=("partition", "position", "translation")))
 
 
 def apply_groups(console: Console, opened: Opened, group: str, yes: bool, as_json: bool) -> None:
@@ -80,20 +79,18 @@ def apply_groups(console: Console, opened: Opened, group: str, yes: bool, as_jso
         print_json(console, {"applied": yes, "rows": [asdict(row) for row in rows], "undo": undo})
         return
     columns = ("partition", "position", "on target before", "on target" if yes else "would be")
-    table = _table(f"{opened.flow.name}: {group}", ("topic", *columns, ""), columns)
+    cells: list[list[Cell]] = []
     for row in rows:
         kept = "" if not row.reason else f"not moved: {row.reason}"
         again = f"{row.again} records will be read again" if row.again and not row.reason else ""
-        to = _number(row.downstream if not row.reason else row.on_target)
-        table.add_row(row.topic, str(row.partition), str(row.position), _number(row.on_target), to, kept or again)
-    console.print(table)
-    console.print(READ_COMMITTED, highlight=False)
+        to = row.downstream if not row.reason else row.on_target
+        cells.append([row.topic, row.partition, row.position, row.on_target, to, kept or again])
+    show(console, table(f"{opened.flow.name}: {group}", ("topic", *columns, ""), cells, right=columns), READ_COMMITTED)
     if not yes:
-        console.print("Nothing was written: --yes applies.")
+        apply = command("groups", "apply", "--group", group, "--yes", flow=opened.flow.name)
+        show(console, f"Nothing was written. Carry it out: {apply}")
     elif undo:
-        console.print("To undo, while the group has no members:")
-        for command in undo:
-            console.print(command, highlight=False, soft_wrap=True)
+        show(console, "To undo, while the group has no members:", *undo)
 
 
 def undo_commands(opened: Opened, rows: Sequence[GroupOffset]) -> list[str]:
@@ -116,16 +113,3 @@ def _how(row: GroupRow) -> str:
         return row.reason
     again = f", {row.again} again" if row.again else ""
     return f"{'exact' if row.exact else 'estimated'}{again}"
-
-
-def _number(value: float | int | None) -> str:
-    if value is None:
-        return "–"
-    return f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"
-
-
-def _table(title: str, columns: Sequence[str], right: Sequence[str]) -> Table:
-    table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in columns:
-        table.add_column(column, overflow="fold", justify="right" if column in right else "left")
-    return table

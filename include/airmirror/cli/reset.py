@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
+from rich.console import Console, RenderableType
 
-from airmirror.cli.show import MOST_ROWS, print_json
+from airmirror.cli.tables import Cell, print_json, show, table
+from airmirror.errors import command
 from airmirror.flows.prepare import Opened
-from airmirror.flows.reset import Order, carry_out, consider, replace_identity, replaced_identity
+from airmirror.flows.reset import Order, carry_out, consider, replace_identity, replaced_identity, undecided
 from airmirror.windows.resets import Choice, Reset
 
 
@@ -27,21 +26,21 @@ def reset_topics(console: Console, opened: Opened, order: Order, yes: bool, as_j
         print_json(console, {"flow": opened.flow.name, "done": yes, "partitions": rows})
         return
     if not resets:
-        console.print("Nothing to decide: every partition can go on by itself.")
+        show(console, "Nothing to decide: every partition can go on by itself.")
         return
-    console.print(_table(opened.flow.name, resets))
+    show(console, _table(opened.flow.name, resets))
     if order.choice is Choice.NEW_TOPIC:
         new = ", ".join(sorted({reset.facts.remote_topic for reset in resets}))
-        console.print(f"Everything is replicated again, into {new}; the remote topic until now stays as it is.")
+        show(console, f"Everything is replicated again, into {new}; the remote topic until now stays as it is.")
     if order.choice is Choice.START_AGAIN:
         what = (
             "is deleted and created anew"
             if order.recreate
             else "keeps its records, and gets all of the source's behind"
         )
-        console.print(f"The remote topic {what}; the mapping of offsets begins anew.")
+        show(console, f"The remote topic {what}; the mapping of offsets begins anew.")
     if not yes:
-        console.print("A dry run: nothing was written. Carry it out with --yes --reason '…'.")
+        show(console, _carry_out(opened, *_options(order)))
 
 
 def reset_identity(console: Console, opened: Opened, by: str, reason: str, yes: bool) -> None:
@@ -52,15 +51,15 @@ def reset_identity(console: Console, opened: Opened, by: str, reason: str, yes: 
     else:
         theirs = replaced_identity(opened)
     if theirs is None:
-        console.print("Nothing to decide: the flow's internal topics are its own.")
+        show(console, "Nothing to decide: the flow's internal topics are its own.")
         return
-    console.print(
+    show(
+        console,
         f"{opened.flow.name} goes on with the progress of {theirs.name} (cluster ids {theirs.source_cluster_id} -> "
         f"{theirs.target_cluster_id}). Topics of a cluster that was replaced are to be reset one by one.",
-        highlight=False,
     )
     if not yes:
-        console.print("A dry run: nothing was written. Carry it out with --yes --reason '…'.")
+        show(console, _carry_out(opened, "--identity"))
 
 
 def order_of(
@@ -81,6 +80,14 @@ def order_of(
     return Order(tuple(topics), tuple(partitions), Choice.NEW_TOPIC if new else choices[0], recreate, by, reason)
 
 
+def _options(order: Order) -> list[str]:
+    """The options that make the order."""
+    topics = [part for topic in order.topics for part in ("--topic", topic)]
+    partitions = [part for number in order.partitions for part in ("--partition", str(number))]
+    choice = {Choice.NEW_TOPIC: ["--start-again", "--new-remote-topic"]}.get(order.choice, [f"--{order.choice}"])
+    return [*topics, *partitions, *choice, *(["--recreate-remote-topic"] if order.recreate else [])]
+
+
 def _as_dict(reset: Reset) -> dict[str, object]:
     facts = reset.facts
     return {
@@ -91,19 +98,35 @@ def _as_dict(reset: Reset) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _table(flow: str, resets: Sequence[Reset]) -> Table:
-    table = Table(
-        title=f"{flow}: reset", title_justify="left", header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
-    )
-    for column in ("topic", "partition", "what is wrong", "goes on at", "declared lost", "remote topic ends at"):
-        table.add_column(column, overflow="fold")
-    for reset in resets[:MOST_ROWS]:
+def show_problems(console: Console, opened: Opened, topics: Sequence[str], as_json: bool) -> None:
+    """Print which partitions can't go on by themselves, and the choices there are."""
+    found = undecided(opened, topics)
+    if as_json:
+        rows = [{"topic": each.topic, "partition": each.partition, "problem": each.problem} for each in found]
+        print_json(console, {"flow": opened.flow.name, "done": False, "partitions": rows})
+        return
+    columns = ("topic", "partition", "what is wrong")
+    wrong = [(each.topic, each.partition, each.problem) for each in found]
+    title = f"{opened.flow.name}: what waits for a decision"
+    show(console, table(title, columns, wrong, right=("partition",), empty="every partition can go on by itself"))
+    if found:
+        show(
+            console,
+            "Choose with --topic and one of --start-again, --accept-loss and --forget; it is a dry run unless --yes.",
+        )
+
+
+def _table(flow: str, resets: Sequence[Reset]) -> RenderableType:
+    columns = ("topic", "partition", "what is wrong", "goes on at", "declared lost", "remote topic ends at")
+    rows: list[list[Cell]] = []
+    for reset in resets:
         facts = reset.facts
         lost = f"{reset.lost_first:,} to {reset.lost_end - 1:,} ({reset.lost:,} offsets)" if reset.lost else "nothing"
         goes_on = f"{reset.start:,}" if reset.start >= 0 else "not any more"
-        table.add_row(
-            facts.topic, str(facts.partition), reset.problem or "nothing", goes_on, lost, f"{facts.target_end:,}"
-        )
-    if len(resets) > MOST_ROWS:
-        table.caption = f"{len(resets) - MOST_ROWS} more rows: use --json"
-    return table
+        rows.append([facts.topic, facts.partition, facts.problem or "nothing", goes_on, lost, facts.target_end])
+    return table(f"{flow}: reset", columns, rows, right=("partition", "remote topic ends at"))
+
+
+def _carry_out(opened: Opened, *options: str) -> str:
+    how = command("reset", *options, "--yes", "--reason", "…", flow=opened.flow.name)
+    return f"A dry run: nothing was written. Carry it out: {how}"

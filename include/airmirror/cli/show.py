@@ -1,96 +1,71 @@
-"""Tables for people, plain values for programs."""
+"""Tables and lines for people, by command."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group, RenderableType
+from rich.console import RenderableType
 from rich.filesize import decimal
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
+from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, safe, table, verdict
 from airmirror.config.explain import KeyRow, ValueRow
 from airmirror.flows.status import FlowStatus
 from airmirror.flows.verification import ComparedPartition
 from airmirror.offsets.latency import Latency
 from airmirror.topics.remote import TopicPlan
-from airmirror.topics.sync import SyncReport
 from airmirror.windows.plan import Planned
 from airmirror.windows.progress import Progress
-from airmirror.windows.results import Row, WindowResult
+from airmirror.windows.results import WindowResult
 from airmirror.wire.segments import Decision, Hold
 
-MOST_ROWS = 200
 
-
-def print_json(console: Console, value: object) -> None:
-    """JSON for programs. Colours are for terminals only: rich takes seconds for the rows of 10,000 partitions."""
-    text = json.dumps(value, indent=2, ensure_ascii=False)
-    if console.is_terminal:
-        console.print_json(text)
-    else:
-        console.file.write(f"{text}\n")
-
-
-def _table(title: str, *columns: str, right: Iterable[str] = ()) -> Table:
-    table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in columns:
-        number = column in right
-        short = number or column in ("topic", "window", "verified")
-        table.add_column(column, justify="right" if number else "left", overflow="fold", no_wrap=short)
-    return table
-
-
-def window(result: WindowResult) -> Table:
+def window(result: WindowResult) -> RenderableType:
     """A window's partitions: what was copied from where to where, and whether it is verified. Ranges are [first, end)."""
     rate = f"{result.copied / result.seconds:,.0f} records/s" if result.copied else "nothing new"
     title = (
         f"{result.flow}: {result.copied:,} records, {decimal(result.bytes)} in {result.seconds:.1f} s ({rate}), "
-        f"{result.partitions} partitions"
+        f"{counted(result.partitions, 'partition')}"
     )
-    numbers = ("partition", "source range", "target range", "records", "bytes", "rate/s", "lag")
-    table = _table(title, "topic", *numbers, "verified", right=numbers)
+    if not result.rows:
+        return Text(title)
+    numbers = ("partition", "source range", "target range", "records", "bytes", "records/s", "lag (records)")
     took = result.phases.get("copy", 0.0) or result.seconds
-    for row in result.rows[:MOST_ROWS]:
-        table.add_row(
+    rows: list[list[Cell]] = [
+        [
             row.topic,
-            str(row.partition),
+            row.partition,
             f"{row.source_start:,}–{row.source_end:,}",
             f"{row.target_start:,}–{row.target_end:,}" if row.copied else "",
-            f"{row.copied:,}",
+            row.copied,
             decimal(row.bytes),
             f"{row.copied / took:,.0f}",
-            f"{row.lag:,}",
+            row.lag,
             _verified(row.verified and row.error is None, row.read_back),
-        )
-    if len(result.rows) > MOST_ROWS:
-        table.caption = f"{len(result.rows) - MOST_ROWS} more rows: use --json"
-    return table
+        ]
+        for row in result.rows
+    ]
+    return table(title, ("topic", *numbers, "verified"), rows, right=numbers)
 
 
-def runs(results: Sequence[WindowResult]) -> Table:
+def runs(results: Sequence[WindowResult]) -> RenderableType:
     """One row a window, by the name of the run that it belongs to."""
     numbers = ("partitions", "records", "bytes", "seconds")
-    table = _table("Airflow's runs that replicated something", "run", *numbers, "verified", right=numbers)
-    for result in results:
-        table.add_row(
-            result.window, str(len(result.rows)), f"{result.copied:,}", decimal(result.bytes), f"{result.seconds:.1f}",
+    rows: list[list[Cell]] = [
+        [
+            result.window, len(result.rows), result.copied, decimal(result.bytes), result.seconds,
             _verified(result.is_verified, result.is_read_back),
-        )  # fmt: skip
-    return table
+        ]
+        for result in results
+    ]  # fmt: skip
+    return table("Airflow's runs that replicated something", ("run", *numbers, "verified"), rows, right=numbers)
 
 
-def _verified(passed: bool, read_back: bool) -> str:
+def _verified(passed: bool, read_back: bool) -> Text:
     """With window.verify=acks nobody has seen what the target holds, whatever has passed."""
-    if not passed:
-        return "[red]no[/]"
-    return "[green]yes[/]" if read_back else "[yellow]not read back[/]"
+    return Text("not read back", DOUBTFUL) if passed and not read_back else verdict(passed)
 
 
 def progress(state: Progress) -> str:
@@ -102,161 +77,125 @@ def progress(state: Progress) -> str:
     )
 
 
-def problems(result: WindowResult, refused: Sequence[str]) -> Iterator[str]:
+def problems(result: WindowResult, refused: Sequence[str]) -> Iterator[Text]:
     """What went wrong, and what to do."""
     for row in result.rows:
         if row.lost:
-            yield f"[yellow]lost[/] {row.topic}-{row.partition}: {row.lost:,} records that the target does not take"
+            what = f"{row.topic}-{row.partition}: {row.lost:,} records that the target does not take"
+            yield line("lost", what, DOUBTFUL)
         if row.error is not None:
-            yield f"[red]{row.outcome}[/] {row.error}"
+            yield line(str(row.outcome), row.error)
     for reason in refused:
-        yield f"[red]refused[/] {reason}"
+        yield line("refused", reason)
     if result.is_cut:
-        yield "The window was cut (window.max.ms or window.max.bytes): the next one continues."
+        yield Text("The window was cut (window.max.ms or window.max.bytes): the next one continues.")
 
 
-def window_json(result: WindowResult, refused: Sequence[str], topics: SyncReport) -> dict[str, Any]:
-    return {
-        "flow": result.flow, "window": result.window, "records": result.copied, "bytes": result.bytes,
-        "partitions": result.partitions, "seconds": round(result.seconds, 3), "cut": result.is_cut,
-        "verified": _measured(result.is_verified and not refused, result.is_read_back), "refused": list(refused),
-        "changes": list(topics.changes), "notes": list(topics.notes), "warnings": list(topics.warnings),
-        "phases": {name: round(seconds, 3) for name, seconds in result.phases.items()},
-        "rows": [_row_json(row) for row in result.rows],
-    }  # fmt: skip
-
-
-def _measured(passed: bool, read_back: bool) -> bool | None:
-    """None: it has passed, but nobody has read the target (window.verify=acks)."""
-    return passed if read_back or not passed else None
-
-
-def _row_json(row: Row) -> dict[str, Any]:
-    return {
-        "topic": row.topic, "partition": row.partition, "remote_topic": row.remote_topic,
-        "source": [row.source_start, row.source_end], "target": [row.target_start, row.target_end],
-        "copied": row.copied, "control": row.control, "aborted": row.aborted, "holes": row.holes,
-        "lost": row.lost, "bytes": row.bytes,
-        "lag": row.lag, "verified": _measured(row.verified, row.read_back), "outcome": str(row.outcome),
-        "error": str(row.error) if row.error else None,
-    }  # fmt: skip
-
-
-def plan(topics: TopicPlan, planned: Sequence[Planned]) -> Group:
-    """What a window would do: topics first, then offsets."""
-    changes = _table("remote topics", "topic", "what")
-    for new in topics.create:
-        changes.add_row(new.name, f"create with {new.partitions} partitions")
-    for more in topics.grow:
-        changes.add_row(more.name, f"from {more.before} to {more.partitions} partitions")
+def plan(topics: TopicPlan, planned: Sequence[Planned], held: Sequence[Hold]) -> list[RenderableType]:
+    """What a window would do: topics first, then offsets, then what it leaves out."""
+    changes: list[list[Cell]] = [
+        [new.name, f"create with {counted(new.partitions, 'partition')}"] for new in topics.create
+    ]
+    changes += [[more.name, f"from {more.before} to {more.partitions} partitions"] for more in topics.grow]
     for change in topics.configs:
         after = "the cluster's default" if change.after is None else change.after
-        changes.add_row(change.topic, f"{change.key} from {change.before} to {after}")
-    for acl in topics.acls:
-        changes.add_row(acl.topic, f"create ACL: {acl}")
-    for refused in topics.refused:
-        changes.add_row(refused.topic, f"[red]refused[/] {refused.reason}")
-    for note in topics.notes:
-        changes.add_row("", note)
+        changes.append([change.topic, f"{change.key} from {change.before} to {after}"])
+    changes += [[acl.topic, f"create ACL: {acl}"] for acl in topics.acls]
+    changes += [[refused.topic, line("refused", refused.reason)] for refused in topics.refused]
+    changes += [["", note] for note in topics.notes]
     numbers = ("partition", "from", "to", "offsets")
-    offsets = _table("offsets to replicate", "topic", *numbers, "", right=numbers)
-    for item in planned:
-        if item.has_work or item.error:
-            offsets.add_row(
-                item.topic, str(item.partition), f"{item.start:,}", f"{item.end:,}", f"{item.end - item.start:,}",
-                str(item.error or ""),
-            )  # fmt: skip
-    return Group(changes, offsets)
+    waiting = {(hold.topic, hold.partition) for hold in held}
+    offsets: list[list[Cell]] = [
+        [item.topic, item.partition, item.start, item.end, item.end - item.start, str(item.error or "")]
+        for item in planned
+        if item.error or (item.has_work and item.key not in waiting)
+    ]
+    return [
+        table("remote topics", ("topic", "what"), changes, empty="nothing to create or change"),
+        table("offsets to replicate", ("topic", *numbers, ""), offsets, right=numbers, empty="nothing new"),
+        *([holds(held)] if held else []),
+    ]
 
 
-def plan_json(topics: TopicPlan, planned: Sequence[Planned]) -> dict[str, Any]:
-    return {
-        "create": {new.name: new.partitions for new in topics.create},
-        "grow": {more.name: more.partitions for more in topics.grow},
-        "configs": [asdict(change) for change in topics.configs],
-        "acls": [asdict(acl) for acl in topics.acls],
-        "refused": [str(refused) for refused in topics.refused],
-        "notes": list(topics.notes),
-        "warnings": list(topics.warnings),
-        "partitions": [
-            {
-                "topic": item.topic, "partition": item.partition, "remote_topic": item.remote_topic,
-                "start": item.start, "end": item.end, "error": str(item.error) if item.error else None,
-            }
-            for item in planned
-        ],
-    }  # fmt: skip
-
-
-def comparison(rows: Sequence[ComparedPartition]) -> Table:
-    """What ``verify`` found."""
+def comparison(rows: Sequence[ComparedPartition]) -> RenderableType:
+    """The result of ``verify``."""
     numbers = ("partition", "equal records", "expired", "lost")
-    table = _table("both logs compared", "topic", *numbers, "difference", right=numbers)
-    for row in rows:
-        problem = f"[red]{row.error}[/]" if row.error else "[green]none[/]"
-        table.add_row(row.topic, str(row.partition), f"{row.records:,}", f"{row.expired:,}", f"{row.lost:,}", problem)
-    return table
+    found: list[list[Cell]] = [
+        [
+            row.topic, row.partition, row.records, row.expired, row.lost,
+            Text(safe(row.error), BAD) if row.error else Text("none", GOOD),
+        ]
+        for row in rows
+    ]  # fmt: skip
+    columns = ("topic", *numbers, "difference")
+    return table("both logs compared", columns, found, right=numbers, empty="nothing was replicated yet")
 
 
-def status(item: FlowStatus) -> Group:
+def status(item: FlowStatus) -> list[RenderableType]:
     """Where a flow stands."""
-    numbers = ("topics", "partitions", "behind", "lag", "unverified", "held")
-    table = _table("flows", "flow", *numbers, right=numbers)
+    numbers = (
+        "topics", "partitions", "behind (partitions)", "lag (records)", "not judged (segments)", "held (partitions)",
+    )  # fmt: skip
     counts = (item.topics, item.partitions, item.behind, item.lag, item.unverified, len(item.held))
-    table.add_row(item.flow, *(f"{count:,}" for count in counts))
-    last = _table(
-        "last windows", "window", "ended", "partitions", "records", "bytes", right=("partitions", "records", "bytes")
-    )
-    for row in item.windows:
-        last.add_row(row.window, _time(row.last_ms), str(row.partitions), f"{row.copied:,}", decimal(row.bytes))
-    tables = [table, last, *([latency(item.latency)] if item.latency else [])]
-    wrong = [f"[red]held[/] {name}: {reason}" for name, reason in item.held.items()]
-    wrong += [f"[red]error[/] {reason}" for reason in item.errors.values()]
-    return Group(*tables, *wrong)
+    numbers_of_windows = ("partitions", "records", "bytes")
+    last: list[list[Cell]] = [
+        [row.window, _time(row.last_ms), row.partitions, row.copied, decimal(row.bytes)] for row in item.windows
+    ]
+    columns = ("window", "ended", *numbers_of_windows)
+    return [
+        table("flows", ("flow", *numbers), [(item.flow, *counts)], right=numbers),
+        table("last windows", columns, last, right=numbers_of_windows, empty="none has replicated anything yet"),
+        *([latency(item.latency)] if item.latency else []),
+        *(line("held", f"{name}: {reason}") for name, reason in item.held.items()),
+        *(line("error", reason) for reason in item.errors.values()),
+    ]
 
 
-def latency(rows: Sequence[Latency]) -> Table:
+def latency(rows: Sequence[Latency]) -> RenderableType:
     """How long heartbeats took, of the last window that had any: the quickest, the mean, the slowest."""
     numbers = ("flows", "heartbeats", "until readable (s)", "until verified (s)", "newest is old (s)")
-    table = _table("end-to-end latency", "heartbeats of", *numbers, right=numbers)
+    found: list[list[Cell]] = []
     for row in rows:
         spreads = (f"{each.least:.1f} / {each.mean:.1f} / {each.most:.1f}" for each in (row.readable, row.verified))
-        table.add_row(row.origin, str(row.hops), f"{row.heartbeats:,}", *spreads, f"{row.age_seconds():.1f}")
-    return table
+        found.append([row.origin, row.hops, row.heartbeats, *spreads, row.age_seconds()])
+    return table("end-to-end latency", ("heartbeats of", *numbers), found, right=numbers)
 
 
-def holds(found: Sequence[Hold]) -> Table:
-    """What is held."""
+def holds(found: Sequence[Hold]) -> RenderableType:
+    """The partitions that wait, by whom, since when and why."""
     numbers = ("partition", "from offset")
-    table = _table("held partitions", "topic", *numbers, "by", "since", "reason", right=numbers)
-    for hold in found:
-        table.add_row(hold.topic, str(hold.partition), f"{hold.offset:,}", hold.by, _time(hold.time_ms), hold.reason)
-    return table
+    rows: list[list[Cell]] = [
+        [hold.topic, hold.partition, hold.offset, hold.by, _time(hold.time_ms), hold.reason] for hold in found
+    ]
+    columns = ("topic", *numbers, "by", "since", "reason")
+    return table("held partitions", columns, rows, right=numbers, empty="none is held")
 
 
-def decisions(found: Sequence[Decision]) -> Table:
+def decisions(found: Sequence[Decision]) -> RenderableType:
     """Who has decided what."""
     numbers = ("partition", "at offset")
-    table = _table("decisions", "topic", *numbers, "what", "by", "when", "reason", right=numbers)
-    for decision in found:
-        table.add_row(
-            decision.topic, str(decision.partition), f"{decision.offset:,}", decision.action.name.lower(), decision.by,
+    rows: list[list[Cell]] = [
+        [
+            decision.topic, decision.partition, decision.offset, decision.action.name.lower(), decision.by,
             _time(decision.time_ms), decision.reason,
-        )  # fmt: skip
-    return table
-
-
-def plain(found: Sequence[Hold] | Sequence[Decision]) -> list[dict[str, Any]]:
-    """Holds or decisions as plain values; an action by its name."""
-    rows = [asdict(record) for record in found]
-    return [row | ({"action": row["action"].name.lower()} if "action" in row else {}) for row in rows]
+        ]
+        for decision in found
+    ]  # fmt: skip
+    return table(
+        "decisions", ("topic", *numbers, "what", "by", "when", "reason"), rows, right=numbers, empty="none yet"
+    )
 
 
 def _time(milliseconds: int) -> str:
     return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def keys(rows: Sequence[KeyRow], clients: Sequence[KeyRow]) -> Group:
+def counted(count: int, what: str) -> str:
+    """ "1 partition", "2 partitions"."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def keys(rows: Sequence[KeyRow], clients: Sequence[KeyRow]) -> list[RenderableType]:
     """Every key of the configuration, then the settings of Kafka's clients by what they do here."""
     shown: list[RenderableType] = []
     for row in rows:
@@ -267,12 +206,10 @@ def keys(rows: Sequence[KeyRow], clients: Sequence[KeyRow]) -> Group:
         names = ", ".join(row.name for row in clients if row.here == here)
         shown.append(Text.assemble(("Kafka's client settings", "bold"), (f"  {here}", "dim")))
         shown.append(Padding(Text(names), (0, 0, 0, 4)))
-    return Group(*shown)
+    return shown
 
 
-def values(flow: str, enabled: bool, rows: Sequence[ValueRow]) -> Table:
-    """What counts for a flow."""
-    table = _table(f"{flow} ({'enabled' if enabled else 'not enabled'})", "key", "value", "from")
-    for row in rows:
-        table.add_row(row.key, row.value, row.origin)
-    return table
+def values(flow: str, enabled: bool, rows: Sequence[ValueRow]) -> RenderableType:
+    """The values that count for a flow."""
+    title = f"{flow} ({'enabled' if enabled else 'not enabled'})"
+    return table(title, ("key", "value", "from"), [(row.key, row.value, row.origin) for row in rows])

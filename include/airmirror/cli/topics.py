@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
+from rich.console import Console, RenderableType
+from rich.text import Text
 
-from airmirror.cli.show import MOST_ROWS, print_json
+from airmirror.cli.tables import DOUBTFUL, GOOD, Cell, line, print_json, show, table
 from airmirror.flows.prepare import Opened, plan_topics
 from airmirror.topics.drift import Drift, drifts
 
@@ -26,22 +25,18 @@ def show_topics(console: Console, opened: Opened, plan_only: bool, as_json: bool
     title = f"{opened.flow.name}: what the next window does" if plan_only else f"{opened.flow.name}: drift"
     if not shown:
         what = "nothing to do" if plan_only else "nothing differs"
-        console.print(f"{title}: {what}, {len(planned.topics)} topics")
+        show(console, f"{title}: {what}, {len(planned.topics)} topics")
     else:
-        console.print(_table(title, shown))
+        show(console, _table(title, shown))
     if planned.acls_not_synced:
-        console.print(f"ACLs are not copied: {planned.acls_not_synced}", highlight=False)
-    for warning in planned.warnings:
-        console.print(f"[yellow]warning[/] {warning}", highlight=False)
+        show(console, f"ACLs are not copied: {planned.acls_not_synced}")
+    show(console, *(line("warning", warning, DOUBTFUL) for warning in planned.warnings))
 
 
-def _table(title: str, drifts: Sequence[Drift]) -> Table:
-    table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in ("topic", "what", "source", "target", "will be", "why"):
-        table.add_column(column, overflow="fold")
-    for drift in drifts[:MOST_ROWS]:
-        outcome = f"[green]{drift.outcome}[/]" if drift.will_change else drift.outcome
-        table.add_row(drift.topic, drift.what, drift.source or "", drift.target or "", outcome, drift.reason)
-    if len(drifts) > MOST_ROWS:
-        table.caption = f"{len(drifts) - MOST_ROWS} more rows: use --json"
-    return table
+def _table(title: str, drifts: Sequence[Drift]) -> RenderableType:
+    columns = ("topic", "what", "source", "target", "will be", "why")
+    rows: list[list[Cell]] = []
+    for drift in drifts:
+        outcome = Text(drift.outcome, GOOD) if drift.will_change else drift.outcome
+        rows.append([drift.topic, drift.what, drift.source or "", drift.target or "", outcome, drift.reason])
+    return table(title, columns, rows)

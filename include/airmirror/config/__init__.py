@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from airmirror.config.errors import ConfigurationError, FlowNotEnabled, Problem, UnknownFlow
-from airmirror.config.explain import explain, resolve
+from airmirror.config.errors import (
+    ConfigurationError,
+    ConnectionNeeded,
+    FlowNotEnabled,
+    FlowNotNamed,
+    Problem,
+    UnknownFlow,
+)
+from airmirror.config.explain import connections_of, explain, resolve
 from airmirror.config.load import load, parse
 from airmirror.config.model import Cluster, Configuration, Flow, Window
 from airmirror.config.values import masked
@@ -12,11 +19,14 @@ __all__ = [
     "Cluster",
     "Configuration",
     "ConfigurationError",
+    "ConnectionNeeded",
     "Flow",
     "FlowNotEnabled",
+    "FlowNotNamed",
     "Problem",
     "UnknownFlow",
     "Window",
+    "connections_of",
     "explain",
     "load",
     "masked",

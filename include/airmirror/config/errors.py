@@ -51,6 +51,35 @@ class UnknownFlow(AirmirrorError):
 
 
 @dataclass(eq=False)
+class FlowNotNamed(AirmirrorError):
+    """Nobody said which flow, and the configuration does not enable exactly one."""
+
+    path: str
+    enabled: tuple[str, ...]
+
+    def __str__(self) -> str:
+        if not self.enabled:
+            return f"{self.path}: no flow is enabled; enable one with a line like east->west.enabled = true"
+        return f"{self.path}: say which flow, with --flow: {', '.join(map(repr, self.enabled))} are enabled"
+
+
+@dataclass(eq=False)
+class ConnectionNeeded(AirmirrorError):
+    """A cluster whose settings are in an Airflow connection, where no Airflow is set up to read it from."""
+
+    cluster: str
+    conn_id: str
+
+    def __str__(self) -> str:
+        return (
+            f"cluster {self.cluster!r}: its settings are in Airflow connection {self.conn_id!r} "
+            f"({self.cluster}.airflow.conn.id), and Airflow is not set up here: set AIRFLOW_HOME, or "
+            f"AIRFLOW_CONN_{self.conn_id.upper()}, or give a file by --secrets that holds lines like "
+            f"{self.cluster}.bootstrap.servers = …"
+        )
+
+
+@dataclass(eq=False)
 class FlowNotEnabled(AirmirrorError):
     """A flow that the configuration names but does not enable."""
 

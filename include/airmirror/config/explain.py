@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from airmirror.config.keys import FAMILIES, KEYS, PREFIXES, Scope, Use
 from airmirror.config.model import Configuration, Setting
-from airmirror.config.places import place
+from airmirror.config.places import Level, place
 from airmirror.config.resolve import Placed, client_settings, effective
 from airmirror.config.values import masked
 
@@ -62,6 +62,19 @@ def line_of(configuration: Configuration, name: str, key: str) -> tuple[int | No
     """Where the value of a key that counts for a flow was set: the line, and the key with its prefix."""
     found = next((each.setting for each in effective(name, placed(configuration)) if each.key == key), None)
     return (found.line, found.key) if found else (None, f"{name}.{key}")
+
+
+def connections_of(configuration: Configuration) -> dict[str, str]:
+    """The Airflow connections that clusters take their settings from, by alias; none where settings of the cluster were
+    given over the file (``--secrets``): they stand for the connection's."""
+    found, given = {}, set()
+    for entry in placed(configuration):
+        if entry.at.level is Level.CLUSTER:
+            if entry.setting.line is None:
+                given.add(entry.at.owner)
+            elif entry.at.name == "airflow.conn.id" and entry.setting.value.strip():
+                found[entry.at.owner] = entry.setting.value.strip()
+    return {alias: conn_id for alias, conn_id in found.items() if alias not in given}
 
 
 def placed(configuration: Configuration) -> list[Placed]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from airmirror.config.errors import FlowNotEnabled, Problem, UnknownFlow
+from airmirror.config.errors import FlowNotEnabled, FlowNotNamed, Problem, UnknownFlow
 from airmirror.config.keys import ROLES
 
 
@@ -102,8 +102,15 @@ class Configuration:
     notes: tuple[Problem, ...] = ()
     settings: tuple[Setting, ...] = field(default=(), repr=False)
 
-    def flow(self, name: str) -> Flow:
-        """The enabled flow of that name, ``source->target``. Raises UnknownFlow or FlowNotEnabled."""
+    def flow(self, name: str = "") -> Flow:
+        """The enabled flow of that name, ``source->target``; no name: the only one that is enabled.
+
+        Raises UnknownFlow, FlowNotEnabled or FlowNotNamed.
+        """
+        if not name:
+            if len(self.enabled) != 1:
+                raise FlowNotNamed(self.path, tuple(flow.name for flow in self.enabled))
+            return self.enabled[0]
         if name not in self.flows:
             raise UnknownFlow(self.path, name, tuple(self.flows))
         if not self.flows[name].enabled:

@@ -21,6 +21,11 @@ def read(path: Path) -> str:
         raise ConfigurationError(str(path), (Problem(None, "", f"can't be read: {error.strerror}"),)) from error
 
 
+def overrides(path: Path | None) -> dict[str, str]:
+    """Keys and values of a file that go over the configuration's (``--secrets``). Raises ConfigurationError."""
+    return {} if path is None else {each.key: each.value for each in settings(read(path), str(path))}
+
+
 def settings(text: str, name: str) -> list[Setting]:
     """Every key and value, each with the line it begins on. Raises ConfigurationError for a broken ``\\u`` escape."""
     line = 1

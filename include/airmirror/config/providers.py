@@ -49,10 +49,11 @@ class Provider:
 
 
 def transform(settings: list[Setting]) -> tuple[list[Setting], list[Problem]]:
-    """The settings with every reference replaced once, and what can't be replaced."""
+    """The settings with every reference replaced once, and what can't be replaced. Overrides are taken as they are: a
+    password from elsewhere may look like a reference."""
     providers, problems = _providers(settings)
-    transformed = []
-    for setting in settings:
+    transformed = [setting for setting in settings if setting.line is None]
+    for setting in (setting for setting in settings if setting.line is not None):
         try:
             transformed.append(replace(setting, value=_replaced(setting.value, providers)))
         except (LookupError, OSError) as error:

@@ -25,7 +25,7 @@ from airmirror.windows.declared import times_replaced
 from airmirror.windows.fence import Granted, claimed, fence
 from airmirror.windows.index import catch_up
 from airmirror.windows.losses import without_losses
-from airmirror.windows.resets import Choice, Reset, ResetNotPossible, decide, declare
+from airmirror.windows.resets import Choice, Facts, Reset, ResetNotPossible, decide, declare
 from airmirror.windows.resetting import commit, look
 from airmirror.windows.window import compacted_topics, internal_topics
 from airmirror.wire.requests import TopicPartition
@@ -77,6 +77,21 @@ def consider(opened: Opened, order: Order) -> list[Reset]:
         target.refresh([])
         resets = _decide(opened, source, target, topics, order)
         return resets + _losses(opened, source, target, topics, order, {reset.facts.key for reset in resets})
+
+
+def undecided(opened: Opened, topics: Collection[str] = ()) -> list[Facts]:
+    """The partitions that can't go on by themselves, of ``topics`` or of all that were replicated. Raises NotOfTheFlow."""
+    catch_up_ledger(opened)
+    order = Order(
+        tuple(topics) or tuple(sorted({topic for topic, _ in opened.ledger.progress()})), (), Choice.ACCEPT_LOSS
+    )
+    names, client = _remote_topics(opened, order), f"airmirror|{opened.flow.name}|reset"
+    with Routes(opened.flow.source, client) as source, Routes(opened.flow.target, client) as target:
+        source.refresh([])
+        target.refresh([])
+        return [
+            facts for facts in look(opened.flow, opened.ledger, source, target, names, order.choice) if facts.problem
+        ]
 
 
 def carry_out(opened: Opened, order: Order, tell: Tell = lambda phase: None) -> list[Reset]:

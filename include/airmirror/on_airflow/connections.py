@@ -1,4 +1,4 @@
-"""Clusters' client settings from Airflow connections, and secrets kept out of task logs. Used in tasks only.
+"""Clusters' client settings from Airflow connections, for tasks and commands; secrets are kept out of task logs.
 
 A connection of type ``kafka`` holds librdkafka's names; they become Java's here, which a configuration speaks.
 """
@@ -16,7 +16,7 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
 from airmirror.clusters.security import jaas_options
-from airmirror.config import Cluster, Configuration, Flow
+from airmirror.config import Cluster, Configuration, Flow, connections_of
 from airmirror.config.values import as_list, is_secret
 from airmirror.errors import AirmirrorError
 
@@ -54,10 +54,10 @@ class BadConnection(AirmirrorError):
 
 def with_connections(configuration: Configuration, flow: Flow) -> Flow:
     """The flow with what its clusters' connections hold over what the file says. Raises BadConnection."""
-    given = {setting.key: setting.value.strip() for setting in configuration.settings}
+    named = connections_of(configuration)
 
     def connected(cluster: Cluster) -> Cluster:
-        conn_id = given.get(f"{cluster.alias}.airflow.conn.id")
+        conn_id = named.get(cluster.alias)
         found = _from_connection(cluster, conn_id) if conn_id else cluster
         for secret in _secrets(found.properties):
             mask_secret(secret)

@@ -156,11 +156,12 @@ class EmitOffsetSyncs(FlowOperator):
     """MirrorMaker 2's offset syncs, up to the verified offsets. The tasks for groups whose time has not come are skipped."""
 
     def work(self, context: Context, choice: Choice) -> None:
-        from airmirror.on_airflow.work import emit_syncs
+        from airmirror.flows.rounds import OFFSET_SYNCS
+        from airmirror.on_airflow.work import do_round
 
         if choice.dry_run:
             raise AirflowSkipException("a dry run")
-        now = emit_syncs(deployment(), self.flow, window_id(context, "syncs"), choice)
+        now = do_round(deployment(), self.flow, OFFSET_SYNCS, window_id(context, "syncs"), choice)
         _skip([name for name in self.get_flat_relative_ids(upstream=False) if name in ROUNDS and name not in now])
 
 
@@ -168,22 +169,22 @@ class EmitCheckpoints(FlowOperator):
     """MirrorMaker 2's checkpoints of the source's consumer groups, up to the verified offsets."""
 
     def work(self, context: Context, choice: Choice) -> None:
-        from airmirror.on_airflow.work import emit_checkpoints
+        from airmirror.on_airflow.work import do_round
 
         if choice.dry_run:
             raise AirflowSkipException("a dry run")
-        emit_checkpoints(deployment(), self.flow, window_id(context, "checkpoints"), choice)
+        do_round(deployment(), self.flow, CHECKPOINTS, window_id(context, "checkpoints"), choice)
 
 
 class SyncGroupOffsets(FlowOperator):
     """Consumer groups without members on the target are moved to where they stand on the source."""
 
     def work(self, context: Context, choice: Choice) -> None:
-        from airmirror.on_airflow.work import sync_group_offsets
+        from airmirror.on_airflow.work import do_round
 
         if choice.dry_run:
             raise AirflowSkipException("a dry run")
-        sync_group_offsets(deployment(), self.flow, choice)
+        do_round(deployment(), self.flow, GROUPS, window_id(context, "groups"), choice)
 
 
 class NextWindow(TriggerDagRunOperator):

@@ -19,6 +19,7 @@ from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowException
 
+from airmirror.config import connections_of
 from airmirror.errors import AirmirrorError
 from airmirror.flows.choice import Choice
 from airmirror.flows.prepare import Opened, dry_run
@@ -170,9 +171,10 @@ class Submission:
 def _connected(opened: Opened) -> dict[str, str]:
     """What the clusters' Airflow connections add to the configuration, as keys of it."""
     found: dict[str, str] = {}
+    named = connections_of(opened.configuration)
     as_written = opened.configuration.flow(opened.flow.name)
     for cluster, plain in ((opened.flow.source, as_written.source), (opened.flow.target, as_written.target)):
-        if cluster.bootstrap_servers != plain.bootstrap_servers:
+        if cluster.alias in named:  # always: it tells the driver that it has what the connection holds
             found[f"{cluster.alias}.bootstrap.servers"] = ",".join(cluster.bootstrap_servers)
         for key, value in cluster.properties.items():
             if plain.properties.get(key) != value:

@@ -13,13 +13,12 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_f
 
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError, listed
+from airmirror.flows import rounds
 from airmirror.flows.choice import Choice
 from airmirror.flows.gates import expectations_of, judge_flow
-from airmirror.flows.groups import checkpoints_round, group_offsets_round, rounds_due
-from airmirror.flows.maintenance import prune_round
-from airmirror.flows.prepare import Opened, Prepared, backfill_of, catch_up_ledger, dry_run, open_flow, prepare
+from airmirror.flows.groups import rounds_due
+from airmirror.flows.prepare import Opened, Prepared, backfill_of, dry_run, open_flow, prepare
 from airmirror.naming import segment_topic
-from airmirror.offsets.syncs import emit_offset_syncs
 from airmirror.on_airflow.connections import with_connections, with_neighbours
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_spark.windows import run
@@ -219,30 +218,11 @@ def _received(flow: Flow, judged: Judged) -> tuple[Received, ...]:
     )  # fmt: skip
 
 
-def emit_syncs(place: Deployment, name: str, window: str, choice: Choice) -> set[str]:
-    """Write MirrorMaker 2's offset syncs up to the verified offsets; which of the groups' tasks are due now."""
+def do_round(place: Deployment, name: str, round_: str, window: str, choice: Choice) -> set[str]:
+    """Do one of the rounds that follow a window, if it is time to; which of the groups' rounds are due now."""
     with opened_flow(place, name, choice) as opened:
-        catch_up_ledger(opened)
-        count = emit_offset_syncs(opened.flow, opened.ledger, window=window, tell=_phase)
-        now = rounds_due(opened)
-        prune_round(opened, tell=_phase)
-    log.info("%d offset syncs written.", count)
-    return now
-
-
-def emit_checkpoints(place: Deployment, name: str, window: str, choice: Choice) -> None:
-    """Write the checkpoints of groups that have moved, up to the verified offsets, if it is time to."""
-    with opened_flow(place, name, choice) as opened:
-        count = checkpoints_round(opened, window, tell=_phase)
-    log.info("Not yet: emit.checkpoints.interval.seconds." if count is None else f"{count} checkpoints written.")
-
-
-def sync_group_offsets(place: Deployment, name: str, choice: Choice) -> None:
-    """Move idle groups on the target, if it is time to; of what was not moved the log and the ledger say why."""
-    with opened_flow(place, name, choice) as opened:
-        rows = group_offsets_round(opened)
-    if rows is None:
-        log.info("Not yet: sync.group.offsets.interval.seconds.")
+        log.info("%s.", rounds.do_round(opened, round_, window, _phase))
+        return rounds_due(opened)
 
 
 def interrupt(place: Deployment, name: str, window: str, spark_url: str | None, choice: Choice) -> None:

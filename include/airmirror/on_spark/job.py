@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from airmirror.config import properties
+from airmirror.config import ConnectionNeeded, connections_of, properties
 from airmirror.errors import AirmirrorError
 from airmirror.flows.choice import Choice
 from airmirror.flows.gates import expectations_of
-from airmirror.flows.prepare import Prepared, open_flow, prepare
+from airmirror.flows.prepare import Opened, Prepared, open_flow, prepare
+from airmirror.flows.rounds import ROUNDS, follow
 from airmirror.on_spark.windows import run, run_judged
 from airmirror.windows.progress import Progress
 from airmirror.windows.results import WindowResult
@@ -20,25 +21,29 @@ from airmirror.windows.results import WindowResult
 DONE, FINAL, TRANSIENT = 0, 2, 75  # argparse ends with 2 too; EX_TEMPFAIL of sysexits.h; Python itself fails with 1
 LEDGER = "AIRMIRROR_LEDGER"  # the environment's name for it, and the key in the file of secrets
 EXPECTATIONS = "AIRMIRROR_EXPECTATIONS"
+_ROUND_FLAGS = ("offset_syncs", "checkpoints", "group_offsets")
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run a window on the Spark that this application was submitted to; DONE, or FINAL or TRANSIENT where something failed."""
     given = _parser().parse_args(arguments)
     choice = Choice(_list(given.topics), tuple(map(int, _list(given.partitions))), given.verify)
-    secrets = _secrets(given.secrets)
+    secrets = properties.overrides(given.secrets)
     ledger = secrets.pop(LEDGER, "") or os.environ.get(LEDGER, "")
     try:
         if not ledger:
             raise NoLedger()
         with open_flow(given.config, given.flow, ledger, secrets) as opened:
+            _check_settings(opened)
             prepared = prepare(replace(opened, flow=choice.applied(opened.flow)))
             result = _window(given, prepared, choice)
+            rounds = follow(prepared.opened, _wanted(given), given.window, _tell)
     except AirmirrorError as error:
         print(f"airmirror: {error}", flush=True)
         return TRANSIENT if error.transient else FINAL
     _tell_result(result)
     errors = [row.error for row in result.rows if row.error is not None and row.failed]
+    errors += [each.error for each in rounds if each.error is not None]
     for line in (*map(str, errors), *prepared.refused):
         print(f"airmirror: {line}", flush=True)
     if prepared.refused or any(not error.transient for error in errors):
@@ -52,6 +57,19 @@ def _window(given: argparse.Namespace, prepared: Prepared, choice: Choice) -> Wi
     by = expectations_of(given.expectations, wanted=not given.no_expectations)
     print(f"airmirror: the gate: {by}", flush=True)
     return run_judged(prepared, None, given.window, by, only=choice.takes, tell=_tell, report=_report).result
+
+
+def _wanted(given: argparse.Namespace) -> list[str]:
+    """The rounds that follow the window: none where somebody else goes on."""
+    return [name for name, flag in zip(ROUNDS, _ROUND_FLAGS, strict=True) if given.advance and getattr(given, flag)]
+
+
+def _check_settings(opened: Opened) -> None:
+    """Nothing of Airflow is here: what its connections hold comes by --secrets. Raises ConnectionNeeded."""
+    connections = connections_of(opened.configuration)
+    for cluster in (opened.flow.source, opened.flow.target):
+        if cluster.alias in connections:
+            raise ConnectionNeeded(cluster.alias, connections[cluster.alias])
 
 
 class NoLedger(AirmirrorError):
@@ -87,13 +105,10 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="judge by the engine's own checks alone; what is held stays held",
     )
+    for name, flag in zip(ROUNDS, _ROUND_FLAGS, strict=True):
+        option = f"--no-{flag.replace('_', '-')}"
+        parser.add_argument(option, dest=flag, action="store_false", help=f"do not do what the task {name} does")
     return parser
-
-
-def _secrets(path: Path | None) -> dict[str, str]:
-    if path is None:
-        return {}
-    return {setting.key: setting.value for setting in properties.settings(properties.read(path), str(path))}
 
 
 def _list(given: str) -> tuple[str, ...]:

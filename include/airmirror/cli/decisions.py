@@ -1,0 +1,139 @@
+"""The commands by which somebody decides: ``hold add``, ``hold release``, ``hold list``, ``reset``."""
+
+from __future__ import annotations
+
+import getpass
+from typing import Annotated
+
+import typer
+
+from airmirror.cli import plain, show
+from airmirror.cli.failures import failures_reported
+from airmirror.cli.options import (
+    DEFAULT_CONFIG,
+    DEFAULT_LEDGER,
+    AsJson,
+    Config,
+    FlowName,
+    LedgerUrl,
+    Secrets,
+    console,
+    opened_flow,
+)
+from airmirror.cli.tables import print_json
+from airmirror.cli.tables import show as print_all
+
+hold_commands = typer.Typer(no_args_is_help=True, help="Partitions that windows leave out until somebody decides.")
+
+Topic = Annotated[str, typer.Argument(help="A topic of the source.")]
+Partitions = Annotated[list[int] | None, typer.Option("--partition", help="A partition; again for more. Default: all.")]
+Reason = Annotated[str, typer.Option(help="Why, for those who find it later.")]
+By = Annotated[str, typer.Option(help="Who decides.", default_factory=getpass.getuser, show_default="you")]
+
+
+@hold_commands.command("add")
+@failures_reported
+def hold_add(
+    topic: Topic, reason: Reason, by: By, flow: FlowName = "", partition: Partitions = None,
+    config: Config = DEFAULT_CONFIG, ledger: LedgerUrl = DEFAULT_LEDGER, secrets: Secrets = None,
+) -> None:  # fmt: skip
+    """Hold partitions from the next window on; a window that runs ends as it began."""
+    from airmirror.flows.holds import add_holds
+
+    with opened_flow(config, flow, ledger, secrets) as opened:
+        print_all(console, show.decisions(add_holds(opened, topic, partition or (), reason=reason, by=by)))
+
+
+@hold_commands.command("release")
+@failures_reported
+def hold_release(
+    topic: Topic, reason: Reason, by: By, flow: FlowName = "", partition: Partitions = None,
+    config: Config = DEFAULT_CONFIG, ledger: LedgerUrl = DEFAULT_LEDGER, secrets: Secrets = None,
+) -> None:  # fmt: skip
+    """Let windows take held partitions again. What the gate held is judged anew, and held anew if it fails again."""
+    from airmirror.flows.holds import release_holds
+
+    with opened_flow(config, flow, ledger, secrets) as opened:
+        print_all(console, show.decisions(release_holds(opened, topic, partition or (), reason=reason, by=by)))
+
+
+@hold_commands.command("list")
+@failures_reported
+def hold_list(
+    flow: FlowName = "", config: Config = DEFAULT_CONFIG, ledger: LedgerUrl = DEFAULT_LEDGER,
+    secrets: Secrets = None,
+    history: Annotated[bool, typer.Option("--history", help="All decisions, the oldest first.")] = False,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Show what is held, by whom, since when and why."""
+    from airmirror.flows.holds import list_decisions, list_holds
+
+    with opened_flow(config, flow, ledger, secrets, shows=True) as opened:
+        decisions, holds = (list_decisions(opened), []) if history else ([], list_holds(opened))
+    if as_json:
+        print_json(console, plain.records(decisions or holds))
+    else:
+        print_all(console, show.decisions(decisions) if history else show.holds(holds))
+
+
+@failures_reported
+def reset(
+    flow: FlowName = "",
+    topic: Annotated[list[str] | None, typer.Option(help="A source topic; may be repeated.")] = None,
+    partition: Annotated[list[int] | None, typer.Option(help="Only this partition; may be repeated.")] = None,
+    start_again: Annotated[
+        bool,
+        typer.Option("--start-again", help="Begin at the source's first offset, behind what the remote topic has."),
+    ] = False,
+    recreate_remote_topic: Annotated[
+        bool,
+        typer.Option("--recreate-remote-topic", help="With --start-again: delete the remote topic, create it anew."),
+    ] = False,
+    new_remote_topic: Annotated[
+        bool,
+        typer.Option(
+            "--new-remote-topic",
+            help="With --start-again: into a new remote topic, with a number behind its name; the old one stays as it is.",
+        ),
+    ] = False,
+    accept_loss: Annotated[
+        bool,
+        typer.Option(
+            "--accept-loss",
+            help="Go on where both sides can, and declare what lies between, or is not verified and differs, as lost.",
+        ),
+    ] = False,
+    forget: Annotated[
+        bool, typer.Option("--forget", help="Forget the progress of a topic that the source does not have any more.")
+    ] = False,
+    identity: Annotated[
+        bool, typer.Option("--identity", help="Go on with internal topics written under another alias or cluster id.")
+    ] = False,
+    reason: Annotated[str, typer.Option(help="Why; it is kept with the decision.")] = "",
+    by: Annotated[str, typer.Option(help="Who decides; user@host if not given.")] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; else nothing is written.")] = False,
+    config: Config = DEFAULT_CONFIG,
+    ledger: LedgerUrl = DEFAULT_LEDGER,
+    secrets: Secrets = None,
+    as_json: AsJson = False,
+) -> None:
+    """Decide about topics that were deleted, created again or truncated. Without a choice it shows what is wrong, without
+    --yes what would be done.
+    """
+    from airmirror.cli.reset import order_of, reset_identity, reset_topics, show_problems
+    from airmirror.flows.reset import whoami
+    from airmirror.windows.resets import Choice
+
+    if yes and not reason:
+        raise typer.BadParameter("say why: --reason '…' is kept with the decision")
+    said = {Choice.START_AGAIN: start_again, Choice.ACCEPT_LOSS: accept_loss, Choice.FORGET: forget}
+    by = by or whoami()
+    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened:
+        chosen = [choice for choice, is_said in said.items() if is_said]
+        if identity:
+            reset_identity(console, opened, by, reason, yes)
+        elif not chosen and not yes:
+            show_problems(console, opened, topic or [], as_json)
+        else:
+            order = order_of(topic or [], partition or [], chosen, recreate_remote_topic, new_remote_topic, by, reason)
+            reset_topics(console, opened, order, yes, as_json)

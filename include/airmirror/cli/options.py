@@ -1,0 +1,109 @@
+"""What commands have in common: their options, the console they print to, and the flow that they open."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from airmirror.config import Configuration, ConnectionNeeded, Flow, connections_of, load, properties
+from airmirror.flows.prepare import Opened, open_flow
+
+DEFAULT_CONFIG = Path("include/mirror.properties")
+DEFAULT_EXPECTATIONS = Path("include/expectations")
+DEFAULT_LEDGER = "sqlite:///.local/ledger.db"
+DEFAULT_SPARK = "sc://127.0.0.1:15002"
+LEDGER = "AIRMIRROR_LEDGER"  # the environment's name for it, and the key in the file of secrets
+
+Config = Annotated[Path, typer.Option("--config", envvar="AIRMIRROR_CONFIG", help="The mirror.properties file.")]
+FlowName = Annotated[str, typer.Option("--flow", help="The flow, as 'east->west'; by default the only one enabled.")]
+LedgerUrl = Annotated[str, typer.Option("--ledger", envvar=LEDGER, help="The ledger's SQLAlchemy URL.")]
+Secrets = Annotated[
+    Path | None,
+    typer.Option(
+        "--secrets",
+        envvar="AIRMIRROR_SECRETS",
+        help="A properties file that goes over the configuration's lines; of a cluster that it names, no Airflow connection "
+        f"is read. {LEDGER} may be in it too.",
+    ),
+]
+Expectations = Annotated[
+    Path, typer.Option(envvar="AIRMIRROR_EXPECTATIONS", help="The directory of the gate's suites of expectations.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+console = Console()
+if not console.is_terminal:
+    console.width = 10_000  # into a file or a pipe nothing is folded
+
+
+@contextmanager
+def opened_flow(config: Path, flow: str, ledger: str, secrets: Path | None, *, shows: bool = False) -> Iterator[Opened]:
+    """The flow of a command, with what its clusters' Airflow connections hold. Raises ConnectionNeeded, BadConnection.
+
+    ``shows``: the command only looks. Where there is no ledger yet it makes none, and reads everything from Kafka.
+    """
+    overrides = properties.overrides(secrets)
+    ledger = overrides.pop(LEDGER, "") or ledger
+    with ExitStack() as stack:
+        if shows and _is_missing(ledger):
+            ledger = f"sqlite:///{stack.enter_context(TemporaryDirectory(prefix='airmirror-'))}/ledger.db"
+        opened = stack.enter_context(open_flow(config, flow, ledger, overrides))
+        yield connected(opened)
+
+
+def loaded(config: Path, secrets: Path | None) -> Configuration:
+    """The configuration, with the file of secrets over it."""
+    overrides = properties.overrides(secrets)
+    overrides.pop(LEDGER, None)
+    return load(config, overrides)
+
+
+def connected(opened: Opened) -> Opened:
+    """With what Airflow's connections hold; Airflow is imported only where a cluster that is asked for names one."""
+    flow, configuration = with_connections(opened.configuration, opened.flow), opened.configuration
+    beside = (each for each in configuration.enabled if each.target.alias == flow.target.alias)
+    if connections_of(configuration).keys() & {each.source.alias for each in beside}:
+        _set_up_airflow(configuration, flow)
+        from airmirror.on_airflow.connections import with_neighbours
+
+        configuration = with_neighbours(configuration, flow)
+    return replace(opened, flow=flow, configuration=configuration)
+
+
+def with_connections(configuration: Configuration, flow: Flow) -> Flow:
+    """The flow with what its clusters' connections hold. Raises ConnectionNeeded, BadConnection."""
+    if not connections_of(configuration).keys() & {flow.source.alias, flow.target.alias}:
+        return flow
+    _set_up_airflow(configuration, flow)
+    from airmirror.on_airflow import connections
+
+    return connections.with_connections(configuration, flow)
+
+
+def _set_up_airflow(configuration: Configuration, flow: Flow) -> None:
+    """Let Airflow look up connections as its own commands do: in the environment, its secrets backend, its database.
+
+    Where no Airflow is set up it reads the environment only, and makes no home. Raises ConnectionNeeded.
+    """
+    if os.environ.get("AIRFLOW_HOME") or Path("~/airflow/airflow.cfg").expanduser().exists():
+        os.environ.setdefault("_AIRFLOW_PROCESS_CONTEXT", "server")
+        return
+    os.environ.setdefault("_AIRFLOW__AS_LIBRARY", "1")
+    connections = connections_of(configuration)
+    for alias in (flow.source.alias, flow.target.alias):
+        if alias in connections and f"AIRFLOW_CONN_{connections[alias].upper()}" not in os.environ:
+            raise ConnectionNeeded(alias, connections[alias])
+
+
+def _is_missing(ledger: str) -> bool:
+    """Whether it is a SQLite file that is not there."""
+    file = ledger.removeprefix("sqlite:///")
+    return file != ledger and bool(file) and not Path(file).exists()

@@ -1,0 +1,65 @@
+"""Results as plain values, for programs (``--json``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from airmirror.topics.remote import TopicPlan
+from airmirror.topics.sync import SyncReport
+from airmirror.windows.plan import Planned
+from airmirror.windows.results import Row, WindowResult
+from airmirror.wire.segments import Decision, Hold
+
+
+def window(result: WindowResult, refused: Sequence[str], topics: SyncReport) -> dict[str, Any]:
+    return {
+        "flow": result.flow, "window": result.window, "records": result.copied, "bytes": result.bytes,
+        "partitions": result.partitions, "seconds": round(result.seconds, 3), "cut": result.is_cut,
+        "verified": _measured(result.is_verified and not refused, result.is_read_back), "refused": list(refused),
+        "changes": list(topics.changes), "notes": list(topics.notes), "warnings": list(topics.warnings),
+        "phases": {name: round(seconds, 3) for name, seconds in result.phases.items()},
+        "rows": [_row_json(row) for row in result.rows],
+    }  # fmt: skip
+
+
+def _measured(passed: bool, read_back: bool) -> bool | None:
+    """None: it has passed, but nobody has read the target (window.verify=acks)."""
+    return passed if read_back or not passed else None
+
+
+def _row_json(row: Row) -> dict[str, Any]:
+    return {
+        "topic": row.topic, "partition": row.partition, "remote_topic": row.remote_topic,
+        "source": [row.source_start, row.source_end], "target": [row.target_start, row.target_end],
+        "copied": row.copied, "control": row.control, "aborted": row.aborted, "holes": row.holes,
+        "lost": row.lost, "bytes": row.bytes,
+        "lag": row.lag, "verified": _measured(row.verified, row.read_back), "outcome": str(row.outcome),
+        "error": str(row.error) if row.error else None,
+    }  # fmt: skip
+
+
+def plan(topics: TopicPlan, planned: Sequence[Planned]) -> dict[str, Any]:
+    return {
+        "create": {new.name: new.partitions for new in topics.create},
+        "grow": {more.name: more.partitions for more in topics.grow},
+        "configs": [asdict(change) for change in topics.configs],
+        "acls": [asdict(acl) for acl in topics.acls],
+        "refused": [str(refused) for refused in topics.refused],
+        "notes": list(topics.notes),
+        "warnings": list(topics.warnings),
+        "partitions": [
+            {
+                "topic": item.topic, "partition": item.partition, "remote_topic": item.remote_topic,
+                "start": item.start, "end": item.end, "error": str(item.error) if item.error else None,
+            }
+            for item in planned
+        ],
+    }  # fmt: skip
+
+
+def records(found: Sequence[Hold] | Sequence[Decision]) -> list[dict[str, Any]]:
+    """Holds or decisions as plain values; an action by its name."""
+    rows = [asdict(record) for record in found]
+    return [row | ({"action": row["action"].name.lower()} if "action" in row else {}) for row in rows]

@@ -1,0 +1,180 @@
+"""The commands around a window: ``status``, ``plan``, ``topics``, ``run-window``, ``verify``."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from airmirror.cli import plain, show
+from airmirror.cli.failures import failures_reported
+from airmirror.cli.options import (
+    DEFAULT_CONFIG,
+    DEFAULT_EXPECTATIONS,
+    DEFAULT_LEDGER,
+    DEFAULT_SPARK,
+    AsJson,
+    Config,
+    Expectations,
+    FlowName,
+    LedgerUrl,
+    Secrets,
+    console,
+    loaded,
+    opened_flow,
+)
+from airmirror.cli.tables import BAD, DOUBTFUL, line, print_json
+from airmirror.cli.tables import show as print_all
+from airmirror.flows.prepare import prepare
+
+
+@failures_reported
+def plan(
+    flow: FlowName = "",
+    config: Config = DEFAULT_CONFIG,
+    ledger: LedgerUrl = DEFAULT_LEDGER,
+    secrets: Secrets = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what the next window would do; nothing is written."""
+    from airmirror.flows.prepare import dry_run
+
+    with opened_flow(config, flow, ledger, secrets, shows=True) as opened:
+        topics, planned = dry_run(opened)
+        held = [hold for _, hold in sorted(opened.ledger.holds().items())]
+    if as_json:
+        print_json(console, plain.plan(topics, planned))
+    else:
+        print_all(console, *show.plan(topics, planned, held))
+
+
+@failures_reported
+def topics(
+    flow: FlowName = "",
+    config: Config = DEFAULT_CONFIG,
+    ledger: LedgerUrl = DEFAULT_LEDGER,
+    plan_only: Annotated[bool, typer.Option("--plan", help="Only what the next window will do.")] = False,
+    secrets: Secrets = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what differs between topics and their remote topics, and why it will or will not be changed."""
+    from airmirror.cli.topics import show_topics
+
+    with opened_flow(config, flow, ledger, secrets, shows=True) as opened:
+        show_topics(console, opened, plan_only, as_json)
+
+
+@failures_reported
+def run_window(
+    flow: FlowName = "",
+    config: Config = DEFAULT_CONFIG,
+    ledger: LedgerUrl = DEFAULT_LEDGER,
+    spark: Annotated[str, typer.Option(envvar="AIRMIRROR_SPARK", help="The Spark Connect server.")] = DEFAULT_SPARK,
+    local: Annotated[bool, typer.Option("--local", help="Run Spark in this process.")] = False,
+    window: Annotated[str, typer.Option(help="The window's id; a new one by default.")] = "",
+    expectations: Expectations = DEFAULT_EXPECTATIONS,
+    no_expectations: Annotated[
+        bool, typer.Option("--no-expectations", help="Judge by the engine's own checks alone; what is held stays held.")
+    ] = False,
+    offset_syncs: Annotated[bool, typer.Option(help="Write MirrorMaker 2's offset syncs after it.")] = True,
+    checkpoints: Annotated[bool, typer.Option(help="Write checkpoints of consumer groups after it.")] = True,
+    group_offsets: Annotated[bool, typer.Option(help="Move idle consumer groups on the target after it.")] = True,
+    secrets: Secrets = None,
+    as_json: AsJson = False,
+) -> None:
+    """Do what a run in Airflow does: replicate everything that is new, judge it, write offset syncs and checkpoints, move
+    groups, as far as the configuration wants it. Exit status: 0 verified, 1 not, 2 bad input.
+    """
+    from airmirror.flows.gates import expectations_of
+    from airmirror.flows.rounds import ROUNDS, follow
+    from airmirror.on_spark.windows import run_judged
+
+    identifier = window or _identifier()
+    if not local and not spark.startswith("sc://"):
+        raise typer.BadParameter(
+            f"--spark {spark}: a Spark Connect server is named like {DEFAULT_SPARK}; or say --local"
+        )
+    by = expectations_of(expectations, wanted=not no_expectations)
+    if by.suites is None:
+        Console(stderr=True).print(line("warning", f"judged by {by}", DOUBTFUL), soft_wrap=True)
+    wanted = [
+        name for name, is_wanted in zip(ROUNDS, (offset_syncs, checkpoints, group_offsets), strict=True) if is_wanted
+    ]
+    with opened_flow(config, flow, ledger, secrets) as opened, console.status(f"window {identifier}") as status:
+        said = f"window {identifier}: "
+        prepared = prepare(opened, lambda phase: status.update(said + phase))
+        result = run_judged(
+            prepared, None if local else spark, identifier, by,
+            tell=lambda phase: status.update(said + phase),
+            report=lambda progress: status.update(said + show.progress(progress)),
+        ).result  # fmt: skip
+        rounds = follow(prepared.opened, wanted, identifier, lambda phase: status.update(said + phase))
+    if as_json:
+        shown = plain.window(result, prepared.refused, prepared.report)
+        print_json(console, shown | {"judged_by": str(by)} | {"rounds": {each.name: each.said for each in rounds}})
+    else:
+        print_all(console, *prepared.report.lines, show.window(result), *show.problems(result, prepared.refused))
+        print_all(console, *(f"{each.name}: {each.said}" for each in rounds if each.error is None))
+    errors = [line(each.name, each.error, BAD) for each in rounds if each.error is not None]
+    for error in errors:
+        Console(stderr=True).print(error, soft_wrap=True)
+    if errors or not result.is_verified or prepared.refused:
+        raise typer.Exit(1)
+
+
+@failures_reported
+def verify(
+    flow: FlowName = "",
+    config: Config = DEFAULT_CONFIG,
+    ledger: LedgerUrl = DEFAULT_LEDGER,
+    topics: Annotated[str, typer.Option(help="Only these topics: names, separated by commas.")] = "",
+    expectations: Expectations = DEFAULT_EXPECTATIONS,
+    secrets: Secrets = None,
+    as_json: AsJson = False,
+) -> None:
+    """Read both logs again, compare every replicated record that both still hold, and judge again what is held."""
+    from airmirror.flows.gates import expectations_of, judge_flow
+    from airmirror.flows.verification import compare_all
+
+    chosen = [name.strip() for name in topics.split(",") if name.strip()]
+    by = expectations_of(expectations)
+    with opened_flow(config, flow, ledger, secrets) as opened, console.status("comparing both logs"):
+        rows = compare_all(opened, chosen)
+        errors = []
+        if rows and not any(row.error for row in rows):
+            errors = judge_flow(opened, by, window=f"verify-{_identifier()}")[0].errors
+    if as_json:
+        print_json(console, [row.as_dict() for row in rows])
+    else:
+        print_all(console, show.comparison(rows), *(line("held", error) for error in errors))
+    if errors or any(row.error for row in rows):
+        raise typer.Exit(1)
+
+
+@failures_reported
+def status(
+    flow: Annotated[str, typer.Option("--flow", help="Only this flow; by default all that are enabled.")] = "",
+    config: Config = DEFAULT_CONFIG,
+    ledger: LedgerUrl = DEFAULT_LEDGER,
+    secrets: Secrets = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the enabled flows: their partitions, lag, verified offsets, holds, and the last windows."""
+    from airmirror.flows.status import flow_status
+
+    configuration = loaded(config, secrets)
+    found = []
+    for each in [configuration.flow(flow)] if flow else configuration.enabled:
+        with opened_flow(config, each.name, ledger, secrets, shows=True) as opened:
+            found.append(flow_status(opened))
+    if as_json:
+        print_json(console, [item.as_dict() for item in found])
+    else:
+        print_all(console, *(part for item in found for part in show.status(item)))
+
+
+def _identifier() -> str:
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:6]}"
