@@ -16,10 +16,10 @@ P = ParamSpec("P")
 
 NOT_VERIFIED, BAD_INPUT = 1, 2
 INPUT = frozenset({
-    "AliasDiffers", "AliasReused", "BadConnection", "BadExpectations", "BadSchedule", "ConfigurationError",
+    "AliasDiffers", "AliasReused", "BadConnection", "BadExpectations", "BadRename", "BadSchedule", "ConfigurationError",
     "ConnectionNeeded", "DecisionIncomplete", "EqualClusterIds", "FlowNotEnabled", "FlowNotNamed",
     "HostNotResolved", "InternalTopicUnfit", "InvalidPattern", "LedgerUrlInvalid", "NoSuchGroup",
-    "NoSuchPartition", "NoSuchPosition", "NoTopicMatches", "NotHeld", "NotMirrored", "NotOfTheFlow",
+    "NoSuchPartition", "NoSuchPosition", "NoTopicMatches", "NotHeld", "NotMirrored", "NotOfTheFlow", "NothingToCompare",
     "ResetNotPossible", "SameCluster", "UnknownFlow", "UnknownReplicationPolicy", "UnsupportedClientSetting",
 })  # fmt: skip
 """The errors that what was typed or configured is to blame for, by name: none is imported for it."""

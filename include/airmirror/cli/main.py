@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from airmirror.cli import configuration, decisions, windows
+from airmirror.cli.compare import compare
 from airmirror.cli.failures import failures_reported
 from airmirror.cli.options import (
     DEFAULT_CONFIG,
@@ -32,6 +33,7 @@ app.command("plan")(windows.plan)
 app.command("run-window")(windows.run_window)
 app.command("verify")(windows.verify)
 app.command("topics")(windows.topics)
+app.command("compare")(compare)
 app.add_typer(decisions.hold_commands, name="hold")
 app.command("reset")(decisions.reset)
 app.add_typer(group_commands, name="groups")

@@ -23,6 +23,19 @@ def with_headers(body: bytes, headers: Sequence[tuple[str, bytes]]) -> bytes:
     return body[:position] + varint(count + len(headers)) + body[after:] + added
 
 
+def parts_of(body: bytes) -> tuple[bytes | None, bytes | None, bytes]:
+    """Key, value, and the headers as they are in the record. Raises MalformedRecord."""
+    parts: list[bytes | None] = []
+    position = 0
+    for _ in range(2):
+        length, position = _read(body, position)
+        parts.append(None if length < 0 else body[position : position + length])
+        position += max(length, 0)
+    if position > len(body):
+        raise MalformedRecord("a record that is cut off")
+    return parts[0], parts[1], body[position:]
+
+
 def record(body: bytes) -> bytes:
     """The body as the only record of a batch: its time and offset are the batch's own."""
     return varint(len(body) + 3) + b"\0\0\0" + body

@@ -1,0 +1,155 @@
+"""``airmirror compare``: whether one cluster holds what another holds, whoever copied it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from airmirror.cli.failures import NOT_VERIFIED, failures_reported
+from airmirror.cli.options import AsJson, console
+from airmirror.cli.tables import MOST_ROWS, print_json, safe, show, table
+from airmirror.config import Cluster
+from airmirror.config.errors import ConfigurationError, Problem
+from airmirror.config.properties import read, settings
+
+SERVERS = "bootstrap.servers"
+MOST_DIFFERENCES = 20  # shown of a partition; --json has all
+
+Source = Annotated[str, typer.Option("--source", help="The source's bootstrap servers, HOST:PORT.")]
+Target = Annotated[str, typer.Option("--target", help="The target's bootstrap servers, HOST:PORT.")]
+Names = Annotated[str, typer.Option("--topics", help="Names and Java patterns of the source's topics, with commas.")]
+SettingsFile = Annotated[Path | None, typer.Option(help="A file of this side's Kafka client settings (TLS, SASL).")]
+Time = Annotated[str, typer.Option(help="Only records of this time on (or before it): ISO 8601, UTC by default.")]
+
+
+@failures_reported
+def compare(
+    source: Source = "",
+    target: Target = "",
+    topics: Names = ".*",
+    exclude: Annotated[str, typer.Option(help="Topics of the source to leave out.")] = "",
+    rename: Annotated[str, typer.Option(help="The target's topic for a source's: 'east.{topic}'.")] = "{topic}",
+    from_time: Annotated[str, typer.Option("--from", help="Only records from this time on: ISO 8601.")] = "",
+    to_time: Annotated[str, typer.Option("--to", help="Only records before this time: ISO 8601.")] = "",
+    source_config: SettingsFile = None,
+    target_config: SettingsFile = None,
+    groups: Annotated[str, typer.Option(help="Consumer groups to move in mind: names and Java patterns.")] = "",
+    source_alias: Annotated[
+        str, typer.Option(help="The source's alias in MirrorMaker 2, to read its checkpoints for --groups.")
+    ] = "",
+    ignore_timestamps: Annotated[bool, typer.Option("--ignore-timestamps", help="Timestamps may differ.")] = False,
+    uncommitted: Annotated[
+        bool, typer.Option("--uncommitted", help="Compare records of open and aborted transactions too.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compare topics of two clusters record by record, whoever copied them; nothing is written.
+
+    Exit status: 0 equal, 1 not, 2 bad input.
+    """
+    from airmirror.evidence.mirrors import Asked, compare_clusters
+    from airmirror.evidence.positions import moves
+
+    asked = Asked(
+        topics=_names(topics),
+        exclude=_names(exclude),
+        rename=rename,
+        first_ms=_time("--from", from_time),
+        end_ms=_time("--to", to_time),
+        times=not ignore_timestamps,
+        is_committed=not uncommitted,
+    )
+    here, there = _cluster("source", source, source_config), _cluster("target", target, target_config)
+    with console.status("comparing both logs") as status:
+        rows = compare_clusters(here, there, asked, tell=lambda topic: status.update(f"comparing {safe(topic)}"))
+        moved = moves(here, there, rows, _names(groups), source_alias) if groups else []
+    if as_json:
+        shown: dict[str, Any] = {"is_equal": all(row.is_equal for row in rows)}
+        shown["partitions"] = [row.as_dict() for row in rows]
+        print_json(console, shown | {"groups": [move.as_dict() for move in moved]})
+    else:
+        _show(rows, moved)
+    if not all(row.is_equal for row in rows):
+        raise typer.Exit(NOT_VERIFIED)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _time(option: str, text: str) -> int | None:
+    """Epoch milliseconds of an ISO 8601 time. Raises ConfigurationError."""
+    if not text:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise _bad(f"{option} {text!r} is no time of ISO 8601, for example 2026-11-21T06:00:00Z") from error
+    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _cluster(side: str, servers: str, file: Path | None) -> Cluster:
+    """One side by its address and its file of client settings. Raises ConfigurationError."""
+    given = {each.key: each.value for each in settings(read(file), str(file))} if file else {}
+    addresses = _names(servers or given.pop(SERVERS, ""))
+    given.pop(SERVERS, None)
+    if not addresses:
+        raise _bad(f"where is the {side}? Give --{side} HOST:PORT, or --{side}-config FILE with {SERVERS}")
+    return Cluster(side, addresses, given)
+
+
+def _bad(what: str) -> ConfigurationError:
+    return ConfigurationError("airmirror compare", (Problem(None, "", what),))
+
+
+def _show(rows: Sequence[Any], moved: Sequence[Any]) -> None:
+    from airmirror.evidence.found import Kind
+    from airmirror.evidence.mirrors import totals
+
+    found = totals(rows)
+    kinds = [kind for kind in Kind if found[kind] or kind is Kind.EQUAL]
+    cells = [
+        (
+            row.topic,
+            row.remote_topic,
+            row.partition if row.partition >= 0 else "all",
+            *(row.counts.get(kind, 0) for kind in kinds),
+        )
+        for row in rows
+    ]
+    columns = ("topic", "on the target", "partition", *map(str, kinds))
+    lines = [line for row in rows[:MOST_ROWS] for line in _lines(row)] + [_moved(move) for move in moved]
+    equal = sum(row.is_equal for row in rows)
+    lines.append(f"{equal} of {len(rows)} partitions are equal: {found[Kind.EQUAL]:,} records.")
+    show(console, table("records", columns, cells, right=("partition", *map(str, kinds))), *map(safe, lines))
+
+
+def _lines(row: Any) -> list[str]:
+    """The differences of a partition, and how sure they are."""
+    where = f"{row.topic}-{row.partition}" if row.partition >= 0 else row.topic
+    lines = [f"{where}: {row.error}"] if row.error else []
+    for each in row.differences[:MOST_DIFFERENCES]:
+        sides = [
+            f"{side} {first}" + (f" to {first + each.count - 1}" if each.count > 1 else "")
+            for side, first in (("source", each.source_offset), ("target", each.target_offset))
+            if first >= 0
+        ]
+        parts = f" ({', '.join(each.parts)})" if each.parts else ""
+        lines.append(f"{where}: {each.kind}{parts}: {', '.join(sides)}")
+    if len(row.differences) > MOST_DIFFERENCES:
+        lines.append(f"{where}: {len(row.differences) - MOST_DIFFERENCES} more differences: use --json")
+    return lines + [f"{where}: note: {note}" for note in row.notes]
+
+
+def _moved(move: Any) -> str:
+    where = f"group {move.group}, {move.topic}-{move.partition}"
+    if move.target_position < 0:
+        return f"{where}: no position on the target; on the source {move.source_position}"
+    return (
+        f"{where}: from {move.source_position} to {move.target_position} ({move.by}): "
+        f"{move.skipped:,} records skipped, {move.again:,} read again"
+    )

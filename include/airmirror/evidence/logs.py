@@ -1,0 +1,175 @@
+"""One log of a comparison: the records of a partition that its consumers see, read ahead as far as an alignment needs."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import xxhash
+
+from airmirror.clusters.log import read_batches
+from airmirror.clusters.routes import Routes
+from airmirror.evidence.alignment import Marks
+from airmirror.wire.headers import parts_of
+from airmirror.wire.records import Array, Records, index
+from airmirror.wire.requests import TopicPartition
+
+ANY_TIME = 0  # the timestamp that counts for all where timestamps are not compared
+
+
+@dataclass(frozen=True)
+class Log:
+    """The offsets ``[start, end)`` of a partition; ``log_start`` is where the log itself begins.
+
+    Without ``times`` all records have one timestamp. With ``is_committed`` aborted records are left out, as a consumer with
+    ``isolation.level=read_committed`` leaves them out.
+    """
+
+    routes: Routes
+    partition: TopicPartition
+    start: int
+    end: int
+    log_start: int = 0
+    is_committed: bool = True
+    is_compacted: bool = False
+    times: bool = True
+
+    def records(self, start: int | None = None) -> Iterator[Records]:
+        """The records from ``start`` on, some at a time. Raises FetchFailed, LastStableOffsetStuck."""
+        return (found for found, _ in self.records_and_aborted(start))
+
+    def records_and_aborted(
+        self, start: int | None = None, end: int | None = None
+    ) -> Iterator[tuple[Records, Records]]:
+        """Records, and beside them those of aborted transactions that lie between them."""
+        first, last = self.start if start is None else start, self.end if end is None else end
+        if first >= last:
+            return
+        for buffer, batches in read_batches(self.routes, self.partition, first, last, read_committed=self.is_committed):
+            data = [batch for batch, aborted in batches if not aborted and not batch.is_control and batch.count]
+            gone = [batch for batch, aborted in batches if aborted and batch.count]
+            yield self._timed(index(buffer, data, first, last)), self._timed(index(buffer, gone, first, last))
+
+    def _timed(self, records: Records) -> Records:
+        return records if self.times else replace(records, timestamps=np.full_like(records.timestamps, ANY_TIME))
+
+
+def marks_of(records: Records) -> Marks:
+    """A mark of 64 bits for each record: xxh3 of key, value and headers, seeded with the timestamp."""
+    data = records.data.tobytes() if len(records) else b""
+    found = [
+        xxhash.xxh3_64_intdigest(data[start:end], seed=time & 0xFFFF_FFFF_FFFF_FFFF)
+        for start, end, time in zip(
+            records.starts.tolist(), records.ends.tolist(), records.timestamps.tolist(), strict=True
+        )
+    ]
+    return np.array(found, np.uint64)
+
+
+@dataclass(frozen=True)
+class Region:
+    """Consecutive records of one log that are aligned at once. ``is_last``: the log ends with them."""
+
+    offsets: Array
+    marks: Marks
+    is_last: bool
+    _chunks: tuple[Records, ...]
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def body(self, number: int) -> bytes:
+        """Key, value and headers of a record, as they are in the log."""
+        chunk, at = self._find(number)
+        return bytes(chunk.data[int(chunk.starts[at]) : int(chunk.ends[at])])
+
+    def parts(self, number: int) -> tuple[bytes | None, bytes | None, bytes, int]:
+        """Key, value, headers and timestamp of a record. Raises MalformedRecord."""
+        chunk, at = self._find(number)
+        return *parts_of(self.body(number)), int(chunk.timestamps[at])
+
+    def _find(self, number: int) -> tuple[Records, int]:
+        for chunk in self._chunks:
+            if number < len(chunk):
+                return chunk, number
+            number -= len(chunk)
+        raise IndexError(number)
+
+
+@dataclass
+class _Chunk:
+    records: Records
+    marks: Marks | None = None
+    taken: int = 0
+
+    def marked(self) -> Marks:
+        if self.marks is None:
+            self.marks = marks_of(self.records)
+        return self.marks[self.taken :]
+
+    def rest(self) -> Records:
+        return self.records.slice(self.taken, len(self.records))
+
+
+@dataclass
+class Reader:
+    """Records of a log in their order: the next ones, and as many more as somebody wants to look at."""
+
+    log: Log
+    _chunks: deque[_Chunk] = field(default_factory=deque)
+    _source: Iterator[Records] | None = None
+    _ended: bool = False
+
+    def head(self) -> Records | None:
+        """The next records that are in memory, at least one; None at the log's end."""
+        while self._chunks and not len(self._chunks[0].rest()):
+            self._chunks.popleft()
+        if not self._chunks and not self._read():
+            return None
+        return self._chunks[0].rest() if self._chunks else None
+
+    def advance(self, count: int) -> None:
+        """Go past ``count`` records that were looked at."""
+        while count:
+            taken = min(count, len(self._chunks[0].rest()))
+            self._chunks[0].taken += taken
+            count -= taken
+            if not len(self._chunks[0].rest()):
+                self._chunks.popleft()
+
+    def ahead(self, count: int, size: int) -> Region:
+        """The next ``count`` records: fewer at the log's end, or where they take more than ``size`` bytes."""
+        while not self._ended and self._held(size) < count:
+            self._read()
+        chunks, wanted = [], count
+        marks: list[Any] = []
+        for chunk in self._chunks:
+            rest = chunk.rest().slice(0, wanted)
+            chunks.append(rest)
+            marks.append(chunk.marked()[: len(rest)])
+            wanted -= len(rest)
+            if not wanted:
+                break
+        total = sum(len(chunk.rest()) for chunk in self._chunks)
+        offsets = np.concatenate([chunk.offsets for chunk in chunks]) if chunks else np.empty(0, np.int64)
+        joined = np.concatenate(marks) if marks else np.empty(0, np.uint64)
+        return Region(offsets, joined, self._ended and len(offsets) == total, tuple(chunks))
+
+    def _held(self, size: int) -> int:
+        """How many records are in memory; more than anybody wants where they take more than ``size`` bytes."""
+        taken = sum(chunk.records.data.nbytes for chunk in self._chunks)
+        return 1 << 62 if taken > size else sum(len(chunk.rest()) for chunk in self._chunks)
+
+    def _read(self) -> bool:
+        """Read on; whether there was anything."""
+        if self._source is None:
+            self._source = self.log.records()
+        for records in self._source:
+            if len(records):
+                self._chunks.append(_Chunk(records))
+                return True
+        self._ended = True
+        return False

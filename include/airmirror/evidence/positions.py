@@ -1,0 +1,105 @@
+"""Consumer groups of two compared clusters: what a group that moves now would skip and read again.
+
+Its position on the target is the one that some tool has committed there, or MirrorMaker 2's checkpoint of it. The truth is
+the alignment of both logs, not what the tool says of itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from airmirror.client import NoCheckpoints, translate_offsets
+from airmirror.clusters.groups import committed_offsets, list_groups
+from airmirror.clusters.librdkafka import librdkafka_config
+from airmirror.clusters.routes import Routes
+from airmirror.config import Cluster
+from airmirror.evidence.found import Findings, Kind
+from airmirror.evidence.mirrors import CLIENT, ComparedLogs
+from airmirror.naming.filters import TopicFilter
+from airmirror.wire.requests import TopicPartition
+
+
+@dataclass(frozen=True)
+class Move:
+    """A group on one partition: the next offsets to read on both sides (target -1: unknown), and what moving would do.
+
+    ``skipped``: records that it would never read; ``again``: that it would read a second time. ``by`` says who set the
+    target's position.
+    """
+
+    group: str
+    topic: str
+    partition: int
+    source_position: int
+    target_position: int
+    by: str
+    skipped: int = 0
+    again: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "group": self.group,
+            "topic": self.topic,
+            "partition": self.partition,
+            "source_position": self.source_position,
+            "target_position": self.target_position if self.target_position >= 0 else None,
+            "position_by": self.by,
+            "skipped": self.skipped,
+            "again": self.again,
+        }
+
+
+def moves(
+    source: Cluster, target: Cluster, rows: Sequence[ComparedLogs], groups: Sequence[str], source_alias: str = ""
+) -> list[Move]:
+    """What would become of the groups that match, on every compared partition that they have a position on.
+
+    ``source_alias``: the source's name in MirrorMaker 2's configuration; empty: checkpoints are not read. Raises
+    GroupsNotRead, InvalidPattern, or a cluster's error.
+    """
+    chosen = TopicFilter(tuple(groups), ())
+    compared = {TopicPartition(row.topic, row.partition): row for row in rows if row.findings and row.partition >= 0}
+    with Routes(source, CLIENT) as here, Routes(target, CLIENT) as there:
+        here.refresh([])
+        there.refresh([])
+        names = sorted(name for name in list_groups(here) if chosen.matches(name))
+        ours, theirs = committed_offsets(here, names), committed_offsets(there, names)
+    found = []
+    for name in names:
+        checkpoints = _checkpoints(target, source_alias, name) if source_alias else {}
+        for key, committed in sorted(ours.get(name, {}).items()):
+            row = compared.get(key)
+            if row is None or row.findings is None:
+                continue
+            remote = TopicPartition(row.remote_topic, key.partition)
+            own = theirs.get(name, {}).get(remote)
+            position = own.offset if own else checkpoints.get(remote, -1)
+            by = "committed" if own else ("checkpoint" if position >= 0 else "nobody")
+            skipped, again = _outcome(row.findings, committed.offset, position) if position >= 0 else (0, 0)
+            found.append(Move(name, *key, committed.offset, position, by, skipped, again))
+    return found
+
+
+def _checkpoints(target: Cluster, source_alias: str, group: str) -> Mapping[TopicPartition, int]:
+    try:
+        translated = translate_offsets(librdkafka_config(target, "consumer"), source_alias, group)
+    except NoCheckpoints:
+        return {}
+    return {TopicPartition(each.topic, each.partition): each.offset for each in translated}
+
+
+def _outcome(found: Findings, source: int, target: int) -> tuple[int, int]:
+    """Records skipped and read again by a group that goes from one position to the other."""
+    skipped = again = 0
+    for run in found.segments:
+        read, passed = source - run.source_first, target - run.target_first  # records of the run before each position
+        skipped += max(0, min(run.count, passed) - max(0, read))
+        again += max(0, min(run.count, read) - max(0, passed))
+    for each in found.differences:
+        if each.kind is Kind.MISSING:
+            skipped += max(0, each.source_offset + each.count - max(source, each.source_offset))
+        if each.kind is Kind.TWICE:
+            again += max(0, each.target_offset + each.count - max(target, each.target_offset))
+    return skipped, again

@@ -1,0 +1,172 @@
+"""Mirrors on real brokers: a copier that loses, repeats, reorders and alters is found out, and nobody is accused falsely."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from airmirror.cli.main import app
+from airmirror.config import Cluster
+from airmirror.evidence.found import Kind
+from airmirror.evidence.mirrors import Asked, ComparedLogs, compare_clusters
+from airmirror.evidence.positions import moves
+from airmirror_local.brokers import Broker
+from support.groups import commit
+from support.hostile import KINDS, LONGEST, NOON, delete_records, numbered
+from support.hostile import Kind as LogKind
+from support.topics import Record, create_topic, produce, read_all
+
+Copier = Callable[[list[Record]], list[Record]]
+
+
+def ends(east: Broker, west: Broker) -> tuple[Cluster, Cluster]:
+    return Cluster("source", (east.bootstrap,), {}), Cluster("target", (west.bootstrap,), {})
+
+
+def copied(east: Broker, west: Broker, topic: str, copier: Copier = list, partitions: int = 1) -> str:
+    """A copy of a topic on the target as some tool makes it: by a plain producer, partition by partition."""
+    config = {"message.timestamp.before.max.ms": LONGEST, "message.timestamp.after.max.ms": LONGEST}
+    remote = create_topic(west, f"copy.{topic}", partitions, config | {"max.message.bytes": "100000000"})
+    for partition, records in read_all(east, topic).items():
+        produce(west, remote, copier(records), partition=partition, settings={"message.max.bytes": "100000000"})
+    return remote
+
+
+def compared(east: Broker, west: Broker, topic: str, **asked: Any) -> list[ComparedLogs]:
+    return compare_clusters(*ends(east, west), Asked((topic,), rename="copy.{topic}", **asked))
+
+
+def filled(east: Broker, topic: str, records: list[Record], partitions: int = 1) -> str:
+    create_topic(east, topic, partitions)
+    for partition in range(partitions):
+        produce(east, topic, records, partition=partition)
+    return topic
+
+
+def command(east: Broker, west: Broker, topic: str, *more: str) -> Result:
+    where = ["--source", east.bootstrap, "--target", west.bootstrap, "--topics", topic, "--rename", "copy.{topic}"]
+    return CliRunner().invoke(app, ["compare", *where, *more])
+
+
+def test_an_equal_copy_is_equal_and_the_command_says_so(
+    east: Broker, west: Broker, topic: Callable[[str], str]
+) -> None:
+    name = filled(east, topic("equal"), numbered(3000), partitions=2)
+    copied(east, west, name, partitions=2)
+    answer = command(east, west, name)
+    assert answer.exit_code == 0, answer.output
+    assert "2 of 2 partitions are equal: 6,000 records." in answer.output
+
+
+def faulty(records: list[Record]) -> list[Record]:
+    """Offset 700 lost, 1,000 to 1,199 twice, 1,500 and 1,501 swapped, a value altered at 1,800, a stranger before 2,000."""
+    made = [*records[:700], *records[701:1200], *records[1000:1500], records[1501], records[1500], *records[1502:1800]]
+    made += [replace(records[1800], value=b"altered"), *records[1801:2000], Record(b"stranger", b"k", timestamp=NOON)]
+    return made + records[2000:]
+
+
+def test_every_planted_fault_is_found_and_nothing_else(east: Broker, west: Broker, topic: Callable[[str], str]) -> None:
+    name = filled(east, topic("faulty"), numbered(3000))
+    copied(east, west, name, faulty)
+    answer = command(east, west, name, "--json")
+    assert answer.exit_code == 1, answer.output
+    told = json.loads(answer.output)
+    (row,) = told["partitions"]
+    assert {kind: count for kind, count in row["records"].items() if count} == {
+        "equal": 2997, "missing": 1, "twice": 200, "reordered": 1, "altered": 1, "extra": 1,
+    }  # fmt: skip
+    found = {each["kind"]: each for each in row["differences"]}
+    assert found["missing"]["source_first"] == found["missing"]["source_last"] == 700
+    assert (found["twice"]["source_first"], found["twice"]["source_last"]) == (1000, 1199)
+    assert found["twice"]["target_first"] == 1199
+    assert found["altered"]["source_first"] == 1800 and found["altered"]["differ"] == ["value"]
+    assert found["extra"]["target_first"] == 2199 and found["extra"]["source_first"] is None
+    assert found["reordered"]["source_first"] in (1500, 1501)
+    shown = command(east, west, name)
+    assert "missing: source 700" in shown.output and "0 of 1 partitions are equal" in shown.output
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_copies_of_hostile_logs_are_equal(east: Broker, west: Broker, kind: LogKind) -> None:
+    """Nothing is reported where consumers read the same on both sides. (No producer of librdkafka writes the time 0.)"""
+    name = create_topic(east, f"hostile-{uuid.uuid4().hex[:8]}", kind.partitions, kind.config)
+    kind.fill(east, name)
+    remote = copied(east, west, name, partitions=kind.partitions)
+    ours, theirs = read_all(east, name), read_all(west, remote)
+    for row in compared(east, west, name):
+        pairs = list(zip(ours[row.partition], theirs[row.partition], strict=True))
+        altered = [one.offset for one, other in pairs if one.content != other.content]
+        wanted = {Kind.EQUAL: len(pairs) - len(altered), Kind.ALTERED: len(altered)}
+        assert row.counts == {which: count for which, count in wanted.items() if count}, (row.differences, row.error)
+        told = [at for each in row.differences for at in range(each.source_offset, each.source_offset + each.count)]
+        assert told == altered and all(each.parts == ("timestamp",) for each in row.differences)
+
+
+def test_a_record_in_another_partition(east: Broker, west: Broker, topic: Callable[[str], str]) -> None:
+    name = filled(east, topic("moved"), numbered(500), partitions=1)
+    remote = create_topic(west, f"copy.{name}", 2)
+    records = read_all(east, name)[0]
+    produce(west, remote, records[:200] + records[201:], partition=0)
+    produce(west, remote, records[200:201], partition=1)
+    (row,) = compared(east, west, name)  # one partition there, two here: by key
+    assert row.is_equal and row.partition == -1 and row.counts == {Kind.EQUAL: 500}
+    other = filled(east, topic("moved"), [], partitions=2)
+    produce(east, other, records, partition=0)
+    remote = create_topic(west, f"copy.{other}", 2)
+    produce(west, remote, records[:200] + records[201:], partition=0)
+    produce(west, remote, records[200:201], partition=1)
+    first, second = compared(east, west, other)
+    assert first.counts == {Kind.EQUAL: 499, Kind.ALTERED: 1} and second.counts == {}
+    (difference,) = first.differences
+    assert (difference.source_offset, difference.parts, difference.target_partition) == (200, ("partition",), 1)
+
+
+def test_deleted_records_are_no_loss_and_times_can_be_chosen(
+    east: Broker, west: Broker, topic: Callable[[str], str]
+) -> None:
+    name = filled(east, topic("expired"), [replace(r, timestamp=NOON + i) for i, r in enumerate(numbered(900))])
+    remote = copied(east, west, name)
+    delete_records(west, remote, 300)
+    (row,) = compared(east, west, name)
+    assert row.is_equal and row.counts == {Kind.EQUAL: 600, Kind.EXPIRED: 300}
+    (row,) = compared(east, west, name, first_ms=NOON + 400, end_ms=NOON + 500)
+    assert row.is_equal and row.counts == {Kind.EQUAL: 100}
+    (row,) = compared(east, west, name, first_ms=NOON + 200, end_ms=NOON + 500)
+    assert not row.is_equal and row.counts == {Kind.EQUAL: 200, Kind.MISSING: 100}
+
+
+def test_a_group_that_moves_would_skip_and_read_again(east: Broker, west: Broker, topic: Callable[[str], str]) -> None:
+    name = filled(east, topic("groups"), numbered(1000))
+    remote = copied(east, west, name)
+    late, early = f"late-{name}", f"early-{name}"
+    for group, position in ((late, 450), (early, 330)):
+        commit(east, group, {(name, 0): 400})
+        commit(west, group, {(remote, 0): position})
+    rows = compared(east, west, name)
+    found = {move.group: move for move in moves(*ends(east, west), rows, [f".*-{name}"])}
+    assert (found[late].skipped, found[late].again) == (50, 0)
+    assert (found[early].skipped, found[early].again) == (0, 70)
+
+
+def test_bad_input_ends_with_two(east: Broker, west: Broker, topic: Callable[[str], str], tmp_path: Path) -> None:
+    name = filled(east, topic("bad"), numbered(3))
+    assert "no topic matches" in CliRunner().invoke(
+        app, ["compare", "--source", east.bootstrap, "--target", west.bootstrap, "--topics", "nosuch"]
+    ).output  # fmt: skip
+    for more, said in (
+        (("--rename", "west"), "has no {topic}"),
+        (("--from", "yesterday"), "is no time"),
+        (("--topics", "["), "["),
+        (("--source-config", str(tmp_path / "none")), "can't be read"),
+    ):
+        answer = command(east, west, name, *more)
+        assert answer.exit_code == 2 and said in answer.output, (more, answer.output)
+    answer = command(east, west, name)  # the target has no such topic
+    assert answer.exit_code == 1 and f"has no topic 'copy.{name}'" in answer.output
