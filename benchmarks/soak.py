@@ -35,13 +35,9 @@ from benchmarks.windows import CONFIGURATION, Sites, run_window
 RESULTS = Path(__file__).with_name("SOAK.md")
 MIB = 1 << 20
 SLOT_LIMIT = 256 * MIB
-# What 1,000 windows may add to what 100 have taken: the allocator's own, not a leak's.
+# What 1,000 windows may add to what 100 have taken.
 GROWTH_LIMIT = 16 * MIB
 WARM = 100
-KNOWN = (
-    "About 1 KB a window are 12 topic ids (`Uuid` objects), which confluent-kafka keeps of topics that were described; the rest "
-    "is the allocator's: what it has free goes up and down."
-)
 RECORD_BYTES = 1_000
 RECORDS_A_WINDOW = 20
 BROKER = {"log.segment.delete.delay.ms": "1000", "log.retention.check.interval.ms": "1000"}
@@ -186,10 +182,28 @@ def leaks(usages: Sequence[Usage]) -> list[str]:
     return found + (["memory"] if last.resident - first.resident > GROWTH_LIMIT else [])
 
 
+def _growth(usages: Sequence[Usage]) -> str:
+    """What was measured, first and last, and how that compares with the limits."""
+    if len(usages) < 2:
+        return "There are no two lines to compare."
+    first, last = usages[0], usages[-1]
+    more = {
+        name: getattr(last, name) - getattr(first, name) for name in ("sockets", "descriptors", "threads")
+    }  # fmt: skip
+    counts = ", ".join(f"{name} {change:+d}" for name, change in more.items())
+    grown = leaks(usages)
+    verdict = f"more than may be: {', '.join(grown)}" if grown else "within the limits"
+    resident = last.resident - first.resident
+    return (
+        f"From {first.windows} to {last.windows} windows: resident {resident / MIB:+.1f} MiB (at most "
+        f"{max(each.resident for each in usages) / MIB:.1f} MiB in between; the limit is +{GROWTH_LIMIT // MIB} MiB), {counts} "
+        f"(the limit is 0): {verdict}."
+    )
+
+
 def report(
     large: Sequence[LargeWindow], usages: Sequence[Usage], windows: int, seconds: float, load_before: float
 ) -> str:
-    grown = leaks(usages)
     done = usages[-1].windows if usages else 0
     short = f" It ran out of its time after {done} of {windows} windows." if done < windows // WARM * WARM else ""
     return "\n".join(
@@ -223,7 +237,7 @@ def report(
                 for each in usages
             ),
             "",
-            f"From the first line to the last: {', '.join(grown) + ' grew' if grown else 'nothing leaked'}. {KNOWN}",
+            _growth(usages),
             "",
         ]
     )

@@ -114,12 +114,12 @@ def no_process_left() -> Iterator[None]:
     """A test that leaves a process running fails, and the process is ended so that the next test starts clean."""
     before = _children()
     yield
-    _, left = psutil.wait_procs(list(_children() - before), timeout=5)
+    _, left = psutil.wait_procs(list(_children() - before), timeout=30)
     if left:
         commands = [" ".join(_command(process)) for process in left]
         for process in left:
             process.kill()
-        psutil.wait_procs(left, timeout=5)
+        psutil.wait_procs(left, timeout=30)
         pytest.fail("left running: " + "; ".join(commands))
 
 

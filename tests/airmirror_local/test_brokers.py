@@ -47,7 +47,7 @@ def test_a_paused_broker_does_not_answer_until_it_is_resumed(tmp_path: Path) -> 
         with pytest.raises(KafkaException):
             admin(broker).list_topics(timeout=1)
         broker.resume()
-        assert admin(broker).list_topics(timeout=20).brokers
+        assert admin(broker).list_topics(timeout=60).brokers
         broker.pause()
     finally:
         broker.stop()  # also of one that is paused

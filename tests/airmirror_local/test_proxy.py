@@ -54,16 +54,16 @@ def test_a_rule_may_alter_a_frame(west: Broker, west_proxy: Proxy, orders: str) 
         return frame.replace(orders.encode(), b"x" * len(orders)) if exchange.api_key == METADATA else frame
 
     west_proxy.on_answer = another_topic
-    topics = admin(west_proxy.bootstrap).list_topics(timeout=20).topics
+    topics = admin(west_proxy.bootstrap).list_topics(timeout=60).topics
     assert orders not in topics
     assert "x" * len(orders) in topics
 
 
 def test_cut_connections_are_made_again(west: Broker, west_proxy: Proxy, orders: str) -> None:
     client = admin(west_proxy.bootstrap)
-    assert orders in client.list_topics(timeout=20).topics
+    assert orders in client.list_topics(timeout=60).topics
     west_proxy.cut()
-    assert orders in client.list_topics(timeout=20).topics
+    assert orders in client.list_topics(timeout=60).topics
 
 
 def test_a_broker_that_is_down_looks_down(west: Broker, west_proxy: Proxy) -> None:

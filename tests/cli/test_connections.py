@@ -36,7 +36,7 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 
 
 def airmirror(*arguments: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*AIRMIRROR, *arguments], capture_output=True, text=True, env=env, timeout=110)
+    return subprocess.run([*AIRMIRROR, *arguments], capture_output=True, text=True, env=env, timeout=400)
 
 
 def test_a_connection_in_the_environment(east: Broker, west: Broker, tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_secrets_stand_for_the_connection(east: Broker, west: Broker, tmp_path: 
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_a_connection_in_the_database(east: Broker, west: Broker, tmp_path: Path) -> None:
     topic = create_topic(east, f"orders-{uuid.uuid4().hex[:8]}", 1)
     file = configuration(tmp_path, west.bootstrap, topic, "kafka_east")
@@ -93,7 +93,7 @@ def test_a_connection_in_the_database(east: Broker, west: Broker, tmp_path: Path
     extra = json.dumps({"bootstrap.servers": east.bootstrap})
     add = ("connections", "add", "kafka_east", "--conn-type", "kafka", "--conn-extra", extra)
     for arguments in (("db", "migrate"), add):
-        done = subprocess.run([sys.executable, "-m", "airflow", *arguments], env=env, capture_output=True, timeout=250)
+        done = subprocess.run([sys.executable, "-m", "airflow", *arguments], env=env, capture_output=True, timeout=400)
         assert done.returncode == 0, done.stderr.decode()
     options = ("--config", str(file), "--ledger", f"sqlite:///{tmp_path}/ledger.db", "--json")
     planned = airmirror("plan", *options, env=env)

@@ -79,6 +79,6 @@ def test_the_commands_that_undo_do(east: Broker, west: Broker, tmp_path: Path) -
         _, *arguments = shlex.split(line)
         tool = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
         java = [str(find_java()), "-XX:TieredStopAtLevel=1", "-cp", classpath(), tool, *arguments]
-        done = subprocess.run(java, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(java, capture_output=True, text=True, timeout=400)
         assert done.returncode == 0 and "Error" not in done.stdout, done.stdout + done.stderr
     assert committed(west, group) == before

@@ -22,11 +22,11 @@ stack.STATE = stack.HOME / "processes.json"
 sys.exit(getattr(stack, sys.argv[2])(Console(width=200)))
 """
 
-pytestmark = pytest.mark.timeout(200)
+pytestmark = pytest.mark.timeout(900)
 
 
 def command(home: Path, name: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", CODE, str(home), name], capture_output=True, text=True, timeout=150)
+    return subprocess.run([sys.executable, "-c", CODE, str(home), name], capture_output=True, text=True, timeout=400)
 
 
 def of(home: Path) -> list[psutil.Process]:

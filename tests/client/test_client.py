@@ -90,7 +90,7 @@ def test_positions_of_a_group_are_the_last_checkpoints(replicated: Replicated) -
     consumer = Consumer(properties | {"enable.auto.commit": False})
     try:
         consumer.commit(offsets=positions, asynchronous=False)
-        committed = consumer.committed([TopicPartition(remote, 0), TopicPartition(remote, 1)], timeout=30)
+        committed = consumer.committed([TopicPartition(remote, 0), TopicPartition(remote, 1)], timeout=120)
     finally:
         consumer.close()
     assert [each.offset for each in committed] == [33, 1]
@@ -161,7 +161,7 @@ def moved_positions(replicated: Replicated) -> str:
 def ask_java(properties: dict[str, str], questions: list[str]) -> dict[str, str]:
     command = [str(java_home() / "bin" / "java"), "-XX:TieredStopAtLevel=1", "-cp", classpath()]
     command += [str(Path(__file__).with_name("MirrorMaker.java")), *(f"{key}={properties[key]}" for key in properties)]
-    done = subprocess.run(command, input="\n".join(questions), capture_output=True, text=True, timeout=100)
+    done = subprocess.run(command, input="\n".join(questions), capture_output=True, text=True, timeout=400)
     assert done.returncode == 0, done.stderr[-3000:]
     answers = [line.removeprefix("ANSWER ") for line in done.stdout.splitlines() if line.startswith("ANSWER ")]
     return dict(zip(questions, answers, strict=True))
@@ -202,6 +202,6 @@ print(sorted({".".join(name.split(".")[:2]) for name in loaded}))
 
 
 def test_nothing_but_confluent_kafka_is_needed() -> None:
-    done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, timeout=400)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "['airmirror.client', 'airmirror.errors', 'airmirror.naming', 'airmirror.wire']"

@@ -27,7 +27,7 @@ PRODUCE = 0
 # The target must keep what it is given while it is compared: it neither compacts nor expires.
 KEEP = {"config.properties.exclude": "cleanup\\.policy, segment\\.ms, retention\\.ms, message\\.timestamp\\.type"}
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1200)
 
 EVERYWHERE = [
     "submit-local",

@@ -216,7 +216,7 @@ def test_processes_that_make_and_load_a_ledger_at_once(ledger_url: str) -> None:
     processes = [SPAWN.Process(target=_open_and_load, args=(ledger_url, barrier, answers)) for _ in range(3)]
     for process in processes:
         process.start()
-    found = [answers.get(timeout=60) for _ in processes]
+    found = [answers.get(timeout=300) for _ in processes]
     for process in processes:
         process.join(30)
     assert found == ["loaded"] * 3

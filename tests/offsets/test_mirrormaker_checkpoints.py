@@ -24,7 +24,7 @@ GROUP = "billing"
 START_SECONDS = 90
 BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 
 @contextmanager

@@ -152,7 +152,7 @@ class AirflowFlow:
             f"{self.under_test.stack.url}/airmirror/metrics",
             headers={"Authorization": f"Bearer {SCRAPER}"},
             trust_env=False,
-            timeout=30,
+            timeout=120,
         )
         answer.raise_for_status()
         lines = [line.rsplit(" ", 1) for line in answer.text.splitlines() if f"{self.source}->{self.target}" in line]

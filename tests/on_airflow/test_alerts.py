@@ -14,7 +14,7 @@ import pytest
 from on_airflow.conftest import RECEIVERS, AirflowFlow, AirflowUnderTest
 from support.topics import Record, produce
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(900)
 
 ALERTMANAGER: dict[str, Any] = {
     "receiver": "airmirror",
@@ -84,7 +84,7 @@ for route in build_app().routes:
 def post(airflow: AirflowUnderTest, body: Any, receiver: str = "alertmanager", **how: Any) -> httpx.Response:
     headers = {"Authorization": f"Bearer {RECEIVERS[receiver]}"}
     return httpx.post(
-        f"{airflow.stack.url}/airmirror/alerts", json=body, headers=headers, trust_env=False, timeout=30, **how
+        f"{airflow.stack.url}/airmirror/alerts", json=body, headers=headers, trust_env=False, timeout=120, **how
     )
 
 
@@ -148,7 +148,7 @@ def test_what_is_refused_starts_nothing(airflow: AirflowUnderTest) -> None:
 
 def test_no_route_is_open(airflow: AirflowUnderTest) -> None:
     environment = {**os.environ, **airflow.stack.environment}
-    done = subprocess.run([sys.executable, "-c", ROUTES], env=environment, capture_output=True, text=True, timeout=100)
+    done = subprocess.run([sys.executable, "-c", ROUTES], env=environment, capture_output=True, text=True, timeout=400)
     assert done.returncode == 0, done.stderr[-2000:]
     routes = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("ROUTE")]
     assert {path for path, *_ in routes} >= {"/alerts", "/data-docs/index.html"}

@@ -23,7 +23,7 @@ def test_lineage() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.flow("lineage")
 def test_airflow_emits_openlineage_events_from_topic_to_topic(flow: AirflowFlow, tmp_path: Path) -> None:
     """A run of ``airflow dags test`` in a process with a transport: in the others' Airflow every task would emit events."""
@@ -33,7 +33,7 @@ def test_airflow_emits_openlineage_events_from_topic_to_topic(flow: AirflowFlow,
     environment = {**os.environ, **stack.environment, "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(transport)}
     command = [sys.executable, "-m", "airflow", "dags", "test", flow.dag_id]
     # Its status tells nothing: with a deadline Airflow 3.3.2's `dags test` fails after the run has succeeded.
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400)
     assert written.exists(), done.stdout[-5000:] + done.stderr[-5000:]
     events = [json.loads(line) for line in written.read_text().splitlines()]
     (event,) = [

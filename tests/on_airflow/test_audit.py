@@ -13,7 +13,7 @@ import pytest
 from on_airflow.conftest import AirflowFlow
 from support.topics import Record, produce, read_all
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(900)
 
 HOUR = 3600
 FIRST = (int(time.time()) // HOUR - 6) * HOUR  # epoch seconds
@@ -115,7 +115,7 @@ def test_past_intervals_are_replicated_in_order_and_compared_again(flow: Airflow
 
 
 @pytest.mark.long
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 @pytest.mark.flow("backfilled")
 def test_what_was_before_the_first_window_is_replicated_into_a_topic_of_its_own(flow: AirflowFlow) -> None:
     dag_id, history = f"audit.{flow.source}.{flow.target}", f"{flow.source}.{flow.topic}.history"

@@ -20,7 +20,7 @@ expectations:
     kwargs: {column: copied, max_value: 10}
 """
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1200)
 
 
 def records(count: int, start: int = 0) -> list[Record]:

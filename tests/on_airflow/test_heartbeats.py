@@ -15,7 +15,7 @@ from support.topics import admin, read_all
 
 DAG, TASK = "heartbeats.heart", "from_west"
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture

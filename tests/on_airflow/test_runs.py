@@ -18,7 +18,7 @@ expectations:
     kwargs: {column: copied, max_value: 10}
 """
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(900)
 
 
 def records(count: int, start: int = 0, size: int = 200) -> list[Record]:

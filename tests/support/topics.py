@@ -34,8 +34,8 @@ from airmirror_local.brokers import Broker, BrokerCluster
 
 Cluster = Broker | BrokerCluster | str
 Codec = Literal["none", "gzip", "snappy", "lz4", "zstd"]
-SECONDS = 30.0
-SETTLE_SECONDS = 15.0
+SECONDS = 120.0
+SETTLE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +84,17 @@ def create_topic(
             found = client.list_topics(name, timeout=SECONDS).topics[name]
             assert len(found.partitions) == partitions
             assert all(partition.leader >= 0 for partition in found.partitions.values())
+    return name
+
+
+def place_on_node(cluster: BrokerCluster, name: str, partitions: int, node: Broker) -> str:
+    """Create a topic whose only replicas lie on one node, wait for its leaders, and return its name."""
+    number = cluster.brokers.index(node) + 1
+    new = NewTopic(name, partitions, replica_assignment=[[number]] * partitions)
+    admin(cluster).create_topics([new])[name].result(SECONDS)
+    for attempt in _patiently(AssertionError):
+        with attempt:
+            assert all(leader(cluster, name, partition) == number for partition in range(partitions))
     return name
 
 

@@ -139,6 +139,7 @@ def test_the_bytes_are_those_that_prometheus_client_writes(ledger: Ledger) -> No
     assert exposition(collector) == generate_latest(registry)
 
 
+@pytest.mark.long
 def test_a_scrape_of_ten_thousand_partitions_takes_less_than_a_second(ledger: Ledger) -> None:
     flow = ledger.flow("east->west")
     places = [(f"t{n // 10}", n % 10) for n in range(10_000)]

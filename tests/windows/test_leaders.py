@@ -21,7 +21,7 @@ from support.topics import Record, produce
 
 REPLICATED = {"replication.factor": "3", "offset.storage.replication.factor": "3"}
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(900)
 
 
 def records(count: int, start: int = 0) -> list[Record]:

@@ -146,7 +146,7 @@ def test_a_target_without_room_for_the_state_of_transactions(
         small.kill()
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(900)
 @pytest.mark.long
 def test_a_transaction_that_cannot_be_ended(
     east: Broker, three: BrokerCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_fetches: None

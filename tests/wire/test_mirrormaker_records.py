@@ -106,7 +106,7 @@ def test_mirrormaker_2s_own_classes_read_and_write_the_same_bytes() -> None:
         classpath(),
         str(Path(__file__).with_name("MirrorRecords.java")),
     ]
-    answer = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, timeout=60, check=True)
+    answer = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, timeout=400, check=True)
     answered = [line.split() for line in answer.stdout.splitlines()]
     for (record, part), (key, value, text) in zip(samples.items(), answered, strict=True):
         assert (key, value) == (record.encode_key().hex(), record.encode_value().hex())

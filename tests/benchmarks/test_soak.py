@@ -1,0 +1,26 @@
+"""What SOAK.md says is what was measured: growth, and whether it is more than may be."""
+
+from benchmarks.soak import GROWTH_LIMIT, MIB, Usage, leaks, report
+
+BEFORE = Usage(windows=100, resident=150 * MIB, sockets=1, descriptors=11, threads=1)
+
+
+def last_line(after: Usage) -> str:
+    return report([], [BEFORE, after], 200, 60.0, 0.0).rstrip().splitlines()[-1]
+
+
+def test_growth_within_the_limits() -> None:
+    after = Usage(windows=200, resident=152 * MIB, sockets=1, descriptors=11, threads=1)
+    assert leaks([BEFORE, after]) == []
+    assert "resident +2.0 MiB (at most 152.0 MiB in between" in last_line(after)
+    assert last_line(after).endswith("threads +0 (the limit is 0): within the limits.")
+
+
+def test_growth_past_the_limits_is_named() -> None:
+    after = Usage(windows=200, resident=150 * MIB + GROWTH_LIMIT + 1, sockets=3, descriptors=11, threads=1)
+    assert leaks([BEFORE, after]) == ["sockets", "memory"]
+    assert "sockets +2" in last_line(after) and last_line(after).endswith("more than may be: sockets, memory.")
+
+
+def test_one_line_tells_nothing() -> None:
+    assert "no two lines" in report([], [BEFORE], 100, 60.0, 0.0)
