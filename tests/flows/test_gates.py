@@ -13,7 +13,7 @@ from airmirror.flows.gates import Expectations, expectations_of, judge_flow
 from airmirror.flows.prepare import prepare
 from airmirror.on_spark import windows as spark_windows
 from airmirror.on_spark.windows import RunWindow, run_judged
-from airmirror.windows.errors import GateFailed, PartitionHeld
+from airmirror.windows.errors import GateFailed, PartitionHeld, utc
 from airmirror.windows.verify import ENGINE_ALONE
 from airmirror.windows.window import run_window
 from airmirror.wire.segments import GATE
@@ -101,13 +101,12 @@ def test_a_partition_is_held_since_it_failed_first(flow: Mirror, suites: Path) -
     first = window(flow, expectations_of(suites)).result.window
     held = flow.opened.ledger.holds()[key]
     assert held.by == GATE and held.window == first and "cluster" not in held.reason
-    judged, _ = judge_flow(flow.opened, expectations_of(suites), window="second")
-    (error,) = judged.errors
-    assert isinstance(error, GateFailed) and error.before == error.reason and error.since_ms == held.time_ms
-    assert f"still, since {error.since_utc}, first in {first}" in error.what and "NEW CAUSE" not in error.what
+    (verdict,) = judge_flow(flow.opened, expectations_of(suites), window="second")[0].verdicts
+    assert verdict.held == held and verdict.is_known
+    assert str(verdict).endswith(f"(still, since {utc(held.time_ms)}, first in {first})")
     assert flow.opened.ledger.holds()[key] == held
     (suites / "mine.yaml").write_text(SUITE % "offsets")  # it fails for another reason by now
-    (error,) = judge_flow(flow.opened, expectations_of(suites), window="third")[0].errors
-    assert isinstance(error, GateFailed) and "A NEW CAUSE" in error.what
+    (verdict,) = judge_flow(flow.opened, expectations_of(suites), window="third")[0].verdicts
+    assert not verdict.is_known and str(verdict).startswith("A NEW CAUSE: ")
     now = flow.opened.ledger.holds()[key]
     assert (now.time_ms, now.window) == (held.time_ms, first) and "'offsets'" in now.reason

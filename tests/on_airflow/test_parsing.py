@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from airflow.sdk import AssetOrTimeSchedule
@@ -40,10 +42,14 @@ dags = {name: DagSerialization.to_dict(dag) for name, dag in sorted(bag.dags.ite
 contracts = {
     name: {
         "tags": sorted(dag.tags), "doc": dag.doc_md, "catchup": dag.catchup, "max_active_runs": dag.max_active_runs,
+        "description": dag.description, "is_paused": dag.is_paused_upon_creation,
+        "scheduled": type(dag.timetable).__name__ != "NullTimetable",
         "tasks": [
             {
                 "type": task.task_type, "owner": task.owner, "pool": task.pool, "retries": task.retries,
                 "delay": task.retry_delay.total_seconds(), "policy": type(task.retry_policy).__name__,
+                "users": getattr(task, "assigned_users", None), "id": task.task_id, "at_once": task.max_active_tis_per_dag,
+                "longest": task.execution_timeout and task.execution_timeout.total_seconds(),
             }
             for task in dag.tasks
         ],
@@ -87,13 +93,22 @@ def test_dags_parse_equally_and_load_nothing_heavy(tmp_path: Path) -> None:
     assert isinstance(again, dict) and {**dags} == {**again}
 
 
-def test_what_people_rely_on_in_every_dag(tmp_path: Path) -> None:
-    contracts = parse(tmp_path, GOOD)[4]
-    assert isinstance(contracts, dict) and contracts
+@pytest.fixture(scope="module")
+def contracts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    more = "a->b.sync.group.offsets.enabled = true\na->b.window.max.ms = 60000\na->b.decide.users = ann, bob\n"
+    found = parse(tmp_path_factory.mktemp("dags"), GOOD + more)[4]
+    assert isinstance(found, dict) and found
+    return found
+
+
+def test_what_people_rely_on_in_every_dag(contracts: dict[str, Any]) -> None:
     assert {name.split(".")[0] for name in contracts} == KINDS
     for name, dag in contracts.items():
         assert not dag["catchup"] and dag["max_active_runs"] == (16 if name.startswith("decide.") else 1)
         assert dag["doc"] and dag["tags"]
+        # The list of DAGs says whether to switch each on; one that waits for nobody's clock is on from the start.
+        assert re.match(r"Switch this on|Leave it on", dag["description"]) and len(dag["description"]) <= 110
+        assert (dag["is_paused"] is False) == (not dag["scheduled"]), name
         for task in dag["tasks"]:
             assert task["owner"] == "airmirror"
             assert task["pool"] == "default_pool"  # a task whose pool does not exist is never scheduled
@@ -108,8 +123,27 @@ def test_what_people_rely_on_in_every_dag(tmp_path: Path) -> None:
         assert {f"flow:{source}->{target}", f"source:{source}"} <= set(dag["tags"])
         assert f"{source}->{target}" in dag["doc"]
         for task in dag["tasks"]:
-            if task["type"] not in ("AskToDecide", "EmptyOperator", "HITLOperator", "Idle", "NextWindow"):
+            if task["type"] not in ("AskToDecide", "EmptyOperator", "Idle", "NextWindow"):
                 assert (task["retries"], task["delay"], task["policy"]) == (3, 15.0, "ByError"), task
+
+
+def test_windows_of_a_flow_never_run_at_once_nor_for_ever(contracts: dict[str, Any]) -> None:
+    writing = {"replicate_window", "verify_window", "emit_offset_syncs", "emit_checkpoints", "sync_group_offsets"}
+    for name in ("replicate.a.b", "audit.a.b", "replay.a.b"):
+        tasks = {task["id"]: task for task in contracts[name]["tasks"]}
+        # max_active_runs does not bind the runs of a backfill.
+        one_at_a_time = {task for task, given in tasks.items() if given["at_once"] == 1}
+        assert writing & tasks.keys() <= one_at_a_time and len(one_at_a_time) >= 3, name
+        assert tasks["replicate_window"]["longest"] == (540 if name == "replicate.a.b" else 6 * 3600)
+    (prune,) = contracts["maintenance"]["tasks"]
+    assert prune["at_once"] == 1
+
+
+def test_who_may_decide_can_be_named(contracts: dict[str, Any]) -> None:
+    (ask,) = (task for task in contracts["decide.a.b"]["tasks"] if task["id"] == "ask")
+    assert ask["users"] == [{"id": "ann", "name": "ann"}, {"id": "bob", "name": "bob"}]
+    (ask,) = (task for task in contracts["decide.b.a"]["tasks"] if task["id"] == "ask")
+    assert ask["users"] is None  # all who may answer
 
 
 def test_a_broken_configuration_is_one_clear_import_error(tmp_path: Path) -> None:

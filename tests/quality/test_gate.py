@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from airmirror.quality.gate import SITES_KEPT, Judgement, Limits, judge
-from airmirror.quality.report import failures
+from airmirror.quality.gate import Judgement, Limits, judge
 from airmirror.quality.rows import COLUMNS
 from airmirror.quality.suites import BadExpectations, Suite, check_suites, load_suites
 from airmirror_local.stack import ROOT
@@ -59,7 +58,6 @@ def test_each_violation_fails_its_partition_only(change: Mapping[str, object]) -
     judgement = asked(given)
     assert list(judgement.failed) == [("orders", 2)]
     assert not judgement.passed and not judgement.warnings
-    assert "orders-2: " in failures(judgement, given)
 
 
 def test_good_rows_pass_and_nothing_is_not_judged() -> None:
@@ -173,21 +171,6 @@ def test_names_are_unique(tmp_path: Path) -> None:
     written(tmp_path, "name: mine\nexpectations: [{type: expect_table_row_count_to_be_between}]")
     with pytest.raises(BadExpectations, match="another file has the name 'mine'"):
         written(tmp_path, "name: mine\nexpectations: [{type: expect_table_row_count_to_be_between}]", "other.yaml")
-
-
-def test_data_docs_are_written_and_pruned(tmp_path: Path) -> None:
-    for number in range(SITES_KEPT + 1):
-        (tmp_path / f"old-{number}").mkdir()
-    judgement = judge(
-        rows({"gaps": 1}),
-        load_suites(BUILT_IN),
-        flow="east->west",
-        window="run 1#verify",
-        limits=Limits(),
-        docs=tmp_path,
-    )
-    assert judgement.docs == tmp_path / "run-1-verify" / "index.html" and judgement.docs.is_file()
-    assert len(list(tmp_path.iterdir())) == SITES_KEPT
 
 
 def test_reading_files_does_not_load_great_expectations() -> None:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import base64
-import html
 import io
-import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 from airmirror.flows.audit import Audit, Bucket
+from airmirror.quality.page import PAGES_KEPT, document, file_name, keep_newest, table
 
 MOST_ROWS = 200
-PAGES_KEPT = 200
 _COLUMNS = ("event time", "source", "target", "difference", "latency avg s", "latency max s")
 _OF_PARTITIONS = ("topic", "partition", "remote topic", "from", "to", "equal", "expired", "before", "missing", "error")
 
@@ -51,19 +49,15 @@ def as_text(audit: Audit) -> str:
 def write_page(audit: Audit, directory: Path, title: str, name: str) -> Path:
     """Write the page ``<directory>/<name>.html`` and remove the oldest ones beyond two hundred; its path."""
     directory.mkdir(parents=True, exist_ok=True)
-    path = directory / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', name)}.html"
+    path = directory / file_name(name)
     plot = f'<img alt="records and latency by event time" src="data:image/png;base64,{_plot(audit.buckets)}">'
     body = (
-        f"<h1>{html.escape(title)}</h1>{plot if audit.buckets else '<p>No record was compared.</p>'}"
-        f"<h2>Event time</h2>{_html(_COLUMNS, buckets_table(audit))}"
-        f"<h2>Partitions</h2>{_html(_OF_PARTITIONS, partitions_table(audit))}"
+        f"{plot if audit.buckets else '<p>No record was compared.</p>'}"
+        f"<h2>Event time</h2>{table(_COLUMNS, buckets_table(audit))}"
+        f"<h2>Partitions</h2>{table(_OF_PARTITIONS, partitions_table(audit))}"
     )
-    style = "body{font-family:sans-serif}td,th{padding:2px 10px;text-align:right}table{border-collapse:collapse}"
-    path.write_text(
-        f'<!doctype html><meta charset="utf-8"><title>{html.escape(title)}</title><style>{style}</style>{body}'
-    )
-    for old in sorted(directory.glob("*.html"), key=lambda page: page.stat().st_mtime)[:-PAGES_KEPT]:
-        old.unlink(missing_ok=True)
+    path.write_text(document(title, body, "bad" if audit.errors else "good"))
+    keep_newest(directory, PAGES_KEPT)
     return path
 
 
@@ -94,13 +88,6 @@ def _aligned(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     if len(rows) > MOST_ROWS:
         shown.append(f"… and {len(rows) - MOST_ROWS} more")
     return "\n".join(shown)
-
-
-def _html(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    def line(cells: tuple[str, ...], tag: str) -> str:
-        return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"
-
-    return f"<table>{line(columns, 'th')}{''.join(line(row, 'td') for row in rows)}</table>"
 
 
 def _time(milliseconds: int) -> str:

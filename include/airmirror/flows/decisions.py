@@ -1,15 +1,17 @@
-"""What somebody has decided of partitions that the gate holds: written down, and carried out as ``airmirror reset`` does it."""
+"""What somebody decides of partitions that the gate holds: what is really held, the decision written down and carried out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 
 from airmirror.flows.holds import record
-from airmirror.flows.prepare import Opened
+from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.flows.reset import Order, carry_out
 from airmirror.windows.resets import Choice, Reset
 from airmirror.wire.requests import TopicPartition
-from airmirror.wire.segments import Action
+from airmirror.wire.segments import GATE, Action
 
 RESETS = {
     Action.ACCEPT_LOSS: Choice.ACCEPT_LOSS,
@@ -21,6 +23,48 @@ JUDGED = (
     Action.LET_PASS,
     Action.ACCEPT_LOSS,
 )  # by a gate, at once: the others by the next window's
+
+
+@dataclass(frozen=True)
+class HeldRange:
+    """Source offsets ``first`` to ``last`` of a partition, which the gate holds; ``records`` of them were copied.
+
+    ``window``: whose gate held it first; ``since_ms``: when.
+    """
+
+    topic: str
+    partition: int
+    first: int
+    last: int
+    records: int
+    reason: str
+    window: str
+    since_ms: int
+
+    @property
+    def key(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def incident(self) -> tuple[str, int, int]:
+        """What a decision is about: another range of the same partition is another decision."""
+        return self.topic, self.partition, self.last
+
+
+def held_by_gate(opened: Opened, only: Collection[tuple[str, int, int]] | None = None) -> list[HeldRange]:
+    """What the gate really holds now, read from the segment topic; ``only``: of these incidents, None for all."""
+    catch_up_ledger(opened)
+    progress, copied = opened.ledger.progress(), Counter[tuple[str, int]]()
+    for segment in opened.ledger.unverified():
+        copied[segment.topic, segment.partition] += segment.copied
+    found = [
+        HeldRange(
+            *key, hold.offset, progress.get(key, hold.offset - 1), copied[key], hold.reason, hold.window, hold.time_ms
+        )
+        for key, hold in sorted(opened.ledger.holds().items())
+        if hold.by == GATE
+    ]
+    return [item for item in found if only is None or item.incident in only]
 
 
 def write_down(

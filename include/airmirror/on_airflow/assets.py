@@ -31,7 +31,7 @@ def add_to_alias(context: Context, alias: Any, received: Received) -> None:
     uri = f"kafka://{received.target}/{received.remote_topic}"
     offsets = {str(partition): list(places) for partition, places in received.offsets.items()}
     extra: dict[str, Any] = {"source_topic": received.topic, "records": received.records, "offsets": offsets}
-    context["outlet_events"][alias].add(Asset(uri=uri, name=uri), extra=extra)
+    context["outlet_events"][alias].add(Asset(uri=uri, name=uri, group="airmirror"), extra=extra)
 
 
 def lineage_of(received: Sequence[Received]) -> OperatorLineage[Any, Any]:

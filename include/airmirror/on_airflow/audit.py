@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from airflow.providers.standard.operators.empty import EmptyOperator
-from airflow.sdk import DAG, BaseOperator, BaseOperatorLink, Param, TriggerRule
+from airflow.sdk import DAG, Param, TriggerRule
 
 from airmirror.config import Flow
 from airmirror.on_airflow.assets import alias_of
 from airmirror.on_airflow.deployment import deployment
+from airmirror.on_airflow.links import ReportLink
 from airmirror.on_airflow.notifications import callbacks
 from airmirror.on_airflow.operators import EmitOffsetSyncs, FlowOperator, ReplicateWindow, SyncTopics, VerifyWindow
 from airmirror.on_airflow.replicate import OWNER, RETRIES, RETRY_DELAY, START, form, tags
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from airmirror.on_airflow.audit_work import Places
     from airmirror.on_airflow.spark import Windows
 
-REPORT = "audit_report"
 LONGEST = timedelta(hours=6)
 
 AUDIT_DOC = """
@@ -46,19 +47,6 @@ default, compares and replicates nothing.
 """
 
 
-class ReportLink(BaseOperatorLink):
-    """The button to an audit's report."""
-
-    name = "Report"
-
-    @property
-    def xcom_key(self) -> str:
-        return REPORT
-
-    def get_link(self, operator: BaseOperator, *, ti_key: Any) -> str:
-        return str(getattr(operator, "report", ""))
-
-
 class ReplicateRange(ReplicateWindow):
     """Windows up to the end of the run's interval or offsets."""
 
@@ -77,15 +65,16 @@ class CompareRange(FlowOperator):
     """Both clusters' records of the run's interval or offsets, compared; a report."""
 
     operator_extra_links = (ReportLink(),)
-    report = ""
+    page: Path | None = None
 
     def work(self, context: Context, choice: Choice) -> None:
         from airmirror.on_airflow.audit_work import compare_ranges
 
         run_id, strict = str(context["run_id"]), _is_strict(context)
-        page = compare_ranges(deployment(), self.flow, choice, places(self.flow, context), run_id, strict=strict)
-        path = page.relative_to(deployment().data_docs.absolute())
-        self.report = f"/airmirror/data-docs/{quote(str(path))}"
+        compare_ranges(
+            deployment(), self.flow, choice, places(self.flow, context), run_id, strict=strict,
+            show=partial(setattr, self, "page"),
+        )  # fmt: skip
 
 
 def _is_strict(context: Context) -> bool:
@@ -120,7 +109,10 @@ def audit_dag(flow: Flow) -> DAG:
     """The audits of a flow. Raises BadSchedule."""
     schedule = timetable(flow.name, flow.settings["audit.schedule"], "audit.schedule")
     params = form(flow) | _interval_form()
-    with _dag(audit_id(flow), flow, schedule, AUDIT_DOC, params, **callbacks(flow, "audit")) as dag:
+    what = f"Switch this on to compare past intervals of {flow.name} again, and for `airflow backfill`; optional."
+    with _dag(
+        audit_id(flow), flow, schedule, AUDIT_DOC, params, description=what, **callbacks(flow, "audit")
+    ) as dag:  # fmt: skip
         _tasks(flow)
     return dag
 
@@ -128,7 +120,10 @@ def audit_dag(flow: Flow) -> DAG:
 def replay_dag(flow: Flow) -> DAG:
     """The replays of a flow."""
     own = {name: param for name, param in form(flow).items() if name == "verify"}
-    with _dag(replay_id(flow), flow, None, REPLAY_DOC, _offsets_form() | own) as dag:
+    what = f"Leave it on, it runs only when triggered: offsets of {flow.name} that you name, compared or replicated."
+    with _dag(
+        replay_id(flow), flow, None, REPLAY_DOC, _offsets_form() | own, description=what, is_paused_upon_creation=False
+    ) as dag:  # fmt: skip
         _tasks(flow)
     return dag
 

@@ -16,13 +16,8 @@ from airmirror.flows.backfill import backfill, before_the_first, joined
 from airmirror.flows.choice import Choice
 from airmirror.flows.prepare import Opened, Prepared, backfill_of
 from airmirror.on_airflow.deployment import Deployment
-from airmirror.on_airflow.work import (
-    NotMirrored,
-    opened_flow,
-    replicate,
-    tell_result,
-    when_free,
-)
+from airmirror.on_airflow.telling import NotMirrored, tell_result
+from airmirror.on_airflow.work import opened_flow, replicate, when_free
 from airmirror.on_spark.windows import on_spark
 from airmirror.topics.sync import look
 from airmirror.windows.results import WindowResult
@@ -158,9 +153,9 @@ def _backfill(place: Deployment, name: str, window: str, spark_url: str, choice:
 
 def compare_ranges(
     place: Deployment, name: str, choice: Choice, places: Places, title: str, *, strict: bool,
-    tell: Callable[[str], None] = log.info,
-) -> Path:  # fmt: skip
-    """Compare the ranges with the target; the report's page. ``strict``: what can't be replicated fails too.
+    show: Callable[[Path], None], tell: Callable[[str], None] = log.info,
+) -> None:  # fmt: skip
+    """Compare the ranges with the target; ``show`` hears of the report's page. ``strict``: what can't be replicated fails too.
 
     Raises AuditFailed, after the report is written.
     """
@@ -179,10 +174,9 @@ def compare_ranges(
                 audit(beside, parts, refuse_before=False, refuse_missing=strict and not choice.dry_run, tell=tell),
             )
     page = write_page(found, place.data_docs / "audits" / name.replace("->", "."), f"{name}: {title}", title)
-    log.info("\n%s", as_text(found))
-    log.info("Report: %s", page)
+    show(page)
+    log.info("Report: the button of this name. In short:\n%s", as_text(found))
     if found.errors:
         if all(error.transient for error in found.errors):
             raise found.errors[0]
         raise AuditFailed(name, tuple(map(str, found.errors)))
-    return page

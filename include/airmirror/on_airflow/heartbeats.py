@@ -64,6 +64,7 @@ def heartbeats_dag(target: str, flows: Sequence[Flow]) -> DAG:
         catchup=False,
         max_active_runs=1,
         default_args={"owner": OWNER, "retries": RETRIES, "retry_delay": RETRY_DELAY},
+        description=f"Switch this on to measure end-to-end latency: writes MirrorMaker 2's heartbeats to {target}; optional.",
         doc_md=DOC.format(target=target),
         tags=["heartbeats", f"target:{target}"],
     ) as dag:

@@ -54,6 +54,7 @@ def maintenance_dag(flows: Sequence[Flow]) -> DAG:
         catchup=False,
         max_active_runs=1,
         default_args={"owner": OWNER, "retries": RETRIES, "retry_delay": RETRY_DELAY},
+        description="Switch this on to forget, once a day, what is older than retention.days.",
         doc_md=DOC,
         tags=[DAG_ID],
     ) as dag:

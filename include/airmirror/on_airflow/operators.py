@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 from uuid import uuid4
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.providers.standard.triggers.temporal import TimeDeltaTrigger
-from airflow.sdk import BaseOperator, BaseOperatorLink
+from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
 
+from airmirror.errors import AirmirrorError
 from airmirror.on_airflow.assets import add_to_alias, lineage_of
 from airmirror.on_airflow.deployment import deployment
+from airmirror.on_airflow.links import DataDocsLink
 from airmirror.on_airflow.pausing import PauseWatch, WindowPaused, dag_is_paused
 from airmirror.on_airflow.retries import ByError
 
@@ -32,21 +32,6 @@ if TYPE_CHECKING:
 REPLICATE, IDLE, NEXT = "replicate_window", "idle", "next_window"
 ROUNDS = CHECKPOINTS, GROUPS = "emit_checkpoints", "sync_group_offsets"
 CUT, EMPTY, HELD = "cut", "empty", "held"
-MOST_TEXT = 8_000
-DATA_DOCS = "data_docs"
-
-
-class DataDocsLink(BaseOperatorLink):
-    """The button to the Data Docs of a task's judgement. Airflow asks for the address when the task has ended."""
-
-    name = "Data Docs"
-
-    @property
-    def xcom_key(self) -> str:
-        return DATA_DOCS
-
-    def get_link(self, operator: BaseOperator, *, ti_key: Any) -> str:
-        return str(getattr(operator, "data_docs", ""))
 
 
 class FlowOperator(BaseOperator):
@@ -59,7 +44,10 @@ class FlowOperator(BaseOperator):
         self.flow = flow
 
     def execute(self, context: Context) -> Any:
-        return self.work(context, choice(context))
+        try:
+            return self.work(context, choice(context))
+        except AirmirrorError as error:
+            raise error.with_traceback(None) from None  # raised on purpose: what it says is what counts
 
     def work(self, context: Context, choice: Choice) -> Any:
         """What the task does. Raises AirmirrorError."""
@@ -122,11 +110,12 @@ class VerifyWindow(FlowOperator):
     """The gate: what passes is advanced, what does not is held, and fails the task."""
 
     operator_extra_links = (DataDocsLink(),)
-    data_docs = ""
+    page: Path | None = None
     received: tuple[Received, ...] = ()
 
     def work(self, context: Context, choice: Choice) -> None:
-        from airmirror.on_airflow.work import NotVerified, verify
+        from airmirror.on_airflow.telling import NotVerified
+        from airmirror.on_airflow.work import verify
 
         if choice.dry_run:
             raise AirflowSkipException("a dry run")
@@ -135,14 +124,12 @@ class VerifyWindow(FlowOperator):
         # Tried or run again, the gate takes nobody's word and reads the target.
         trusted = {window} if window and task.try_number == 1 else set()
         try:
-            verified = verify(deployment(), self.flow, window_id(context, "verify"), trusted, choice)
+            judge = window_id(context, "verify")
+            verified = verify(deployment(), self.flow, judge, trusted, choice, show=partial(setattr, self, "page"))
         except NotVerified as error:
-            task.xcom_push(HELD, {"held": [list(item) for item in error.held], "what": str(error)[:MOST_TEXT]})
+            task.xcom_push(HELD, [list(item) for item in error.held])
             raise
         self.received = verified.received
-        if verified.page is not None:
-            path = verified.page.relative_to(deployment().data_docs.absolute())
-            self.data_docs = f"/airmirror/data-docs/{quote(str(path))}"
         for alias in self.outlets:
             for topic in verified.received:
                 add_to_alias(context, alias, topic)
@@ -194,26 +181,6 @@ class NextWindow(TriggerDagRunOperator):
         if not context["ti"].xcom_pull(task_ids=REPLICATE, key=CUT):
             raise AirflowSkipException("the window was not cut")
         super().execute(context)
-
-
-class AskToDecide(TriggerDagRunOperator):
-    """Starts the run in which somebody decides what the gate holds: one an incident, however often it is judged again."""
-
-    def __init__(self, **arguments: Any) -> None:
-        super().__init__(skip_when_already_exists=True, **arguments)
-
-    def execute(self, context: Context) -> None:
-        incident = context["ti"].xcom_pull(task_ids="verify_window", key=HELD)
-        if not incident:
-            raise AirflowSkipException("the gate holds nothing")
-        self.trigger_run_id = incident_id(incident["held"])
-        self.conf = incident
-        super().execute(context)
-
-
-def incident_id(held: list[list[Any]]) -> str:
-    """The same for the same partitions, held at the same offsets."""
-    return f"incident__{hashlib.sha256(json.dumps(sorted(held)).encode()).hexdigest()[:16]}"
 
 
 class Idle(BaseOperator):

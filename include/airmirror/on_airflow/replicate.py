@@ -10,6 +10,7 @@ from airflow.sdk import DAG, AsyncCallback, BaseOperator, DeadlineAlert, Deadlin
 
 from airmirror.config import Flow
 from airmirror.config.values import as_boolean
+from airmirror.on_airflow.asking import AskToDecide
 from airmirror.on_airflow.assets import alias_of
 from airmirror.on_airflow.notifications import callbacks
 from airmirror.on_airflow.operators import (
@@ -17,7 +18,6 @@ from airmirror.on_airflow.operators import (
     GROUPS,
     IDLE,
     NEXT,
-    AskToDecide,
     EmitCheckpoints,
     EmitOffsetSyncs,
     FlowOperator,
@@ -79,6 +79,7 @@ def replicate_dag(flow: Flow) -> DAG:
         catchup=False,
         max_active_runs=1,
         default_args={"owner": OWNER, "retries": RETRIES, "retry_delay": RETRY_DELAY},
+        description=f"Switch this on to mirror {flow.name}: each run replicates what is new, and proves it.",
         doc_md=DOC.format(flow=flow.name, source=source, target=target),
         tags=tags(flow),
         params=form(flow),

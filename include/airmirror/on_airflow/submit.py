@@ -24,7 +24,8 @@ from airmirror.errors import AirmirrorError
 from airmirror.flows.choice import Choice
 from airmirror.flows.prepare import Opened, dry_run
 from airmirror.on_airflow.deployment import ROOT, Deployment
-from airmirror.on_airflow.work import opened_flow, tell_result
+from airmirror.on_airflow.telling import tell_result
+from airmirror.on_airflow.work import opened_flow
 from airmirror.on_spark.job import FINAL, LEDGER
 from airmirror.on_spark.library import build, digest
 from airmirror.windows.results import WindowResult, rows_of

@@ -5,21 +5,17 @@ Great Expectations is loaded when there is something to judge, and never for an 
 
 from __future__ import annotations
 
-import os
-import re
-import shutil
+import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from airmirror.quality.rows import COLUMNS, KEY, MEASURED, NULLABLE, Row
+from airmirror.quality.page import write_page
+from airmirror.quality.rows import COLUMNS, KEY, MEASURED, NULLABLE, Row, partition_of
 from airmirror.quality.suites import LAG, Expectation, Suite, build
 
 Partition = tuple[str, int]
-
-SITES_KEPT = 20  # of a flow, one a validation; 4 MB each
-_NAME = "airmirror"
 
 
 @dataclass(frozen=True)
@@ -31,6 +27,23 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """One expectation of a suite, of how many partitions it was asked, and which of them it failed."""
+
+    suite: str
+    expectation: Expectation
+    partitions: int
+    failed: tuple[Partition, ...]
+    is_critical: bool
+
+    @property
+    def text(self) -> str:
+        """As the suite has it: the type and its arguments."""
+        arguments = ", ".join(f"{name}={value!r}" for name, value in self.expectation.kwargs.items())
+        return f"{self.expectation.type}({arguments})"
+
+
+@dataclass(frozen=True)
 class Judgement:
     """The gate's answer. ``failed``: reasons by partition; ``lagging``: partitions over a limit; ``docs``: their page."""
 
@@ -38,6 +51,7 @@ class Judgement:
     warnings: tuple[str, ...]
     lagging: frozenset[Partition]
     docs: Path | None
+    asked: tuple[Asked, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -48,7 +62,7 @@ def judge(
     rows: Sequence[Row], suites: Sequence[Suite], *, flow: str, window: str, limits: Limits, docs: Path | None
 ) -> Judgement:
     """Validate every suite of the flow over the rows of its topics. ``docs``: the directory of the flow's Data Docs, in
-    which every validation has a site of its own.
+    which every validation has a page of its own.
 
     An expectation about single rows fails these, one about the whole fails every partition it was asked for, and one that
     can't be evaluated fails as critical: nothing passes in silence.
@@ -56,21 +70,24 @@ def judge(
     if not rows:
         return Judgement({}, (), frozenset(), None)
     # Great Expectations takes no value for a good one.
-    failed = {_partition(row): [f"no value in {', '.join(missing)}"] for row in rows if (missing := _missing(row))}
+    failed = {partition_of(row): [f"no value in {', '.join(missing)}"] for row in rows if (missing := _missing(row))}
     warnings: list[str] = _not_measured(rows)
     lagging: set[Partition] = set()
-    site = None if docs is None else docs / re.sub(r"[^\w.:+-]", "-", window)
-    context = _context(site)
+    every: list[Asked] = []
+    context = _context()
     lag = _lag_suite(limits)
     for suite in [*suites, *([lag] if lag else [])]:
         chosen = [row for row in rows if suite.is_for_topic(str(row["topic"]))]
         if not chosen or not suite.is_for_flow(flow):
             continue
         for expectation, result in _validate(context, suite, chosen, f"{window}"):
-            if result.success:
-                continue
-            partitions, reason = _who_and_why(expectation, result, chosen)
             critical = expectation.severity == "critical" or _raised(result)
+            asked = Asked(suite.name, expectation, len(chosen), (), critical)
+            if result.success:
+                every.append(asked)
+                continue
+            partitions, reason = _who_and_why(asked, result, chosen)
+            every.append(replace(asked, failed=tuple(partitions)))
             for partition in partitions:
                 if critical:
                     failed.setdefault(partition, []).append(f"{reason} ({_whose(suite, expectation)})")
@@ -80,32 +97,20 @@ def judge(
                 named = ", ".join(f"{topic}-{number}" for topic, number in partitions[:10])
                 more = f" and {len(partitions) - 10} more" if len(partitions) > 10 else ""
                 warnings.append(f"{reason} ({_whose(suite, expectation)}): {named}{more}")
-    if docs is not None and site is not None:
-        os.utime(site)  # the newest, also where the same window is judged again
-        _forget_old(docs)
-    page = site and site / "index.html"
-    return Judgement(
-        {partition: tuple(reasons) for partition, reasons in failed.items()}, tuple(warnings), frozenset(lagging), page
-    )
+    reasons = {partition: tuple(found) for partition, found in failed.items()}
+    judgement = Judgement(reasons, tuple(warnings), frozenset(lagging), None, tuple(every))
+    if docs is None:
+        return judgement
+    return replace(judgement, docs=write_page(docs, rows, judgement, flow=flow, window=window))
 
 
-def _context(site: Path | None) -> Any:
+def _context() -> Any:
     import great_expectations as gx
     from great_expectations.data_context.types.base import ProgressBarsConfig
 
+    logging.getLogger("great_expectations").setLevel(logging.WARNING)  # it tells of its temporary files
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = ProgressBarsConfig(globally=False)
-    if site is not None:
-        site.mkdir(parents=True, exist_ok=True)
-        backend = {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(site)}
-        context.add_data_docs_site(
-            _NAME,
-            {
-                "class_name": "SiteBuilder",
-                "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
-                "store_backend": backend,
-            },
-        )
     return context
 
 
@@ -113,7 +118,6 @@ def _validate(context: Any, suite: Suite, rows: Sequence[Row], run: str) -> list
     """Each expectation of a suite with its result."""
     import great_expectations as gx
     import pandas
-    from great_expectations.checkpoint.actions import UpdateDataDocsAction
 
     frame = pandas.DataFrame([dict(row) for row in rows], columns=list(COLUMNS))
     frame["error"] = frame["error"].astype(object).where(frame["error"].notna(), None)
@@ -126,7 +130,6 @@ def _validate(context: Any, suite: Suite, rows: Sequence[Row], run: str) -> list
         gx.Checkpoint(
             name=suite.name,
             validation_definitions=[validation],
-            actions=[UpdateDataDocsAction(name="docs", site_names=[_NAME])] if _has_docs(context) else [],
             result_format={
                 "result_format": "COMPLETE",
                 "unexpected_index_column_names": list(KEY),
@@ -141,14 +144,8 @@ def _validate(context: Any, suite: Suite, rows: Sequence[Row], run: str) -> list
     return [(expectation, by_number[number]) for number, expectation in enumerate(suite.expectations)]
 
 
-def _has_docs(context: Any) -> bool:
-    return _NAME in (context.get_site_names() or [])
-
-
-def _who_and_why(expectation: Expectation, result: Any, rows: Sequence[Row]) -> tuple[list[Partition], str]:
-    everybody = [_partition(row) for row in rows]
-    asked = ", ".join(f"{name}={value!r}" for name, value in expectation.kwargs.items())
-    what = f"{expectation.type}({asked})"
+def _who_and_why(asked: Asked, result: Any, rows: Sequence[Row]) -> tuple[list[Partition], str]:
+    everybody, what = [partition_of(row) for row in rows], asked.text
     if _raised(result):
         return everybody, f"{what} can't be evaluated: {_message(result)}"
     indices = result.result.get("unexpected_index_list")
@@ -163,10 +160,6 @@ def _who_and_why(expectation: Expectation, result: Any, rows: Sequence[Row]) -> 
 
 def _whose(suite: Suite, expectation: Expectation) -> str:
     return f"suite {suite.name}: {expectation.notes}" if expectation.notes else f"suite {suite.name}"
-
-
-def _partition(row: Row) -> Partition:
-    return str(row["topic"]), int(str(row["partition"]))
 
 
 def _missing(row: Row) -> list[str]:
@@ -208,10 +201,3 @@ def _lag_suite(limits: Limits) -> Suite | None:
         if most is not None
     )
     return Suite(LAG, "mirror.properties", expectations) if expectations else None
-
-
-def _forget_old(docs: Path) -> None:
-    """Keep the newest sites."""
-    sites = sorted((path for path in docs.iterdir() if path.is_dir()), key=lambda path: path.stat().st_mtime)
-    for old in sites[:-SITES_KEPT]:
-        shutil.rmtree(old)

@@ -1,10 +1,9 @@
-"""What the gate says, as plain text for task logs and error messages."""
+"""Rows of the gate as plain text, for logs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from airmirror.quality.gate import Judgement
 from airmirror.quality.rows import Row
 
 MOST_ROWS = 20
@@ -19,17 +18,6 @@ def table(rows: Sequence[Row], columns: Sequence[str] = _SHOWN) -> str:
     if len(rows) > MOST_ROWS:
         shown.append(f"… and {len(rows) - MOST_ROWS} more")
     return "\n".join(shown)
-
-
-def failures(judgement: Judgement, rows: Sequence[Row]) -> str:
-    """The failing rows with their reasons; empty where everything passed."""
-    failing = [row for row in rows if (str(row["topic"]), int(str(row["partition"]))) in judgement.failed]
-    if not failing:
-        return ""
-    lines = [table(failing)]
-    for (topic, partition), reasons in list(judgement.failed.items())[:MOST_ROWS]:
-        lines += [f"{topic}-{partition}: {reason}" for reason in reasons]
-    return "\n".join(lines)
 
 
 def _text(value: object) -> str:

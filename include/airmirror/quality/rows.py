@@ -37,3 +37,8 @@ COLUMNS: Mapping[str, str] = {
 KEY = ("topic", "partition")
 MEASURED = ("target_records", "digest_differences")  # null: not measured, which is not bad, but told
 NULLABLE = ("error", *MEASURED)
+
+
+def partition_of(row: Row) -> tuple[str, int]:
+    """The topic and partition that a row is about."""
+    return str(row["topic"]), int(str(row["partition"]))

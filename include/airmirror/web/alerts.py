@@ -52,13 +52,13 @@ def _answer(alert: Alert, receiver: str, dags: Mapping[str, str]) -> tuple[int, 
     if alert.status == "resolved":
         return 200, told | {"outcome": "resolved: nothing to do"}
     try:
-        choice = alert.choice()
-        run = start_run(dags[alert.flow], alert.run_id, choice, note=alert.note(receiver), user=receiver)
+        choice, run_id = alert.choice(), alert.run_id
+        run = start_run(dags[alert.flow], run_id, choice, note=alert.note(receiver), user=receiver)
     except ValueError as error:
         return 422, told | {"outcome": str(error)}
     except NoSuchDag as error:
         return 404, told | {"outcome": str(error), "known": sorted(dags)}
-    told |= {"dag_id": dags[alert.flow], "run_id": alert.run_id}
+    told |= {"dag_id": dags[alert.flow], "run_id": run_id}
     if not run.is_new:
         return 200, told | {"outcome": "started before"}
     return 200, told | {"outcome": "queued: the DAG is paused" if run.is_paused else "started"}

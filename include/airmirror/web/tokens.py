@@ -1,12 +1,17 @@
 """Bearer tokens of programs that call the app: each is the password of an Airflow connection of its own.
 
-Airflow's own tokens live for a day, which Alertmanager, Grafana and Prometheus can't renew.
+Airflow's own tokens live for a day, which Alertmanager, Grafana and Prometheus can't renew. A guess costs a comparison and
+no look-up: connections are asked for once in thirty seconds. (Addresses are not counted: behind a proxy or a load balancer a
+guesser would shut out everybody else.)
 """
 
 from __future__ import annotations
 
 import hmac
+import threading
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from airflow.models.connection import Connection
@@ -15,25 +20,52 @@ from fastapi import Header, HTTPException
 
 from airmirror.web.rates import RateLimit
 
+KEPT_SECONDS = 30.0  # so long a token that was changed still counts
+
 
 def caller_of(conn_ids: Callable[[], Sequence[str]], limit: RateLimit) -> Callable[..., str]:
     """A dependency: the connection whose token the caller has sent; else 401, or 429 where it calls too often."""
+    tokens = Tokens(_token)
 
     def caller(authorization: Annotated[str, Header()] = "") -> str:
         scheme, _, sent = authorization.partition(" ")
+        if scheme.lower() != "bearer" or not sent.strip():
+            raise _unauthorized()
         found = ""
         for conn_id in conn_ids():  # all of them, so that the time tells nothing
-            token = _token(conn_id)
-            if hmac.compare_digest(sent.strip().encode(), token.encode()) and token and scheme.lower() == "bearer":
+            token = tokens.of(conn_id)
+            if hmac.compare_digest(sent.strip().encode(), token.encode()) and token:
                 found = conn_id
         if not found:
-            raise HTTPException(401, "a bearer token is needed", {"WWW-Authenticate": "Bearer"})
-        wait = limit.take(found)
-        if wait:
-            raise HTTPException(429, f"more than {limit.calls} calls a minute", {"Retry-After": str(int(wait) + 1)})
+            raise _unauthorized()
+        if wait := limit.take(found):
+            said = f"more than {limit.calls} calls a minute, as this worker of the API server counts them"
+            raise HTTPException(429, said, {"Retry-After": str(int(wait) + 1)})
         return found
 
     return caller
+
+
+@dataclass
+class Tokens:
+    """The tokens of connections, asked for again when they are older than thirty seconds. Thread-safe."""
+
+    ask: Callable[[str], str]
+    clock: Callable[[], float] = time.monotonic
+    _kept: dict[str, tuple[float, str]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def of(self, conn_id: str) -> str:
+        with self._lock:
+            at, token = self._kept.get(conn_id, (float("-inf"), ""))
+            if self.clock() - at >= KEPT_SECONDS:
+                token = self.ask(conn_id)
+                self._kept[conn_id] = (self.clock(), token)
+            return token
+
+
+def _unauthorized() -> HTTPException:
+    return HTTPException(401, "a bearer token is needed", {"WWW-Authenticate": "Bearer"})
 
 
 def _token(conn_id: str) -> str:

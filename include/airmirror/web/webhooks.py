@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
+MOST_ALERTS = 100  # of one call: each may start a run
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
@@ -34,10 +35,13 @@ class Alert(BaseModel):
 
     @property
     def run_id(self) -> str:
-        """The same for every time that the alert is sent, and another one when it fires anew."""
+        """The same for every time that the alert is sent, and another one when it fires anew. Raises ValueError."""
         name = self.fingerprint if _PLAIN.fullmatch(self.fingerprint) else _digest(self.labels)
         began = self.starts_at if self.starts_at.tzinfo else self.starts_at.replace(tzinfo=UTC)
-        return f"alert__{name}__{began.astimezone(UTC).isoformat()}"
+        try:
+            return f"alert__{name}__{began.astimezone(UTC).isoformat()}"
+        except OverflowError as error:  # the year 1, east of Greenwich
+            raise ValueError(f"startsAt={began.isoformat()} is no time") from error
 
     def choice(self) -> dict[str, Any]:
         """What the run is narrowed down to. Raises ValueError for a partition that is no number."""
@@ -61,7 +65,7 @@ class Alert(BaseModel):
 class Webhook(BaseModel):
     """What is needed of a webhook's body; whatever else it has is left alone."""
 
-    alerts: list[Alert]
+    alerts: list[Alert] = Field(max_length=MOST_ALERTS)
 
 
 def _digest(labels: Mapping[str, str]) -> str:

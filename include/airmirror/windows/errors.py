@@ -183,31 +183,16 @@ class ReadBackDiffers(PartitionError):
 
 @dataclass(eq=False)
 class GateFailed(PartitionError):
-    """The gate does not let a partition's range pass (invariant F); it is held.
-
-    ``before``: the reason that it was held for until now, empty where it was not; ``window``: whose gate held it first,
-    ``since_ms``: when.
-    """
+    """The gate does not let a partition's range pass (invariant F); it is held."""
 
     first: int
     last: int
     reason: str
-    before: str = ""
-    window: str = ""
-    since_ms: int = -1
-
-    @property
-    def since_utc(self) -> str:
-        return _utc(self.since_ms)
 
     @property
     def what(self) -> str:
-        """The range and the reason; where it is not the first time, since when, and whether the cause is another one."""
-        found = f"{self.key}: offsets {self.first} to {self.last} did not pass the gate: {self.reason}"
-        if not self.before:
-            return found
-        cause = "" if self.before == self.reason else "; A NEW CAUSE, it was: " + self.before
-        return f"{found} (still, since {self.since_utc}, first in {self.window.partition('#')[0]}{cause})"
+        """The range and the reason."""
+        return f"{self.key}: offsets {self.first} to {self.last} did not pass the gate: {self.reason}"
 
     def __str__(self) -> str:
         return f"cluster {self.cluster!r}: {self.what}; mend the cause, then {command('verify', flow=self.flow)}"
@@ -230,7 +215,7 @@ class PartitionHeld(PartitionError):
     @property
     def what(self) -> str:
         """From where on, by whom, since when and why."""
-        return f"{self.key}: held from offset {self.offset} on by {self.by} since {_utc(self.since_ms)}: {self.reason}"
+        return f"{self.key}: held from offset {self.offset} on by {self.by} since {utc(self.since_ms)}: {self.reason}"
 
     def __str__(self) -> str:
         release = command("hold", "release", self.topic, "--partition", self.partition, "--reason", "…", flow=self.flow)
@@ -239,7 +224,8 @@ class PartitionHeld(PartitionError):
         return f"cluster {self.cluster!r}: {self.what}; {way_out}"
 
 
-def _utc(milliseconds: int) -> str:
+def utc(milliseconds: int) -> str:
+    """Epoch milliseconds for people."""
     return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 

@@ -90,11 +90,13 @@ class Watch:
     def _look(self, target: Routes) -> None:
         end = offsets_with_patience(target, [self._log], LATEST, read_committed=True)[self._log]
         if self._position < end:
+            before = self._offsets
             for entry in read_records(target, self._log, self._position, end):
                 self._take(entry.key, entry.value)
             self._position = end
             seconds = time.monotonic() - self._begun
-            self._report(Progress(self._offsets, self._planned, self._records, self._bytes, seconds))
+            if self._offsets > before:  # a claim that is renewed is no news
+                self._report(Progress(self._offsets, self._planned, self._records, self._bytes, seconds))
 
     def _take(self, key: bytes | None, value: bytes | None) -> None:
         try:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from airmirror.clusters.appender import Appender
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
-from airmirror.windows.errors import GateFailed, PartitionError, PartitionHeld, of_flow
+from airmirror.windows.errors import GateFailed, PartitionError, PartitionHeld, of_flow, utc
 from airmirror.windows.findings import Finding
 from airmirror.windows.index import Index
 from airmirror.wire.requests import TopicPartition
@@ -18,22 +18,40 @@ from airmirror.wire.segments import GATE, Hold, Verified
 # What a gate objects to: a reason for each partition that must not pass. The engine's own checks count in any case.
 Gate = Callable[[Sequence[Finding]], Mapping[TopicPartition, str]]
 
+MOST_REASON = 4_000  # characters that a hold keeps
 ENGINE_ALONE = " (the engine's checks alone)"  # behind the judging window's name, where no gate was asked
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A partition's judgement: everything up to ``offset`` (a source offset) is verified, or what is wrong."""
+    """A partition's judgement: everything up to ``offset`` (a source offset) is verified, or what is wrong.
+
+    ``held``: where the gate holds the same range since an earlier window.
+    """
 
     topic: str
     partition: int
     offset: int
     records: int
     error: AirmirrorError | None
+    held: Hold | None = None
 
     @property
     def key(self) -> TopicPartition:
         return TopicPartition(self.topic, self.partition)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is what an earlier run has told already."""
+        return self.held is not None and self.error is not None and self.held.reason == _reason(self.error)
+
+    def __str__(self) -> str:
+        """What is wrong; where it is not the first time, since when, and whether the cause is another one."""
+        what = self.error.what if isinstance(self.error, GateFailed) else str(self.error)
+        if self.held is None:
+            return what
+        since = f"since {utc(self.held.time_ms)}, first in {self.held.window.partition('#')[0]}"
+        return f"{what} (still, {since})" if self.is_known else f"A NEW CAUSE: {what} (held {since})"
 
 
 def no_objection(_findings: Sequence[Finding]) -> Mapping[TopicPartition, str]:
@@ -66,11 +84,10 @@ def judge(
         first = before if before and before.by == GATE and before.offset == finding.source_start else None
         if error is None and key in objections:
             error = GateFailed(
-                flow.source.alias, *key, finding.source_start, finding.source_end - 1, objections[key],
-                first.reason if first else "", first.window if first else "", first.time_ms if first else now,
+                flow.source.alias, *key, finding.source_start, finding.source_end - 1, objections[key]
             )  # fmt: skip
         error = of_flow(error, flow.name)
-        verdicts.append(Verdict(*key, finding.source_end - 1, finding.copied, error))
+        verdicts.append(Verdict(*key, finding.source_end - 1, finding.copied, error, first if error else None))
         if error is None:
             passed = Verified(
                 *key, finding.source_topic_id, finding.source_end - 1, finding.target_end, judge_name, now
@@ -79,8 +96,7 @@ def judge(
             if before is not None:
                 records.append((before.encode_key(), None))
         elif not error.transient:
-            reason = error.reason if isinstance(error, GateFailed) else _bare(error)
-            hold = Hold(*key, finding.source_start, reason, judge_name, GATE, now)
+            hold = Hold(*key, finding.source_start, _reason(error), judge_name, GATE, now)
             if first is not None:
                 hold = replace(hold, window=first.window, time_ms=first.time_ms)
             if hold != before:
@@ -90,6 +106,9 @@ def judge(
     return verdicts
 
 
-def _bare(error: AirmirrorError) -> str:
-    """The message without its place, which a hold has anyway."""
-    return str(error).removeprefix(f"{error.where}: ") if isinstance(error, PartitionError) else str(error)
+def _reason(error: AirmirrorError) -> str:
+    """The message without its place, which a hold has anyway, and no longer than a hold keeps it."""
+    if isinstance(error, GateFailed):
+        return error.reason[:MOST_REASON]
+    bare = str(error).removeprefix(f"{error.where}: ") if isinstance(error, PartitionError) else str(error)
+    return bare[:MOST_REASON]

@@ -111,6 +111,13 @@ KEYS = (
         "The Airflow notifier that is called once an incident: the path of its class, then its arguments as JSON, if any.",
     ),
     Key(
+        "decide.users",
+        Type.LIST,
+        None,
+        "Who may decide in Airflow what becomes of partitions that the gate holds, as users' ids there. Not set: all who may "
+        "answer required actions of the flow's DAG `decide.…`.",
+    ),
+    Key(
         "retention.days",
         Type.INT,
         None,

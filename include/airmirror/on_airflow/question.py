@@ -1,0 +1,106 @@
+"""The question that ``decide.<source>.<target>`` asks: the answers, what each does and costs, and the form as Markdown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from airmirror.flows.decisions import HeldRange
+
+VERIFY_AGAIN, LET_PASS, KEEP = "Verify again", "Let it pass", "Keep it held"
+ACCEPT_LOSS, AGAIN, NEW_TOPIC = "Accept the loss", "Replicate again", "Replicate again into a new topic"
+MOST_ASKED = 100  # partitions of one question; the others are asked about when these are decided
+MOST_REASON = 300  # characters
+
+
+@dataclass(frozen=True)
+class Option:
+    """An answer: what it does, and what it costs; whether it can be taken back."""
+
+    name: str
+    does: str
+    costs: str
+    is_final: bool
+
+
+OPTIONS = (
+    Option(VERIFY_AGAIN, "the gate reads {target} anew; for when the cause is mended", "nothing", False),
+    Option(
+        LET_PASS,
+        "the range passes whatever the expectations say; not where records differ, are missing or not accounted for",
+        "consumers and checkpoints go past it",
+        True,
+    ),
+    Option(
+        ACCEPT_LOSS,
+        "records that are not on {target} as they are on {source} are declared lost, what is equal counts, and "
+        "replication goes on after it",
+        "these records, for ever",
+        True,
+    ),
+    Option(
+        AGAIN,
+        "these partitions begin again at {source}'s first offset, after what the remote topic holds",
+        "every record of them is on {target} twice",
+        True,
+    ),
+    Option(
+        NEW_TOPIC,
+        "the whole topic is replicated from its first offset into `<remote topic>.2` and goes on there; the old remote "
+        "topic stays as it is",
+        "consumers must be told the new name",
+        True,
+    ),
+    Option(KEEP, "nothing; `airmirror hold list` shows it", "the partitions wait", False),
+)
+
+
+def options_table(source: str, target: str) -> str:
+    """The answers as a Markdown table, those that can't be taken back marked."""
+    lines = ["| answer | what it does | what it costs |", "|---|---|---|"]
+    for option in OPTIONS:
+        name = f"⚠ **{option.name}**, can't be undone" if option.is_final else f"**{option.name}**"
+        lines.append(f"| {name} | {option.does} | {option.costs} |".format(source=source, target=target))
+    return "\n".join(lines)
+
+
+def question(held: Sequence[HeldRange], flow: str) -> str:
+    """What is held and what can be done about it, as Markdown. Every text that is not ours is escaped."""
+    source, target = flow.split("->")
+    lines = [
+        f"The gate holds {_partitions(len(held))} of **{escape(flow)}**: they wait, the others go on. Your answer is for "
+        "exactly these, as long as they are held at these offsets.",
+        "",
+        "| topic | partition | offsets | records | held since (UTC) | why |",
+        "|---|---|---|---|---|---|",
+    ]
+    for item in held:
+        since = datetime.fromtimestamp(item.since_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        lines.append(
+            f"| {escape(item.topic)} | {item.partition} | {item.first:,} to {item.last:,} | {item.records:,} | {since} | "
+            f"{escape(item.reason)} |"
+        )
+    runs = sorted({item.window.partition("#")[0] for item in held})
+    lines += [
+        "",
+        f"First told by: {', '.join(map(escape, runs[:5]))}.",
+        "",
+        options_table(escape(source), escape(target)),
+    ]
+    return "\n".join(lines)
+
+
+def escape(text: str) -> str:
+    """A text as Markdown that shows it as it is, on one line, and no longer than three hundred characters."""
+    plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    cut = plain if len(plain) <= MOST_REASON else plain[:MOST_REASON] + "…"
+    marked = re.sub(r"([\\`*_\[\]<|~#&!@])", r"\\\1", cut)
+    return re.sub(r"(?i)(:)(?=//)|(?<=www)(\.)", r"\\\g<0>", marked)
+
+
+def _partitions(count: int) -> str:
+    return f"{count} partition{'' if count == 1 else 's'}"

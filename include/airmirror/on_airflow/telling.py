@@ -1,0 +1,179 @@
+"""What tasks tell: the errors that they end with, the way out last, and the lines of their logs. Loaded in tasks only."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from airmirror.errors import AirmirrorError, command, listed
+from airmirror.flows.choice import Choice
+from airmirror.flows.prepare import Opened, Prepared, dry_run
+from airmirror.quality import report
+from airmirror.quality.gate import Judgement
+from airmirror.windows.errors import PartitionHeld
+from airmirror.windows.progress import Progress
+from airmirror.windows.results import WindowResult
+from airmirror.windows.window import Judged
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(eq=False)
+class PartitionsFailed(AirmirrorError):
+    """Partitions of a window that were not replicated; the others were."""
+
+    flow: str
+    window: str
+    errors: tuple[str, ...]
+    final: bool
+
+    @property
+    def transient(self) -> bool:  # type: ignore[override]
+        return not self.final
+
+    def __str__(self) -> str:
+        return f"flow {self.flow!r}: {partitions(len(self.errors))} not replicated, the others were:\n{listed(self.errors)}"
+
+
+@dataclass(eq=False)
+class NotVerified(AirmirrorError):
+    """Partitions that did not pass the gate; the others have advanced.
+
+    ``new`` and ``known``: a line each, of those that have just failed and of those that earlier runs have told of.
+    ``held``: all of them, with the last offset in question.
+    """
+
+    flow: str
+    window: str
+    new: tuple[str, ...]
+    known: tuple[str, ...] = ()
+    held: tuple[tuple[str, int, int], ...] = ()
+
+    def __str__(self) -> str:
+        if self.new and self.known:
+            said = f"{partitions(len(self.new))} did not pass the gate, {len(self.known)} more still held"
+        elif self.known:
+            said = f"{partitions(len(self.known))} still held by the gate, nothing new"
+        else:
+            said = f"{partitions(len(self.new))} did not pass the gate; the others go on"
+        again = command("verify", flow=self.flow)
+        return (
+            f"flow {self.flow!r}: {said}\n{listed((*self.new, *self.known))}\n"
+            f"To decide: Required Actions of {decide_id_of(self.flow)}. Or mend the cause, then: {again}"
+        )
+
+
+def not_verified(flow: str, window: str, judged: Judged) -> NotVerified:
+    """The error of a judgement with partitions that did not pass for good."""
+    failed = [verdict for verdict in judged.verdicts if verdict.error is not None]
+    final = [verdict for verdict in failed if verdict.error is not None and not verdict.error.transient]
+    return NotVerified(
+        flow,
+        window,
+        tuple(str(verdict) for verdict in failed if not verdict.is_known),
+        tuple(str(verdict) for verdict in failed if verdict.is_known),
+        tuple((verdict.topic, verdict.partition, verdict.offset) for verdict in final),
+    )
+
+
+@dataclass(eq=False)
+class NotMirrored(AirmirrorError):
+    """Topics that a run was to be narrowed down to and that the flow does not mirror."""
+
+    flow: str
+    topics: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"flow {self.flow!r} does not mirror {', '.join(self.topics)}: name topics of the source that its `topics` and "
+            "`topics.exclude` let pass"
+        )
+
+
+def partitions(count: int) -> str:
+    """So many of them, with the verb that fits."""
+    return f"{count} partition{'' if count == 1 else 's'}"
+
+
+def decide_id_of(flow: str) -> str:
+    """The DAG that asks about a flow."""
+    return f"decide.{flow.replace('->', '.')}"
+
+
+def phase(name: str) -> None:
+    """What is done now."""
+    log.info("Now: %s.", name)
+
+
+def tell_progress(progress: Progress) -> None:
+    """How far a window has come, where it has come further."""
+    left = "" if progress.seconds_left is None else f", about {progress.seconds_left:.0f} s left"
+    log.info("Committed so far: %s%s.", progress.summary, left)
+
+
+def tell_plan(opened: Opened, choice: Choice) -> None:
+    """What a window would do; nothing is written but the ledger."""
+    topics, planned = dry_run(opened)
+    for new in topics.create:
+        log.info("Would create %s with %s.", new.name, partitions(new.partitions))
+    for more in topics.grow:
+        log.info("Would grow %s from %d to %d partitions.", more.name, more.before, more.partitions)
+    for change in topics.configs:
+        log.info("Would change %s.", change)
+    for acl in topics.acls:
+        log.info("Would create the ACL: %s.", acl)
+    for line in (*topics.notes, *topics.warnings):
+        log.info("Note: %s", line)
+    for refused in topics.refused:
+        log.warning("Refused: %s", refused)
+    for item in planned:
+        if choice.takes(item.key) and (item.has_work or item.error):
+            what = item.error or f"offsets {item.start:,} to {item.end - 1:,} ({item.end - item.start:,})"
+            log.info("Would replicate %s to %s: %s.", item.key, item.remote_topic, what)
+    log.info("A dry run: nothing was written.")
+
+
+def tell_topics(prepared: Prepared) -> None:
+    """What is mirrored, and what is refused."""
+    log.info("Mirrored topics, whose remote topics are there: %d.", len(prepared.topics))
+    for reason in prepared.refused:
+        log.warning("Refused: %s", reason)
+
+
+def tell_result(result: WindowResult) -> None:
+    """What a window did, as a report in the task's log."""
+    for row in result.rows:
+        if isinstance(row.error, PartitionHeld):
+            log.warning("Left out: %s", row.error.what)
+    if all(isinstance(row.error, PartitionHeld) for row in result.rows):
+        log.info("Nothing new in %s; Spark was not needed. (%.1f s)", partitions(result.partitions), result.seconds)
+        return
+    rate = result.copied / result.seconds if result.seconds else 0.0
+    log.info(
+        "Replicated %s records, %.1f MB of %s in %.1f s (%s records/s); copy %.1f s.",
+        f"{result.copied:,}", result.bytes / 1e6, partitions(len(result.rows)), result.seconds, f"{rate:,.0f}",
+        result.phases.get("copy", 0.0),
+    )  # fmt: skip
+    lost = ("lost",) if any(row.lost for row in result.rows) else ()
+    columns = ("topic", "partition", "remote_topic", "source_start", "source_end", "copied", *lost, "lag", "outcome")
+    ordered = sorted(result.rows, key=lambda row: not row.failed)  # what failed comes first
+    shown = [{name: getattr(row, name) for name in columns} for row in ordered]
+    log.info("Partitions of the window:\n%s", report.table(shown, columns))
+    if result.is_cut:
+        log.info("The window was cut (window.max.ms or window.max.bytes); the next run starts at once.")
+
+
+def tell_judgement(judged: Judged, judgement: Judgement | None) -> None:
+    """What the gate let pass, what it only warns of, and the rows that did not pass."""
+    passed = [verdict for verdict in judged.verdicts if verdict.error is None]
+    log.info(
+        "Judged %s: %d passed and advanced (%s records), %d not.",
+        partitions(len(judged.verdicts)), len(passed), f"{sum(verdict.records for verdict in passed):,}",
+        len(judged.verdicts) - len(passed),
+    )  # fmt: skip
+    for warning in judgement.warnings if judgement else ():
+        log.warning("Warning of the gate: %s", warning)
+    failed = {verdict.key for verdict in judged.verdicts if verdict.error is not None}
+    if failed:
+        rows = [finding.row() for finding in judged.findings if finding.key in failed]
+        log.info("Partitions that did not pass:\n%s", report.table(rows))

@@ -1,0 +1,133 @@
+"""A decision is about what the gate really holds: never about what a run's configuration says."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from airmirror.flows.choice import Choice
+from airmirror.flows.decisions import held_by_gate
+from airmirror.flows.gates import expectations_of, judge_flow
+from airmirror.flows.holds import add_holds
+from airmirror.flows.prepare import prepare
+from airmirror.on_airflow import decide_work
+from airmirror.on_airflow.decide_work import Answer, NotNamed, ask, carry_out
+from airmirror.on_airflow.deployment import Deployment, deployment
+from airmirror.on_airflow.question import AGAIN, KEEP, LET_PASS, VERIFY_AGAIN
+from airmirror.on_airflow.telling import NotVerified
+from airmirror.windows.window import run_window
+from airmirror.wire.segments import Action
+from airmirror_local.brokers import Broker
+from airmirror_local.stack import ROOT
+from flows.test_gates import SUITE
+from support.flows import Mirror, in_this_process, mirror
+from support.topics import Record, produce
+
+
+@pytest.fixture
+def flow(east: Broker, west: Broker, tmp_path: Path) -> Mirror:
+    """Three partitions, of which the gate holds the first two."""
+    found = mirror(east, west, tmp_path, partitions=3)
+    for partition, count in ((0, 50), (1, 20), (2, 5)):
+        produce(east, found.topic, [Record(b"value-%d" % n) for n in range(count)], partition=partition)
+    suites = tmp_path / "expectations"
+    shutil.copytree(ROOT / "include" / "expectations", suites)
+    (suites / "mine.yaml").write_text(SUITE % "copied")
+    run_window(
+        found.flow, found.opened.ledger, prepare(found.opened).topics, in_this_process,
+        window="w", slots=lambda: 2, advance=False,
+    )  # fmt: skip
+    judge_flow(found.opened, expectations_of(suites), window="w#verify", trusted={"w"})
+    return found
+
+
+@pytest.fixture
+def place(flow: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Deployment:
+    class Same:
+        def __init__(self, *_: object) -> None: ...
+
+        def __enter__(self) -> object:
+            return flow.opened
+
+        def __exit__(self, *_: object) -> None: ...
+
+    monkeypatch.setattr(decide_work, "opened_flow", Same)
+    monkeypatch.setattr("airmirror.on_airflow.work.opened_flow", Same)
+    return replace(deployment(), expectations=tmp_path / "expectations", data_docs=tmp_path / "docs")
+
+
+def answered(place: Deployment, flow: Mirror, option: str, *asked: tuple[str, int, int]) -> None:
+    carry_out(place, flow.flow.name, "decide", asked, Answer(option, "a test", "ada", f"{option}"), Choice())
+
+
+def verified(flow: Mirror) -> dict[int, int]:
+    return {partition: found.offset for (_, partition), found in flow.opened.ledger.verified().items()}
+
+
+def test_only_what_is_held_is_asked_about_and_acted_on(
+    flow: Mirror, place: Deployment, caplog: pytest.LogCaptureFixture
+) -> None:
+    name, first, second, healthy = flow.flow.name, (flow.topic, 0, 49), (flow.topic, 1, 19), (flow.topic, 2, 4)
+    assert [item.incident for item in held_by_gate(flow.opened)] == [first, second]
+    assert [item.records for item in held_by_gate(flow.opened)] == [50, 20]
+    everything = ask(place, name, None, most=100)
+    assert everything is not None and everything.incidents == (first, second) and "2 partitions" in everything.subject
+    # A configuration may only narrow down; a healthy partition, or another offset, is nothing to decide about.
+    narrowed = ask(place, name, [list(healthy), list(second), [flow.topic, 0, 4_611_686_018_427_387_904]], most=100)
+    assert narrowed is not None and narrowed.incidents == (second,)
+    assert f"| {flow.topic} | 1 | 0 to 19 | 20 |" in narrowed.body.replace("\\", "")
+    assert ask(place, name, [list(healthy)], most=100) is None
+    assert (bounded := ask(place, name, None, most=1)) is not None and bounded.incidents == (first,)
+    with pytest.raises(NotNamed, match=r"held.*list of"):
+        ask(place, name, [["orders"]], most=100)
+    # Whatever is handed over between the two tasks, the healthy partition is left alone.
+    answered(place, flow, AGAIN, healthy)
+    answered(place, flow, LET_PASS, (flow.topic, 0, 10**9), healthy)
+    answered(place, flow, KEEP, first)
+    assert flow.opened.ledger.decisions() == [] and verified(flow) == {2: 4}
+    with pytest.raises(NotVerified) as error:
+        answered(place, flow, VERIFY_AGAIN, first)
+    assert "2 partitions still held by the gate, nothing new" in str(error.value).splitlines()[0]
+    answered(place, flow, LET_PASS, second, healthy)
+    assert verified(flow) == {1: 19, 2: 4}
+    decided = [(each.partition, each.action, each.by, each.reason) for each in flow.opened.ledger.decisions()]
+    assert decided == [(0, Action.VERIFY_AGAIN, "ada", "a test"), (1, Action.LET_PASS, "ada", "a test")]
+    answered(place, flow, LET_PASS, second)  # the task tried again: it is done
+    assert len(flow.opened.ledger.decisions()) == 2
+
+
+def test_what_somebody_holds_is_not_the_gates(flow: Mirror, place: Deployment) -> None:
+    add_holds(flow.opened, flow.topic, [2], reason="schema change", by="ann")
+    assert [item.partition for item in held_by_gate(flow.opened)] == [0, 1]
+
+
+def test_a_red_run_says_what_where_since_when_and_what_to_do(flow: Mirror, place: Deployment) -> None:
+    from airmirror.on_airflow.work import verify
+
+    def red(window: str, show: Callable[[Path], None]) -> list[str]:
+        with pytest.raises(NotVerified) as caught:
+            verify(place, flow.flow.name, window, (), Choice(), show=show)
+        return str(caught.value).splitlines()
+
+    pages: list[Path] = []
+    lines = red("second#verify", pages.append)
+    assert pages and pages[0].is_file()  # also of a verdict that is red
+    assert lines[0] == f"flow '{flow.flow.name}': 2 partitions still held by the gate, nothing new"
+    assert (
+        f"{flow.topic}-0: offsets 0 to 49" in lines[1] and "(still, since 20" in lines[1] and "first in w)" in lines[1]
+    )
+    assert "Stocks must stay quiet" in lines[1] and len(lines) == 4
+    assert lines[-1] == (
+        f"To decide: Required Actions of decide.{flow.flow.name.replace('->', '.')}. "
+        f"Or mend the cause, then: `airmirror verify --flow '{flow.flow.name}'`"
+    )
+    assert all(line.count("did not pass the gate") <= 1 for line in lines)
+    # A new cause stands out, and comes first.
+    (place.expectations / "mine.yaml").write_text(SUITE.replace("max_value: 10", "max_value: 30") % "offsets")
+    lines = red("third#verify", pages.append)
+    assert "1 partition did not pass the gate" in lines[0] and lines[1].startswith("A NEW CAUSE: ")
+    assert all(len(line) <= 100 for line in lines[:1])

@@ -1,0 +1,118 @@
+"""The app's routes under hostile requests, with Airflow's own log-in and its connections replaced."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi import Depends
+from fastapi.testclient import TestClient
+
+from airmirror.web import alerts, app, tokens
+from airmirror.web.runs import StartedRun
+from airmirror.web.tokens import KEPT_SECONDS, Tokens
+from airmirror.web.webhooks import MOST_ALERTS
+from airmirror_local.stack import ROOT
+
+TOKEN = {"Authorization": "Bearer token-of-alerts"}
+
+
+@pytest.fixture
+def pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    directory = tmp_path / "docs"
+    (directory / "a.b").mkdir(parents=True)
+    (directory / "a.b" / "w.html").write_text("<p>a page</p>")
+    (directory / "a.b" / "w.txt").write_text("no page")
+    (tmp_path / "secret.html").write_text("SECRET")
+    (directory / "link.html").symlink_to(tmp_path / "secret.html")
+    monkeypatch.setenv("AIRMIRROR_DATA_DOCS", str(directory))
+    monkeypatch.setenv("AIRMIRROR_CONFIG", str(ROOT / "include" / "mirror.properties"))
+    return directory
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The connections that were looked up."""
+    found: list[str] = []
+
+    def token(conn_id: str) -> str:
+        found.append(conn_id)
+        return {"airmirror_alerts": "token-of-alerts"}.get(conn_id, "")
+
+    monkeypatch.setattr(tokens, "_token", token)
+    return found
+
+
+@pytest.fixture
+def client(pages: Path, asked: list[str], monkeypatch: pytest.MonkeyPatch) -> TestClient:
+    monkeypatch.setattr(app, "may_see_plugins", lambda: Depends(lambda: None))
+    return TestClient(app.build_app(), raise_server_exceptions=False)
+
+
+def test_pages_can_do_nothing_on_airflows_origin(client: TestClient) -> None:
+    page = client.get("/data-docs/a.b/w.html")
+    assert page.status_code == 200 and page.text == "<p>a page</p>"
+    policy = page.headers["content-security-policy"]
+    assert "sandbox" in policy.split("; ") and "default-src 'none'" in policy and "script" not in policy
+    assert page.headers["x-content-type-options"] == "nosniff" and page.headers["referrer-policy"] == "no-referrer"
+    assert page.headers["content-type"].startswith("text/html")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["nope.html", "..%2fsecret.html", "%2e%2e/secret.html", "link.html", "%00", "a.b/w.html%00", "", "a.b", "a.b/w.txt",
+     "%2fetc%2fpasswd", "x" * 5000 + ".html"],
+)  # fmt: skip
+def test_what_is_no_page_is_not_found(client: TestClient, path: str) -> None:
+    assert client.get(f"/data-docs/{path}").status_code == 404
+
+
+def test_guesses_cost_no_look_ups(client: TestClient, asked: list[str]) -> None:
+    assert {client.post("/alerts", json={"alerts": []}).status_code for _ in range(5)} == {401}
+    assert client.get("/metrics", headers={"Authorization": "Bearer "}).status_code == 401
+    assert asked == []  # nothing was sent
+    guesses = [client.post("/alerts", headers={"Authorization": f"Bearer {n}"}).status_code for n in range(100)]
+    assert set(guesses) == {401} and asked == ["airmirror_alerts"]
+    assert client.post("/alerts", json={"alerts": []}, headers=TOKEN).status_code == 200
+    assert (
+        client.post("/alerts", json={"alerts": []}, headers={"Authorization": "Basic token-of-alerts"}).status_code
+        == 401
+    )
+    codes = [client.post("/alerts", json={"alerts": []}, headers=TOKEN) for _ in range(60)]
+    assert codes[-1].status_code == 429 and "this worker" in codes[-1].text and codes[-1].headers["retry-after"]
+
+
+def test_a_token_that_was_changed_counts_soon() -> None:
+    now, token = 100.0, "one"
+    kept = Tokens(lambda conn_id: token, clock=lambda: now)
+    assert kept.of("c") == "one"
+    token = "two"
+    assert kept.of("c") == "one"
+    now += KEPT_SECONDS
+    assert kept.of("c") == "two"
+
+
+def alert(**fields: Any) -> dict[str, Any]:
+    labels = {"flow": "east->west"}
+    return {"status": "firing", "labels": labels, "startsAt": "2026-11-21T00:00:00Z", "fingerprint": "f"} | fields
+
+
+def test_one_bad_alert_stops_no_other(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[str] = []
+
+    def start_run(dag_id: str, run_id: str, conf: object, *, note: str, user: str) -> StartedRun:
+        started.append(run_id)
+        return StartedRun(is_new=True, is_paused=False)
+
+    monkeypatch.setattr(alerts, "start_run", start_run)
+    group = [alert(startsAt="0001-01-01T00:00:00+14:00"), alert()]
+    answer = client.post("/alerts", json={"alerts": group}, headers=TOKEN)
+    assert answer.status_code == 422 and len(started) == 1
+    assert [each["outcome"] for each in answer.json()["alerts"]] == [
+        "startsAt=0001-01-01T00:00:00+14:00 is no time",
+        "started",
+    ]
+    many = [alert(fingerprint=f"f{n}") for n in range(MOST_ALERTS + 1)]
+    assert client.post("/alerts", json={"alerts": many}, headers=TOKEN).status_code == 422
+    assert len(started) == 1
