@@ -102,10 +102,11 @@ class AirflowFlow:
     source: str
     target: str
     topic: str
+    kind: str = "replicate"
 
     @property
     def dag_id(self) -> str:
-        return f"replicate.{self.source}.{self.target}"
+        return f"{self.kind}.{self.source}.{self.target}"
 
     @property
     def client(self) -> AirflowClient:
@@ -136,6 +137,29 @@ class AirflowFlow:
     def started(self, run_id: str) -> int:
         """How many windows the run has begun."""
         return self.log(run_id, "replicate_window").count(f"Window {run_id}#")
+
+    def page(self, run_id: str, task: str, key: str) -> httpx.Response:
+        """The page that a task's button leads to, by its link relative to Airflow's base path."""
+        link = self.client.xcom(self.dag_id, run_id, task, key)
+        assert not link.startswith("/")
+        headers = {"Authorization": self.client._http.headers["Authorization"]}
+        return httpx.get(f"{self.under_test.stack.url}/{link}", headers=headers, trust_env=False)
+
+    def question(self, run_id: str) -> dict[str, Any]:
+        """What a run of ``decide.…`` asks, as soon as it does and nobody has answered."""
+        path = f"/dags/decide.{self.source}.{self.target}/dagRuns/{run_id}/taskInstances/ask/-1/hitlDetails"
+
+        def asked() -> dict[str, Any] | None:
+            try:
+                found: dict[str, Any] = self.client.request("GET", path)
+            except httpx.HTTPStatusError as error:
+                assert error.response.status_code == 404
+                return None
+            return None if found["response_received"] else found
+
+        found = self.client.wait(asked)
+        assert found is not None
+        return found
 
     def wait_until_running(self, run_id: str, task: str = "replicate_window") -> dict[str, Any]:
         def running() -> dict[str, Any] | None:
@@ -185,6 +209,7 @@ def airflow(
             f"{name}->{target}.topics = {name}-.*",
         ]
     configuration = directory / "mirror.properties"
+    lines.append("gate->west.decide.users = admin, ann")
     lines.append(f'gate->west.on.failure.notifier = support.notifier.FileNotifier {{"path": "{directory}/notified"}}')
     configuration.write_text("\n".join(lines))
     expectations = directory / "expectations"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -98,9 +99,7 @@ def test_past_intervals_are_replicated_in_order_and_compared_again(flow: Airflow
         run_id = runs[0]["dag_run_id"]
         log = flow.client.log(dag_id, run_id, "compare")
         assert "audited-orders" in log and "Report:" in log
-        link = flow.client.xcom(dag_id, run_id, "compare", "audit_report")
-        token = flow.client._http.headers["Authorization"]
-        page = httpx.get(flow.under_test.stack.url + link, headers={"Authorization": token}, trust_env=False)
+        page = replace(flow, kind="audit").page(run_id, "compare", "audit_report")
         assert page.status_code == 200 and "data:image/png" in page.text
         # The same backfill again, and the live flow at the same moment: each record is there once, in order.
         flow.client.wait(lambda: _over(flow))
@@ -155,7 +154,6 @@ def test_what_was_before_the_first_window_is_replicated_into_a_topic_of_its_own(
 def test_explicit_offsets_are_replayed(flow: AirflowFlow) -> None:
     dag_id = f"replay.{flow.source}.{flow.target}"
     produce(flow.east, flow.topic, records(0), partition=1, records_per_batch=15)
-    flow.client.unpause(dag_id)
     try:
         offsets = {"topic": flow.topic, "partition": 1, "start": 5, "end": 20}
         dry = flow.client.trigger(dag_id, offsets)
