@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -16,6 +17,8 @@ from airmirror.on_airflow.pausing import dag_is_paused
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+log = logging.getLogger(__name__)
 
 
 class AskToDecide(TriggerDagRunOperator):
@@ -30,11 +33,9 @@ class AskToDecide(TriggerDagRunOperator):
             raise AirflowSkipException("the gate holds nothing")
         self.trigger_run_id = incident_id(held)
         self.conf = {"held": held}
-        self.log.info(
-            "To be answered under Required Actions: %s", where_to_answer(self.trigger_dag_id, self.trigger_run_id)
-        )
+        log.info("To be answered under Required Actions: %s", where_to_answer(self.trigger_dag_id, self.trigger_run_id))
         if dag_is_paused(self.trigger_dag_id):
-            self.log.warning("%s is paused, so that nobody is asked: switch it on.", self.trigger_dag_id)
+            log.warning("%s is paused, so that nobody is asked: switch it on.", self.trigger_dag_id)
         super().execute(context)
 
 

@@ -1,0 +1,217 @@
+"""What single tasks and callbacks do, without a running Airflow: each test ends a mutation that no test had noticed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import stat
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk import timezone
+from airflow.sdk.exceptions import AirflowSkipException, TaskDeferred
+
+from airmirror.config import parse
+from airmirror.flows import maintenance as flow_maintenance
+from airmirror.flows.audit import Range
+from airmirror.flows.choice import Choice
+from airmirror.flows.measure import LATE
+from airmirror.flows.prepare import Opened, prepare
+from airmirror.ledger import Ledger
+from airmirror.on_airflow import decide_work, growth_trigger, submit
+from airmirror.on_airflow.asking import AskToDecide, incident_id
+from airmirror.on_airflow.audit import places
+from airmirror.on_airflow.audit_work import BadRange, Offsets
+from airmirror.on_airflow.deadlines import run_is_late
+from airmirror.on_airflow.decide import CarryOut
+from airmirror.on_airflow.deployment import deployment
+from airmirror.on_airflow.maintenance import Prune
+from airmirror.on_airflow.operators import Idle
+from airmirror.on_airflow.submit import Submission
+from airmirror.on_airflow.telling import NotMirrored, tell_progress
+from airmirror.windows.progress import Progress
+from airmirror_local.brokers import Broker
+from support.flows import mirror
+from support.topics import Record, produce
+
+CONFIGURATION = """
+clusters = a, b
+a.bootstrap.servers = one:9092
+b.bootstrap.servers = two:9092
+a->b.enabled = true
+"""
+
+
+class Task:
+    """A task instance as operators see it: what others have told, and what this one tells."""
+
+    try_number = 1
+
+    def __init__(self, **told: Any) -> None:
+        self.told, self.pushed = told, dict[str, Any]()
+
+    def xcom_pull(self, task_ids: str, key: str = "return_value") -> Any:
+        return self.told.get(f"{task_ids}_{key}")
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self.pushed[key] = value
+
+
+def opened(tmp_path: Path) -> Opened:
+    configuration = parse(CONFIGURATION, "mirror.properties")
+    ledger = Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+    return Opened(configuration, configuration.flow("a->b"), ledger.flow("a->b"))
+
+
+class Given:
+    """In the place of ``opened_flow``: an opened flow that is there already."""
+
+    def __init__(self, found: Opened) -> None:
+        self.found = found
+
+    def __call__(self, *_: object) -> Given:
+        return self
+
+    def __enter__(self) -> Opened:
+        return self.found
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+@pytest.mark.parametrize("empty", [True, None])
+def test_a_continuous_flow_waits_after_an_empty_and_after_a_failed_window(empty: bool | None) -> None:
+    idle, begun = Idle(task_id="idle", idle_ms=7_000), timezone.utcnow()
+    with pytest.raises(TaskDeferred) as deferred:
+        idle.execute({"ti": Task(replicate_window_empty=empty)})  # type: ignore[typeddict-item]
+    trigger: Any = deferred.value.trigger
+    assert trigger.moment >= begun + timedelta(seconds=7)
+
+
+def test_a_continuous_flow_does_not_wait_after_a_window_with_records() -> None:
+    with pytest.raises(AirflowSkipException):
+        Idle(task_id="idle", idle_ms=7_000).execute({"ti": Task(replicate_window_empty=False)})  # type: ignore[typeddict-item]
+
+
+def test_a_run_that_does_not_end_is_counted_and_one_that_has_ended_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRMIRROR_LEDGER", f"sqlite:///{tmp_path / 'ledger.db'}")
+    ledger = Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+
+    def late() -> float:
+        return float(ledger.flow("a->b").numbers().get((LATE, ""), 0))
+
+    for state, count in (("failed", 0), ("success", 0), ("running", 1), ("queued", 2)):
+        asyncio.run(run_is_late("a->b", {"dag_run": {"dag_run_id": "r", "state": state}}))
+        assert late() == count, state
+    ledger.close()
+
+
+def test_the_growth_watcher_sees_how_much_the_source_has(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = mirror(east, west, tmp_path, partitions=2)
+    produce(east, flow.topic, [Record(b"v")] * 7)
+    monkeypatch.setattr("airmirror.config.load", lambda _: flow.opened.configuration)
+    monkeypatch.setattr("airmirror.on_airflow.connections.with_connections", lambda _, found: found)
+    size = growth_trigger._source(flow.flow.name)
+    assert size() == 7
+    produce(east, flow.topic, [Record(b"v")] * 5)
+    assert size() == 12
+
+
+def test_maintenance_prunes_its_flow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, int, Path]] = []
+
+    def prune(found: Opened, days: int, pages: Path, tell: object) -> flow_maintenance.Pruned:
+        asked.append((found.flow.name, days, pages))
+        return flow_maintenance.Pruned(3, 4)
+
+    monkeypatch.setattr(flow_maintenance, "prune", prune)
+    monkeypatch.setattr("airmirror.on_airflow.work.opened_flow", Given(opened(tmp_path)))
+    Prune(task_id="prune", flow="a->b", days=30).execute({"params": {}})  # type: ignore[typeddict-item]
+    assert asked == [("a->b", 30, deployment().data_docs)]
+
+
+def test_carry_out_does_what_was_answered_to_what_was_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(decide_work, "carry_out", lambda *arguments: done.append(arguments))
+    given = {
+        "chosen_options": ["Let it pass"], "params_input": {"reason": "see OPS-7"},
+        "responded_by_user": {"id": "7", "name": "ann"}, "responded_at": "now",
+    }  # fmt: skip
+    task = Task(ask_return_value=given, ask_asked=[["orders", 0, 49]])
+    # What the run was started with is not what is acted on.
+    run = SimpleNamespace(conf={"held": [["payments", 0, 10**12]]})
+    context: Any = {"ti": task, "run_id": "incident__1", "params": {}, "dag_run": run}
+    CarryOut(task_id="carry_out", flow="a->b").execute(context)
+    ((_, flow, _, asked, answer, _),) = done
+    assert (flow, asked) == ("a->b", [["orders", 0, 49]])
+    assert (answer.option, answer.reason, answer.by, answer.name) == (
+        "Let it pass",
+        "see OPS-7",
+        "ann",
+        "incident__1 of now",
+    )
+
+
+def test_where_to_answer_is_told_and_a_dag_that_is_off_is_warned_of(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example/mirror/")
+    monkeypatch.setattr("airmirror.on_airflow.asking.dag_is_paused", lambda dag_id: dag_id == "decide.a.b")
+    ask = AskToDecide(task_id="ask_to_decide", trigger_dag_id="decide.a.b")
+    held = [["orders", 0, 49]]
+    with caplog.at_level(logging.INFO), pytest.raises(Exception, match=""):  # Airflow starts the run by an exception
+        ask.execute({"ti": Task(verify_window_held=held)})  # type: ignore[typeddict-item]
+    assert ask.conf == {"held": held} and ask.trigger_run_id == incident_id(held)
+    assert f"https://airflow.example/mirror/dags/decide.a.b/runs/{incident_id(held)}/required_actions" in caplog.text
+    assert "decide.a.b is paused, so that nobody is asked: switch it on." in caplog.text
+    with pytest.raises(AirflowSkipException):
+        ask.execute({"ti": Task()})  # type: ignore[typeddict-item]
+
+
+def test_a_replay_is_of_the_offsets_that_its_form_names(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = mirror(east, west, tmp_path, partitions=1)
+    produce(east, flow.topic, [Record(b"v")] * 20)
+    form = {"topic": flow.topic, "partition": 0, "start": 5, "end": 20, "verify": None, "dry_run": True}
+    given = places(flow.flow.name, {"params": form})  # type: ignore[typeddict-item]
+    topics = sorted(prepare(flow.opened).topics)
+    assert given.ranges(flow.opened, topics, Choice()) == [Range(flow.topic, 0, 5, 20)]
+    with pytest.raises(BadRange, match="the source ends at 20"):
+        Offsets(Range(flow.topic, 0, 5, 21)).ranges(flow.opened, topics, Choice())
+    with pytest.raises(BadRange, match="empty"):
+        Offsets(Range(flow.topic, 0, 5, 5)).ranges(flow.opened, topics, Choice())
+    with pytest.raises(NotMirrored):
+        Offsets(Range("strange", 0, 5, 6)).ranges(flow.opened, topics, Choice())
+
+
+def test_what_spark_submit_is_told_is_for_nobody_else(tmp_path: Path) -> None:
+    found = opened(tmp_path)
+    source = replace(found.flow.source, properties={**found.flow.source.properties, "sasl.jaas.config": "planted"})
+    place = replace(deployment(), ledger="postgresql://u:planted-too@h/d")
+    submission = Submission(place, "a->b", "w", "spark_test", Choice(), is_cluster=False)
+    with submission._files(replace(found, flow=replace(found.flow, source=source))) as (_, secrets):
+        assert stat.S_IMODE(secrets.stat().st_mode) == 0o600
+        assert stat.S_IMODE(secrets.parent.stat().st_mode) == 0o700
+        assert "planted" in secrets.read_text() and "planted-too" in secrets.read_text()
+    assert not secrets.exists()
+
+
+def test_a_submitted_window_is_killed_where_its_driver_runs() -> None:
+    killed: list[bool] = []
+    submission = Submission(deployment(), "a->b", "w", "spark_test", Choice(), is_cluster=False)
+    submission.kill()  # before anything was submitted
+    submission._hook = SimpleNamespace(on_kill=lambda: killed.append(True))  # type: ignore[assignment]
+    submission.kill()
+    assert killed == [True] and submit.log.name
+
+
+def test_how_far_a_window_has_come_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        tell_progress(Progress(5_000, 19_590, 4_000, 2_000_000, 10.0))
+    assert "5,000 of 19,590 offsets, 4,000 records, 2.0 MB, 400 records/s, about 29 s left" in caplog.text
