@@ -16,7 +16,7 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from airmirror_local.jars import classpath
+from airmirror_local.jars import KAFKA_VERSION, classpath
 from airmirror_local.java import find_java
 from airmirror_local.ports import LOOPBACK, answers, free_port
 from airmirror_local.processes import Process, ProcessFailed, start_process, wait_until_ready
@@ -66,6 +66,7 @@ class Broker:
     proxied_port: int | None
     java_options: tuple[str, ...] = field(repr=False)
     listeners: Mapping[str, str] = field(default_factory=dict)  # those that were asked for: name -> host:port
+    version: str = KAFKA_VERSION
 
     @property
     def log(self) -> Path:
@@ -91,8 +92,8 @@ class Broker:
     def restart(self) -> None:
         """Start the node again with its ports and data, after ``stop`` or ``kill`` (or stop it first); waits for it."""
         self.stop()
-        self.process = _launch(self.directory, self.java_options)
-        _wait_until_answering(self, nodes=1)
+        self.process = launch(self.directory, self.java_options, self.version)
+        wait_until_answering(self, nodes=1)
 
 
 @dataclass(frozen=True)
@@ -119,12 +120,14 @@ def start_broker(
     java_options: Sequence[str] = QUICK_START,
     proxy_port: int | None = None,
     listeners: Mapping[str, str] | None = None,
+    features: Mapping[str, int] | None = None,
 ) -> Broker:
     """A cluster of one node, its data and log in ``directory/name``. ``properties`` go over those of this module.
 
     With ``proxy_port`` the node has a second listener for clients that come through a proxy at that port, and tells
     them to come back through it; airmirror_local.proxy starts the proxy. ``listeners``: more of them, name -> security
-    protocol; ``properties`` say what they need.
+    protocol; ``properties`` say what they need. ``features``: levels of features that are not the version's own, such as
+    ``transaction.version`` 0, the first protocol of transactions.
     Raises ProcessFailed with the end of the broker's log.
     """
     cluster = start_cluster(
@@ -135,6 +138,7 @@ def start_broker(
         java_options=java_options,
         proxy_port=proxy_port,
         listeners=listeners,
+        features=features,
     )
     return cluster.brokers[0]
 
@@ -148,6 +152,7 @@ def start_cluster(
     java_options: Sequence[str] = QUICK_START,
     proxy_port: int | None = None,
     listeners: Mapping[str, str] | None = None,
+    features: Mapping[str, int] | None = None,
 ) -> BrokerCluster:
     """A cluster of ``nodes`` nodes, internal topics and new topics replicated up to three times; else as start_broker.
 
@@ -167,9 +172,9 @@ def start_cluster(
                 settings = _with_proxy(settings, proxied_port, proxy_port)
             ports = {listener: free_port() for listener in listeners or {}}
             settings = _with_listeners(settings, ports, listeners or {})
-            _write(home / "server.properties", settings)
-            _format(home, cluster_id)
-            process = _launch(home, tuple(java_options))
+            write_properties(home / "server.properties", settings)
+            _format(home, cluster_id, features or {})
+            process = launch(home, tuple(java_options))
             address = f"{LOOPBACK}:{port}"
             brokers.append(
                 Broker(
@@ -184,7 +189,7 @@ def start_cluster(
                 )
             )
         for broker in brokers:
-            _wait_until_answering(broker, nodes)
+            wait_until_answering(broker, nodes)
     except BaseException:
         for broker in brokers:
             broker.kill()
@@ -237,18 +242,20 @@ def _with_listeners(settings: dict[str, str], ports: Mapping[str, int], protocol
     }
 
 
-def _write(file: Path, settings: Mapping[str, str]) -> None:
+def write_properties(file: Path, settings: Mapping[str, str]) -> None:
+    """Write a properties file of plain values."""
     file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
 
 
-def _format(home: Path, cluster_id: str) -> None:
+def _format(home: Path, cluster_id: str, features: Mapping[str, int]) -> None:
     command = [
-        *_java(),
+        *java(),
         "kafka.tools.StorageTool",
         "format",
         f"--cluster-id={cluster_id}",
         "-c",
         str(home / "server.properties"),
+        *(argument for name, level in features.items() for argument in ("--feature", f"{name}={level}")),
     ]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode != 0:
@@ -256,16 +263,18 @@ def _format(home: Path, cluster_id: str) -> None:
         raise ProcessFailed(f"broker {home.name}", "could not format its storage", home / "server.properties", said)
 
 
-def _launch(home: Path, java_options: tuple[str, ...]) -> Process:
-    command = [*_java(java_options), "kafka.Kafka", str(home / "server.properties")]
+def launch(home: Path, java_options: tuple[str, ...], version: str = KAFKA_VERSION) -> Process:
+    """Start the node whose ``server.properties`` lie in ``home``."""
+    command = [*java(java_options, version), "kafka.Kafka", str(home / "server.properties")]
     return start_process(f"broker {home.name}", command, home / "broker.log")
 
 
-def _java(java_options: Sequence[str] = QUICK_START) -> list[str]:
-    return [str(find_java()), *java_options, *LOGGING, "-cp", classpath()]
+def java(java_options: Sequence[str] = QUICK_START, version: str = KAFKA_VERSION) -> list[str]:
+    """The command that runs a class of Kafka's."""
+    return [str(find_java()), *java_options, *LOGGING, "-cp", classpath(version=version)]
 
 
-def _wait_until_answering(broker: Broker, nodes: int) -> None:
+def wait_until_answering(broker: Broker, nodes: int) -> None:
     """Until the node knows of all ``nodes`` brokers."""
 
     def answering() -> bool:

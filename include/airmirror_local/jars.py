@@ -1,6 +1,6 @@
-"""Kafka's jars, resolved once from Maven Central with the Ivy jar that PySpark ships, into ``.local/kafka-4.2.0``.
+"""Kafka's jars, resolved once from Maven Central with the Ivy jar that PySpark ships, into ``.local/kafka-<version>``.
 
-``python -m airmirror_local.jars`` does it ahead of time. ``IVY_SETTINGS`` may name an Ivy settings file, for a mirror
+``python -m airmirror_local.jars`` does it ahead of time. ``KAFKA_VERSION`` may name another version than 4.2.0, for tests. ``IVY_SETTINGS`` may name an Ivy settings file, for a mirror
 of Maven Central; without it Ivy's defaults hold. Ivy's cache stays inside the checkout too.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from airmirror.errors import AirmirrorError
 from airmirror_local.java import find_java
 
-KAFKA_VERSION = "4.2.0"
+KAFKA_VERSION = os.environ.get("KAFKA_VERSION", "4.2.0")
 LOCAL = Path(__file__).resolve().parents[2] / ".local"
 MODULES = Path(__file__).with_name("kafka.ivy.xml")
 
@@ -25,31 +25,33 @@ MODULES = Path(__file__).with_name("kafka.ivy.xml")
 class JarsNotResolved(AirmirrorError):
     """Ivy could not download Kafka; ``output`` is the end of what it said."""
 
+    version: str
     output: str
 
     def __str__(self) -> str:
         return (
-            f"Kafka {KAFKA_VERSION} could not be resolved:\n{self.output}\n"
+            f"Kafka {self.version} could not be resolved:\n{self.output}\n"
             "Check the connection to Maven Central (behind a proxy: JAVA_TOOL_OPTIONS=-Dhttps.proxyHost=…; for a mirror: "
             "IVY_SETTINGS=<ivysettings.xml>) and try again."
         )
 
 
-def resolve(local: Path = LOCAL) -> Path:
+def resolve(local: Path = LOCAL, version: str = KAFKA_VERSION) -> Path:
     """The directory of the jars (about 95 files, 55 MB); downloads them when it is not there. Raises JarsNotResolved."""
-    jars = local / f"kafka-{KAFKA_VERSION}"
+    jars = local / f"kafka-{version}"
     if jars.is_dir():
         return jars
     local.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=local, prefix="resolving-") as scratch:
         retrieved = Path(scratch, "jars")
-        command = [str(find_java()), "-jar", str(_ivy()), "-cache", str(local / "ivy"), "-ivy", str(MODULES)]
+        command = [str(find_java()), f"-Dkafka.version={version}", "-jar", str(_ivy(version))]
+        command += ["-cache", str(local / "ivy"), "-ivy", str(MODULES)]
         if settings := os.environ.get("IVY_SETTINGS"):
             command += ["-settings", settings]
         command += ["-retrieve", f"{retrieved}/[artifact]-[revision].[ext]"]
         ivy = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         if ivy.returncode != 0 or not retrieved.is_dir():
-            raise JarsNotResolved("\n".join(ivy.stdout.splitlines()[-30:]))
+            raise JarsNotResolved(version, "\n".join(ivy.stdout.splitlines()[-30:]))
         try:
             retrieved.rename(jars)  # in one step, so a directory that is there is complete
         except OSError:
@@ -58,16 +60,16 @@ def resolve(local: Path = LOCAL) -> Path:
     return jars
 
 
-def classpath(local: Path = LOCAL) -> str:
+def classpath(local: Path = LOCAL, version: str = KAFKA_VERSION) -> str:
     """What ``java -cp`` takes to run Kafka's classes."""
-    return f"{resolve(local)}/*"
+    return f"{resolve(local, version)}/*"
 
 
-def _ivy() -> Path:
+def _ivy(version: str) -> Path:
     """The Ivy jar inside the PySpark package, found without importing PySpark."""
     pyspark = importlib.util.find_spec("pyspark")
     if pyspark is None or not pyspark.submodule_search_locations:
-        raise JarsNotResolved("PySpark, whose Ivy jar downloads Kafka, is not installed: run make install.")
+        raise JarsNotResolved(version, "PySpark, whose Ivy jar downloads Kafka, is not installed: run make install.")
     return next(Path(pyspark.submodule_search_locations[0], "jars").glob("ivy-*.jar"))
 
 
