@@ -1,7 +1,8 @@
 """Kafka's jars, resolved once from Maven Central with the Ivy jar that PySpark ships, into ``.local/kafka-<version>``.
 
-``python -m airmirror_local.jars`` does it ahead of time. ``KAFKA_VERSION`` may name another version than 4.2.0, for tests. ``IVY_SETTINGS`` may name an Ivy settings file, for a mirror
-of Maven Central; without it Ivy's defaults hold. Ivy's cache stays inside the checkout too.
+``python -m airmirror_local.jars`` does it ahead of time. ``KAFKA_VERSION`` may name another version than 4.2.0, for tests.
+``IVY_SETTINGS`` may name an Ivy settings file, for a mirror of Maven Central; without it Ivy's defaults hold. Ivy's cache
+stays inside the checkout too.
 """
 
 from __future__ import annotations

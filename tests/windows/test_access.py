@@ -8,9 +8,13 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AclOperation, ResourceType
 
+from airmirror.clusters import admin
+from airmirror.clusters.admin import AccessDenied
 from airmirror.clusters.groups import GroupsNotRead
 from airmirror.clusters.log import FetchFailed
-from airmirror.clusters.routes import TopicNotDescribed
+from airmirror.clusters.routes import Routes, TopicNotDescribed
+from airmirror.clusters.topic_configs import topic_configs
+from airmirror.config import Cluster
 from airmirror.offsets.translation import Reason
 from airmirror.windows.errors import AccessLost, PartitionFailed
 from airmirror.windows.results import WindowResult
@@ -21,6 +25,7 @@ from support.faults import filled
 from support.flows import Mirror, in_this_process
 from support.groups import commit, committed
 from support.rounds import emit, sync
+from support.topics import create_topic
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +86,29 @@ def test_a_remote_topic_that_may_not_be_written_any_more(east: Broker, guarded: 
     assert_continued(flow)
 
 
+def test_a_remote_topic_that_may_not_be_read(east: Broker, guarded: Broker, tmp_path: Path) -> None:
+    """MirrorMaker 2 needs no Read there; nothing differs, and the error says what is missing."""
+    flow = filled(east, guarded, tmp_path)
+    result = run_denied(flow, ResourceType.TOPIC, flow.remote_topic, AclOperation.READ, guarded)
+    errors = [row.error for row in result.rows]
+    assert len(errors) == 2 and all(isinstance(error, AccessLost) and not error.transient for error in errors)
+    assert all(
+        "'west' does not let this user read" in str(error) and "operation Read" in str(error) for error in errors
+    )
+    assert_continued(flow)
+
+
+def test_a_topic_whose_configuration_may_not_be_read(guarded: Broker, topic: Callable[[str], str]) -> None:
+    name = create_topic(guarded, topic("orders"))
+    cluster = Cluster("east", (guarded.bootstrap,), {})
+    with denied(guarded, ResourceType.TOPIC, name, AclOperation.DESCRIBE_CONFIGS):
+        with pytest.raises(AccessDenied, match=f"needs DescribeConfigs on topic '{name}'"):
+            admin.topic_configs(cluster, [name])
+        with Routes(cluster, "test") as routes, pytest.raises(FetchFailed, match=f"{name}.*needs DescribeConfigs"):
+            routes.refresh([name])
+            topic_configs(routes, [name], ["cleanup.policy"])
+
+
 def test_transactional_ids_that_may_not_be_used_any_more(east: Broker, guarded: Broker, tmp_path: Path) -> None:
     flow = filled(east, guarded, tmp_path)
     name = transactional_id(flow.flow, 0)
@@ -95,7 +123,6 @@ def test_transactional_ids_that_may_not_be_used_any_more(east: Broker, guarded: 
 def test_internal_topics_that_may_not_be_written_any_more(
     east: Broker, guarded: Broker, tmp_path: Path, what: str
 ) -> None:
-    from airmirror.clusters.admin import AccessDenied
     from airmirror.windows.window import internal_topics
 
     flow = filled(east, guarded, tmp_path)

@@ -13,17 +13,15 @@ from tenacity import Retrying, stop_after_delay, wait_fixed
 from airmirror.clusters.routes import CoordinatorNotAvailable
 from airmirror.clusters.transactions import TransactionRefused
 from airmirror.windows import fence
-from airmirror.windows.errors import FenceStuck
 from airmirror.windows.slot import copy as copy_module
 from airmirror.windows.slot.intake import Intake
 from airmirror.windows.slots import Slot, SlotResult
 from airmirror.wire import merging
-from airmirror_local.brokers import IMPATIENT, Broker, BrokerCluster, start_broker
+from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from airmirror_local.proxy import Exchange, Loss, Proxy
-from support.faults import filled, in_a_process_that_dies
+from support.faults import filled
 from support.flows import in_this_process, mirror
-from support.servers import keep
-from support.topics import Record, await_nodes, end_offsets, leader, produce
+from support.topics import Record, end_offsets, produce
 
 PRODUCE, INIT_PRODUCER_ID, END_TXN = 0, 22, 26
 
@@ -144,34 +142,3 @@ def test_a_target_without_room_for_the_state_of_transactions(
         assert end_offsets(small, flow.remote_topic) == {0: 0}
     finally:
         small.kill()
-
-
-@pytest.mark.timeout(900)
-@pytest.mark.long
-def test_a_transaction_that_cannot_be_ended(
-    east: Broker, three: BrokerCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_fetches: None
-) -> None:
-    """A slot died in its transaction, and the only node with one of its partitions is gone: the fence names that one."""
-    monkeypatch.setattr(fence, "FENCE_SECONDS", 4.0)
-    flow = filled(east, three, tmp_path, settings={"offset.storage.replication.factor": "3"})
-
-    def dies(slots: Sequence[Slot]) -> list[SlotResult]:
-        in_a_process_that_dies(slots[:1], 0)
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        flow.run(dies)
-    partition = next(p for p, end in end_offsets(three, flow.remote_topic).items() if end > 100)
-    node = three.brokers[leader(three, flow.remote_topic, partition) - 1]
-    node.kill()
-    try:
-        await_nodes(three, 2)
-        with pytest.raises(FenceStuck) as caught:
-            flow.run()
-        assert f"{flow.remote_topic}-{partition}" in caught.value.partitions
-        assert caught.value.transient and f"{flow.remote_topic}-{partition}" in str(caught.value)
-    finally:
-        node.restart()
-        keep(node.process)
-    assert flow.run().is_verified
-    assert flow.assert_equal() == 2100

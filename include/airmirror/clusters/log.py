@@ -10,7 +10,7 @@ from kafka.protocol.consumer.offsets import ListOffsetsRequest
 
 from airmirror.clusters.connection import Allocate, BrokerUnreachable, Connection
 from airmirror.clusters.error_codes import error_name
-from airmirror.clusters.routes import LeaderNotAvailable, Routes, patiently
+from airmirror.clusters.routes import TOPIC_DENIED, LeaderNotAvailable, Routes, patiently
 from airmirror.errors import AirmirrorError
 from airmirror.wire.batches import Batch, CorruptBatch, UnknownMessageFormat, control_type, parse
 from airmirror.wire.codecs import UnknownCodec
@@ -44,6 +44,11 @@ class FetchFailed(AirmirrorError):
     def __str__(self) -> str:
         where = f" from offset {self.offset}" if self.offset >= 0 else ""
         return f"cluster {self.cluster!r}: {self.partition} can't be read{where}: {self.error}"
+
+
+@dataclass(eq=False)
+class ReadDenied(FetchFailed):
+    """A topic that this user may not read."""
 
 
 @dataclass(eq=False)
@@ -353,5 +358,6 @@ def _fetch_one(
         if position >= earliest:
             raise FetchFailed(routes.alias, partition, "its end is below this offset", position)
     elif fetched.error not in (0, UNKNOWN_SERVER_ERROR):
-        raise FetchFailed(routes.alias, partition, error_name(fetched.error), position)
+        failed = ReadDenied if fetched.error == TOPIC_DENIED else FetchFailed
+        raise failed(routes.alias, partition, error_name(fetched.error), position)
     return buffer, fetched

@@ -87,10 +87,12 @@ class CoordinatorNotAvailable(AirmirrorError):
 
 @dataclass(frozen=True)
 class Leader:
-    """Where a partition is led."""
+    """Where a partition is led, and how many of its replicas are in sync."""
 
     node: int
     epoch: int
+    in_sync: int = 1
+    replicas: int = 1
 
 
 class Routes:
@@ -146,7 +148,8 @@ class Routes:
             for partition in topic.partitions:
                 key = TopicPartition(topic.name, partition.partition_index)
                 self._errors[key] = partition.error_code
-                self._leaders[key] = Leader(partition.leader_id, partition.leader_epoch)
+                replicas = len(partition.isr_nodes), len(partition.replica_nodes)
+                self._leaders[key] = Leader(partition.leader_id, partition.leader_epoch, *replicas)
 
     def leader(self, partition: TopicPartition) -> Leader:
         """Raises LeaderNotAvailable or TopicNotFound."""

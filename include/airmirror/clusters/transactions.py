@@ -10,26 +10,29 @@ the first (TV1), which announces every partition with AddPartitionsToTxn.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from kafka.protocol.admin.transactions import DescribeTransactionsRequest
 from kafka.protocol.producer import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
 
-from airmirror.clusters.connection import BrokerUnreachable, Connection
+from airmirror.clusters.connection import BrokerUnreachable, Connection, UnsupportedBroker
 from airmirror.clusters.error_codes import error_name
-from airmirror.clusters.routes import CoordinatorNotAvailable, Routes, patiently
+from airmirror.clusters.routes import TOPIC_DENIED, CoordinatorNotAvailable, Routes, patiently
+from airmirror.clusters.writable import unwritable
 from airmirror.errors import AirmirrorError
 from airmirror.wire.requests import TopicPartition
 
-INIT_PRODUCER_ID, ADD_PARTITIONS_TO_TXN, END_TXN = 22, 24, 26
+INIT_PRODUCER_ID, ADD_PARTITIONS_TO_TXN, END_TXN, DESCRIBE_TRANSACTIONS = 22, 24, 26, 65
 
 COORDINATOR_LOADING, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR = 14, 15, 16
 INVALID_PRODUCER_EPOCH, INVALID_TRANSACTION_TIMEOUT, CONCURRENT_TRANSACTIONS = 47, 50, 51
 TRANSACTIONAL_ID_DENIED, PRODUCER_FENCED = 53, 90
 FENCED = frozenset({INVALID_PRODUCER_EPOCH, PRODUCER_FENCED})
 _COORDINATOR_MOVED = frozenset({COORDINATOR_LOADING, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR})
-_UNKNOWN_PARTITION = 3
+_UNKNOWN_PARTITION, _NOT_ATTEMPTED = 3, 55
+ABORTING, COMMITTING = "PrepareAbort", "PrepareCommit"  # the states of a transaction whose end is being written
 
 
 @dataclass(eq=False)
@@ -42,10 +45,43 @@ class TransactionBusy(AirmirrorError):
     transactional_id: str
 
     def __str__(self) -> str:
+        return f"cluster {self.cluster!r}: an earlier transaction of {self.transactional_id!r} is still being ended"
+
+
+@dataclass(eq=False)
+class TransactionStuck(AirmirrorError):
+    """How the last transaction of this id ends is decided, but some of its partitions do not take the marker.
+
+    ``reasons``: what is wrong with each of them; the marker is in all its other partitions. ``aborted``: nobody writes or
+    commits under this id any more before it is initialised anew. A transaction that was committed may be followed by
+    another of the same producer.
+    """
+
+    transient: ClassVar[bool] = True
+
+    cluster: str
+    transactional_id: str
+    aborted: bool
+    reasons: Mapping[TopicPartition, str]
+
+    def __str__(self) -> str:
+        where = "; ".join(f"{partition}: {reason}" for partition, reason in self.reasons.items())
         return (
-            f"cluster {self.cluster!r}: an earlier transaction of {self.transactional_id!r} is still being ended; "
-            "a partition of it may have no leader"
+            f"cluster {self.cluster!r}: the end of the last transaction of {self.transactional_id!r} "
+            f"({'aborted' if self.aborted else 'committed'}) can't be written to {where}"
         )
+
+
+@dataclass(eq=False)
+class PartitionsRefused(AirmirrorError):
+    """Partitions that may not be part of a transaction, with Kafka's error code; none of those asked for is."""
+
+    cluster: str
+    codes: Mapping[TopicPartition, int]
+
+    def __str__(self) -> str:
+        found = "; ".join(f"{partition}: {error_name(code)}" for partition, code in self.codes.items())
+        return f"cluster {self.cluster!r} takes no transaction in {found}"
 
 
 @dataclass(eq=False)
@@ -109,11 +145,49 @@ class TransactionalId:
     def initialise(self, patience: float = 60.0) -> None:
         """Fence every earlier producer of the id, wait for the end of its transaction, take a new producer id and epoch.
 
-        Raises TransactionBusy, CoordinatorNotAvailable or BrokerUnreachable after ``patience`` seconds, TransactionRefused.
+        Raises TransactionStuck as soon as it is known that the end can't be written; TransactionBusy,
+        CoordinatorNotAvailable or BrokerUnreachable after ``patience`` seconds; TransactionRefused.
         """
-        for attempt in patiently(patience, TransactionBusy, CoordinatorNotAvailable, BrokerUnreachable):
-            with attempt:
-                self._initialise()
+        try:
+            for attempt in patiently(patience, TransactionBusy, CoordinatorNotAvailable, BrokerUnreachable):
+                with attempt:
+                    try:
+                        self._initialise()
+                    except TransactionBusy:
+                        self._raise_if_stuck(certain=True)
+                        raise
+        except TransactionBusy:
+            self._raise_if_stuck(certain=False)
+            raise
+
+    def _raise_if_stuck(self, certain: bool) -> None:
+        """Raise TransactionStuck where the end of the last transaction is decided and partitions lack its marker.
+
+        ``certain``: only where metadata tell of each of them why it takes none; else it may be on its way.
+        """
+        try:
+            state, partitions = self._describe()
+        except (BrokerUnreachable, CoordinatorNotAvailable, UnsupportedBroker):  # DescribeTransactions: Kafka 3.0
+            return
+        if state not in (ABORTING, COMMITTING) or not partitions:
+            return
+        missing = self.routes.refresh_existing({partition.topic for partition in partitions})
+        there = [partition for partition in partitions if partition.topic not in missing]
+        reasons = unwritable(self.routes, there)
+        if certain and len(reasons) < len(partitions):
+            return
+        unknown = "its broker does not take it"
+        reasons = {partition: reasons.get(partition, unknown) for partition in partitions}
+        raise TransactionStuck(self.routes.alias, self.name, state == ABORTING, reasons)
+
+    def _describe(self) -> tuple[str, list[TopicPartition]]:
+        """The state of the id's last transaction, and the partitions in which its end is not written yet."""
+        connection = self._connection()
+        version = connection.version(DESCRIBE_TRANSACTIONS, 0, 0, "DescribeTransactions")
+        answer = self._ask(DescribeTransactionsRequest(transactional_ids=[self.name]), version)
+        [found] = answer.transaction_states
+        partitions = [TopicPartition(topic.topic, number) for topic in found.topics for number in topic.partitions]
+        return found.transaction_state, sorted(partitions)
 
     def _initialise(self) -> None:
         connection = self._connection()
@@ -133,7 +207,11 @@ class TransactionalId:
         )
 
     def add(self, partitions: Collection[TopicPartition]) -> None:
-        """Announce the partitions that the transaction writes to (TV1; under TV2 the broker notices by itself)."""
+        """Announce the partitions that the transaction writes to (TV1; under TV2 the broker notices by itself).
+
+        Raises PartitionsRefused, TopicNotFound, TransactionFailed; TransactionBusy or CoordinatorNotAvailable after half
+        the transaction's time.
+        """
         self._partitions.update(new := set(partitions) - self._partitions)
         if self.second_protocol or not new:
             return
@@ -153,9 +231,23 @@ class TransactionalId:
                     ),
                     connection.version(ADD_PARTITIONS_TO_TXN, 1, 3, "AddPartitionsToTxn"),
                 )
-                for topic in answer.results_by_topic_v3_and_below:
-                    for result in topic.results_by_partition:
-                        self._check("AddPartitionsToTxn", result.partition_error_code)
+                codes = {
+                    TopicPartition(topic.name, result.partition_index): result.partition_error_code
+                    for topic in answer.results_by_topic_v3_and_below
+                    for result in topic.results_by_partition
+                }
+                self._check_added(codes)
+
+    def _check_added(self, codes: Mapping[TopicPartition, int]) -> None:
+        """One partition that is refused keeps all out: those that are not to blame have OPERATION_NOT_ATTEMPTED."""
+        denied = {partition: code for partition, code in codes.items() if code == TOPIC_DENIED}
+        if denied:
+            raise PartitionsRefused(self.routes.alias, denied)
+        unknown = {partition.topic for partition, code in codes.items() if code == _UNKNOWN_PARTITION}
+        if unknown:
+            self.routes.refresh(unknown)
+        for code in sorted(codes.values(), key=lambda code: code == _NOT_ATTEMPTED):
+            self._check("AddPartitionsToTxn", code)
 
     def end(self, commit: bool) -> None:
         """Commit or abort. Nothing is sent for a transaction that wrote nothing.

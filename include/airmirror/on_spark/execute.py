@@ -61,7 +61,7 @@ def execute(spark: SparkSession, slots: Sequence[Slot], owner: str = "") -> list
     flow, window = owner or slots[0].flow.name, slots[0].window
     whole = slots[0].flow
     bare = replace(whole, source=_bare(whole.source), target=_bare(whole.target), settings={})
-    rows = [(slot.number, bytearray(pickle.dumps(replace(slot, flow=bare)))) for slot in slots]
+    rows = [(task, bytearray(pickle.dumps(replace(slot, flow=bare)))) for task, slot in enumerate(slots)]
     whole = replace(whole, source=self_contained(whole.source), target=self_contained(whole.target))
     in_tasks = _with(pickle.dumps(whole))
     try:

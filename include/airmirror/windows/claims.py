@@ -72,7 +72,7 @@ class Renewal:
     """Renews a claim every ten seconds in a thread of its own while its window runs; a context manager."""
 
     def __init__(self, claim: Claim, append: Callable[[Claim], object]) -> None:
-        self._claim = claim
+        self.claim = claim
         self._append = append
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"claim {claim.window}", daemon=True)
@@ -87,9 +87,14 @@ class Renewal:
         self._ended.set()
         self._thread.join()
 
+    def grow(self, slots: int) -> None:
+        """Renew the claim for more slots, from now on."""
+        self.claim = replace(self.claim, slots=slots)
+        self._append(replace(self.claim, event=ClaimEvent.RENEWED))
+
     def _run(self) -> None:
         while not self._ended.wait(RENEW_SECONDS):
             try:
-                self._append(replace(self._claim, event=ClaimEvent.RENEWED))
+                self._append(replace(self.claim, event=ClaimEvent.RENEWED))
             except AirmirrorError as error:  # the next renewal may come in time; the fence keeps the data right
-                log.warning("the claim of window %s was not renewed: %s", self._claim.window, error)
+                log.warning("the claim of window %s was not renewed: %s", self.claim.window, error)

@@ -266,6 +266,23 @@ class TargetTruncated(PartitionError):
 
 
 @dataclass(eq=False)
+class TargetUnavailable(PartitionError):
+    """A partition of the target that takes no records now; it alone is left out."""
+
+    transient: ClassVar[bool] = True
+
+    target: str
+    remote_topic: str
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.where}: {self.remote_topic}-{self.partition} on cluster {self.target!r} takes no records: "
+            f"{self.reason}; the next window tries again"
+        )
+
+
+@dataclass(eq=False)
 class TargetDiffers(PartitionError):
     """A comparison of both logs found a difference (the gate fails)."""
 
@@ -364,20 +381,18 @@ class SlotFenced(AirmirrorError):
 
 @dataclass(eq=False)
 class FenceStuck(AirmirrorError):
-    """A transaction of an earlier window can't be ended, because its partitions do not answer."""
+    """A transactional id of the flow that can't be fenced, so that nobody may write for the flow (invariant B)."""
 
     transient: ClassVar[bool] = True
 
     flow: str
     transactional_id: str
-    partitions: tuple[str, ...]
+    reason: str
+    partitions: tuple[str, ...] = ()  # where the end of its last transaction is still to be written
 
     def __str__(self) -> str:
-        names = ", ".join(self.partitions) or "unknown"
-        return (
-            f"flow {self.flow!r}: the transaction of {self.transactional_id!r} can't be ended; it is open in {names}: "
-            "see that these partitions have leaders"
-        )
+        see = f"`kafka-transactions.sh describe --transactional-id {self.transactional_id}` shows its state"
+        return f"flow {self.flow!r}: {self.transactional_id!r} can't be fenced: {self.reason}; {see}"
 
 
 @dataclass(eq=False)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-
-from kafka.protocol.admin.transactions import DescribeTransactionsRequest
+from dataclasses import dataclass, field, replace
 
 from airmirror.clusters.appender import Appender
-from airmirror.clusters.connection import BrokerUnreachable, UnsupportedBroker
 from airmirror.clusters.log import LATEST, offsets_with_patience
-from airmirror.clusters.routes import CoordinatorNotAvailable, Routes, TopicNotFound
-from airmirror.clusters.transactions import TransactionalId, TransactionBusy
+from airmirror.clusters.routes import Routes, TopicNotFound
+from airmirror.clusters.transactions import TransactionalId, TransactionBusy, TransactionStuck
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.windows.claims import LEASE_MS, ClaimEntry, Renewal, holder, most_slots
@@ -26,15 +24,23 @@ from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import Claim, ClaimEvent
 
 FENCE_SECONDS = 60.0
-DESCRIBE_TRANSACTIONS = 65
 
 
 @dataclass(frozen=True)
 class Granted:
-    """A claim that holds: where it lies in the segment topic, and how many ids must be fenced."""
+    """A claim that holds and is renewed; ``offset``: where it lies in the segment topic."""
 
-    claim: Claim
+    renewal: Renewal
     offset: int
+
+    @property
+    def claim(self) -> Claim:
+        """The claim as it was written last; so many ids must be fenced as it has slots."""
+        return self.renewal.claim
+
+    def grow(self, slots: int) -> None:
+        """Claim more slots."""
+        self.renewal.grow(slots)
 
 
 @contextmanager
@@ -64,15 +70,19 @@ def claimed(
         claim = replace(claim, slots=seen, event=ClaimEvent.RENEWED)
         append(claim)
     _forget_ended(appender, before)
-    released = replace(claim, event=ClaimEvent.RELEASED)
+    renewal = Renewal(claim, append)
+
+    def release() -> None:
+        append(replace(renewal.claim, event=ClaimEvent.RELEASED))
+
     try:
-        with Renewal(claim, append):
-            yield Granted(claim, offset)
+        with renewal:
+            yield Granted(renewal, offset)
     except BaseException:
         with suppress(AirmirrorError):  # what went wrong before says more, and the claim ends with its lease
-            append(released)
+            release()
         raise
-    append(released)
+    release()
 
 
 def _forget_ended(appender: Appender, entries: list[ClaimEntry]) -> None:
@@ -85,15 +95,65 @@ def _forget_ended(appender: Appender, entries: list[ClaimEntry]) -> None:
 def fence(flow: Flow, target: Routes, slots: int) -> None:
     """Initialise every transactional id: earlier producers are fenced, their open transactions aborted.
 
-    Raises FenceStuck, with the partitions of the transaction that can't be ended, or CoordinatorNotAvailable, after sixty
-    seconds; TransactionRefused.
+    Raises FenceStuck where the end of a transaction can't be written; CoordinatorNotAvailable after sixty seconds;
+    TransactionRefused.
     """
     for number in range(slots):
-        transaction = TransactionalId(target, transactional_id(flow, number), transaction_timeout_ms(flow))
-        try:
-            transaction.initialise(patience=FENCE_SECONDS)
-        except TransactionBusy as error:
-            raise FenceStuck(flow.name, transaction.name, _open_partitions(target, transaction.name)) from error
+        stuck = _fence(flow, target, number)
+        if stuck is not None:
+            raise _fence_stuck(flow, stuck)
+
+
+@dataclass(frozen=True)
+class Fenced:
+    """The ids that slots may use, and the partitions of the target that they must not write to, with the reasons."""
+
+    numbers: tuple[int, ...]
+    stuck: Mapping[TopicPartition, str] = field(default_factory=dict)
+
+
+def fence_around(flow: Flow, target: Routes, granted: Granted, most: int, topics: InternalTopics) -> Fenced:
+    """``fence`` that leaves out ids that are stuck; the first ``most`` that are free, new ones among them if need be.
+
+    An id is *stuck* where a partition does not take the marker that ends its last transaction. Invariants A and B hold
+    without that id and without the partitions that lack the marker, where the transaction was aborted and its marker is in
+    the internal topics. Its producer neither commits nor writes any more: the coordinator has logged the abort, under a
+    later epoch; and who has aborted it himself initialises and looks at the claim before he writes again. Nothing of it is
+    or will be in progress and segments, and in every partition that has the marker it is over. A later window fences the
+    id in its turn: claims keep the largest number. Where the stuck transaction was committed, its producer may go on with
+    another; where its marker lacks in an internal topic, nobody knows the progress: there the whole flow waits.
+    Raises what ``fence`` does.
+    """
+    free: list[int] = []
+    stuck: dict[TopicPartition, str] = {}
+    for number in itertools.count():
+        if number >= granted.claim.slots:
+            if len(free) >= most:
+                return Fenced(tuple(free[:most]), stuck)
+            granted.grow(number + 1)  # before it is used, so that later windows fence it
+        error = _fence(flow, target, number)
+        if error is None:
+            free.append(number)
+        elif not error.aborted or any(key.topic in (topics.segments, topics.progress) for key in error.reasons):
+            raise _fence_stuck(flow, error)
+        else:
+            stuck |= error.reasons
+    raise AssertionError("unreachable")  # pragma: no cover
+
+
+def _fence(flow: Flow, target: Routes, number: int) -> TransactionStuck | None:
+    transaction = TransactionalId(target, transactional_id(flow, number), transaction_timeout_ms(flow))
+    try:
+        transaction.initialise(patience=FENCE_SECONDS)
+    except TransactionStuck as error:
+        return error
+    except TransactionBusy as error:
+        raise FenceStuck(flow.name, transaction.name, str(error)) from error
+    return None
+
+
+def _fence_stuck(flow: Flow, error: TransactionStuck) -> FenceStuck:
+    return FenceStuck(flow.name, error.transactional_id, str(error), tuple(map(str, error.reasons)))
 
 
 def end_window(flow: Flow, window: str, segment_topic: str, index: Index) -> bool:
@@ -117,18 +177,3 @@ def end_window(flow: Flow, window: str, segment_topic: str, index: Index) -> boo
             claim = replace(held.claim, event=ClaimEvent.RELEASED)
             appender.append([(claim.encode_key(), claim.encode_value())])
     return True
-
-
-def _open_partitions(target: Routes, name: str) -> tuple[str, ...]:
-    try:
-        connection = target.connection(target.coordinator(name), "transactions")
-        version = connection.version(DESCRIBE_TRANSACTIONS, 0, 0, "DescribeTransactions")
-        answer = connection.request(DescribeTransactionsRequest(transactional_ids=[name]), version)
-    except (BrokerUnreachable, CoordinatorNotAvailable, UnsupportedBroker):
-        return ()
-    return tuple(
-        f"{topic.topic}-{partition}"
-        for state in answer.transaction_states
-        for topic in state.topics
-        for partition in topic.partitions
-    )

@@ -1,30 +1,62 @@
-"""Whether the remote topics are still those that were written to: found out in every window, also when nothing is new."""
+"""The remote topics of a plan: still those that were written to, as long as they were left, and writable.
+
+Found out in every window, also when nothing is new. What is wrong with a partition of the target is that partition's error.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from airmirror.clusters.log import LATEST, offsets_with_patience
 from airmirror.clusters.routes import Routes
+from airmirror.clusters.writable import unwritable
 from airmirror.errors import AirmirrorError
-from airmirror.windows.errors import TargetTruncated
+from airmirror.windows.errors import TargetTruncated, TargetUnavailable
 from airmirror.windows.index import Index
 from airmirror.windows.plan import Planned
+from airmirror.wire.requests import TopicPartition
+
+LEADER_SECONDS = 3.0  # for an election
 
 
 def with_targets(planned: Sequence[Planned], index: Index, source: str, target: Routes) -> list[Planned]:
-    """The plan, with an error for each partition whose remote topic was deleted or created again since it was written."""
+    """The plan, with an error for each partition whose remote topic is gone, another one, cut short or takes no records."""
     last = index.last_segments()
-    missing = target.refresh_existing({item.remote_topic for item in planned if item.key in last})
+    asked = [item for item in planned if item.error is None and (item.key in last or item.has_work)]
+    missing = target.refresh_existing({item.remote_topic for item in asked})
+    there = [_target(item) for item in asked if item.remote_topic not in missing and target.has(_target(item))]
+    refusing = unwritable(target, there, LEADER_SECONDS)
+    ends = offsets_with_patience(target, [key for key in there if key not in refusing], LATEST)
 
     def error(item: Planned) -> AirmirrorError | None:
-        before = last.get(item.key)
-        if item.error is not None or before is None:
-            return item.error
+        before, remote = last.get(item.key), _target(item)
         if item.remote_topic in missing:
             return missing[item.remote_topic]
-        if target.topic_ids[item.remote_topic] == before.target_topic_id:
-            return None
-        return TargetTruncated(source, *item.key, target.alias, item.remote_topic, before.target_end, 0)
+        if before is not None:
+            is_other = target.topic_ids[item.remote_topic] != before.target_topic_id
+            end = 0 if is_other else ends.get(remote, before.target_end)
+            if is_other or end < before.target_end:
+                return TargetTruncated(source, *item.key, target.alias, item.remote_topic, before.target_end, end)
+        return _unavailable(item, source, target, refusing)
 
-    return [replace(item, error=error(item)) for item in planned]
+    errors = {item.key: error(item) for item in asked}
+    return [replace(item, error=item.error or errors.get(item.key)) for item in planned]
+
+
+def without_stuck(
+    planned: Sequence[Planned], stuck: Mapping[TopicPartition, str], source: str, target: Routes
+) -> list[Planned]:
+    """The plan without the partitions of the target in which a transaction can't be ended."""
+    return [replace(item, error=item.error or _unavailable(item, source, target, stuck)) for item in planned]
+
+
+def _target(item: Planned) -> TopicPartition:
+    return TopicPartition(item.remote_topic, item.partition)
+
+
+def _unavailable(
+    item: Planned, source: str, target: Routes, reasons: Mapping[TopicPartition, str]
+) -> TargetUnavailable | None:
+    reason = reasons.get(_target(item))
+    return TargetUnavailable(source, *item.key, target.alias, item.remote_topic, reason) if reason else None

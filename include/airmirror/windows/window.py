@@ -21,16 +21,17 @@ from airmirror.naming import progress_topic, segment_topic
 from airmirror.windows.declared import compacted_once, times_replaced
 from airmirror.windows.ends import check_ends
 from airmirror.windows.errors import of_flow
-from airmirror.windows.fence import claimed, fence
+from airmirror.windows.fence import claimed, fence_around
 from airmirror.windows.findings import Finding, examine
 from airmirror.windows.hanging import name_hanging
 from airmirror.windows.index import Index, InternalTopics, catch_up
 from airmirror.windows.plan import Extent, Planned, leaderless, left_out, pack, plan
 from airmirror.windows.progress import Progress, Watch
 from airmirror.windows.results import WindowResult, standings_of, window_rows
+from airmirror.windows.slot.adjacent import explained
 from airmirror.windows.slots import Outcome, Slot, SlotPartition, SlotResult
 from airmirror.windows.starts import commit_starts, need_starts
-from airmirror.windows.targets import with_targets
+from airmirror.windows.targets import with_targets, without_stuck
 from airmirror.windows.verify import Gate, Verdict, judge
 from airmirror.wire.requests import TopicPartition
 
@@ -107,7 +108,7 @@ def run_window(
                 claimed(flow, window, most, target, topics, index, appender) as granted,
             ):
                 with phases("fence"):
-                    fence(flow, target, granted.claim.slots)
+                    fenced = fence_around(flow, target, granted, most, topics)
                 with phases("offsets and progress"):
                     catch_up(target, topics, index, flow.source.alias)
                     planned = make_plan(flow, index, remote_topics, source, target)
@@ -116,8 +117,9 @@ def run_window(
                         catch_up(target, topics, index, flow.source.alias)
                         planned = make_plan(flow, index, remote_topics, source, target)
                     planned = [replace(item, error=item.error or errors.get(item.key)) for item in planned]
+                    planned = without_stuck(planned, fenced.stuck, flow.source.alias, target)
                     chosen = _chosen(planned, only, until)
-                    work = _slots(flow, window, granted.offset, most, chosen, index, source, target, topics)
+                    work = _slots(flow, window, granted.offset, fenced.numbers, chosen, index, source, target, topics)
                 if work:
                     offsets = sum(part.end - part.start for slot in work for part in slot.partitions)
                     watch = Watch(flow, topics.segments, window, granted.offset, offsets, report)
@@ -264,7 +266,7 @@ def _slots(
     flow: Flow,
     window: str,
     claim_offset: int,
-    most: int,
+    numbers: Sequence[int],
     planned: Sequence[Planned],
     index: Index,
     source: Routes,
@@ -295,6 +297,7 @@ def _slots(
             source_topic_id=source.topic_ids[item.topic],
             target_topic_id=before.target_topic_id if before else target.topic_ids[item.remote_topic],
             target_end=before.target_end if before else -1,
+            known_end=explained(before),
             leader_epoch=before.leader_epoch if before else -1,
             compacted=compacted[item.topic],
             max_message_bytes=int(limits[item.remote_topic]["max.message.bytes"]),
@@ -315,5 +318,5 @@ def _slots(
             segment_topic=topics.segments,
             partitions=members,
         )
-        for number, (members, share) in enumerate(pack(partitions, most))
+        for number, (members, share) in zip(numbers, pack(partitions, len(numbers)), strict=False)
     ]

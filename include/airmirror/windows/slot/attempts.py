@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from airmirror.clusters.log import LATEST, offsets_with_patience, read_records, withheld
 from airmirror.clusters.routes import Routes, TopicNotFound
-from airmirror.clusters.transactions import TransactionalId
+from airmirror.clusters.transactions import TransactionalId, TransactionStuck
+from airmirror.clusters.writable import unwritable
 from airmirror.errors import AirmirrorError
 from airmirror.windows.claims import ClaimEntry, holder
 from airmirror.windows.errors import (
@@ -23,8 +24,10 @@ from airmirror.windows.errors import (
     PartitionUnavailable,
     SlotFenced,
     TargetTruncated,
+    TargetUnavailable,
     TopicRecreated,
 )
+from airmirror.windows.slot.adjacent import explained, look
 from airmirror.windows.slot.copy import Source, copy
 from airmirror.windows.slot.dead_letters import open_dead_letter_topic
 from airmirror.windows.slot.intake import Intake, Way
@@ -38,6 +41,7 @@ from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import Claim, SegmentRecord, decode
 
+LEADER_SECONDS = 3.0  # for an election on the target
 MOST_PAUSE = 5.0  # seconds between two attempts
 GRACE_SECONDS = 15.0  # what a fault, or reading back, may take beyond the window's end
 
@@ -84,6 +88,9 @@ def run_slot(slot: Slot) -> list[SlotResult]:
                 break
         except TopicNotFound as gone:
             _leave_out_topic(slot, progress, gone)
+        except TransactionStuck as stuck:  # the next window goes on with another id, without what takes no marker
+            outcome, error = _leave_out_stuck(slot, progress, stuck)
+            break
         except AirmirrorError as fault:
             if not fault.transient or time.monotonic() > deadline + GRACE_SECONDS:
                 outcome, error = Outcome.FAILED, fault
@@ -131,8 +138,9 @@ def _attempt(slot: Slot, source: Routes, target: Routes, progress: _Progress, pa
         return True
     source.refresh({partition.topic for partition, _ in partitions})
     target.refresh({partition.remote_topic for partition, _ in partitions} | {slot.segment_topic, slot.progress_topic})
-    for partition, _ in partitions:
-        _check_topics(slot, partition, source, target)
+    partitions = _usable(slot, source, target, progress, partitions)
+    if not partitions:
+        return True
     read_back = ReadBack(target, deadline + GRACE_SECONDS) if slot.flow.window.verify == "readback" else None
     dead_letters = open_dead_letter_topic(slot.flow, target)
     way = Way(slot, target, transaction, Outbox(target, transaction), read_back, Merging(), dead_letters)
@@ -182,21 +190,58 @@ def _continued(partition: SlotPartition, committed: SegmentRecord | None) -> Slo
         partition,
         start=committed.source_end,
         target_end=committed.target_end,
+        known_end=max(explained(committed), partition.known_end),
         leader_epoch=committed.leader_epoch,
     )
 
 
-def _check_topics(slot: Slot, partition: SlotPartition, source: Routes, target: Routes) -> None:
+def _usable(
+    slot: Slot, source: Routes, target: Routes, progress: _Progress, partitions: Sequence[tuple[SlotPartition, int]]
+) -> list[tuple[SlotPartition, int]]:
+    """Those of ``partitions`` that can go on now; each of the others is left out with its error, before anything is written."""
+    errors: dict[TopicPartition, AirmirrorError] = {}
+    refusing = unwritable(target, [partition.target for partition, _ in partitions], LEADER_SECONDS)
+    for partition, _ in partitions:
+        error = _changed(partition, source, target)
+        if error is None and partition.target in refusing:
+            error = _unavailable(slot, partition, refusing[partition.target])
+        if error is not None:
+            errors[partition.source] = error
+    known: dict[TopicPartition, int] = {}
+    if not slot.flow.is_aggregate:
+        known, found = look(source.alias, target, [part for part, _ in partitions if part.source not in errors])
+        errors |= found
+    for key, error in errors.items():
+        _leave_out(progress, key, error, None)
+    return [
+        (replace(partition, known_end=known.get(partition.source, partition.known_end)), end)
+        for partition, end in partitions
+        if partition.source not in errors
+    ]
+
+
+def _changed(partition: SlotPartition, source: Routes, target: Routes) -> AirmirrorError | None:
+    """The error of a topic that is not the one of the plan any more."""
+    where = (source.alias, partition.topic, partition.partition)
     now = source.topic_ids[partition.topic]
     if now != partition.source_topic_id:
-        raise TopicRecreated(
-            source.alias, partition.topic, partition.partition, str(partition.source_topic_id), str(now)
-        )
+        return TopicRecreated(*where, str(partition.source_topic_id), str(now))
     if target.topic_ids[partition.remote_topic] != partition.target_topic_id:
-        raise TargetTruncated(
-            source.alias, partition.topic, partition.partition, target.alias, partition.remote_topic,
-            max(partition.target_end, 0), 0,
-        )  # fmt: skip
+        return TargetTruncated(*where, target.alias, partition.remote_topic, max(partition.target_end, 0), 0)
+    return None
+
+
+def _unavailable(slot: Slot, partition: SlotPartition, reason: str) -> TargetUnavailable:
+    where = (slot.flow.source.alias, partition.topic, partition.partition)
+    return TargetUnavailable(*where, slot.flow.target.alias, partition.remote_topic, reason)
+
+
+def _leave_out_stuck(slot: Slot, progress: _Progress, stuck: TransactionStuck) -> tuple[Outcome, AirmirrorError | None]:
+    """The partitions that take no marker have failed; the others are cut."""
+    lacking = [partition for partition in slot.partitions if partition.target in stuck.reasons]
+    for partition in lacking:
+        _leave_out(progress, partition.source, _unavailable(slot, partition, stuck.reasons[partition.target]), None)
+    return (Outcome.CUT, None) if lacking else (Outcome.FAILED, stuck)
 
 
 def _leave_out(progress: _Progress, key: TopicPartition, error: AirmirrorError, first_bad: int | None) -> None:

@@ -12,18 +12,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airmirror.clusters.error_codes import error_name
-from airmirror.clusters.log import AbortedFilter, read_batches
+from airmirror.clusters.log import AbortedFilter
 from airmirror.clusters.routes import TOPIC_DENIED, Routes
 from airmirror.clusters.transactions import TransactionalId
 from airmirror.windows.errors import (
     AccessLost,
-    ForeignRecords,
     ReadBackDiffers,
     SourceCorrupt,
     TargetTruncated,
+    TargetUnavailable,
     UnexpectedHole,
 )
 from airmirror.windows.slot.account import Account, payload_digest
+from airmirror.windows.slot.adjacent import foreign
 from airmirror.windows.slot.dead_letters import DeadLetterTopic
 from airmirror.windows.slot.outbox import Outbox, Outgoing
 from airmirror.windows.slot.readback import Expected, ReadBack
@@ -81,6 +82,7 @@ class Intake:
         self._tolerant = is_tolerant(way.slot.flow)
         self._read_committed = way.slot.flow.isolation_level == "read_committed"
         self._aborted = AbortedFilter()
+        self._known_end = partition.known_end
         self.decodes = False  # whether records had to be decoded
         self.withheld = ""  # how its leader answered last, where it gave nothing although there is more
         self._run: list[Batch] = []
@@ -93,6 +95,8 @@ class Intake:
 
     def committed(self) -> None:
         """Begin the account of the next transaction."""
+        if self.account.segments:
+            self._known_end += 1  # the marker that has committed them
         self.account = Account(self.position, self.account.target_end, leader_epoch=self.leader_epoch)
 
     def take(self, buffer: memoryview, fetched: Fetched) -> None:
@@ -283,9 +287,11 @@ class Intake:
         self.account.bytes += size
         stamped = sent.attributes & LOG_APPEND_TIME  # all its records have the time of the last
         self.account.times(sent.max_timestamp if stamped else sent.base_timestamp, sent.max_timestamp)
-        self._way.outbox.put(Outgoing(self.partition.target, buffers, size, sent.count, sent.written, sent.refused))
+        self._way.outbox.put(
+            Outgoing(self.partition.target, buffers, size, sent.count, sent.written, sent.refused, sent.late)
+        )
 
-    def check_adjacent(self, account: Account, base: int) -> None:
+    def check_adjacent(self, account: Account, base: int, count: int) -> None:
         """Nothing of others may lie between what this flow wrote last and ``base`` (invariants B and G), unless declared."""
         way, partition = self._way, self.partition
         last = account.target_end
@@ -294,19 +300,11 @@ class Intake:
             raise TargetTruncated(
                 alias, partition.topic, partition.partition, target, partition.remote_topic, last, base
             )
-        # One offset between two transactions is the marker that ended the first.
-        if base == last or (base == last + 1 and not account.segments and last >= 0):
-            return
-        if way.slot.flow.is_aggregate:
-            return
-        for buffer, batches in read_batches(way.target, partition.target, max(last, 0), base, read_committed=True):
-            del buffer
-            for batch, aborted in batches:
-                if batch.count and not aborted and not batch.is_control and batch.base_offset < base:
-                    raise ForeignRecords(
-                        alias, partition.topic, partition.partition, target, partition.remote_topic,
-                        batch.base_offset, batch.next_offset - 1,
-                    )  # fmt: skip
+        if base > self._known_end and not way.slot.flow.is_aggregate:
+            error = foreign(alias, way.target, partition, self._known_end, base)
+            if error is not None:
+                raise error
+        self._known_end = base + count
 
 
 @dataclass(slots=True)
@@ -325,7 +323,7 @@ class _Sent:
 
     def written(self, base: int) -> None:
         intake, account = self.intake, self.account
-        intake.check_adjacent(account, base)
+        intake.check_adjacent(account, base, self.count)
         account.written(self.runs, base)
         read_back = intake._way.read_back
         if read_back is None:
@@ -337,7 +335,7 @@ class _Sent:
             intake.partition.target,
             Expected(
                 base, self.count, self.attributes, self.base_timestamp, self.max_timestamp, self.payload, self.digest,
-                account.digest, self._differs, intake.partition.keeps_times,
+                account.digest, self._differs, self._unread, intake.partition.keeps_times,
             ),
         )  # fmt: skip
 
@@ -345,8 +343,7 @@ class _Sent:
         slot, partition = self.intake._way.slot, self.intake.partition
         target = slot.flow.target.alias
         if answer.error == TOPIC_DENIED:
-            where = (slot.flow.source.alias, partition.topic, partition.partition)
-            return AccessLost(*where, target, partition.remote_topic, "Write")
+            return AccessLost(*self._where, target, partition.remote_topic, "Write")
         offsets = [first + number for first, count in self.runs for number in range(count)]
         about = [offsets[number] for number in answer.refused if 0 <= number < len(offsets)]
         if len(offsets) == 1:
@@ -356,6 +353,21 @@ class _Sent:
             partition.remote_topic, offsets[0], offsets[-1], answer.error, answer.message or error_name(answer.error),
             tuple(about),
         )  # fmt: skip
+
+    def late(self, reason: str) -> Exception:
+        target, topic = self.intake._way.slot.flow.target.alias, self.intake.partition.remote_topic
+        return TargetUnavailable(*self._where, target, topic, reason)
+
+    def _unread(self, code: int) -> Exception:
+        target, topic = self.intake._way.slot.flow.target.alias, self.intake.partition.remote_topic
+        if code == TOPIC_DENIED:
+            return AccessLost(*self._where, target, topic, "Read")
+        return TargetUnavailable(*self._where, target, topic, f"it can't be read back ({error_name(code)})")
+
+    @property
+    def _where(self) -> tuple[str, str, int]:
+        partition = self.intake.partition
+        return self.intake._way.slot.flow.source.alias, partition.topic, partition.partition
 
     def _differs(self, target_offset: int, difference: str) -> Exception:
         slot, partition = self.intake._way.slot, self.intake.partition

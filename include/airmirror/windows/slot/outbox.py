@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from airmirror.clusters.connection import BrokerUnreachable, Connection, ready
 from airmirror.clusters.error_codes import error_name
 from airmirror.clusters.log import MOVED
-from airmirror.clusters.routes import Routes
+from airmirror.clusters.routes import LeaderNotAvailable, Routes
 from airmirror.clusters.transactions import (
     CONCURRENT_TRANSACTIONS,
     FENCED,
+    PartitionsRefused,
     ProducerFenced,
     TransactionalId,
     TransactionFailed,
@@ -38,7 +39,7 @@ REQUEST_BYTES = 16 << 20
 PURPOSE = "produce"
 ANSWER_SECONDS = 40.0  # more than the time that the broker itself may take for a write
 
-OUT_OF_ORDER_SEQUENCE, DUPLICATE_SEQUENCE = 45, 46
+LEADER_NOT_AVAILABLE, OUT_OF_ORDER_SEQUENCE = 5, 45
 # what passes by waiting, the batch unchanged: also too few in-sync replicas and a transaction that is still ending
 RETRIABLE = MOVED | {7, 19, 20, 56, CONCURRENT_TRANSACTIONS}
 # what the records themselves cause: too large, corrupt, invalid timestamp, invalid record, unsupported format, denied
@@ -55,6 +56,9 @@ class Outgoing:
     count: int
     on_written: Callable[[int], None]  # called with the base offset that the target gave it
     on_refused: Callable[[Produced], Exception]  # the error to raise for a refusal that is final
+    on_late: Callable[[str], Exception] | None = (
+        None  # the same where the target did not take it in time, with the reason
+    )
 
 
 @dataclass(slots=True)
@@ -65,6 +69,7 @@ class _Lane:
     sent: deque[Outgoing] = field(default_factory=deque)
     failed: list[Outgoing] = field(default_factory=list)  # to be sent again once nothing is in flight
     sequence: int = 0
+    error: int = 0  # Kafka's code of what failed last
 
 
 class Outbox:
@@ -99,7 +104,11 @@ class Outbox:
 
     def send_all(self) -> None:
         """Send everything that waits; up to five requests a broker may be unanswered after that."""
-        self._transaction.add([target for target, lane in self._lanes.items() if lane.waiting])
+        try:
+            self._transaction.add([target for target, lane in self._lanes.items() if lane.waiting])
+        except PartitionsRefused as refused:
+            target, code = min(refused.codes.items())
+            raise self._lanes[target].waiting[0].on_refused(Produced(code, -1, None)) from refused
         while self._send_some():
             self._answers(block=self._full())
 
@@ -121,7 +130,14 @@ class Outbox:
             if lane.failed:
                 more = True
                 continue
-            node = self._routes.leader(target).node
+            try:
+                node = self._routes.leader(target).node
+            except LeaderNotAvailable as error:
+                if not lane.sent:  # else in order: what was sent before is answered first
+                    lane.failed.append(lane.waiting.popleft())
+                    lane.error = error.error or LEADER_NOT_AVAILABLE
+                    more = True
+                continue
             if len(self._in_flight.get(node, ())) >= IN_FLIGHT:
                 more = True
                 continue
@@ -183,6 +199,7 @@ class Outbox:
                 outgoing.on_written(result.base_offset)
             elif error in RETRIABLE or (lane.failed and error == OUT_OF_ORDER_SEQUENCE):
                 lane.failed.append(outgoing)
+                lane.error = lane.error if error == OUT_OF_ORDER_SEQUENCE else error
             elif error in FENCED:
                 raise ProducerFenced(self._routes.alias, self._transaction.name)
             elif error in REFUSED:
@@ -201,15 +218,23 @@ class Outbox:
         if not self._retry_until:
             self._retry_until, self._pause = now + self._transaction.timeout_ms / 2000, 0.05
         if now > self._retry_until:
-            raise self._broken(
-                f"{', '.join(map(str, lanes))} took no records for {self._transaction.timeout_ms // 2000} s"
-            )
+            raise self._late(lanes)
         time.sleep(self._pause)  # the backoff: nothing tells when a leader is elected
         self._pause = min(self._pause * 2, 2.0)
         self._routes.refresh({target.topic for target in lanes})
         for lane in lanes.values():
             lane.waiting.extendleft(reversed(lane.failed))
             lane.failed.clear()
+
+    def _late(self, lanes: Mapping[TopicPartition, _Lane]) -> Exception:
+        """The error of the partition alone, where it is to blame and not the transaction."""
+        late = f"it took no records for {self._transaction.timeout_ms // 2000} s"
+        reasons = {target: f"{late} ({error_name(lane.error)})" for target, lane in lanes.items()}
+        for target, lane in lanes.items():
+            on_late = lane.failed[0].on_late
+            if on_late is not None and lane.error != CONCURRENT_TRANSACTIONS:
+                return on_late(reasons[target])
+        return self._broken("; ".join(f"{target}: {reason}" for target, reason in reasons.items()))
 
     def _connection(self, node: int) -> Connection:
         return self._routes.connection(node, PURPOSE)

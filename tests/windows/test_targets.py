@@ -1,0 +1,231 @@
+"""What can be wrong with one partition of the target: it stops alone, and nothing is written for it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import NewTopic
+
+from airmirror.clusters.transactions import TransactionalId
+from airmirror.windows import fence
+from airmirror.windows.errors import FenceStuck, ForeignRecords, TargetTruncated, TargetUnavailable
+from airmirror.windows.results import WindowResult
+from airmirror.windows.slot.intake import Intake
+from airmirror.windows.slots import Slot, SlotResult
+from airmirror_local.brokers import IMPATIENT, Broker, BrokerCluster, start_broker
+from support.faults import filled, in_a_process_that_dies, records
+from support.flows import Mirror, in_this_process, mirror
+from support.servers import keep
+from support.topics import admin, await_nodes, end_offsets, produce
+
+REPLICATED = {"offset.storage.replication.factor": "3", "window.commit.bytes": "2000"}
+
+
+NO_LEADER = ([[1], [2], [3], [2]], "it has no leader")
+TOO_FEW = ([[1, 3], [2, 3], [3, 1], [3, 2]], "it has 1 of 2 replicas in sync, min.insync.replicas asks for 2")
+
+
+def spread(east: Broker, three: BrokerCluster, directory: Path, assignment: list[list[int]]) -> Mirror:
+    """A flow with four partitions, of which the second and the fourth take no records without node 2."""
+    flow = mirror(east, three, directory, partitions=4, settings=REPLICATED)
+    topic = NewTopic(flow.remote_topic, 4, replica_assignment=assignment, config={"min.insync.replicas": "2"})
+    admin(three).create_topics([topic])[flow.remote_topic].result()
+    fill(flow, 0)
+    assert flow.run(slots=1).is_verified
+    return flow
+
+
+def fill(flow: Mirror, start: int) -> None:
+    for partition in range(4):
+        produce(flow.source, flow.topic, records(100, start), partition=partition, records_per_batch=10)
+
+
+def errors(result: WindowResult) -> dict[int, str]:
+    return {row.partition: type(row.error).__name__ for row in result.rows if row.error is not None}
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(("assignment", "reason"), [pytest.param(*NO_LEADER, marks=pytest.mark.long), TOO_FEW])
+def test_a_node_of_the_target_is_gone(
+    east: Broker, three: BrokerCluster, tmp_path: Path, assignment: list[list[int]], reason: str
+) -> None:
+    """A slot died in its transaction, and two partitions take no marker: the others go on, under another id."""
+    flow = spread(east, three, tmp_path, assignment)
+    fill(flow, 100)
+
+    def dies(slots: Sequence[Slot]) -> list[SlotResult]:
+        in_a_process_that_dies(slots, 0)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        flow.run(dies, slots=1)
+    node = three.brokers[1]
+    node.kill()
+    try:
+        await_nodes(three, 2)
+        numbers: list[int] = []
+
+        def noting(slots: Sequence[Slot]) -> list[SlotResult]:
+            numbers.extend(slot.number for slot in slots)
+            return in_this_process(slots)
+
+        for _ in range(2):
+            result = flow.run(noting, slots=1)
+            assert errors(result) == {1: "TargetUnavailable", 3: "TargetUnavailable"}
+            assert all(reason in str(row.error) for row in result.rows if row.error)
+            assert [row.verified for row in result.rows if row.partition in (0, 2)] in ([True, True], [])
+        assert numbers == [1]  # the second window had nothing to copy
+        fill(flow, 200)
+        assert errors(flow.run(noting, slots=1)) == {1: "TargetUnavailable", 3: "TargetUnavailable"}
+        assert numbers == [1, 1]
+    finally:
+        node.restart()
+        keep(node.process)
+    assert flow.run(slots=1).is_verified
+    assert flow.assert_equal() == 4 * 300
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.long
+def test_a_node_of_the_target_dies_in_mid_transaction(
+    east: Broker, three: BrokerCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The slot's partitions that can't be written to fail, the others are cut; the next window goes on with those."""
+    flow = spread(east, three, tmp_path, NO_LEADER[0])
+    fill(flow, 100)
+    node = three.brokers[1]
+    take = Intake.take
+    killed = []
+
+    def kill(self: Intake, *args: object) -> None:
+        take(self, *args)  # type: ignore[arg-type]
+        if not killed:
+            killed.append(True)
+            node.kill()
+            await_nodes(three, 2)
+
+    monkeypatch.setattr(Intake, "take", kill)
+    try:
+        first = flow.run(slots=1)
+        assert set(errors(first)) <= {1, 3} and errors(first), [str(row.error) for row in first.rows]
+        second = flow.run(slots=1)
+        assert errors(second) == {1: "TargetUnavailable", 3: "TargetUnavailable"}
+        assert all(row.verified for row in [*first.rows, *second.rows] if row.partition in (0, 2))
+    finally:
+        node.restart()
+        keep(node.process)
+    assert flow.run(slots=1).is_verified
+    assert flow.assert_equal() == 4 * 200
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.long
+def test_a_commit_that_cannot_be_ended(
+    east: Broker, three: BrokerCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its producer may go on after it: the whole flow waits, and says which partitions take no marker, and why."""
+    monkeypatch.setattr(fence, "FENCE_SECONDS", 5.0)
+    flow = spread(east, three, tmp_path, NO_LEADER[0])
+    fill(flow, 100)
+    node = three.brokers[1]
+    end = TransactionalId.end
+
+    def without_the_node(self: TransactionalId, commit: bool) -> None:
+        if commit and node.process.running:
+            node.kill()
+            await_nodes(three, 2)
+        end(self, commit)
+
+    monkeypatch.setattr(TransactionalId, "end", without_the_node)
+    try:
+        flow.run(slots=1)
+        fill(flow, 200)
+        with pytest.raises(FenceStuck) as caught:
+            flow.run(slots=1)
+        assert f"{flow.remote_topic}-1" in caught.value.partitions
+        assert "(committed)" in str(caught.value) and f"{flow.remote_topic}-1: it has no leader" in str(caught.value)
+    finally:
+        node.restart()
+        keep(node.process)
+    assert flow.run(slots=1).is_verified
+    assert flow.assert_equal() == 4 * 300
+
+
+def test_nothing_is_written_where_others_have_written(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = filled(east, west, tmp_path)
+    produce(west, flow.remote_topic, records(1), partition=0)
+    before = end_offsets(west, flow.remote_topic)
+    for _ in range(2):
+        result = flow.run()
+        assert errors(result) == {0: "ForeignRecords"}
+        assert next(row for row in result.rows if row.partition == 0).copied == 0
+    after = end_offsets(west, flow.remote_topic)
+    assert after[0] == before[0] and after[1] > before[1]
+
+
+def test_one_record_of_others_where_no_marker_can_be(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """After a start that wrote no records there is no marker: one offset before ours is not explained."""
+    flow = mirror(east, west, tmp_path, settings={"consumer.auto.offset.reset": "latest"})
+    produce(east, flow.topic, records(10))
+    flow.run()
+    produce(west, flow.remote_topic, records(1), partition=0)
+    produce(east, flow.topic, records(10, 10))
+    [row] = flow.run().rows
+    assert isinstance(row.error, ForeignRecords) and (row.error.first, row.error.last) == (0, 0)
+    assert end_offsets(west, flow.remote_topic) == {0: 1}
+
+
+def test_records_of_others_in_mid_window(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = filled(east, west, tmp_path)
+    take = Intake.take
+    written = []
+
+    def write(self: Intake, *args: object) -> None:
+        if self.partition.partition == 0 and not written:
+            written.append(produce(west, flow.remote_topic, records(1), partition=0))
+        take(self, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Intake, "take", write)
+    result = flow.run()
+    assert errors(result) == {0: "ForeignRecords"}
+    assert next(row for row in result.rows if row.partition == 1).verified
+
+
+@pytest.mark.timeout(240)
+def test_a_remote_topic_that_was_cut_short(east: Broker, tmp_path: Path) -> None:
+    """The same topic id, but fewer records: noticed in every window, also when nothing is new."""
+    west = start_broker(tmp_path, "cut", IMPATIENT)
+    try:
+        flow = filled(east, west, tmp_path, 0)
+        west.stop()
+        [log] = (west.directory / "data").glob(f"{flow.remote_topic}-0")
+        shutil.copytree(log, tmp_path / "older")
+        west.restart()
+        produce(east, flow.topic, records(200, 100))
+        assert flow.run().is_verified
+        west.stop()
+        shutil.rmtree(log)
+        shutil.copytree(tmp_path / "older", log)
+        west.restart()
+        for more in (0, 10):  # with nothing new, and with something
+            produce(east, flow.topic, records(more, 300))
+            result = flow.run()
+            assert errors(result) == {0: "TargetTruncated"}
+            [error] = [row.error for row in result.rows if row.error is not None]
+            assert isinstance(error, TargetTruncated) and error.end < error.expected_end
+    finally:
+        west.kill()
+
+
+def test_an_error_of_the_target_survives_its_way() -> None:
+    import pickle
+
+    error = TargetUnavailable("east", "orders", 0, "west", "east.orders", "it has no leader")
+    assert str(pickle.loads(pickle.dumps(error))) == str(error) and error.transient
+    assert replace(error, reason="x").reason == "x"
