@@ -15,7 +15,7 @@ from airmirror.clusters.admin import (
     connect,
     consumer_config,
     describe,
-    producer_config,
+    producer,
     topic_configs,
 )
 from airmirror.clusters.creation import (
@@ -149,4 +149,14 @@ def test_consumers_commit_nothing_and_start_where_told() -> None:
     latest = Cluster("east", ("a:1",), {"consumer.auto.offset.reset": "latest", "consumer.group.id": "mine"})
     assert consumer_config(latest)["auto.offset.reset"] == "latest"
     assert consumer_config(latest)["group.id"] == "mine"
-    assert producer_config(Cluster("east", ("a:1",), {"producer.linger.ms": "5"}))["linger.ms"] == "5"
+
+
+def test_producer_settings_that_contradict_each_other_are_an_error() -> None:
+    """acks=1, as MirrorMaker 2 takes it, is no raw KafkaException where a transaction is needed."""
+    one = Cluster(
+        "east", ("a:1",), {"producer.acks": "1", "producer.linger.ms": "5", "producer.compression.type": "gzip"}
+    )
+    with pytest.raises(UnsupportedClientSetting, match=r"east\.producer\.…: .*`acks` must be set to `all`"):
+        producer(one, {"transactional.id": "x"})
+    producer(one, {"transactional.id": "x", "acks": "all", "enable.idempotence": True})
+    producer(one, {"enable.idempotence": False})

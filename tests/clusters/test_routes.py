@@ -7,10 +7,12 @@ import pytest
 from airmirror.clusters.connection import BrokerUnreachable
 from airmirror.clusters.log import EARLIEST, LATEST, offsets_with_patience
 from airmirror.clusters.routes import Routes, TopicNotFound
+from airmirror.clusters.topic_configs import topic_configs
 from airmirror.config import Cluster
 from airmirror.wire.requests import TopicPartition
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import free_port
+from airmirror_local.proxy import Proxy
 from support.topics import Record, create_topic, produce
 
 
@@ -34,3 +36,13 @@ def test_no_broker_answers() -> None:
         pytest.raises(BrokerUnreachable, match=f"127.0.0.1:{port}"),
     ):
         routes.refresh([])
+
+
+def test_configs_are_asked_again_where_a_kept_connection_was_closed(west: Broker, west_proxy: Proxy, topic) -> None:  # type: ignore[no-untyped-def]
+    """One node, whose pooled connection is cut between two questions."""
+    with Routes(Cluster("west", (west_proxy.bootstrap,), {}), "test") as routes:
+        routes.refresh([])
+        name = create_topic(west, topic("configs"), config={"cleanup.policy": "compact"})
+        for _ in range(2):
+            assert topic_configs(routes, [name], ["cleanup.policy"]) == {name: {"cleanup.policy": "compact"}}
+            west_proxy.cut()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import re
 import socket
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 from uuid import UUID
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
     ConfigEntry,
@@ -132,9 +133,16 @@ def consumer_config(cluster: Cluster) -> dict[str, Any]:
     return defaults | settings
 
 
-def producer_config(cluster: Cluster) -> dict[str, Any]:
-    """Settings for confluent-kafka's Producer."""
-    return librdkafka_config(cluster, "producer") | {"logger": _librdkafka_log}
+def producer(cluster: Cluster, settings: Mapping[str, Any]) -> Producer:
+    """A producer with the cluster's settings; ``settings``, what its use demands, go over them.
+
+    Raises UnsupportedClientSetting, for settings that contradict each other too.
+    """
+    config: dict[str, Any] = librdkafka_config(cluster, "producer") | {"logger": _librdkafka_log}
+    try:
+        return Producer(config | dict(settings))
+    except KafkaException as error:
+        raise UnsupportedClientSetting(cluster.alias, f"{cluster.alias}.producer.…", error.args[0].str()) from error
 
 
 def describe(cluster: Cluster | Admin, timeout: float = TIMEOUT) -> ClusterDescription:
@@ -168,11 +176,24 @@ def topic_configs(
         for batch in _batches(names):
             resources = [ConfigResource(ResourceType.TOPIC, name) for name in batch]
             for resource, future in admin.client.describe_configs(resources, request_timeout=timeout).items():
-                if entries := _unless_deleted(future):
-                    found[resource.name] = {name: _config_value(entry) for name, entry in entries.items()}
+                with _named(admin, resource.name):
+                    if entries := _unless_deleted(future):
+                        found[resource.name] = {name: _config_value(entry) for name, entry in entries.items()}
     except KafkaException as error:
         raise admin.failed(error) from error
     return found
+
+
+@contextmanager
+def _named(admin: Admin, topic: str) -> Iterator[None]:
+    """A denial names the topic and the operation, which the broker does not."""
+    try:
+        yield
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            raise
+        said = f"{error.args[0].str()} this user needs DescribeConfigs on topic {topic!r}"
+        raise AccessDenied(admin.cluster.alias, ",".join(admin.cluster.bootstrap_servers), said) from error
 
 
 def _unless_deleted(future: Future[Any]) -> Any:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, ClassVar
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message
 
-from airmirror.clusters.admin import AccessDenied, is_denial, producer_config
+from airmirror.clusters.admin import AccessDenied, is_denial, producer
 from airmirror.config import Cluster
 from airmirror.errors import AirmirrorError
 
@@ -38,16 +38,16 @@ class Appender:
     def __init__(self, cluster: Cluster, topic: str, partition: int = 0) -> None:
         self._cluster, self._topic, self._partition = cluster, topic, partition
         self._complaints: list[KafkaError] = []
-        self._producer = Producer(
-            producer_config(cluster)
+        self._producer = producer(
+            cluster,
             # Not idempotent, which takes half a second to begin: a record that comes twice says the same twice.
-            | {
+            {
                 "acks": "all",
                 "enable.idempotence": False,
                 "linger.ms": 0,
                 "delivery.timeout.ms": DELIVERY_SECONDS * 1000,
                 "error_cb": self._complaints.append,
-            }
+            },
         )
 
     def append(self, records: Sequence[tuple[bytes, bytes | None]]) -> list[int]:

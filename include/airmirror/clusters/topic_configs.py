@@ -32,7 +32,7 @@ def topic_configs(routes: Routes, topics: Collection[str], keys: Collection[str]
         if result.error_code == UNKNOWN_TOPIC:
             continue
         if result.error_code:
-            reason = f"its configuration can't be read: {error_name(result.error_code)}"
+            reason = f"its configuration, for which this user needs DescribeConfigs: {error_name(result.error_code)}"
             raise FetchFailed(routes.alias, TopicPartition(result.resource_name, 0), reason)
         found[result.resource_name] = {config.name: config.value or "" for config in result.configs}
     return found
@@ -50,7 +50,7 @@ def _ask(routes: Routes, topics: Collection[str], keys: Collection[str]) -> Any:
     """The answer of the first node that gives one: metadata names a node that died for a while."""
     of_resource = DescribeConfigsRequest.DescribeConfigsResource
     error = BrokerUnreachable(routes.alias, "of any number", "the cluster names no brokers")
-    for node in routes.nodes:
+    for node in [node for node in routes.nodes for _ in range(2)]:  # a connection that was kept may be closed by now
         try:
             connection = routes.connection(node, "configs")
             return connection.request(

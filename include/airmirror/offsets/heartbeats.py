@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, ClassVar
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message
 
-from airmirror.clusters.admin import TIMEOUT, connect, producer_config
+from airmirror.clusters.admin import TIMEOUT, connect, producer
 from airmirror.clusters.creation import create_topics
 from airmirror.clusters.description import NewTopic
 from airmirror.config import Flow
@@ -55,14 +55,14 @@ class Heartbeats:
         self.topic = policy_of(flow).heartbeats_topic()
         self.taken, self.failed, self.reason = 0, 0, ""
         _ensure_topic(flow, self.topic)
-        self._producer = Producer(
-            producer_config(flow.target)
-            | {
+        self._producer = producer(
+            flow.target,
+            {
                 "acks": "all",
                 "enable.idempotence": False,  # one that comes twice says the same twice
                 "linger.ms": 0,
                 "delivery.timeout.ms": DELIVERY_SECONDS * 1000,
-            }
+            },
         )
 
     def emit(self) -> None:

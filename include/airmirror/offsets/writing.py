@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 from uuid import UUID
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaException
 
-from airmirror.clusters.admin import connect, describe, producer_config
+from airmirror.clusters.admin import connect, describe, producer
 from airmirror.clusters.appender import Appender
 from airmirror.clusters.creation import create_topics
 from airmirror.clusters.description import NewTopic
@@ -107,21 +107,22 @@ def write(
 ) -> int:
     """The same under a claim that is held already. Raises RecordsNotWritten."""
     transactional_id = f"airmirror.{flow.source.alias}.{flow.target.alias}.{purpose}"
-    producer = Producer(producer_config(cluster) | {"transactional.id": transactional_id})
+    demanded = {"transactional.id": transactional_id, "acks": "all", "enable.idempotence": True}
+    writer = producer(cluster, demanded)
     failed: list[str] = []
     arguments: dict[str, Any] = {
         "partition": 0,
         "on_delivery": lambda error, _message: failed.append(str(error)) if error else None,
     }
     try:
-        producer.init_transactions(SECONDS)
+        writer.init_transactions(SECONDS)
         new = records()
         tell(f"writing {len(new)} records to {topic} on {cluster.alias}")
-        producer.begin_transaction()
+        writer.begin_transaction()
         for key, value in new:
-            producer.produce(topic, key=key, value=value, **arguments)
-            producer.poll(0)
-        producer.commit_transaction(SECONDS)
+            writer.produce(topic, key=key, value=value, **arguments)
+            writer.poll(0)
+        writer.commit_transaction(SECONDS)
     except (KafkaException, BufferError) as error:
         raise RecordsNotWritten(cluster.alias, topic, str(error)) from error
     if failed:
