@@ -1,0 +1,133 @@
+"""Windows and slots that were left behind: dead, or asleep when another window took over (invariant B)."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
+from airmirror.clusters.transactions import TransactionalId
+from airmirror.ledger import Ledger
+from airmirror.windows import fence
+from airmirror.windows.errors import FlowBusy
+from airmirror.windows.slot import attempts
+from airmirror.windows.slot import copy as copy_module
+from airmirror.windows.slot.attempts import run_slot
+from airmirror.windows.slot.intake import Intake
+from airmirror.windows.slots import Outcome, Slot, SlotResult
+from airmirror_local.brokers import Broker
+from support.faults import filled
+from support.flows import Mirror, in_this_process
+from support.topics import end_offsets
+
+
+@pytest.mark.parametrize("aggregate", ["false", "true"])
+def test_an_attempt_that_is_overtaken_between_its_first_two_steps(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, aggregate: str
+) -> None:
+    """It initialises, sleeps while a whole window runs, then looks at the claims: in the other order it would copy again.
+
+    Nothing else keeps the data of an aggregate right, where records of others are legal.
+    """
+    flow = filled(east, west, tmp_path, settings={"aggregate": aggregate})
+    stale: list[Slot] = []
+    flow.run(lambda slots: stale.extend(slots) or [])  # type: ignore[func-returns-value]
+    done: list[str] = []
+
+    def then_another_window(step: Callable[..., object], name: str) -> Callable[..., object]:
+        def run(*args: object, **more: object) -> object:
+            found = step(*args, **more)
+            if not done:
+                done.append(name)
+                assert flow.run().is_verified
+            return found
+
+        return run
+
+    monkeypatch.setattr(TransactionalId, "initialise", then_another_window(TransactionalId.initialise, "initialise"))
+    monkeypatch.setattr(attempts, "_committed", then_another_window(attempts._committed, "look at the claims"))
+    results = in_this_process(stale)
+    assert {result.outcome for result in results} == {Outcome.FENCED}
+    assert flow.assert_equal() == 2100
+
+
+def test_a_slot_that_sleeps_in_its_transaction_is_fenced_by_a_window_of_fewer_slots(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its id is none of the new window's: the fence alone ends its transaction, so that nobody waits for it."""
+    monkeypatch.setattr(copy_module, "FETCH_BYTES", 4096)
+    monkeypatch.setattr(copy_module, "LEAST_PARTITION_BYTES", 2048)
+    flow = filled(east, west, tmp_path, settings={"window.commit.bytes": "20000"})
+    asleep, awake = threading.Event(), threading.Event()
+    take, own = Intake.take, threading.current_thread()
+    before = end_offsets(west, flow.remote_topic)
+    results: list[SlotResult] = []
+    threads: list[threading.Thread] = []
+
+    def sleep_in_the_transaction(self: Intake, *args: object) -> None:
+        is_first = threading.current_thread() is not own and not asleep.is_set()
+        if is_first and sum(end_offsets(west, flow.remote_topic).values()) > sum(before.values()):
+            asleep.set()
+            assert awake.wait(120)
+        take(self, *args)  # type: ignore[arg-type]
+
+    def second_slot_only(slots: Sequence[Slot]) -> list[SlotResult]:
+        threads.append(threading.Thread(target=lambda: results.extend(run_slot(slots[1]))))
+        threads[0].start()
+        assert asleep.wait(120)
+        return []
+
+    monkeypatch.setattr(Intake, "take", sleep_in_the_transaction)
+    try:
+        flow.run(second_slot_only, slots=2)
+        assert end_offsets(west, flow.remote_topic, "read_committed") != end_offsets(west, flow.remote_topic)
+        result = flow.run(slots=1)
+        assert result.is_verified, [str(row.error) for row in result.rows]
+    finally:
+        awake.set()
+        for thread in threads:
+            thread.join(120)
+    assert {result.outcome for result in results} == {Outcome.FENCED}
+    assert flow.assert_equal() == 2100
+
+
+def test_a_driver_that_is_killed_with_its_slot(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It releases nothing: its claim holds for its lease, then the next window ends its transaction and goes on."""
+    monkeypatch.setattr(fence, "LEASE_MS", 2000)
+    flow = filled(east, west, tmp_path)
+    process = multiprocessing.get_context("fork").Process(target=_run_and_die, args=(flow, tmp_path))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    until_free = Retrying(
+        retry=retry_if_exception_type(FlowBusy), stop=stop_after_delay(60), wait=wait_fixed(0.2), reraise=True
+    )
+    assert until_free(flow.run).is_verified
+    assert flow.assert_equal() == 2100
+
+
+def _run_and_die(flow: Mirror, directory: Path) -> None:
+    """Run a window whose driver dies in the second transaction of a slot; its ledger is its own, read from Kafka."""
+    ledger = Ledger(f"sqlite:///{directory}/killed.db").flow(flow.flow.name)
+    end = TransactionalId.end
+    ended: list[bool] = []
+
+    def die(self: TransactionalId, commit: bool) -> None:
+        if ended:
+            os.kill(os.getpid(), signal.SIGKILL)
+        ended.append(commit)
+        end(self, commit)
+
+    TransactionalId.end = die  # type: ignore[method-assign]
+    copy_module.FETCH_BYTES = 4096
+    copy_module.LEAST_PARTITION_BYTES = 2048
+    replace(flow, opened=replace(flow.opened, ledger=ledger)).run(window="killed")
