@@ -11,7 +11,7 @@ import crc32c
 import pytest
 
 from airmirror.config import parse
-from airmirror.windows.errors import SourceCorrupt, UnexpectedHole
+from airmirror.windows.errors import SourceCorrupt, TargetTruncated, UnexpectedHole
 from airmirror.windows.slot.intake import Intake, Way
 from airmirror.windows.slots import Slot, SlotPartition
 from airmirror.wire.batches import build
@@ -128,3 +128,13 @@ def test_records_out_of_order_are_no_records() -> None:
     taker, _ = intake(2)
     with pytest.raises(SourceCorrupt, match="not in order"):
         take(taker, one)
+
+
+def test_a_target_that_gives_offsets_below_what_was_committed() -> None:
+    """Whoever cut it: the flow's records end at 10, and the next is not written at 4."""
+    taker, sent = intake(10)
+    taker.account.target_end = 10
+    take(taker, batch(numbered(10)))
+    with pytest.raises(TargetTruncated) as caught:
+        sent[0].on_written(4)
+    assert (caught.value.expected_end, caught.value.end) == (10, 4)
