@@ -147,6 +147,8 @@ def list_offsets(
                 partition = TopicPartition(topic.name, item.partition_index)
                 if item.error_code in MOVED:
                     raise PartitionMoved(routes.alias, partition, error_name(item.error_code))
+                if item.error_code == TOPIC_DENIED:
+                    routes.refresh([topic.name])  # which says so where the topic may not be described
                 if item.error_code:
                     raise FetchFailed(routes.alias, partition, error_name(item.error_code))
                 found[partition] = item.offset
@@ -164,13 +166,14 @@ def offsets_with_patience(
     read_committed: bool = False,
     patience: float = 30.0,
 ) -> dict[TopicPartition, int]:
-    """``list_offsets`` that refreshes the metadata first and again whenever a leader has moved."""
+    """``list_offsets`` that refreshes the metadata where a leader is not known, or has moved, or can't be reached."""
     wanted = list(partitions)
     if not wanted:
         return {}
     for attempt in patiently(patience, PartitionMoved, LeaderNotAvailable, BrokerUnreachable):
         with attempt:
-            routes.refresh({partition.topic for partition in wanted})
+            if attempt.retry_state.attempt_number > 1 or not all(map(routes.is_led, wanted)):
+                routes.refresh({partition.topic for partition in wanted})
             try:
                 return list_offsets(routes, wanted, at, read_committed=read_committed)
             except BrokerUnreachable:

@@ -160,6 +160,11 @@ class Routes:
             raise LeaderNotAvailable(self.alias, partition, self._errors[partition])
         return leader
 
+    def is_led(self, partition: TopicPartition) -> bool:
+        """Whether its leader is known, as of the last refresh of its topic."""
+        leader = self._leaders.get(partition)
+        return leader is not None and leader.node in self._nodes
+
     def refresh_existing(self, topics: Iterable[str]) -> dict[str, TopicNotFound]:
         """``refresh`` those of ``topics`` that are there; what is wrong with each of the others."""
         existing = set(topics)
@@ -184,7 +189,7 @@ class Routes:
                         self.refresh({key.topic for key in partitions})
                     for key in partitions:
                         self.leader(key)
-        return [key for key in partitions if self._leaders[key].node in self._nodes]
+        return [key for key in partitions if self.is_led(key)]
 
     def partitions(self, topic: str) -> int:
         """How many partitions the topic has, as of the last refresh."""

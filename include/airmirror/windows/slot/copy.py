@@ -26,6 +26,7 @@ from airmirror.clusters.log import (
 )
 from airmirror.clusters.routes import TOPIC_DENIED, LeaderNotAvailable, Routes
 from airmirror.clusters.topic_configs import is_compacted
+from airmirror.clusters.writable import unwritable
 from airmirror.windows.errors import (
     AccessLost,
     InternalTopicUnfit,
@@ -269,11 +270,21 @@ def commit(way: Way, source: Source, intakes: Sequence[Intake]) -> None:
     source.check_topics()
     put_internal_records(way, changed)
     way.outbox.drain()
+    check_targets(way, changed)
     way.transaction.end(commit=True)
     if way.transaction.second_protocol:
         way.outbox.start_sequences_anew()
     for intake in changed:
         intake.committed()
+
+
+def check_targets(way: Way, intakes: Sequence[Intake]) -> None:
+    """Raise TargetUnavailable where a partition takes no records now: a commit that can't be ended there stops the flow."""
+    way.target.refresh({intake.partition.remote_topic for intake in intakes})
+    refusing = unwritable(way.target, [intake.partition.target for intake in intakes])
+    for intake in intakes:
+        if reason := refusing.get(intake.partition.target):
+            raise intake.unavailable(reason)
 
 
 def put_internal_records(way: Way, intakes: Sequence[Intake]) -> None:

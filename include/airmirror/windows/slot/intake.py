@@ -291,6 +291,11 @@ class Intake:
             Outgoing(self.partition.target, buffers, size, sent.count, sent.written, sent.refused, sent.late)
         )
 
+    def unavailable(self, reason: str) -> TargetUnavailable:
+        """The error of the target's partition where it takes or gives no records."""
+        source, target, partition = self._way.slot.flow.source.alias, self._way.slot.flow.target.alias, self.partition
+        return TargetUnavailable(source, partition.topic, partition.partition, target, partition.remote_topic, reason)
+
     def check_adjacent(self, account: Account, base: int, count: int) -> None:
         """Nothing of others may lie between what this flow wrote last and ``base`` (invariants B and G), unless declared."""
         way, partition = self._way, self.partition
@@ -343,7 +348,8 @@ class _Sent:
         slot, partition = self.intake._way.slot, self.intake.partition
         target = slot.flow.target.alias
         if answer.error == TOPIC_DENIED:
-            return AccessLost(*self._where, target, partition.remote_topic, "Write")
+            where = (slot.flow.source.alias, partition.topic, partition.partition)
+            return AccessLost(*where, target, partition.remote_topic, "Write")
         offsets = [first + number for first, count in self.runs for number in range(count)]
         about = [offsets[number] for number in answer.refused if 0 <= number < len(offsets)]
         if len(offsets) == 1:
@@ -355,19 +361,14 @@ class _Sent:
         )  # fmt: skip
 
     def late(self, reason: str) -> Exception:
-        target, topic = self.intake._way.slot.flow.target.alias, self.intake.partition.remote_topic
-        return TargetUnavailable(*self._where, target, topic, reason)
+        return self.intake.unavailable(reason)
 
     def _unread(self, code: int) -> Exception:
-        target, topic = self.intake._way.slot.flow.target.alias, self.intake.partition.remote_topic
         if code == TOPIC_DENIED:
-            return AccessLost(*self._where, target, topic, "Read")
-        return TargetUnavailable(*self._where, target, topic, f"it can't be read back ({error_name(code)})")
-
-    @property
-    def _where(self) -> tuple[str, str, int]:
-        partition = self.intake.partition
-        return self.intake._way.slot.flow.source.alias, partition.topic, partition.partition
+            slot, partition = self.intake._way.slot, self.intake.partition
+            where = (slot.flow.source.alias, partition.topic, partition.partition)
+            return AccessLost(*where, slot.flow.target.alias, partition.remote_topic, "Read")
+        return self.intake.unavailable(f"it can't be read back ({error_name(code)})")
 
     def _differs(self, target_offset: int, difference: str) -> Exception:
         slot, partition = self.intake._way.slot, self.intake.partition
