@@ -48,7 +48,6 @@ def errors(result: WindowResult) -> dict[int, str]:
     return {row.partition: type(row.error).__name__ for row in result.rows if row.error is not None}
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize(("assignment", "reason"), [pytest.param(*NO_LEADER, marks=pytest.mark.long), TOO_FEW])
 def test_a_node_of_the_target_is_gone(
     east: Broker, three: BrokerCluster, tmp_path: Path, assignment: list[list[int]], reason: str
@@ -89,7 +88,6 @@ def test_a_node_of_the_target_is_gone(
     assert flow.assert_equal() == 4 * 300
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.long
 def test_a_node_of_the_target_dies_in_mid_transaction(
     east: Broker, three: BrokerCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -122,7 +120,6 @@ def test_a_node_of_the_target_dies_in_mid_transaction(
     assert flow.assert_equal() == 4 * 200
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.long
 def test_a_commit_that_cannot_be_ended(
     east: Broker, three: BrokerCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -197,7 +194,6 @@ def test_records_of_others_in_mid_window(
     assert next(row for row in result.rows if row.partition == 1).verified
 
 
-@pytest.mark.timeout(240)
 def test_a_remote_topic_that_was_cut_short(east: Broker, tmp_path: Path) -> None:
     """The same topic id, but fewer records: noticed in every window, also when nothing is new."""
     west = start_broker(tmp_path, "cut", IMPATIENT)
