@@ -11,8 +11,9 @@ INSTALLED := .venv/.installed
 JARS := .local/kafka-4.2.0
 SEED ?= 1
 MINUTES ?= 2
+ONLY ?=
 
-.PHONY: help install check test test-long chaos bench bench-airflow bench-topics bench-groups bench-segments bench-scale bench-flows soak demo up down status requirements clean
+.PHONY: help install check test test-long chaos mutate bench bench-airflow bench-topics bench-groups bench-segments bench-scale bench-flows soak demo up down status requirements clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 16
@@ -53,6 +54,9 @@ test-long: install ## the tests that take longer
 
 chaos: install ## windows while everything fails, seed after seed: SEED=… MINUTES=…
 	PYTHONPATH=tests $(BIN)/python -m chaos --seed $(SEED) --minutes $(MINUTES)
+
+mutate: install ## break the product on purpose, one change at a time, and see that tests notice: ONLY=…
+	PYTHONPATH=tests $(BIN)/python -m mutate --only "$(ONLY)"
 
 bench: install ## measure side by side with MirrorMaker 2; writes benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks
