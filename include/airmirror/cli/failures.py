@@ -19,7 +19,7 @@ INPUT = frozenset({
     "AliasDiffers", "AliasReused", "BadConnection", "BadExpectations", "BadRename", "BadSchedule", "ConfigurationError",
     "ConnectionNeeded", "DecisionIncomplete", "EqualClusterIds", "FlowNotEnabled", "FlowNotNamed",
     "HostNotResolved", "InternalTopicUnfit", "InvalidPattern", "LedgerUrlInvalid", "NoSuchGroup",
-    "NoSuchPartition", "NoSuchPosition", "NoTopicMatches", "NotHeld", "NotMirrored", "NotOfTheFlow", "NothingToCompare",
+    "NoSuchPartition", "NoSuchPosition", "NotHeld", "NotMirrored", "NotOfTheFlow", "NothingToCompare",
     "ResetNotPossible", "SameCluster", "UnknownFlow", "UnknownReplicationPolicy", "UnsupportedClientSetting",
 })  # fmt: skip
 """The errors that what was typed or configured is to blame for, by name: none is imported for it."""

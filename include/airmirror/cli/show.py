@@ -114,6 +114,7 @@ def plan(topics: TopicPlan, planned: Sequence[Planned], held: Sequence[Hold]) ->
         table("remote topics", ("topic", "what"), changes, empty="nothing to create or change"),
         table("offsets to replicate", ("topic", *numbers, ""), offsets, right=numbers, empty="nothing new"),
         *([holds(held)] if held else []),
+        *(line("warning", warning, DOUBTFUL) for warning in topics.warnings),
     ]
 
 

@@ -25,8 +25,10 @@ from airmirror.clusters.description import ClusterDescription, ConfigValue
 from airmirror.clusters.librdkafka import librdkafka_config
 from airmirror.clusters.security import UnsupportedClientSetting
 from airmirror.config import Cluster
+from airmirror.config.keys import SET_HERE
 from airmirror.errors import AirmirrorError
 
+TRANSACTION_TIMEOUT_MS = 60_000  # librdkafka's own default
 TIMEOUT = 15.0
 """Seconds after which a cluster that does not answer is called unreachable."""
 
@@ -134,15 +136,22 @@ def consumer_config(cluster: Cluster) -> dict[str, Any]:
 
 
 def producer(cluster: Cluster, settings: Mapping[str, Any]) -> Producer:
-    """A producer with the cluster's settings; ``settings``, what its use demands, go over them.
+    """confluent-kafka's Producer, with ``settings`` over the cluster's, whose acks and the like do not count.
 
-    Raises UnsupportedClientSetting, for settings that contradict each other too.
+    Raises UnsupportedClientSetting, also for what librdkafka does not take.
     """
-    config: dict[str, Any] = librdkafka_config(cluster, "producer") | {"logger": _librdkafka_log}
+    found: dict[str, Any] = {
+        name: value for name, value in librdkafka_config(cluster, "producer").items() if name not in SET_HERE
+    }
+    found |= settings
+    if "transactional.id" in found:  # librdkafka refuses deliveries that may last longer than the transaction
+        longest = int(found.setdefault("transaction.timeout.ms", TRANSACTION_TIMEOUT_MS))
+        found["delivery.timeout.ms"] = min(int(found.get("delivery.timeout.ms", longest)), longest)
     try:
-        return Producer(config | dict(settings))
-    except KafkaException as error:
-        raise UnsupportedClientSetting(cluster.alias, f"{cluster.alias}.producer.…", error.args[0].str()) from error
+        return Producer(found | {"logger": _librdkafka_log})
+    except (KafkaException, TypeError, ValueError) as error:
+        reason = error.args[0].str() if isinstance(error, KafkaException) else str(error)
+        raise UnsupportedClientSetting(cluster.alias, f"{cluster.alias}.producer.…", reason) from error
 
 
 def describe(cluster: Cluster | Admin, timeout: float = TIMEOUT) -> ClusterDescription:

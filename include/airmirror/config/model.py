@@ -73,6 +73,7 @@ class Flow:
     isolation_level: str = "read_committed"
     auto_offset_reset: str = "earliest"
     remote_topics: Mapping[str, str] = field(default_factory=dict)
+    aliases: tuple[str, ...] = ()  # of all clusters of the configuration
 
     @property
     def name(self) -> str:

@@ -8,7 +8,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from airmirror.config.keys import CLIENT, CONNECTION, FAMILIES, KEYS, OWN, ROLES, SECURITY, Scope, Use
+from airmirror.config.keys import (
+    CLIENT,
+    CONNECTION,
+    FAMILIES,
+    KEYS,
+    NOT_OF_RECORDS,
+    OWN,
+    ROLES,
+    SECURITY,
+    SET_HERE,
+    Scope,
+    Use,
+)  # fmt: skip
 
 
 class Level(IntEnum):
@@ -93,8 +105,8 @@ def unread(at: Place, aliases: Sequence[str]) -> Unread | None:
             known_to_mm2 = at.name not in OWN and key.scope is not Scope.FLOW_ONLY
             return Unread(f"has no effect here: it is read {key.scope}", error=not known_to_mm2)
         return Unread(key.here, error=False) if key.use in (Use.LATER, Use.WITHOUT_EFFECT) else None
-    if client_setting(at):
-        return None
+    if setting := client_setting(at):
+        return _of_producer(setting.property)
     for prefix, (_, reason) in FAMILIES.items():
         if at.name.startswith(prefix):
             return Unread(f"{Use.WITHOUT_EFFECT}: {reason}", error=False) if reason else None
@@ -103,6 +115,17 @@ def unread(at: Place, aliases: Sequence[str]) -> Unread | None:
     if name in CLIENT:
         return Unread(f"has no effect here, as in MirrorMaker 2: write {_where_read(at, name)}", error=False)
     return Unread("unknown key", error=True, closest=_closest(at, aliases))
+
+
+def _of_producer(property_: str) -> Unread | None:
+    """What people tune a producer with, and what it does not do here: worth a note."""
+    role, _, name = property_.partition(".")
+    if role == "producer" and name in SET_HERE:
+        return Unread("has no effect: everything is written with acks=all, records in transactions", error=False)
+    if role == "producer" and name in NOT_OF_RECORDS:
+        what = "counts for offset syncs, checkpoints and heartbeats only: records are copied in the batches that they are in"
+        return Unread(f"{what}, compressed as they are", error=False)
+    return None
 
 
 def _where_read(at: Place, name: str) -> str:

@@ -107,4 +107,5 @@ def flow(name: str, placed: Sequence[Placed]) -> Flow:
             verify=settings["window.verify"].strip(),
         ),
         settings=settings,
+        aliases=next((as_list(each.setting.value) for each in placed if each.setting.key == "clusters"), ()),
     )

@@ -10,7 +10,6 @@ from pathlib import Path
 from airmirror.clusters.log import LastStableOffsetStuck
 from airmirror.clusters.routes import Routes, TopicNotDescribed, TopicNotFound
 from airmirror.config import Configuration, Flow, load
-from airmirror.errors import AirmirrorError
 from airmirror.ledger import FlowLedger, Ledger
 from airmirror.topics.identity import Neighbours, flows_of_others, introduce, look_around
 from airmirror.topics.identity import check as check_identities
@@ -23,22 +22,6 @@ from airmirror.windows.plan import Planned
 from airmirror.windows.window import internal_topics, make_plan
 
 PATIENCE_SECONDS = 2.0
-
-
-@dataclass(eq=False)
-class NoTopicMatches(AirmirrorError):
-    """A flow whose filters match no topic of the source."""
-
-    flow: str
-    source: str
-    topics: tuple[str, ...]
-    exclude: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return (
-            f"flow {self.flow!r}: no topic of cluster {self.source!r} matches topics = {', '.join(self.topics)} "
-            f"without topics.exclude = {', '.join(self.exclude)}; correct them, or create the topic"
-        )
 
 
 @dataclass(frozen=True)
@@ -88,7 +71,7 @@ def caught_up(opened: Opened) -> Opened:
 
 
 def prepare(opened: Opened, tell: Callable[[str], None] = lambda phase: None) -> Prepared:
-    """Bring about what the target needs. Raises NoTopicMatches, what the guards and what the clusters raise;
+    """Bring about what the target needs. Raises what the guards and what the clusters raise;
     TopicNotDescribed where nothing of the flow may be seen any more."""
     around = guard(opened)
     if not opened.ledger.progress():  # the flow's first window, or a ledger that was lost
@@ -100,7 +83,7 @@ def prepare(opened: Opened, tell: Callable[[str], None] = lambda phase: None) ->
     hidden = _hidden(opened, planned)
     if hidden and not planned.topics:
         raise hidden[0]
-    _check_not_empty(opened.flow, planned)
+    planned = _or_idle(opened.flow, planned)
     ensure_internal_topics(opened.flow)
     if introduce(opened.flow, around):
         guard(opened)  # of two flows that begin at once, each writes first and then looks: one of them sees the other
@@ -151,8 +134,7 @@ def plan_topics(opened: Opened, around: Neighbours | None = None, own: Collectio
 
 def dry_run(opened: Opened) -> tuple[TopicPlan, list[Planned]]:
     """What ``prepare`` would create and a window would copy; nothing is written but the ledger."""
-    topics = plan_topics(opened)
-    _check_not_empty(opened.flow, topics)
+    topics = _or_idle(opened.flow, plan_topics(opened))
     catch_up_ledger(opened)
     client = f"airmirror|{opened.flow.name}|plan"
     with Routes(opened.flow.source, client) as source, Routes(opened.flow.target, client) as target:
@@ -188,6 +170,10 @@ def _hidden(opened: Opened, planned: TopicPlan) -> list[TopicNotDescribed]:
     return [error for error in found if isinstance(error, TopicNotDescribed)]
 
 
-def _check_not_empty(flow: Flow, planned: TopicPlan) -> None:
-    if not planned.topics and not planned.refused:
-        raise NoTopicMatches(flow.name, flow.source.alias, flow.topics, flow.topics_exclude)
+def _or_idle(flow: Flow, planned: TopicPlan) -> TopicPlan:
+    """The plan; one without topics says so: what stands by has nothing to replicate until somebody fails over to it."""
+    if planned.topics or planned.refused:
+        return planned
+    filters = f"topics = {', '.join(flow.topics)} without topics.exclude = {', '.join(flow.topics_exclude)}"
+    idle = f"no topic of cluster {flow.source.alias!r} is to be replicated yet: none of its own matches {filters}"
+    return replace(planned, warnings=(*planned.warnings, idle))

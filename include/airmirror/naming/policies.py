@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -32,12 +33,16 @@ class DefaultReplicationPolicy:
     separator: str = "."
     internal_topic_separator_enabled: bool = True
     source_alias: str | None = None
+    aliases: tuple[str, ...] = ()  # that hold the separator: a name is taken apart after them, not within
 
     def format_remote_topic(self, source_alias: str, topic: str) -> str:
         return f"{source_alias}{self.separator}{topic}"
 
     def topic_source(self, topic: str) -> str | None:
         """The alias before the separator. Any local topic with the separator in its name looks remote."""
+        known = [alias for alias in self.aliases if topic.startswith(f"{alias}{self.separator}")]
+        if known:
+            return max(known, key=len)
         parts = topic.split(self.separator)
         # Java's split drops trailing empty parts: "a." has one part, ".b" has two, "." has none.
         while parts and not parts[-1]:
@@ -127,19 +132,27 @@ class UnknownReplicationPolicy(AirmirrorError):
 
 
 def policy(
-    class_name: str, separator: str, internal_topic_separator_enabled: bool, source_alias: str | None
+    class_name: str,
+    separator: str,
+    internal_topic_separator_enabled: bool,
+    source_alias: str | None,
+    aliases: Iterable[str] = (),
 ) -> ReplicationPolicy:
     """The policy a flow names: one of MirrorMaker 2's, with or without package, or ``module:Class`` of your own.
 
     Your own class is called with the keyword arguments separator, internal_topic_separator_enabled and source_alias.
+    ``aliases``: all that are known; MirrorMaker 2's policies here tell those apart that hold the separator.
     Raises UnknownReplicationPolicy.
     """
-    found = _own(class_name) if ":" in class_name else _POLICIES[built_in_policy(class_name)]
+    own = ":" in class_name
+    found = _own(class_name) if own else _POLICIES[built_in_policy(class_name)]
+    more = {} if own else {"aliases": tuple(alias for alias in aliases if separator in alias)}
     try:
         made = found(
             separator=separator,
             internal_topic_separator_enabled=internal_topic_separator_enabled,
             source_alias=source_alias,
+            **more,
         )
     except TypeError as error:
         raise UnknownReplicationPolicy(class_name, str(error)) from error

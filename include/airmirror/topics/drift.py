@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from airmirror.topics.remote import TopicPlan
+from airmirror.topics.remote import LargerTopic, TopicPlan, Waiting
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,8 @@ def drifts(planned: TopicPlan) -> list[Drift]:
         outcome, why = f"{more.partitions} partitions", "partitions grow with the source"
         before, after = str(more.before), str(more.partitions)
         found.append(Drift(topics[more.name], more.name, "partitions", after, before, outcome, why, True))
-    for less in planned.larger:
+    kept: list[LargerTopic | Waiting] = [*planned.larger, *planned.waiting]
+    for less in kept:
         source, target = str(less.source), str(less.target)
         found.append(Drift(less.topic, less.remote, "partitions", source, target, "unchanged", less.reason, False))
     for topic, differences in planned.differences.items():

@@ -23,6 +23,7 @@ def policy_of(flow: Flow) -> ReplicationPolicy:
         flow.replication_policy_separator,
         flow.internal_topic_separator_enabled,
         flow.source.alias,
+        flow.aliases,
     )
 
 

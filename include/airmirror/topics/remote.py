@@ -10,9 +10,12 @@ from dataclasses import dataclass, field
 from airmirror.clusters.acls import Acl
 from airmirror.clusters.description import ConfigChange, ConfigValue, NewPartitions, NewTopic
 from airmirror.config import Flow
+from airmirror.config.values import as_boolean
 from airmirror.topics.configs import ConfigDifference, config_differences, remote_configs
 from airmirror.topics.names import LONGEST_NAME, select
 from airmirror.windows.declared import times_replaced
+
+CREATES, REFRESHES = "topic.creation.enable", "refresh.topics.enabled"
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,24 @@ class LargerTopic:
 
 
 @dataclass(frozen=True)
+class Waiting:
+    """Partitions of a topic that its remote topic lacks, and that are not created: what they hold waits."""
+
+    topic: str
+    remote: str
+    source: int
+    target: int
+    key: str
+
+    @property
+    def reason(self) -> str:
+        return f"{self.key} = false: nothing is replicated from partition {self.target} on until {self.remote} has it"
+
+    def __str__(self) -> str:
+        return f"{self.remote} has {self.target} partitions, {self.topic} has {self.source}, and {self.reason}"
+
+
+@dataclass(frozen=True)
 class TopicPlan:
     """``topics``: every source topic that can be replicated, with its remote topic; the rest is what that needs.
 
@@ -77,10 +98,11 @@ class TopicPlan:
     acls: tuple[Acl, ...] = ()
     acls_not_synced: str = ""
     warnings: tuple[str, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return tuple(map(str, self.larger))
+        return (*map(str, self.larger), *map(str, self.waiting))
 
     @property
     def configs(self) -> tuple[ConfigChange, ...]:
@@ -94,24 +116,28 @@ def plan(
     target: Mapping[str, Topic],
     in_the_way: Mapping[str, str] | None = None,
     known_configs: Collection[str] | None = None,
+    refreshes: bool = True,
 ) -> TopicPlan:
     """What the flow's topics need, given all topics of both clusters by name, and what other flows forbid, by topic.
 
     ``known_configs``: the keys that the target has, where that is known; a new topic is not refused for any other.
+    ``refreshes``: partitions that the source has got are created.
     Asks for the configs of the source topics, and of remote topics that are there already.
     Never shrinks or deletes anything, as MirrorMaker 2 does not.
     """
     chosen = select(flow, source)
     several = {remote for remote, count in Counter(chosen.values()).items() if count > 1}
     taken = {_folded(name): name for name in target}
-    topics, create, grow, refused, larger = {}, [], [], [], []
+    topics, create, grow, refused, larger, waiting = {}, [], [], [], [], []
     differences = {}
     timeless = times_replaced(flow)
+    creates = as_boolean(flow.settings[CREATES])
     for topic, remote in chosen.items():
         there = target.get(remote)
         reason = _unusable(remote, several) or (in_the_way or {}).get(topic)
         stamps = timeless.matches(topic)
         reason = reason or (_restamping(there, topic, remote, stamps) if there else _collision(remote, taken))
+        reason = reason or (None if there or creates else _not_created(flow, remote, source[topic].partitions))
         if reason:
             refused.append(RefusedTopic(flow.source.alias, flow.target.alias, topic, remote, reason))
             continue
@@ -126,11 +152,23 @@ def plan(
             continue
         if found := config_differences(flow, remote, source[topic].configs, there.configs, stamps):
             differences[topic] = found
-        if there.partitions < partitions:
+        if there.partitions < partitions and not (creates and refreshes):
+            key = REFRESHES if creates else CREATES
+            waiting.append(Waiting(topic, remote, partitions, there.partitions, key))
+        elif there.partitions < partitions:
             grow.append(NewPartitions(remote, there.partitions, partitions))
         elif there.partitions > partitions:
             larger.append(LargerTopic(topic, remote, partitions, there.partitions))
-    return TopicPlan(topics, tuple(create), tuple(grow), tuple(refused), tuple(larger), differences)
+    return TopicPlan(
+        topics, tuple(create), tuple(grow), tuple(refused), tuple(larger), differences, waiting=tuple(waiting)
+    )
+
+
+def _not_created(flow: Flow, remote: str, partitions: int) -> str:
+    return (
+        f"it is missing and {CREATES} = false; create it: `kafka-topics.sh --bootstrap-server "
+        f"{','.join(flow.target.bootstrap_servers)} --create --topic {remote} --partitions {partitions}`"
+    )
 
 
 def _unusable(remote: str, several: set[str]) -> str | None:

@@ -7,7 +7,7 @@ the window (``refused``); configs and ACLs that can't be had hold up nothing (``
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from airmirror.clusters.acls import Acl, NoAuthorizer, create_acls, topic_acls
@@ -21,11 +21,12 @@ from airmirror.errors import AirmirrorError, command
 from airmirror.topics.acls import missing_acls
 from airmirror.topics.conflicts import duplicates, other_writers, refusals
 from airmirror.topics.names import select
-from airmirror.topics.remote import RefusedTopic, Topic, TopicPlan, plan
+from airmirror.topics.remote import REFRESHES, RefusedTopic, Topic, TopicPlan, plan
 
 log = logging.getLogger(__name__)
 
 Tell = Callable[[str], None]
+MOST_NAMED = 20  # topics in one message
 
 _BACKFILLED = (
     "older records of another topic were replicated into it; exclude the topic, or delete what was backfilled and choose "
@@ -86,6 +87,10 @@ def look(
     source, target = source or connect(flow.source), target or connect(flow.target)
     here, there = describe(source, timeout), describe(target, timeout)
     remote = select(flow, here.topics)
+    refreshes = as_boolean(flow.settings[REFRESHES]) or not ours
+    new = [] if refreshes else [each for each, name in remote.items() if each not in ours and name not in there.topics]
+    here = replace(here, topics={name: count for name, count in here.topics.items() if name not in new})
+    remote = {topic: name for topic, name in remote.items() if topic in here.topics}
     old = [name for name in remote.values() if name in there.topics]
     not_ours = {name for topic, name in remote.items() if topic not in ours and name in there.topics}
     in_the_way, warnings = _in_the_way(flow, remote, others, not_ours, timeout)
@@ -99,7 +104,10 @@ def look(
         _topics(there, looked_at),
         in_the_way,
         next((configs.keys() for configs in looked_at.values()), None),
+        refreshes,
     )
+    if new:
+        warnings = (*warnings, f"{len(new)} new topics are not replicated ({REFRESHES} = false): {_names(new)}")
     gone = {topic: remote for topic, remote in select(flow, ours).items() if topic not in here.topics}
     planned = replace(planned, warnings=warnings, refused=(*planned.refused, *_gone(flow, gone)))
     if not as_boolean(flow.settings["sync.topic.acls.enabled"]) or not planned.topics:
@@ -204,6 +212,11 @@ def _gone(flow: Flow, topics: Mapping[str, str]) -> list[RefusedTopic]:
         )
         for topic, remote in topics.items()
     ]
+
+
+def _names(topics: Sequence[str]) -> str:
+    more = f" and {len(topics) - MOST_NAMED} more" if len(topics) > MOST_NAMED else ""
+    return ", ".join(topics[:MOST_NAMED]) + more
 
 
 def _acls_denied(error: AccessDenied) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from airmirror.config.keys import airmirror, clients, connect, mirrormaker
-from airmirror.config.keys.clients import COPIES, PREFIXES, ROLES, SECURITY
+from airmirror.config.keys.clients import COPIES, NOT_OF_RECORDS, PREFIXES, ROLES, SECURITY, SET_HERE
 from airmirror.config.keys.connect import FAMILIES
 from airmirror.config.keys.key import Key, Scope, Type, Use
 
@@ -20,6 +20,7 @@ CLIENT = frozenset().union(*ROLES.values())
 """The settings that any kind of client knows."""
 
 __all__ = [
-    "CLIENT", "CONNECTION", "COPIES", "FAMILIES", "KEYS", "OWN", "PREFIXES", "ROLES", "SECURITY", "Key", "Scope", "Type",
+    "CLIENT", "CONNECTION", "COPIES", "FAMILIES", "KEYS", "NOT_OF_RECORDS", "OWN", "PREFIXES", "ROLES", "SECURITY", "SET_HERE",
+    "Key", "Scope", "Type",
     "Use",
 ]  # fmt: skip

@@ -89,6 +89,19 @@ COPIES = frozenset(name for name in SECURITY if not name.startswith("sasl.kerber
 )
 """What windows read when they copy, with a client of their own; everything else goes through librdkafka."""
 
+SET_HERE = _names(
+    "acks enable.idempotence max.in.flight.requests.per.connection retries transactional.id transaction.two.phase.commit.enable"
+)
+"""What a producer's settings can't change: everything is written with acks=all, records in transactions."""
+
+NOT_OF_RECORDS = _names(
+    """
+    batch.size buffer.memory compression.gzip.level compression.lz4.level compression.type compression.zstd.level
+    delivery.timeout.ms linger.ms max.block.ms max.request.size
+    """
+)
+"""What shapes a producer's batches: records keep theirs; it counts for offset syncs, checkpoints and heartbeats only."""
+
 PREFIXES = {
     "<setting>": (
         "at the top level and at <cluster>.",

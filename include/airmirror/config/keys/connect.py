@@ -43,6 +43,14 @@ _USED = (
         minimum=-1,
     ),
     Key(
+        "topic.creation.enable",
+        Type.BOOLEAN,
+        "true",
+        "Whether missing remote topics and partitions are created; false: a topic without its remote topic is refused, "
+        "partitions that the remote topic lacks wait. Internal topics are created in any case.",
+        Scope.WORKER,
+    ),
+    Key(
         "errors.tolerance",
         Type.STRING,
         "none",
@@ -174,7 +182,6 @@ _WORKER = (
     _worker("worker.sync.timeout.ms", Type.INT, "3000", "How long a worker waits to read the newest configuration."),
     _worker("worker.unsync.backoff.ms", Type.INT, "300000", "How long a worker that can't do so stays out."),
     _worker("task.shutdown.graceful.timeout.ms", Type.LONG, "5000", "How long tasks have to end."),
-    _worker("topic.creation.enable", Type.BOOLEAN, "true", "Whether source connectors may create topics.", _CREATED),
     _worker("topic.tracking.enable", Type.BOOLEAN, "true", "Note which topics a connector uses."),
     _worker("topic.tracking.allow.reset", Type.BOOLEAN, "true", "Whether those notes may be reset."),
     _worker("plugin.path", Type.LIST, None, "Directories with plugins.", _PLUGINS),

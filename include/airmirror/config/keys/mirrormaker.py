@@ -140,9 +140,8 @@ _TOPICS = (
         "refresh.topics.enabled",
         Type.BOOLEAN,
         "true",
-        "Whether to look for new topics and partitions.",
-        use=Use.WITHOUT_EFFECT,
-        reason=_EVERY_WINDOW,
+        "Whether to look for new topics and partitions; false: once a flow has replicated something it stays with what it "
+        "has.",
     ),
     Key(
         "refresh.topics.interval.seconds",
