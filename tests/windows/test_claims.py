@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,7 @@ def log(*records: tuple[str, ClaimEvent, int], first: dict[str, int] | None = No
 
 def window_of(entries: Sequence[ClaimEntry], *, compacted: bool = False) -> str | None:
     held = holder(entries, compacted=compacted)
-    return None if held is None else held.claim.window
+    return None if held is None or held.released else held.claim.window
 
 
 def test_the_first_claim_holds_while_it_is_renewed() -> None:
@@ -55,6 +56,29 @@ def test_of_the_last_records_alone_the_latest_claim_that_was_renewed_holds() -> 
     assert window_of(kept, compacted=True) == "b"
     assert window_of(kept[::-1], compacted=True) == "b"
     assert window_of(log(("a", RELEASED, 50)), compacted=True) is None
+
+
+def test_a_claim_that_was_refused_does_not_hide_the_one_that_is_renewed() -> None:
+    """Who was refused may die before he deletes his claim: of the others the last records alone are known."""
+    kept = log(("b", CLAIMED, 5_000), ("a", RENEWED, 40_000), first={"a": 0, "b": 5_000})
+    assert window_of(kept, compacted=True) == "a"
+    later = log(("a", RENEWED, 40_000), ("b", CLAIMED, 50_000), ("c", CLAIMED, 75_000), first={"a": 0})
+    assert window_of(later, compacted=True) == "c", "the lease of a had ended, that of b never began"
+
+
+def test_a_claim_that_was_released_stays_so() -> None:
+    """Whoever ends a window from outside releases its claim; its driver's thread may renew it once more."""
+    records = [("a", CLAIMED, 0), ("a", RENEWED, 1), ("a", RELEASED, 5_000), ("a", RENEWED, 6_000)]
+    assert window_of(log(*records)) is None and window_of(log(*records), compacted=True) is None
+
+
+def test_a_second_attempt_of_a_window_takes_its_claim_over() -> None:
+    """As YARN starts an application again under one window's id: the first one's renewals count no more."""
+    first, second = (Claim("w", CLAIMED, owner, time, 30_000, 2) for owner, time in (("a:1", 0), ("b:1", 5_000)))
+    entries = [ClaimEntry(7, 0, first), ClaimEntry(8, 5_000, second)]
+    late = [ClaimEntry(9, 6_000, replace(first, event=RENEWED)), ClaimEntry(10, 7_000, replace(first, event=RELEASED))]
+    held = holder([*entries, *late])
+    assert held is not None and held.offset == 8 and held.claim.owner == "b:1" and not held.released
 
 
 def test_a_window_that_has_renewed_its_claim_keeps_it(

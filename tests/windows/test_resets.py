@@ -16,7 +16,7 @@ from airmirror.windows.resets import (
     Reset,
     ResetNotPossible,
     decide,
-    segment_record,
+    segment_records,
     shorten,
     verified_record,
 )
@@ -79,10 +79,9 @@ def after(reset: Reset) -> list[SegmentRecord]:
     left = [record for record in reset.facts.records if record.source_start not in gone]
     if reset.shortened is not None:
         left = [reset.shortened if each.source_start == reset.shortened.source_start else each for each in left]
-    new = segment_record(reset, "reset", 1)
-    return sorted(
-        [each for each in left if each.source_start != new.source_start] + [new], key=lambda r: r.source_start
-    )
+    new = {record.source_start: record for record in segment_records(reset, "reset", 1)}
+    left = [each for each in left if each.source_start not in new]
+    return sorted([*left, *new.values()], key=lambda record: (record.source_end, record.source_start))
 
 
 @given(situations())

@@ -8,10 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airmirror.flows.reset import Order, carry_out
+from airmirror.flows.verification import compare_all
+from airmirror.windows.resets import Choice
 from airmirror.windows.takeover import overlap
 from airmirror_local.brokers import Broker
-from support.flows import as_mirrormaker, mirror
-from support.topics import Record, produce
+from support.flows import Mirror, as_mirrormaker, mirror
+from support.hostile import delete_records
+from support.topics import Record, produce, read_all
 
 
 @pytest.mark.parametrize(("copied", "progress"), [(100, 99), (100, 60), (100, 0), (300, 250)])
@@ -44,3 +48,62 @@ def test_distinct_records_overlap_exactly() -> None:
     source = [b"%d" % n for n in range(10)]
     for there in range(11):
         assert overlap(source, [b"x", *source[:there]], [b"x"]) == there
+
+
+@pytest.mark.parametrize("end", ["aborted", "committed"])
+def test_aborted_records_in_the_tail_are_told_from_committed_ones(
+    east: Broker, west: Broker, tmp_path: Path, end: str
+) -> None:
+    """MirrorMaker 2 copies them by default; killed before it wrote its progress, it has left them in its tail."""
+    flow = mirror(east, west, tmp_path)
+    produce(east, flow.topic, numbered(0, 60), transactional="commit")
+    produce(east, flow.topic, numbered(1000, 1010), transactional="abort")
+    if end == "committed":
+        produce(east, flow.topic, numbered(60, 100), transactional="commit")
+    there = as_default_mirrormaker(flow, progress=39)
+    assert flow.run().is_verified
+    produce(east, flow.topic, numbered(100, 110))
+    result = flow.run()
+    assert result.is_verified and result.copied == 10
+    assert [record.content for record in read_all(west, flow.remote_topic)[0]] == [
+        record.content for record in there + read_all(east, flow.topic)[0][-10:]
+    ]
+    assert not [row.error for row in compare_all(flow.opened, []) if row.error]
+
+
+def test_a_tail_that_is_not_the_source_s_is_an_error(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """Nothing tells how far MirrorMaker 2 has come, so nothing is copied; the reset that is advised leads on."""
+    flow = mirror(east, west, tmp_path)
+    produce(east, flow.topic, numbered(0, 100))
+    as_mirrormaker(flow, 70, 39)
+    produce(west, flow.remote_topic, [Record(b"somebody else's")], partition=0)
+    result = flow.run()
+    assert [type(row.error).__name__ for row in result.rows] == ["TailDiffers"] and result.copied == 0
+    assert "--accept-loss" in str(result.rows[0].error) and len(read_all(west, flow.remote_topic)[0]) == 71
+    [reset] = carry_out(flow.opened, Order((flow.topic,), (), Choice.ACCEPT_LOSS, by="me", reason="a test"))
+    assert (reset.start, reset.lost) == (40, 0) and "can't be told" in reset.problem
+    result = flow.run()
+    assert result.is_verified and result.copied == 60
+
+
+def test_a_progress_before_which_nothing_was_kept_tells_nothing(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """The source's retention has taken what the target ends with: no contradiction."""
+    flow = mirror(east, west, tmp_path)
+    produce(east, flow.topic, numbered(0, 60))
+    as_mirrormaker(flow, 60, 59)
+    delete_records(east, flow.topic, 60)
+    produce(east, flow.topic, numbered(60, 90))
+    result = flow.run()
+    assert result.is_verified and result.copied == 30
+
+
+def numbered(start: int, end: int) -> list[Record]:
+    return [Record(b"v%d" % n, b"k%d" % n, (), 1_700_000_000_000 + n) for n in range(start, end)]
+
+
+def as_default_mirrormaker(flow: Mirror, progress: int) -> list[Record]:
+    """Everything is on the target, what was aborted too, as read_uncommitted reads it; what that is."""
+    as_mirrormaker(flow, 0, progress)
+    everything = read_all(flow.source, flow.topic, "read_uncommitted")[0]
+    produce(flow.target, flow.remote_topic, everything, partition=0)
+    return everything

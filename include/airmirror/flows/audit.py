@@ -156,13 +156,13 @@ def audit(
     """
     flow, ledger = opened.flow, opened.ledger
     catch_up_ledger(opened)
-    newest, progress = ledger.last_segments(), ledger.progress()
+    state = ledger.state()
     buckets: dict[int, Bucket] = {}
     audited = []
     client, timeless = f"airmirror|{flow.name}|audit", times_replaced(flow)
     with Routes(flow.source, client) as source, Routes(flow.target, client) as target:
         source.refresh({item.topic for item in ranges})
-        replicated = {item.key: newest[item.key] for item in ranges if item.key in newest}
+        replicated = {item.key: state.segments[item.key] for item in ranges if item.key in state.segments}
         target.refresh({record.remote_topic for record in replicated.values()})
         here = offsets_with_patience(source, [item.key for item in ranges], EARLIEST)
         remote = {key: TopicPartition(record.remote_topic, record.partition) for key, record in replicated.items()}
@@ -188,7 +188,7 @@ def audit(
                         seen=partial(_count, buckets, part.time_ms),
                     )  # fmt: skip
                     equal, error = equal + compared.records, compared.error
-            position = progress.get(item.key, -1) + 1
+            position = state.positions.get(item.key, 0)
             before, missing = _around(item, first, segments, position)
             if error is None and before and refuse_before:
                 begun = segments or [*ledger.segments(*item.key, last.source_topic_id)] if last is not None else []

@@ -85,8 +85,8 @@ def backfill(
     if beside is None or not ranges:
         return None
     catch_up_ledger(beside)
-    progress = beside.ledger.progress()
-    if all(progress.get(item.key, -1) + 1 >= item.end for item in ranges):
+    positions = beside.ledger.positions()
+    if all(positions.get(item.key, 0) >= item.end for item in ranges):
         return None
     ensure_internal_topics(beside.flow)
     topics = internal_topics(flow)

@@ -108,6 +108,6 @@ def waived(
     if action is Action.LET_PASS:
         return dict(zip(held, asked, strict=True))
     if action is Action.ACCEPT_LOSS:
-        progress = opened.ledger.progress()
-        return {key: progress[key] for key in held if key in progress}
+        positions = opened.ledger.positions()
+        return {key: positions[key] - 1 for key in held if key in positions}
     return {}

@@ -120,9 +120,9 @@ def _write(
     opened: Opened, topic: str, partitions: Iterable[int], action: Action, reason: str, by: str
 ) -> list[Decision]:
     """Append decisions, and with a release delete the gate's holds."""
-    progress, held, now = opened.ledger.progress(), opened.ledger.holds(), int(time.time() * 1000)
+    positions, held, now = opened.ledger.positions(), opened.ledger.holds(), int(time.time() * 1000)
     decisions: Sequence[Decision] = [
-        Decision(topic, number, now, action, progress.get((topic, number), -1) + 1, reason.strip(), by.strip())
+        Decision(topic, number, now, action, positions.get((topic, number), 0), reason.strip(), by.strip())
         for number in partitions
     ]
     records: list[tuple[bytes, bytes | None]] = []

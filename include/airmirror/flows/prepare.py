@@ -19,7 +19,8 @@ from airmirror.topics.remote import TopicPlan
 from airmirror.topics.sync import SyncReport, look, sync_topics
 from airmirror.windows.index import catch_up
 from airmirror.windows.plan import Planned
-from airmirror.windows.window import internal_topics, make_plan
+from airmirror.windows.planning import make_plan
+from airmirror.windows.window import internal_topics
 
 PATIENCE_SECONDS = 2.0
 
@@ -74,10 +75,9 @@ def prepare(opened: Opened, tell: Callable[[str], None] = lambda phase: None) ->
     """Bring about what the target needs. Raises what the guards and what the clusters raise;
     TopicNotDescribed where nothing of the flow may be seen any more."""
     around = guard(opened)
-    if not opened.ledger.progress():  # the flow's first window, or a ledger that was lost
-        for part in filter(None, (opened, backfill_of(opened))):
-            with suppress(LastStableOffsetStuck):
-                catch_up_ledger(part, PATIENCE_SECONDS)
+    for part in filter(None, (opened, backfill_of(opened))):  # what it knows may be of clusters that were there before
+        with suppress(LastStableOffsetStuck):
+            catch_up_ledger(part, PATIENCE_SECONDS)
     opened = _as_decided(opened)
     planned = plan_topics(opened, around)
     hidden = _hidden(opened, planned)
@@ -125,7 +125,7 @@ def plan_topics(opened: Opened, around: Neighbours | None = None, own: Collectio
     if strangers:
         with suppress(LastStableOffsetStuck):  # a dead window's transaction, which the next window ends
             catch_up_ledger(opened, PATIENCE_SECONDS)
-    ours = {topic for topic, _ in opened.ledger.progress()}
+    ours = {topic for topic, _ in opened.ledger.state().known}
     beside = backfill_of(opened)
     backfilled = {record.remote_topic for record in beside.ledger.last_segments().values()} if beside else set()
     planned = look(flow, others=(*configuration.enabled, *strangers), ours=ours, backfilled=backfilled - set(own))
@@ -139,29 +139,40 @@ def dry_run(opened: Opened) -> tuple[TopicPlan, list[Planned]]:
     client = f"airmirror|{opened.flow.name}|plan"
     with Routes(opened.flow.source, client) as source, Routes(opened.flow.target, client) as target:
         target.refresh([])
-        return topics, make_plan(opened.flow, opened.ledger, topics.topics, source, target)
+        return topics, make_plan(opened.flow, opened.ledger.state(), topics.topics, source, target)
 
 
 def read_again(opened: Opened) -> dict[str, int]:
-    """Forget what the ledger has of the flow and read it anew; how many rows each table has."""
-    opened.ledger.forget()
-    catch_up_ledger(opened)
+    """Read what the ledger has of the flow anew, beside it, and put it in its place; how many rows each table has."""
+    catch_up_ledger(opened)  # it is not ahead of the topics then
+    beside = opened.ledger.anew()
+    catch_up_ledger(replace(opened, ledger=beside))
+    while not opened.ledger.replace_by(beside):
+        catch_up_ledger(replace(opened, ledger=beside))
     return {name: len(rows) for name, rows in opened.ledger.contents().items()}
 
 
 def catch_up_ledger(opened: Opened, patience: float = 60.0) -> None:
-    """Read what is new in the flow's internal topics into its ledger. Raises LastStableOffsetStuck after ``patience``."""
+    """Read what is new in the flow's internal topics into its ledger. Raises LastStableOffsetStuck after ``patience``.
+
+    Where the target does not have them, what the ledger knows is of another cluster, or of topics that are gone.
+    """
     with Routes(opened.flow.target, f"airmirror|{opened.flow.name}|ledger") as target:
         try:
             catch_up(target, internal_topics(opened.flow), opened.ledger, opened.flow.source.alias, patience)
         except TopicNotFound as missing:  # before a flow's first window there is nothing to read
-            if missing.topic not in (internal_topics(opened.flow).segments, internal_topics(opened.flow).progress):
+            names = internal_topics(opened.flow)
+            if missing.topic not in (names.segments, names.progress):
                 raise
+            if isinstance(missing, TopicNotDescribed):  # it is there, for others
+                return
+            if missing.topic == names.segments and opened.ledger.state().scanned:
+                opened.ledger.forget()
 
 
 def _hidden(opened: Opened, planned: TopicPlan) -> list[TopicNotDescribed]:
     """Topics that were replicated and that the source has, but does not list for this user any more: never in silence."""
-    known = select(opened.flow, {topic for topic, _ in opened.ledger.progress()})
+    known = select(opened.flow, {topic for topic, _ in opened.ledger.state().known})
     missing = known.keys() - planned.topics.keys()
     if not missing:
         return []

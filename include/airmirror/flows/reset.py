@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 
 from airmirror.clusters.admin import connect
@@ -22,12 +23,13 @@ from airmirror.topics.identity import identity, look_around
 from airmirror.topics.names import select
 from airmirror.topics.sync import sync_topics
 from airmirror.windows.declared import times_replaced
-from airmirror.windows.fence import Granted, claimed, fence
+from airmirror.windows.fence import Granted, check_claim, claimed, fence
 from airmirror.windows.index import catch_up
 from airmirror.windows.losses import without_losses
+from airmirror.windows.planning import compacted_topics
 from airmirror.windows.resets import Choice, Facts, Reset, ResetNotPossible, decide, declare
 from airmirror.windows.resetting import commit, look
-from airmirror.windows.window import compacted_topics, internal_topics
+from airmirror.windows.window import internal_topics
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import FlowIdentity, ResetRecord, SegmentRecord
 
@@ -83,7 +85,7 @@ def undecided(opened: Opened, topics: Collection[str] = ()) -> list[Facts]:
     """The partitions that can't go on by themselves, of ``topics`` or of all that were replicated. Raises NotOfTheFlow."""
     catch_up_ledger(opened)
     order = Order(
-        tuple(topics) or tuple(sorted({topic for topic, _ in opened.ledger.progress()})), (), Choice.ACCEPT_LOSS
+        tuple(topics) or tuple(sorted({topic for topic, _ in opened.ledger.state().known})), (), Choice.ACCEPT_LOSS
     )
     names, client = _remote_topics(opened, order), f"airmirror|{opened.flow.name}|reset"
     with Routes(opened.flow.source, client) as source, Routes(opened.flow.target, client) as target:
@@ -97,8 +99,10 @@ def undecided(opened: Opened, topics: Collection[str] = ()) -> list[Facts]:
 def carry_out(opened: Opened, order: Order, tell: Tell = lambda phase: None) -> list[Reset]:
     """Do it, under the flow's claim: no window is at work meanwhile. Raises FlowBusy, and what ``consider`` raises."""
     opened = prepare(opened).opened
-    with _claim(opened, tell, order.name or "reset") as (source, target, granted, window):
-        if _was_done(opened, order, tell):
+    with _claim(opened, tell, order.name or "reset") as (source, target, granted):
+        names = internal_topics(opened.flow)
+        held = partial(check_claim, opened.flow, granted, target, names.segments)
+        if _was_done(opened, order, held, tell):
             return []
         topics = _remote_topics(opened, order)
         if order.choice is Choice.NEW_TOPIC:
@@ -108,20 +112,19 @@ def carry_out(opened: Opened, order: Order, tell: Tell = lambda phase: None) -> 
             tell(f"deleting {', '.join(sorted(topics.values()))} on {opened.flow.target.alias}, to create them anew")
             delete_topics(connect(opened.flow.target), list(topics.values()))
             sync_topics(opened.flow, tell, plan_topics(opened))
-        names = internal_topics(opened.flow)
 
         def done(resets: list[Reset]) -> list[Reset]:
             if resets:
                 tell(f"committing {len(resets)} decisions")
                 commit(
-                    opened.flow, window, granted.offset, target, names, opened.ledger, resets, order.by, order.reason
+                    opened.flow, granted, target, names, opened.ledger.state(), resets, by=order.by, reason=order.reason
                 )
                 catch_up(target, names, opened.ledger, opened.flow.source.alias)
             return resets
 
         resets = done(_decide(opened, source, target, topics, order))
         starts = {each.facts.key: (each.start, each.facts.target_end) for each in resets if each.start >= 0}
-        _rewind(opened, topics, starts, tell)
+        _rewind(opened, topics, starts, held, tell)
         # What now can go on may still hold records that differ.
         resets += done(_losses(opened, source, target, topics, order))
     catch_up_ledger(opened)
@@ -151,11 +154,11 @@ def replace_identity(opened: Opened, by: str, reason: str, tell: Tell = lambda p
     before = replace(
         flow, source=replace(flow.source, alias=theirs.source), target=replace(flow.target, alias=theirs.target)
     )
-    with _claim(opened, tell) as (_, target, granted, window):
+    with _claim(opened, tell) as (_, target, granted):
         fence(before, target, granted.claim.slots)
         ours = identity(flow, around)
         problem = f"written by {theirs.name} ({theirs.source_cluster_id} -> {theirs.target_cluster_id})"
-        decision = ResetRecord("", -1, ours.time_ms, "identity", problem, -1, -1, -1, window, by, reason)
+        decision = ResetRecord("", -1, ours.time_ms, "identity", problem, -1, -1, -1, granted.claim.window, by, reason)
         with Appender(flow.target, internal_topics(flow).segments) as appender:
             appender.append([(each.encode_key(), each.encode_value()) for each in (decision, ours)])
     return theirs
@@ -172,7 +175,7 @@ def _decide(opened: Opened, source: Routes, target: Routes, topics: Mapping[str,
     return resets
 
 
-def _was_done(opened: Opened, order: Order, tell: Tell) -> bool:
+def _was_done(opened: Opened, order: Order, held: Callable[[], None], tell: Tell) -> bool:
     """Whether a new beginning was committed in the name of the order; what may have been left to do is done."""
     if not order.name or order.choice is Choice.ACCEPT_LOSS:  # accepted again, a loss is the same
         return False
@@ -187,18 +190,19 @@ def _was_done(opened: Opened, order: Order, tell: Tell) -> bool:
         for key, record in last.items()
         if record.window == done[TopicPartition(*key)]  # nothing was copied since
     }
-    _rewind(opened, {key.topic: last[key].remote_topic for key in starts}, starts, tell)
+    _rewind(opened, {key.topic: last[key].remote_topic for key in starts}, starts, held, tell)
     return bool(done)
 
 
 def _rewind(
-    opened: Opened, topics: Mapping[str, str], starts: Mapping[TopicPartition, tuple[int, int]], tell: Tell
-) -> None:
+    opened: Opened, topics: Mapping[str, str], starts: Mapping[TopicPartition, tuple[int, int]],
+    held: Callable[[], None], tell: Tell,
+) -> None:  # fmt: skip
     """Offset syncs and checkpoints follow partitions that go on elsewhere, at a source and a target offset."""
     if starts:
-        rewind_offset_syncs(opened.flow, opened.ledger, starts, tell)
+        rewind_offset_syncs(opened.flow, opened.ledger, starts, held, tell)
         remote = {TopicPartition(topics[key.topic], key.partition): start for key, start in starts.items()}
-        rewind_checkpoints(opened.flow, opened.ledger, remote, tell)
+        rewind_checkpoints(opened.flow, opened.ledger, remote, held, tell)
 
 
 def _losses(
@@ -267,7 +271,7 @@ def _with_new_topics(opened: Opened, topics: Mapping[str, str], tell: Tell) -> O
 
 
 @contextmanager
-def _claim(opened: Opened, tell: Tell, name: str = "reset") -> Iterator[tuple[Routes, Routes, Granted, str]]:
+def _claim(opened: Opened, tell: Tell, name: str = "reset") -> Iterator[tuple[Routes, Routes, Granted]]:
     """The flow's claim, its slots fenced and its index brought up to date."""
     flow, client, window = opened.flow, f"airmirror|{opened.flow.name}|reset", f"{name}-{uuid.uuid4().hex[:12]}"
     topics = internal_topics(flow)
@@ -281,4 +285,4 @@ def _claim(opened: Opened, tell: Tell, name: str = "reset") -> Iterator[tuple[Ro
             tell("fencing what earlier windows may have left")
             fence(flow, target, granted.claim.slots)
             catch_up(target, topics, opened.ledger, flow.source.alias)
-            yield source, target, granted, window
+            yield source, target, granted

@@ -50,9 +50,12 @@ def shown(url: URL) -> str:
 
 @contextmanager
 def reading(engine: Engine) -> Iterator[Connection]:
-    """A transaction that only reads. Raises LedgerUnavailable."""
-    with _own_errors(engine), engine.begin() as connection:
-        yield connection
+    """A transaction that only reads, all of it as of one moment. Raises LedgerUnavailable."""
+    with _own_errors(engine), engine.connect() as connection:
+        if connection.dialect.name == "postgresql":  # SQLite's are so by themselves
+            connection.execution_options(isolation_level="REPEATABLE READ")
+        with connection.begin():
+            yield connection
 
 
 @contextmanager

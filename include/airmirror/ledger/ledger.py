@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from uuid import UUID
 
 import sqlalchemy as sql
@@ -16,8 +16,9 @@ from airmirror.ledger.database import connect, reading, shown, upsert, writing
 from airmirror.ledger.errors import LedgerBegunAnew
 from airmirror.ledger.errors import LedgerUnavailable as LedgerUnavailable
 from airmirror.ledger.groups import GroupLag, GroupOffset
-from airmirror.ledger.loading import Entry
+from airmirror.ledger.loading import ANEW, Entry, other_connector
 from airmirror.ledger.metrics import FlowMetric, PartitionMetrics, Standing
+from airmirror.ledger.state import State
 from airmirror.ledger.tables import (
     LATER,
     OWN,
@@ -45,6 +46,8 @@ from airmirror.wire.segments import (
     decode,
     held_by_decision,
 )
+
+Kind = TypeVar("Kind", Decision, FlowIdentity, Hold, ResetRecord)
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,8 @@ class Ledger:
             flows = connection.scalars(
                 sql.select(control.c.flow).where(control.c.kind.in_((Hold.kind, Decision.kind))).distinct()
             ).all()
-        return [(flow, hold) for flow in sorted(flows) for _, hold in sorted(self.flow(flow).holds().items())]
+        whole = sorted(flow for flow in flows if not flow.endswith(f" {ANEW}"))
+        return [(flow, hold) for flow in whole for _, hold in sorted(self.flow(flow).holds().items())]
 
     def flow_metrics(self) -> list[FlowMetric]:
         """Every flow's own numbers, as they are shown."""
@@ -123,11 +127,28 @@ class FlowLedger:
             rows = self._scanned(connection, topic)
         if all(row.topic_id == str(topic_id) for row in rows):
             return {row.partition: row.next_offset for row in rows}
+        self.forget_topic(topic)
+        return {}
+
+    def forget_topic(self, topic: str) -> None:
+        """Delete what was loaded from a topic, which is then read anew."""
         with self._writing() as connection:
             for table in _tables_of(topic):
                 connection.execute(table.delete().where(table.c.flow == self.flow))
             connection.execute(scanned.delete().where(scanned.c.flow == self.flow, scanned.c.topic == topic))
-        return {}
+
+    def state(self) -> State:
+        """What the flow's two internal topics say, read in one transaction."""
+        with self._reading() as connection:
+            segments, (own, others) = self._segments(connection), self._progress(connection)
+            return State(
+                segments=segments,
+                progress={key: offset for key, offset in others.items() if key not in segments} | own,
+                verified=self._verified(connection),
+                holds=self._holds(connection),
+                forgotten=_forgotten(self._records(connection, ResetRecord), segments),
+                scanned=self._all_scanned(connection),
+            )
 
     def load_segments(
         self, topic: str, topic_id: UUID, entries: Sequence[Entry], at: Mapping[int, int],
@@ -170,33 +191,40 @@ class FlowLedger:
             self._count(connection, "offset_syncs", loading.load_offset_syncs(connection, self.flow, topic, new))
 
     def progress(self) -> dict[tuple[str, int], int]:
-        """The last accounted source offset, by topic and partition."""
-        rows = self._all(sql.select(progress).where(progress.c.flow == self.flow))
-        return {(row.topic, row.partition): row.source_offset for row in rows}
+        """The last source offset that MirrorMaker 2's topic says was copied, by topic and partition."""
+        with self._reading() as connection:
+            own, others = self._progress(connection)
+        return others | own
+
+    def positions(self) -> dict[tuple[str, int], int]:
+        """The first source offset that is not accounted for, by topic and partition."""
+        return self.state().positions
 
     def claims(self) -> list[tuple[int, int, Claim]]:
         """(offset, append time, claim) in log order."""
-        rows = self._control(Claim.kind)
+        with self._reading() as connection:
+            rows = self._control(connection, Claim.kind)
         return [(row.log_offset, row.timestamp, record) for row, record in rows if isinstance(record, Claim)]
 
     def verified(self) -> dict[tuple[str, int], Verified]:
         """The verified offset's record (invariant F), by topic and partition."""
-        records = self._newest(verified)
-        return {key: record for key, record in records.items() if isinstance(record, Verified)}
+        with self._reading() as connection:
+            return self._verified(connection)
 
     def holds(self) -> dict[tuple[str, int], Hold]:
         """What is held, by topic and partition: by the gate, or, before that, by somebody's latest decision."""
-        records = [record for _, record in self._control(Hold.kind)]
-        held = {(record.topic, record.partition): record for record in records if isinstance(record, Hold)}
-        return held | held_by_decision(self.decisions())
+        with self._reading() as connection:
+            return self._holds(connection)
 
     def decisions(self) -> list[Decision]:
         """What people have decided, in log order."""
-        return [record for _, record in self._control(Decision.kind) if isinstance(record, Decision)]
+        with self._reading() as connection:
+            return self._records(connection, Decision)
 
     def resets(self) -> list[ResetRecord]:
         """What was decided with ``airmirror reset``, in log order."""
-        return [record for _, record in self._control(ResetRecord.kind) if isinstance(record, ResetRecord)]
+        with self._reading() as connection:
+            return self._records(connection, ResetRecord)
 
     def remote_topics(self) -> dict[str, str]:
         """By source topic, the remote topics that somebody has decided on instead of the policy's."""
@@ -209,13 +237,14 @@ class FlowLedger:
         return {topic: last.remote_topic for (topic, _), last in self.last_segments().items() if decided.get(topic)}
 
     def identity(self) -> FlowIdentity | None:
-        found = [record for _, record in self._control(FlowIdentity.kind) if isinstance(record, FlowIdentity)]
+        with self._reading() as connection:
+            found = self._records(connection, FlowIdentity)
         return found[-1] if found else None
 
     def last_segments(self) -> dict[tuple[str, int], SegmentRecord]:
-        """The newest segment record in log order, by topic and partition."""
-        records = self._newest(newest)
-        return {key: record for key, record in records.items() if isinstance(record, SegmentRecord)}
+        """The newest segment record, by topic and partition: that of the largest source end."""
+        with self._reading() as connection:
+            return self._segments(connection)
 
     def segments(
         self, topic: str, partition: int, source_topic_id: UUID | None = None, start: int = 0, end: int | None = None
@@ -393,10 +422,48 @@ class FlowLedger:
             for table in metadata.sorted_tables:
                 connection.execute(table.delete().where(table.c.flow == self.flow))
 
-    def _newest(self, table: sql.Table) -> dict[tuple[str, int], Record]:
+    def anew(self) -> FlowLedger:
+        """An empty part in which the flow is read anew, beside what is there; ``replace_by`` puts it in its place."""
+        beside = self.part(ANEW)
+        beside.forget()
+        return beside
+
+    def replace_by(self, beside: FlowLedger) -> bool:
+        """Have what another part holds in the place of everything of this flow, at once; False where this one has read
+        more of the flow's two topics meanwhile, and nothing is replaced."""
+        with self._writing() as connection:
+            read, own = beside._all_scanned(connection), self._all_scanned(connection)
+            same = {topic: at for topic, at in own.items() if topic in read and at[0] == read[topic][0]}
+            if not State(scanned=read).reaches({topic: at for topic, at in same.items() if _is_own(topic)}):
+                return False
+            for table in metadata.sorted_tables:
+                connection.execute(table.delete().where(table.c.flow == self.flow))
+                connection.execute(table.update().where(table.c.flow == beside.flow).values(flow=self.flow))
+        return True
+
+    def _progress(self, connection: Connection) -> tuple[dict[tuple[str, int], int], dict[tuple[str, int], int]]:
+        """Under MirrorMaker 2's own name of the connector, and under others."""
+        rows = connection.execute(sql.select(progress).where(progress.c.flow == self.flow)).all()
+        own = {(row.topic, row.partition): row.source_offset for row in rows if row.partition >= 0}
+        others = {(row.topic, other_connector(row.partition)): row.source_offset for row in rows if row.partition < 0}
+        return own, others
+
+    def _segments(self, connection: Connection) -> dict[tuple[str, int], SegmentRecord]:
+        records = self._newest(connection, newest)
+        return {key: record for key, record in records.items() if isinstance(record, SegmentRecord)}
+
+    def _verified(self, connection: Connection) -> dict[tuple[str, int], Verified]:
+        records = self._newest(connection, verified)
+        return {key: record for key, record in records.items() if isinstance(record, Verified)}
+
+    def _holds(self, connection: Connection) -> dict[tuple[str, int], Hold]:
+        held = {(record.topic, record.partition): record for record in self._records(connection, Hold)}
+        return held | held_by_decision(self._records(connection, Decision))
+
+    def _newest(self, connection: Connection, table: sql.Table) -> dict[tuple[str, int], Record]:
         """The records of a table that has one a partition. A window asks several times: each is decoded once."""
         found: dict[tuple[str, int], Record] = {}
-        for row in self._all(sql.select(table).where(table.c.flow == self.flow)):
+        for row in connection.execute(sql.select(table).where(table.c.flow == self.flow)):
             key, content = (row.topic, row.partition), bytes(row.key) + bytes(row.value)
             before = self._decoded.get((table.name, *key))
             if before is None or before[0] != content:
@@ -404,9 +471,12 @@ class FlowLedger:
             found[key] = before[1]
         return found
 
-    def _control(self, kind: int) -> list[tuple[Any, Record]]:
+    def _records(self, connection: Connection, kind: type[Kind]) -> list[Kind]:
+        return [record for _, record in self._control(connection, kind.kind) if isinstance(record, kind)]
+
+    def _control(self, connection: Connection, kind: int) -> list[tuple[Any, Record]]:
         query = sql.select(control).where(control.c.flow == self.flow, control.c.kind == kind)
-        return [(row, _record(row)) for row in self._all(query.order_by(control.c.log_offset))]
+        return [(row, _record(row)) for row in connection.execute(query.order_by(control.c.log_offset))]
 
     def _count(self, connection: Connection, kind: str, malformed: int) -> None:
         self.malformed += malformed
@@ -433,6 +503,12 @@ class FlowLedger:
             sql.select(scanned).where(scanned.c.flow == self.flow, scanned.c.topic == topic)
         ).all()
 
+    def _all_scanned(self, connection: Connection) -> dict[str, tuple[UUID, dict[int, int]]]:
+        found: dict[str, tuple[UUID, dict[int, int]]] = {}
+        for row in connection.execute(sql.select(scanned).where(scanned.c.flow == self.flow)):
+            found.setdefault(row.topic, (UUID(row.topic_id), {}))[1][row.partition] = row.next_offset
+        return found
+
     def _all(self, query: Any) -> Sequence[Any]:
         with self._reading() as connection:
             return connection.execute(query).all()
@@ -442,6 +518,18 @@ class FlowLedger:
 
     def _writing(self) -> AbstractContextManager[Connection]:
         return writing(self._ledger.engine, self.flow)
+
+
+def _forgotten(
+    resets: Sequence[ResetRecord], last: Mapping[tuple[str, int], SegmentRecord]
+) -> frozenset[tuple[str, int]]:
+    """The partitions of which the last that was decided is to forget them, and nothing was copied since."""
+    decided = {(reset.topic, reset.partition): reset for reset in resets}
+    return frozenset(
+        key
+        for key, reset in decided.items()
+        if reset.choice == "forget" and (key not in last or last[key].time_ms <= reset.time_ms)
+    )
 
 
 def _tables_of(topic: str) -> tuple[sql.Table, ...]:

@@ -1,13 +1,14 @@
 """Records of the internal topics as rows: what a run of records changes in the ledger's tables.
 
 The ledger is a function of what the topics hold after compaction, whatever the loads it was read in: the last record of
-a key counts, a null value deletes, and the newest segment of a partition is the last in the log that is not deleted.
+a key counts, a null value deletes, and the newest segment of a partition is that of the largest source end, of the topic
+id that the last one in the log has.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import sqlalchemy as sql
@@ -16,7 +17,7 @@ from sqlalchemy.engine import Connection
 from airmirror.ledger.database import Row, delete, upsert
 from airmirror.ledger.tables import checkpoints, control, newest, offset_syncs, progress, segments, verified
 from airmirror.wire.checkpoints import decode_checkpoint, decode_checkpoint_key
-from airmirror.wire.mirrormaker import decode_offset_sync, decode_source_offset
+from airmirror.wire.mirrormaker import SOURCE_CONNECTOR, decode_offset_sync, decode_source_offset
 from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.segments import Record, SegmentRecord, Tombstone, Verified, decode
 
@@ -24,6 +25,7 @@ log = logging.getLogger(__name__)
 
 LONGEST_TOPIC, LONGEST_WINDOW, LONGEST_METADATA = 249, 512, 32_767  # Kafka's limit; ours; of its protocol
 INT32, INT64 = 2**31, 2**63
+ANEW = "anew"  # the part in which a flow is read anew
 
 
 class Entry(Protocol):
@@ -44,7 +46,6 @@ class Entry(Protocol):
 def load_segments(connection: Connection, flow: str, topic: str, entries: Sequence[Entry]) -> int:
     """Take in records of the segment topic, in log order; how many were malformed, which are logged and skipped."""
     changes: dict[sql.Table, dict[tuple[Any, ...], Row | None]] = {segments: {}, verified: {}, control: {}}
-    last: dict[tuple[str, int], Row] = {}
     malformed = 0
     for entry in entries:
         key, value = entry.key or b"", entry.value
@@ -60,9 +61,7 @@ def load_segments(connection: Connection, flow: str, topic: str, entries: Sequen
         if isinstance(record, Tombstone):
             changes[table][identity] = None
         elif isinstance(record, SegmentRecord):
-            row = _key(segments, flow, identity) | as_read | _of_segment(record)
-            changes[table][identity] = row
-            last[(record.topic, record.partition)] = row
+            changes[table][identity] = _key(segments, flow, identity) | as_read | _of_segment(record)
         elif isinstance(record, Verified):
             own = {"source_topic_id": str(record.source_topic_id), "source_offset": record.offset}
             changes[table][identity] = _key(verified, flow, identity) | as_read | own
@@ -70,13 +69,15 @@ def load_segments(connection: Connection, flow: str, topic: str, entries: Sequen
             changes[table][identity] = {"flow": flow, "kind": record.kind, "timestamp": entry.timestamp} | as_read
     for table, rows in changes.items():
         _apply(connection, table, flow, rows)
-    upsert(connection, newest, [{column.name: row[column.name] for column in newest.columns} for row in last.values()])
-    _replace_deleted(connection, flow, {identity for identity, row in changes[segments].items() if row is None})
+    _find_newest(connection, flow, changes[segments])
     return malformed
 
 
 def load_progress(connection: Connection, flow: str, topic: str, entries: Sequence[Entry], cluster: str) -> int:
-    """Take in records of ``mm2-offsets`` of a source cluster, in log order; how many were malformed."""
+    """Take in records of ``mm2-offsets`` of a source cluster, in log order; how many were malformed.
+
+    What Kafka Connect keeps under another name of the connector (Strimzi's) has a row of its own: ``other_connector``.
+    """
     changes: dict[tuple[Any, ...], Row | None] = {}
     malformed = 0
     for entry in entries:
@@ -91,11 +92,17 @@ def load_progress(connection: Connection, flow: str, topic: str, entries: Sequen
             malformed += 1
             _skip(topic, entry, error)
             continue
-        identity = (found.topic, found.partition)
+        own = found.connector == SOURCE_CONNECTOR
+        identity = (found.topic, found.partition if own else other_connector(found.partition))
         row = _key(progress, flow, identity) | {"source_offset": found.offset}
         changes[identity] = None if found.offset is None else row
     _apply(connection, progress, flow, changes)
     return malformed
+
+
+def other_connector(partition: int) -> int:
+    """The number under which the progress of another connector is kept, below 0; and back."""
+    return -1 - partition
 
 
 def load_checkpoints(connection: Connection, flow: str, topic: str, entries: Sequence[Entry]) -> int:
@@ -172,19 +179,47 @@ def _apply(connection: Connection, table: sql.Table, flow: str, rows: dict[tuple
     upsert(connection, table, [row for row in rows.values() if row is not None])
 
 
-def _replace_deleted(connection: Connection, flow: str, deleted: set[tuple[Any, ...]]) -> None:
-    """Where the newest segment of a partition was deleted, the last that remains takes its place."""
-    if not deleted:
-        return
-    key = (newest.c.topic, newest.c.partition, newest.c.source_topic_id, newest.c.source_start)
-    gone = [tuple(row) for row in connection.execute(sql.select(*key).where(newest.c.flow == flow))]
-    for topic, partition, *_ in deleted.intersection(gone):
-        delete(connection, newest, [_key(newest, flow, (topic, partition))])
-        query = sql.select(*(segments.c[column.name] for column in newest.columns)).where(
-            segments.c.flow == flow, segments.c.topic == topic, segments.c.partition == partition
-        )
-        remaining = connection.execute(query.order_by(segments.c.log_offset.desc()).limit(1)).mappings().all()
-        upsert(connection, newest, [dict(row) for row in remaining])
+def _find_newest(connection: Connection, flow: str, changed: Mapping[tuple[Any, ...], Row | None]) -> None:
+    """The newest segments after ``changed`` ones; a partition is searched only where they don't tell by themselves."""
+    of_partition: dict[tuple[str, int], dict[tuple[Any, ...], Row | None]] = {}
+    for identity, row in changed.items():
+        of_partition.setdefault(identity[:2], {})[identity] = row
+    known = {
+        (row["topic"], row["partition"]): dict(row)
+        for row in connection.execute(sql.select(newest).where(newest.c.flow == flow)).mappings()
+        if (row["topic"], row["partition"]) in of_partition
+    }
+    found: list[Row] = []
+    for partition, rows in of_partition.items():
+        before, written = known.get(partition), [row for row in rows.values() if row is not None]
+        rows_then = [*([before] if before else []), *written]
+        shorter = any(before and _key_of(row) == _key_of(before) and _end(row) < _end(before) for row in written)
+        if shorter or len(written) < len(rows) or len({row["source_topic_id"] for row in rows_then}) > 1:
+            delete(connection, newest, [_key(newest, flow, partition)])
+            found += _search_newest(connection, flow, partition)
+        else:
+            found.append(max(reversed(rows_then), key=_end))
+    upsert(connection, newest, [{column.name: row[column.name] for column in newest.columns} for row in found])
+
+
+def _search_newest(connection: Connection, flow: str, partition: tuple[str, int]) -> list[Row]:
+    of_partition = (segments.c.flow == flow, segments.c.topic == partition[0], segments.c.partition == partition[1])
+    query = sql.select(*(segments.c[column.name] for column in newest.columns)).where(*of_partition)
+    last = connection.execute(query.order_by(segments.c.log_offset.desc()).limit(1)).mappings().first()
+    if last is None:
+        return []
+    of_topic = query.where(segments.c.source_topic_id == last["source_topic_id"])
+    ends = of_topic.order_by(segments.c.source_end.desc(), segments.c.source_start.desc())
+    return [dict(connection.execute(ends.limit(1)).mappings().one())]
+
+
+def _key_of(row: Row) -> tuple[str, int]:
+    return row["source_topic_id"], row["source_start"]
+
+
+def _end(row: Row) -> tuple[int, int]:
+    """Of two records that end at one offset, the empty one comes last."""
+    return row["source_end"], row["source_start"]
 
 
 def _key(table: sql.Table, flow: str, identity: Sequence[Any]) -> Row:

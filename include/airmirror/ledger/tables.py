@@ -37,6 +37,7 @@ scanned = Table(
     Column("next_offset", BigInteger, nullable=False),
 )
 
+# MirrorMaker 2's progress; of another name of its connector with a negative partition (loading.other_connector).
 progress = Table(
     "progress",
     metadata,

@@ -73,13 +73,14 @@ def rewind_checkpoints(
     flow: Flow,
     ledger: FlowLedger,
     starts: Mapping[TopicPartition, tuple[int, int]],
+    held: Callable[[], None],
     tell: Callable[[str], None] = lambda phase: None,
 ) -> int:
     """After a reset: tell where groups go on in remote partitions that no longer reach to their checkpoints; how many.
 
     ``starts``: by remote partition the source offset that goes on, and the target offset where it will be. MirrorMaker 2's
-    rule would leave such a checkpoint where it is, past records that are still to come. Under the flow's claim. Raises
-    RecordsNotWritten, or a cluster's error.
+    rule would leave such a checkpoint where it is, past records that are still to come. Under the flow's claim (``held``).
+    Raises RecordsNotWritten, or a cluster's error.
     """
     if not as_boolean(flow.settings["emit.checkpoints.enabled"]):
         return 0
@@ -97,4 +98,4 @@ def rewind_checkpoints(
                     found.append(replace(last, upstream=min(last.upstream, start), downstream=end))
             return [(new.encode_key(), new.encode_value()) for new in found]
 
-        return write(flow, flow.target, topic, "checkpoints", records, tell) if records() else 0
+        return write(flow, flow.target, topic, "checkpoints", records, held, tell) if records() else 0

@@ -84,12 +84,13 @@ def rewind_offset_syncs(
     flow: Flow,
     ledger: FlowLedger,
     starts: Mapping[TopicPartition, tuple[int, int]],
+    held: Callable[[], None],
     tell: Callable[[str], None] = lambda phase: None,
 ) -> int:
     """After a reset: tell where partitions go on (source and target offset), below what was told before; how many.
 
-    Who reads the syncs in order, as MirrorMaker 2 does, then forgets those above. Under the flow's claim. Raises
-    RecordsNotWritten, or a cluster's error.
+    Who reads the syncs in order, as MirrorMaker 2 does, then forgets those above. Under the flow's claim (``held``).
+    Raises RecordsNotWritten, or a cluster's error.
     """
     if not as_boolean(flow.settings["emit.offset-syncs.enabled"]):
         return 0
@@ -105,7 +106,7 @@ def rewind_offset_syncs(
             rewinding = [OffsetSync(*key, *start) for key, start in starts.items() if written.get(key, -1) >= start[0]]
             return [(sync.encode_key(), sync.encode_value()) for sync in rewinding]
 
-        return write(flow, cluster, topic, "offset-syncs", records, tell) if records() else 0
+        return write(flow, cluster, topic, "offset-syncs", records, held, tell) if records() else 0
 
 
 def place_of_syncs(flow: Flow) -> tuple[Cluster, str]:

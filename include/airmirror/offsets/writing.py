@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Protocol
 from uuid import UUID
 
@@ -18,8 +19,8 @@ from airmirror.clusters.routes import Routes
 from airmirror.config import Cluster, Flow
 from airmirror.errors import AirmirrorError
 from airmirror.ledger import FlowLedger
-from airmirror.windows.fence import claimed
-from airmirror.windows.index import Entry, catch_up, load_tail
+from airmirror.windows.fence import check_claim, claimed
+from airmirror.windows.index import Entry, catch_up, load_tail, scanned_of
 from airmirror.windows.window import internal_topics
 from airmirror.wire.requests import TopicPartition
 
@@ -63,7 +64,7 @@ def load_written(routes: Routes, topic: str, ledger: FlowLedger, load: Loader) -
     routes.refresh([topic])
     log, topic_id = TopicPartition(topic, 0), routes.topic_ids[topic]
     end = offsets_with_patience(routes, [log], LATEST, read_committed=True)[log]
-    start = ledger.scanned(topic, topic_id).get(0, 0)
+    start = scanned_of(ledger, topic, topic_id, {0: end}).get(0, 0)
     load_tail(routes, log, start, end, lambda entries, at, since: load(topic, topic_id, entries, at, since))
 
 
@@ -92,9 +93,10 @@ def write_anew(
         Appender(flow.target, topics.segments) as appender,
     ):
         target.refresh([topics.segments, topics.progress])
-        with claimed(flow, window, 0, target, topics, ledger, appender):
+        with claimed(flow, window, 0, target, topics, ledger, appender) as granted:
             catch_up(target, topics, ledger, flow.source.alias)
-            return write(flow, cluster, topic, purpose, records, tell)
+            held = partial(check_claim, flow, granted, target, topics.segments)
+            return write(flow, cluster, topic, purpose, records, held, tell)
 
 
 def write(
@@ -103,9 +105,13 @@ def write(
     topic: str,
     purpose: str,
     records: Callable[[], Sequence[tuple[bytes, bytes]]],
+    held: Callable[[], None],
     tell: Callable[[str], None],
 ) -> int:
-    """The same under a claim that is held already. Raises RecordsNotWritten."""
+    """The same under a claim that is held already: ``held`` raises where it is another's by now (invariant B).
+
+    Raises RecordsNotWritten, and what ``held`` does.
+    """
     transactional_id = f"airmirror.{flow.source.alias}.{flow.target.alias}.{purpose}"
     demanded = {"transactional.id": transactional_id, "acks": "all", "enable.idempotence": True}
     writer = producer(cluster, demanded)
@@ -116,6 +122,7 @@ def write(
     }
     try:
         writer.init_transactions(SECONDS)
+        held()
         new = records()
         tell(f"writing {len(new)} records to {topic} on {cluster.alias}")
         writer.begin_transaction()

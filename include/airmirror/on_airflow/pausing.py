@@ -30,7 +30,7 @@ class WindowPaused(AirmirrorError):
 
 
 class PauseWatch:
-    """Calls ``stop`` while the DAG is paused, again and again until the work has ended; a context manager."""
+    """Calls ``stop`` once the DAG is paused, again and again until the work has ended and it has succeeded; a context manager."""
 
     def __init__(self, is_paused: Callable[[], bool], stop: Callable[[], None], every: float = EVERY_SECONDS) -> None:
         self.paused = False
@@ -49,15 +49,24 @@ class PauseWatch:
         self._thread.join()
 
     def _run(self) -> None:
+        stopped = True
         while not self._ended.wait(self._every):
-            try:
-                if self._is_paused():
-                    if not self.paused:
-                        log.warning("The DAG is paused: the window is ended.")
-                    self.paused = True
-                    self._stop()
-            except Exception as error:  # of Airflow or a cluster: the next look may do
-                log.warning("Whether the DAG is paused could not be acted on: %s", error)
+            stopped = self._look()
+        if not stopped:  # the work has ended, as a job that was interrupted does; what it has left has not
+            self._look()
+
+    def _look(self) -> bool:
+        """Stop the work where the DAG is paused; whether nothing of that is left to do."""
+        try:
+            if not self.paused and self._is_paused():
+                log.warning("The DAG is paused: the window is ended.")
+                self.paused = True
+            if self.paused:
+                self._stop()
+        except Exception as error:  # of Airflow or a cluster: the next look may do
+            log.warning("Whether the DAG is paused could not be acted on: %s", error)
+            return not self.paused
+        return True
 
 
 def dag_is_paused(dag_id: str) -> bool:

@@ -185,13 +185,15 @@ def do_round(place: Deployment, name: str, round_: str, window: str, choice: Cho
 
 
 def interrupt(place: Deployment, name: str, window: str, spark_url: str | None, choice: Choice) -> None:
-    """End a window from outside: its Spark Connect job by tag, then, while the claim is its own, its slots by the fence."""
+    """End a window from outside: its Spark Connect job by tag, then, while no other has claimed, its slots by the fence."""
     from airmirror.on_spark.execute import interrupt as interrupt_job
 
     with opened_flow(place, name, choice) as opened:
-        if spark_url is not None:
-            interrupt_job(spark_url, name)
-        ended = end_window(opened.flow, window, segment_topic(opened.flow.source.alias), opened.ledger)
-        if beside := backfill_of(opened):  # its windows hold both claims
-            ended |= end_window(beside.flow, window, segment_topic(beside.flow.source.alias), beside.ledger)
+        try:
+            if spark_url is not None:
+                interrupt_job(spark_url, name)
+        finally:  # whatever Spark says: its workers write no more
+            ended = end_window(opened.flow, window, segment_topic(opened.flow.source.alias), opened.ledger)
+            if beside := backfill_of(opened):  # its windows hold both claims
+                ended |= end_window(beside.flow, window, segment_topic(beside.flow.source.alias), beside.ledger)
     log.info("Window %s: %s.", window, "fenced and released" if ended else "it holds no claim (any more)")

@@ -2,7 +2,9 @@
 
 Who holds the claim is decided by the order of the records in the segment topic and the times the broker gave them, so
 everybody who reads them comes to the same answer: a claim is granted where none is held, or the held one was released or
-not renewed for its lease. A renewal counts for its holder only: it never makes an older claim the newest.
+not renewed for its lease, or is the same window's (a new attempt of it takes over). A renewal counts for its holder only,
+which is told by window and owner: it never makes an older claim the newest. Whoever is granted a claim renews it at once,
+so a claim that was not renewed and is not the latest record was refused.
 """
 
 from __future__ import annotations
@@ -33,9 +35,10 @@ class ClaimEntry:
 
 @dataclass(frozen=True)
 class Held:
-    """The claim that counts, and when it was last renewed."""
+    """The claim that counts, where it lies in the log, and when it was last renewed."""
 
     claim: Claim
+    offset: int
     renewed: int
     released: bool = False
 
@@ -46,20 +49,29 @@ class Held:
 def holder(entries: Iterable[ClaimEntry], *, compacted: bool = False) -> Held | None:
     """Who holds the claim after ``entries``, in log order.
 
-    ``compacted``: of some windows only the last record is known, as the ledger and a compacted topic keep them. A window
-    that renews was granted its claim before, so the latest of those counts.
+    ``compacted``: of some windows only the last record is known, as the ledger and a compacted topic keep them. Of those
+    that were renewed, the one that was granted last counts, by the broker's time of its claim.
     """
     held: Held | None = None
+    if compacted:
+        entries = list(entries)
+        renewed = [entry for entry in entries if entry.claim.event is not ClaimEvent.CLAIMED]
+        if renewed:
+            last = max(renewed, key=lambda entry: (entry.claim.time_ms, entry.offset))
+            same = [entry.claim for entry in renewed if entry.claim.window == last.claim.window]
+            released = any(claim.event is ClaimEvent.RELEASED for claim in same if claim.time_ms == last.claim.time_ms)
+            held = Held(last.claim, last.offset, last.timestamp, released)
+            entries = [entry for entry in entries if entry.offset > last.offset]
     for entry in entries:
         claim = entry.claim
-        if held and held.claim.window == claim.window:
-            released = claim.event is ClaimEvent.RELEASED
-            held = Held(claim, entry.timestamp, released)
-        elif claim.event is ClaimEvent.CLAIMED:
-            if not (held and held.alive_at(entry.timestamp)):
-                held = Held(claim, entry.timestamp)
-        elif compacted and claim.event is ClaimEvent.RENEWED and (held is None or held.claim.time_ms < claim.time_ms):
-            held = Held(claim, entry.timestamp)
+        if claim.event is ClaimEvent.CLAIMED:
+            if not held or held.claim.window == claim.window or not held.alive_at(entry.timestamp):
+                held = Held(claim, entry.offset, entry.timestamp)
+        elif held and (claim.window, claim.owner) == (held.claim.window, held.claim.owner):
+            released = (
+                held.released or claim.event is ClaimEvent.RELEASED
+            )  # who was ended from outside may renew once more
+            held = Held(claim, held.offset, entry.timestamp, released)
     return held
 
 

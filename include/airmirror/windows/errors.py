@@ -45,7 +45,7 @@ def of_flow(error: AirmirrorError | None, flow: str) -> AirmirrorError | None:
 BEGINNING = "begin again at the source's first offset, behind what the remote topic holds"
 
 
-def _reset(error: PartitionError, what: str, *options: str) -> str:
+def reset_command(error: PartitionError, what: str, *options: str) -> str:
     """A choice and how it is carried out; a remote topic is made anew for all partitions of a topic."""
     which = () if len(options) > 1 else ("--partition", error.partition)
     return f"{what}: {command('reset', '--topic', error.topic, *which, *options, flow=error.flow)}"
@@ -66,8 +66,8 @@ class SourceTruncated(PartitionError):
             lost = f"its log ends at {self.log_end}, below the position reached: it was truncated"
         return (
             f"{self.where}: replication continues at offset {self.position}, but {lost}; "
-            f"{_reset(self, 'go on behind it, and declare it lost', '--accept-loss')}, or "
-            f"{_reset(self, BEGINNING, '--start-again')}"
+            f"{reset_command(self, 'go on behind it, and declare it lost', '--accept-loss')}, or "
+            f"{reset_command(self, BEGINNING, '--start-again')}"
         )
 
 
@@ -83,8 +83,8 @@ class SourceDiverged(PartitionError):
         return (
             f"{self.where}: what was copied up to offset {self.position - 1} is no longer in the log: leader epoch "
             f"{self.epoch} ends at offset {self.end_offset} now (unclean leader election); "
-            f"{_reset(self, f'go on at offset {self.end_offset} (the copies stay)', '--accept-loss')}, or "
-            f"{_reset(self, BEGINNING, '--start-again')}"
+            f"{reset_command(self, f'go on at offset {self.end_offset} (the copies stay)', '--accept-loss')}, or "
+            f"{reset_command(self, BEGINNING, '--start-again')}"
         )
 
 
@@ -134,9 +134,33 @@ class TopicRecreated(PartitionError):
     def __str__(self) -> str:
         return (
             f"{self.where}: the topic was deleted and created again (topic id {self.was} before, {self.now} now); "
-            f"{_reset(self, BEGINNING, '--start-again')}, or "
-            f"{_reset(self, 'begin again in an empty remote topic', '--start-again', '--recreate-remote-topic')}; "
+            f"{reset_command(self, BEGINNING, '--start-again')}, or "
+            f"{reset_command(self, 'begin again in an empty remote topic', '--start-again', '--recreate-remote-topic')}; "
             "or exclude the topic"
+        )
+
+
+@dataclass(eq=False)
+class ProgressDiffers(PartitionError):
+    """MirrorMaker 2's progress is not that of the newest segment record: this flow commits both at once (invariant A)."""
+
+    progress_topic: str
+    recorded: int
+    position: int
+
+    def __str__(self) -> str:
+        where = f"{self.progress_topic} says that offset {self.recorded} was copied last"
+        own = f"the newest segment record ends at offset {self.position - 1}"
+        if self.recorded < self.position:
+            return (
+                f"{self.where}: {where}, but {own}: {self.progress_topic} was cut or altered; "
+                f"{reset_command(self, 'go on after the segment record, and write the progress anew', '--accept-loss')}"
+            )
+        return (
+            f"{self.where}: {where}, but {own}: MirrorMaker 2, or another writer, has copied offsets {self.position} to "
+            f"{self.recorded} since; stop it, then "
+            f"{reset_command(self, 'go on after what it has copied', '--accept-loss')}, or "
+            f"{reset_command(self, 'begin again in an empty remote topic', '--start-again', '--recreate-remote-topic')}"
         )
 
 
@@ -242,8 +266,8 @@ class ForeignRecords(PartitionError):
         return (
             f"{self.where}: cluster {self.target!r} holds records in {self.remote_topic}-{self.partition} at offsets "
             f"{self.first} to {self.last} that this flow did not write; stop the other writer, then "
-            f"{_reset(self, 'go on behind them', '--accept-loss')}, or "
-            f"{_reset(self, 'begin again in an empty remote topic', '--start-again', '--recreate-remote-topic')}"
+            f"{reset_command(self, 'go on behind them', '--accept-loss')}, or "
+            f"{reset_command(self, 'begin again in an empty remote topic', '--start-again', '--recreate-remote-topic')}"
         )
 
 
@@ -260,8 +284,8 @@ class TargetTruncated(PartitionError):
         return (
             f"{self.where}: {self.remote_topic}-{self.partition} on cluster {self.target!r} ends at offset {self.end}, "
             f"{self.expected_end} was committed: it was truncated, or deleted and created again; "
-            f"{_reset(self, 'copy everything again', '--start-again')}, or "
-            f"{_reset(self, 'go on, and declare what it lacks lost', '--accept-loss')}"
+            f"{reset_command(self, 'copy everything again', '--start-again')}, or "
+            f"{reset_command(self, 'go on, and declare what it lacks lost', '--accept-loss')}"
         )
 
 

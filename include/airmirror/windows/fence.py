@@ -16,8 +16,8 @@ from airmirror.clusters.routes import Routes, TopicNotFound
 from airmirror.clusters.transactions import TransactionalId, TransactionBusy, TransactionStuck
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
-from airmirror.windows.claims import LEASE_MS, ClaimEntry, Renewal, holder, most_slots
-from airmirror.windows.errors import FenceStuck, FlowBusy
+from airmirror.windows.claims import LEASE_MS, Renewal, holder, most_slots
+from airmirror.windows.errors import FenceStuck, FlowBusy, SlotFenced
 from airmirror.windows.index import Index, InternalTopics, read_claims
 from airmirror.windows.slots import transaction_timeout_ms, transactional_id
 from airmirror.wire.requests import TopicPartition
@@ -51,25 +51,24 @@ def claimed(
     scanned = index.scanned(topics.segments, target.topic_ids[topics.segments]).get(0, 0)
     known = index.claims()
     owner = f"{socket.gethostname()}:{os.getpid()}"
-    most = max(slots, max((claim.slots for _, _, claim in known), default=0))
+    most = max([slots, *(claim.slots for _, _, claim in known)])
     claim = Claim(window, ClaimEvent.CLAIMED, owner, int(time.time() * 1000), LEASE_MS, most)
 
     def append(record: Claim) -> int:
         return appender.append([(record.encode_key(), record.encode_value())])[0]
 
     offset = append(claim)
-    entries = read_claims(target, topics.segments, known, scanned, offset + 1)
-    own = next((entry for entry in entries if entry.offset == offset), None)
+    entries = read_claims(target, topics.segments, known, min(scanned, offset), offset + 1)
+    own = next(entry for entry in entries if entry.offset == offset)
     before = [entry for entry in entries if entry.offset < offset and entry.claim.window != window]
     held = holder(before, compacted=True)
-    if own is not None and held and held.alive_at(own.timestamp):
+    if held and held.alive_at(own.timestamp):
         appender.append([(claim.encode_key(), None)])
         raise FlowBusy(flow.name, held.claim.window, held.claim.owner, max(0, own.timestamp - held.renewed))
-    seen = most_slots(before)
-    if seen > claim.slots:
-        claim = replace(claim, slots=seen, event=ClaimEvent.RENEWED)
-        append(claim)
-    _forget_ended(appender, before)
+    # Renewed at once: so others know that it was granted, and, by the broker's clock, when.
+    claim = replace(claim, slots=most_slots(entries), event=ClaimEvent.RENEWED, time_ms=own.timestamp)
+    ended = sorted({entry.claim.encode_key() for entry in before})  # the topic keeps one claim only
+    appender.append([(claim.encode_key(), claim.encode_value()), *((key, None) for key in ended)])
     renewal = Renewal(claim, append)
 
     def release() -> None:
@@ -85,11 +84,14 @@ def claimed(
     release()
 
 
-def _forget_ended(appender: Appender, entries: list[ClaimEntry]) -> None:
-    """Delete the claims of windows that are over, so that the topic keeps one claim only."""
-    keys = {entry.claim.encode_key() for entry in entries}
-    if keys:
-        appender.append([(key, None) for key in sorted(keys)])
+def check_claim(flow: Flow, granted: Granted, target: Routes, segment_topic: str) -> None:
+    """Whether the claim still holds, as the segment topic says now. Raises SlotFenced where it is another's, or released."""
+    log = TopicPartition(segment_topic, 0)
+    end = offsets_with_patience(target, [log], LATEST)[log]
+    held = holder(read_claims(target, segment_topic, (), granted.offset, end))
+    if held is None or held.offset != granted.offset or held.released:
+        by = "(released)" if held is None or held.released else held.claim.window
+        raise SlotFenced(flow.name, granted.claim.window, by)
 
 
 def fence(flow: Flow, target: Routes, slots: int) -> None:
@@ -157,9 +159,12 @@ def _fence_stuck(flow: Flow, error: TransactionStuck) -> FenceStuck:
 
 
 def end_window(flow: Flow, window: str, segment_topic: str, index: Index) -> bool:
-    """End a window from outside while the claim is its own: fence its slots, release its claim; whether it was.
+    """End a window from outside while no other has claimed since: release its claim, then fence its ids; whether it was.
 
-    The windows of a task that runs several have its id and a number behind it: they are its own too.
+    In this order: a slot that begins again after it was fenced finds the claim released, and writes nothing. A window that
+    has released its claim itself, as one that was interrupted does, may have left slots in a transaction: they are fenced
+    too, and the fence waits until their transactions have ended. The windows of a task that runs several have its id and a
+    number after it: they are its own too.
     """
     with Routes(flow.target, f"airmirror|{flow.name}|end") as target:
         try:
@@ -170,10 +175,11 @@ def end_window(flow: Flow, window: str, segment_topic: str, index: Index) -> boo
         end = offsets_with_patience(target, [log], LATEST)[log]
         scanned = index.scanned(segment_topic, target.topic_ids[segment_topic]).get(0, 0)
         held = holder(read_claims(target, segment_topic, index.claims(), scanned, end), compacted=True)
-        if held is None or held.released or not f"{held.claim.window}-".startswith(f"{window}-"):
+        if held is None or not f"{held.claim.window}-".startswith(f"{window}-"):
             return False
+        if not held.released:
+            with Appender(flow.target, segment_topic) as appender:
+                claim = replace(held.claim, event=ClaimEvent.RELEASED)
+                appender.append([(claim.encode_key(), claim.encode_value())])
         fence(flow, target, held.claim.slots)
-        with Appender(flow.target, segment_topic) as appender:
-            claim = replace(held.claim, event=ClaimEvent.RELEASED)
-            appender.append([(claim.encode_key(), claim.encode_value())])
     return True

@@ -1,11 +1,13 @@
 """What is known of a flow from its two internal topics, read incrementally: only the tail is read anew.
 
 The index (the ledger implements it) is a mirror: it can be lost, which costs one scan. It is keyed by the ids of the
-topics it was read from, so a topic that was made anew starts an empty one.
+topics it was read from, so a topic that was made anew starts an empty one. A plan is made from what it says at one moment,
+when it has read all that was in the topics: whoever forgets it or builds it anew meanwhile does no harm.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,12 +15,17 @@ from uuid import UUID
 
 from airmirror.clusters.log import LATEST, offsets_with_patience, read_records
 from airmirror.clusters.routes import Routes
+from airmirror.ledger.errors import LedgerBegunAnew
+from airmirror.ledger.state import State
 from airmirror.windows.claims import ClaimEntry
 from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import Claim, Hold, SegmentRecord, Verified, decode
 
+log = logging.getLogger(__name__)
+
 LOADED_AT_ONCE = 5_000
+ATTEMPTS = 10  # at an index that others begin anew meanwhile
 
 
 class EntryLike(Protocol):
@@ -74,14 +81,14 @@ class Index(Protocol):
     ) -> None:
         """Take in records of ``mm2-offsets``, in log order, read from ``since`` on; idempotent, refuses gaps."""
 
-    def progress(self) -> Mapping[tuple[str, int], int]:
-        """The last accounted source offset, by partition."""
+    def forget_topic(self, topic: str) -> None:
+        """Forget what was loaded from a topic, so that it is read anew."""
+
+    def state(self) -> State:
+        """What both topics say, as of one moment."""
 
     def claims(self) -> Sequence[tuple[int, int, Claim]]:
         """Offset, append time and claim, in log order."""
-
-    def last_segments(self) -> Mapping[tuple[str, int], SegmentRecord]:
-        """The newest segment record, by partition."""
 
     def verified(self) -> Mapping[tuple[str, int], Verified]: ...
 
@@ -103,14 +110,36 @@ class InternalTopics:
     progress: str
 
 
-def catch_up(routes: Routes, topics: InternalTopics, index: Index, source: str, patience: float = 60.0) -> None:
-    """Read the tails of both topics into the index. Raises LastStableOffsetStuck where a transaction keeps one back."""
+def catch_up(routes: Routes, topics: InternalTopics, index: Index, source: str, patience: float = 60.0) -> State:
+    """Read the tails of both topics into the index; what it knows then. An index that is ahead of a topic reads it anew.
+
+    Raises LastStableOffsetStuck where a transaction keeps a tail back; LedgerBegunAnew where others begin the index anew
+    again and again.
+    """
+    for left in reversed(range(ATTEMPTS)):
+        try:
+            ends = _read_tails(routes, topics, index, source, patience)
+        except LedgerBegunAnew:
+            if not left:
+                raise
+            continue
+        state = index.state()
+        if state.reaches(ends):
+            return state
+    raise LedgerBegunAnew(source, topics.segments)
+
+
+def _read_tails(
+    routes: Routes, topics: InternalTopics, index: Index, source: str, patience: float
+) -> dict[str, tuple[UUID, dict[int, int]]]:
+    """Up to where both topics were read: by topic its id and the offsets by partition."""
     routes.refresh([topics.segments, topics.progress])
+    read: dict[str, tuple[UUID, dict[int, int]]] = {}
     for topic in (topics.segments, topics.progress):
         topic_id = routes.topic_ids[topic]
         partitions = [TopicPartition(topic, number) for number in range(routes.partitions(topic))]
         ends = offsets_with_patience(routes, partitions, LATEST)
-        scanned = index.scanned(topic, topic_id)
+        scanned = scanned_of(index, topic, topic_id, {each.partition: end for each, end in ends.items()})
 
         def load(
             entries: Sequence[Entry], at: Mapping[int, int], since: Mapping[int, int],
@@ -123,6 +152,27 @@ def catch_up(routes: Routes, topics: InternalTopics, index: Index, source: str, 
 
         for partition, end in ends.items():
             load_tail(routes, partition, scanned.get(partition.partition, 0), end, load, patience)
+        read[topic] = (topic_id, {each.partition: end for each, end in ends.items()})
+    return read
+
+
+class Scanned(Protocol):
+    """What knows how far a topic was read."""
+
+    def scanned(self, topic: str, topic_id: UUID) -> Mapping[int, int]: ...
+
+    def forget_topic(self, topic: str) -> None: ...
+
+
+def scanned_of(index: Scanned, topic: str, topic_id: UUID, ends: Mapping[int, int]) -> Mapping[int, int]:
+    """The next offset to read, by partition. A log that ends below what was read of it (a restored disk, an unclean
+    leader election) is another one: what was loaded of the topic is forgotten."""
+    scanned = index.scanned(topic, topic_id)
+    if all(offset <= ends.get(number, offset) for number, offset in scanned.items()):
+        return scanned
+    log.warning("%s ends below what was read of it, at %s instead of %s: it is read anew", topic, ends, scanned)
+    index.forget_topic(topic)
+    return {}
 
 
 Load = Callable[[Sequence[Entry], Mapping[int, int], Mapping[int, int]], None]

@@ -1,4 +1,4 @@
-"""The plan of a window: for each partition the offsets to replicate, packed into slots by bytes."""
+"""The plan of a window: for each partition the offsets to replicate (invariant C), packed into slots by bytes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from heapq import heapreplace
 from uuid import UUID
 
 from airmirror.errors import AirmirrorError
-from airmirror.windows.errors import PartitionUnavailable, SourceTruncated, TopicRecreated
+from airmirror.ledger.state import State
+from airmirror.windows.errors import PartitionUnavailable, ProgressDiffers, SourceTruncated, TopicRecreated
 from airmirror.windows.slots import SlotPartition
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import SegmentRecord
@@ -37,6 +38,7 @@ class Planned:
     high_watermark: int
     record_bytes: float
     error: AirmirrorError | None = None
+    last: SegmentRecord | None = None  # its newest segment record
 
     @property
     def key(self) -> TopicPartition:
@@ -54,29 +56,31 @@ class Planned:
 
 def plan(
     source: str,
+    progress_topic: str,
     remote_topics: Mapping[str, str],
     extents: Mapping[TopicPartition, Extent],
     topic_ids: Mapping[str, UUID],
-    progress: Mapping[tuple[str, int], int],
-    last_segments: Mapping[tuple[str, int], SegmentRecord],
+    state: State,
 ) -> list[Planned]:
-    """What a window has to do: from the position after progress (else the earliest offset) to the end.
+    """What a window has to do: from each partition's position (else the earliest offset) to the end.
 
-    A position that the source no longer has, or a topic of another id, is an error of its partition (invariant E).
+    The newest segment record says where that is; MirrorMaker 2's progress only where there is none. Where both are there
+    and differ, where the source no longer has the position, or the topic has another id, it is an error of the partition.
     """
     planned = []
     for key, extent in sorted(extents.items()):
-        last = last_segments.get(key)
-        start = progress[key] + 1 if key in progress else extent.earliest
+        last, recorded = state.segments.get(key), state.progress.get(key)
+        start = state.positions.get(key, extent.earliest)
         error: AirmirrorError | None = None
         if last is not None and last.source_topic_id != topic_ids[key.topic]:
             error = TopicRecreated(source, *key, str(last.source_topic_id), str(topic_ids[key.topic]))
+        elif last is not None and recorded is not None and recorded + 1 != start:
+            error = ProgressDiffers(source, *key, progress_topic, recorded, start)
         elif start < extent.earliest or start > extent.high_watermark:
             error = SourceTruncated(source, *key, start, extent.earliest, extent.high_watermark)
         size = last.size / last.copied if last and last.copied else BYTES_GUESSED
-        planned.append(
-            Planned(*key, remote_topics[key.topic], start, max(start, extent.end), extent.high_watermark, size, error)
-        )
+        end = max(start, extent.end)
+        planned.append(Planned(*key, remote_topics[key.topic], start, end, extent.high_watermark, size, error, last))
     return planned
 
 
@@ -85,12 +89,10 @@ def leaderless(source: str, key: TopicPartition) -> PartitionUnavailable:
     return PartitionUnavailable(source, *key, "it has no leader; the next window tries again")
 
 
-def left_out(
-    key: TopicPartition, remote_topic: str, progress: Mapping[tuple[str, int], int], error: AirmirrorError
-) -> Planned:
+def left_out(key: TopicPartition, remote_topic: str, state: State, error: AirmirrorError) -> Planned:
     """A partition of which nothing can be known now: it is left out of this window, alone."""
-    position = progress.get(key, -1) + 1
-    return Planned(*key, remote_topic, position, position, position, BYTES_GUESSED, error)
+    position = state.positions.get(key, 0)
+    return Planned(*key, remote_topic, position, position, position, BYTES_GUESSED, error, state.segments.get(key))
 
 
 def pack(

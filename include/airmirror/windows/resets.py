@@ -1,9 +1,11 @@
 """What a person's decision does to one partition that can't go on by itself: nothing is read or written here.
 
 ``start-again`` begins at the source's earliest offset, behind what the remote partition holds; ``new-topic`` does so in
-another remote topic. ``accept-loss`` goes on at the first offset that both sides can continue at, and declares what lies
-between as lost: counted in a segment record, so that the account stays whole (invariants C and E), and what the target no
-longer holds is no longer mapped (invariant G). What is not verified and differs is declared lost likewise (windows/losses).
+another remote topic. ``accept-loss`` goes on at the first offset that both sides can continue at, and declares lost what
+lies between there and the end of the last segment record that is kept, and what lies between two of them: counted in segment
+records, so that the account stays whole (invariants C and E), and what the target no longer holds is no longer mapped
+(invariant G). What MirrorMaker 2 has copied meanwhile is not lost: it is taken over as far as both sides bear it out. What is
+not verified and differs is declared lost likewise (windows/losses).
 """
 
 from __future__ import annotations
@@ -11,10 +13,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import pairwise
 from uuid import UUID
 
 from airmirror.errors import AirmirrorError
 from airmirror.windows.slot.account import Digest
+from airmirror.windows.takeover import TakenOver, start_records
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import Segment, SegmentRecord, Verified
 
@@ -44,9 +48,11 @@ class ResetNotPossible(AirmirrorError):
 class Facts:
     """One partition as both sides have it now, and what is known of it.
 
-    ``position``: the source offset to continue at, -1 where nothing was copied. ``diverged_at``: from here on the source's
-    log is not the one that was copied; -1: it is. ``foreign``: somebody else has written behind the flow's last record.
-    ``records``: all that is known of the partition, by source offset; ``last`` the newest of them.
+    ``position``: the source offset to continue at, -1 where nothing was copied. ``recorded``: what MirrorMaker 2's progress
+    says of that, -1 nothing. ``diverged_at``: from here on the source's log is not the one that was copied; -1: it is.
+    ``foreign``: somebody else has written behind the flow's last record. ``tail``: what MirrorMaker 2 has copied since, where
+    its progress is further, or why that can't be told. ``records``: all that is known of the partition, by source offset;
+    ``last`` the newest of them.
     """
 
     topic: str
@@ -63,6 +69,8 @@ class Facts:
     records: tuple[SegmentRecord, ...]
     last: SegmentRecord | None
     verified: Verified | None
+    recorded: int = -1
+    tail: TakenOver | AirmirrorError | None = None
 
     @property
     def key(self) -> TopicPartition:
@@ -100,14 +108,35 @@ class Facts:
             found.append("the remote topic was created again")
         elif self.last is not None and self.target_end < self.last.target_end:
             found.append(f"the remote partition ends at {self.target_end}, {self.last.target_end} was committed")
-        elif self.foreign:
+        elif self.foreign and not isinstance(self.tail, TakenOver):
             found.append("somebody else has written to the remote partition")
+        if isinstance(self.tail, AirmirrorError):
+            found.append("how much MirrorMaker 2 has copied past its progress can't be told")
+        if self.last is not None and not self.source_recreated and self.recorded not in (-1, self.position):
+            found.append(
+                f"MirrorMaker 2's progress goes on at {self.recorded}, the newest segment record ends at {self.position}"
+            )
+        found += [f"no segment record covers source offsets {first} to {end - 1}" for first, end in gaps(self.of_topic)]
         return found
+
+    @property
+    def of_topic(self) -> list[SegmentRecord]:
+        """The records of the topic that is there now."""
+        return [record for record in self.records if record.source_topic_id == self.source_topic_id]
+
+    @property
+    def goes_on(self) -> int:
+        """The source offset that is to be copied next, as far as the target is concerned."""
+        if isinstance(self.tail, TakenOver):
+            return self.tail.end
+        begun = max(self.position, self.recorded)
+        return begun if begun >= 0 else self.earliest
 
 
 @dataclass(frozen=True)
 class Reset:
-    """What is to be committed for a partition. Source offsets ``[lost_first, start)`` are declared lost.
+    """What is to be committed for a partition. Source offsets ``[lost_first, lost_end)`` and those in ``gaps`` are declared
+    lost; from there to ``start`` the ``tail`` is taken over.
 
     ``start`` -1: it is not copied any more. ``forgotten``: segment records to be deleted; ``shortened``: the one of which
     a part remains. ``anew``: nothing of it counts as verified. ``rewritten``: segment records that count what differs as
@@ -118,6 +147,9 @@ class Reset:
     choice: Choice
     start: int
     lost_first: int
+    lost_end: int
+    gaps: tuple[tuple[int, int], ...] = ()
+    tail: TakenOver | None = None
     forgotten: tuple[SegmentRecord, ...] = ()
     shortened: SegmentRecord | None = None
     anew: bool = False
@@ -127,17 +159,9 @@ class Reset:
     def lost(self) -> int:
         """How many source offsets are declared lost."""
         if not self.rewritten:
-            return self.start - self.lost_first
+            return self.lost_end - self.lost_first + sum(end - first for first, end in self.gaps)
         before = {record.source_start: record.lost for record in self.facts.records}
         return sum(record.lost - before[record.source_start] for record in self.rewritten)
-
-    @property
-    def lost_end(self) -> int:
-        """The source offset after the last one that is declared lost."""
-        if not self.rewritten:
-            return self.start
-        before = {record.source_start: record for record in self.facts.records}
-        return _changed(before[self.rewritten[-1].source_start], self.rewritten[-1])[1]
 
     @property
     def problem(self) -> str:
@@ -149,23 +173,36 @@ class Reset:
 def decide(facts: Facts, choice: Choice) -> Reset | None:
     """What a choice means for a partition; None: there is nothing to decide. Raises ResetNotPossible."""
     if choice is Choice.FORGET:
-        return Reset(facts, choice, -1, -1) if facts.position >= 0 else None
+        return Reset(facts, choice, -1, -1, -1)
     if choice in (Choice.START_AGAIN, Choice.NEW_TOPIC):
-        return Reset(facts, choice, facts.earliest, facts.earliest, facts.records, anew=True)
+        begins = facts.earliest
+        return Reset(facts, choice, begins, begins, begins, forgotten=facts.records, anew=True)
     if not facts.problem:
         return None
     if facts.source_recreated:
         reason = "of the topic that was replicated nothing is left to go on with; use --start-again"
         raise ResetNotPossible(str(facts.key), choice, reason)
-    position = facts.position if facts.position >= 0 else facts.earliest
-    cut = facts.source_cut
-    start = max(facts.earliest, position if cut is None else cut)
-    kept_to = min(position if cut is None else min(cut, position), _first_missing(facts, position))
-    kept = [record for record in facts.records if record.source_end <= kept_to]
-    rest = facts.records[len(kept) :]
+    cut, records = facts.source_cut, facts.of_topic
+    start = max(facts.earliest, facts.goes_on if cut is None else cut)
+    kept_to = min([limit for limit in (cut, _first_missing(facts)) if limit is not None], default=facts.goes_on)
+    kept = [record for record in records if record.source_end <= kept_to]
+    rest = records[len(kept) :]
     crossing = rest[0] if rest and rest[0].source_start < kept_to else None
     shortened = None if crossing is None else shorten(crossing, kept_to)
-    return Reset(facts, choice, start, min(kept_to, start), tuple(rest[crossing is not None :]), shortened)
+    remaining = kept if shortened is None else [*kept, shortened]
+    kept_end = remaining[-1].source_end if remaining else rest[0].source_start if rest else start
+    tail = facts.tail if isinstance(facts.tail, TakenOver) and start == facts.goes_on and not rest else None
+    lost_end = start if tail is None else tail.accounts[0].start
+    return Reset(
+        facts, choice, start, min(kept_end, lost_end), lost_end, tuple(gaps(remaining)), tail,
+        tuple(rest[crossing is not None :]), shortened,
+    )  # fmt: skip
+
+
+def gaps(records: Sequence[SegmentRecord]) -> list[tuple[int, int]]:
+    """The source offsets between consecutive records that none of them covers, as ranges."""
+    ends = [(one.source_end, other.source_start) for one, other in pairwise(records)]
+    return [(end, start) for end, start in ends if end < start]
 
 
 def declare(facts: Facts, rewritten: Sequence[SegmentRecord]) -> Reset | None:
@@ -174,7 +211,8 @@ def declare(facts: Facts, rewritten: Sequence[SegmentRecord]) -> Reset | None:
         return None
     before = {record.source_start: record for record in facts.records}
     first, _ = _changed(before[rewritten[0].source_start], rewritten[0])
-    return Reset(facts, Choice.ACCEPT_LOSS, facts.position, first, rewritten=tuple(rewritten))
+    _, end = _changed(before[rewritten[-1].source_start], rewritten[-1])
+    return Reset(facts, Choice.ACCEPT_LOSS, facts.position, first, end, rewritten=tuple(rewritten))
 
 
 def _changed(before: SegmentRecord, after: SegmentRecord) -> tuple[int, int]:
@@ -194,15 +232,15 @@ def _changed(before: SegmentRecord, after: SegmentRecord) -> tuple[int, int]:
     return first, end
 
 
-def _first_missing(facts: Facts, position: int) -> int:
-    """The first source offset whose record the target no longer holds; ``position``: none is missing."""
+def _first_missing(facts: Facts) -> int | None:
+    """The first source offset whose record the target no longer holds; None: none is missing."""
     if facts.target_recreated:
-        return facts.records[0].source_start if facts.records else position
-    for record in facts.records:
+        return facts.of_topic[0].source_start if facts.of_topic else None
+    for record in facts.of_topic:
         for segment in record.segments:
             if segment.target_end > facts.target_end:
                 return segment.source_first + max(0, facts.target_end - segment.target_first)
-    return position
+    return None
 
 
 def shorten(record: SegmentRecord, end: int) -> SegmentRecord:
@@ -239,14 +277,31 @@ def keeping(record: SegmentRecord, kept: Sequence[Segment], end: int, *, holes: 
     )
 
 
-def segment_record(reset: Reset, window: str, time_ms: int) -> SegmentRecord:
-    """The record that says where the partition goes on, and what was lost before."""
+def segment_records(reset: Reset, window: str, time_ms: int) -> list[SegmentRecord]:
+    """The records that say what was lost, what is taken over, and, the last, where the partition goes on."""
     facts = reset.facts
-    return SegmentRecord(
-        facts.source_topic_id, facts.topic, facts.partition, reset.lost_first, window, 0, time_ms, reset.start,
-        facts.target_topic_id, facts.remote_topic, facts.target_end, facts.target_end,
-        0, 0, 0, 0, reset.lost, 0, -1, -1, Digest().value(), (),
+    taken = [] if reset.tail is None or not reset.tail.copied else start_records(
+        reset.tail, facts.source_topic_id, facts.target_topic_id, window=window, time_ms=time_ms
     )  # fmt: skip
+    between = taken[0].target_start if taken else facts.target_end
+    filled = [
+        _lost(facts, first, end, _target_end_before(facts, first), window, time_ms) for first, end in reset.gaps
+    ]  # fmt: skip
+    last = _lost(facts, reset.lost_first, reset.lost_end, between, window, time_ms)
+    return [*filled, *([last] if not taken or reset.lost_end > reset.lost_first else []), *taken]
+
+
+def _lost(facts: Facts, first: int, end: int, target_end: int, window: str, time_ms: int) -> SegmentRecord:
+    return SegmentRecord(
+        facts.source_topic_id, facts.topic, facts.partition, first, window, 0, time_ms, end,
+        facts.target_topic_id, facts.remote_topic, target_end, target_end,
+        0, 0, 0, 0, end - first, 0, -1, -1, Digest().value(), (),
+    )  # fmt: skip
+
+
+def _target_end_before(facts: Facts, offset: int) -> int:
+    """Where the records before a source offset end on the target."""
+    return max((record.target_end for record in facts.of_topic if record.source_end <= offset), default=0)
 
 
 def verified_record(reset: Reset) -> Verified | None:

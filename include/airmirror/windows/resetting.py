@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 from uuid import UUID
 
@@ -15,21 +16,22 @@ from airmirror.clusters.log import (
     receive_fetch,
     send_fetch,
 )
-from airmirror.clusters.routes import Routes
-from airmirror.clusters.transactions import TransactionalId
+from airmirror.clusters.routes import Routes, TopicNotDescribed
 from airmirror.config import Flow
+from airmirror.errors import AirmirrorError
+from airmirror.ledger.state import State
+from airmirror.windows import driver
+from airmirror.windows.declared import times_replaced
+from airmirror.windows.fence import Granted
 from airmirror.windows.index import Index, InternalTopics
-from airmirror.windows.resets import Choice, Facts, Reset, segment_record, verified_record
-from airmirror.windows.slot.copy import put_batches
-from airmirror.windows.slot.intake import Way
-from airmirror.windows.slot.internal_records import KeyValue, batches, progress_record
-from airmirror.windows.slot.outbox import Outbox
-from airmirror.windows.slots import Slot
-from airmirror.wire.merging import Merging
+from airmirror.windows.plan import BYTES_GUESSED, Planned
+from airmirror.windows.planning import compacted_topics
+from airmirror.windows.resets import Choice, Facts, Reset, ResetNotPossible, segment_records, verified_record
+from airmirror.windows.slot.internal_records import KeyValue
+from airmirror.windows.takeover import TakenOver, take_over
 from airmirror.wire.requests import FetchPosition, TopicPartition
 from airmirror.wire.segments import ResetRecord, SegmentRecord
 
-TIMEOUT_MS = 60_000
 NO_TOPIC = UUID(int=0)
 
 
@@ -47,12 +49,17 @@ def look(
     """The facts of every partition of ``topics`` (with their remote topics). The index has been brought up to date.
 
     A remote topic that is not there counts as empty. Raises TopicNotFound for a topic that the source does not have,
-    unless it is to be forgotten.
+    unless it is to be forgotten; ResetNotPossible where one that is to be forgotten is there.
     """
-    progress, last, verified = index.progress(), index.last_segments(), index.verified()
+    state = index.state()
     if choice is Choice.FORGET:
-        known = [TopicPartition(*key) for key in progress if key[0] in topics]
-        return [_facts_of_gone(key, topics[key.topic], progress[key]) for key in known]
+        missing = source.refresh_existing(topics)
+        for topic in sorted(topics):
+            if topic not in missing or isinstance(missing[topic], TopicNotDescribed):
+                reason = "the source has it; exclude it from the flow's topics, or use --start-again"
+                raise ResetNotPossible(topic, choice, reason)
+        known = [TopicPartition(*key) for key in state.known if key[0] in topics]
+        return [_facts_of_gone(key, topics[key.topic], state.positions[key]) for key in known]
     source.refresh(topics)
     keys = [TopicPartition(topic, number) for topic in topics for number in range(source.partitions(topic))]
     missing = target.refresh_existing(topics.values())
@@ -61,70 +68,81 @@ def look(
     earliest, watermarks = offsets_with_patience(source, keys, EARLIEST), offsets_with_patience(source, keys, LATEST)
     found = []
     for key in keys:
-        newest = last.get(key)
+        newest = state.segments.get(key)
         target_id = target.topic_ids[topics[key.topic]] if key in remote else NO_TOPIC
         end = ends[remote[key]] if key in remote else 0
-        position = progress[key] + 1 if key in progress else -1
+        position = state.positions.get(key, -1)
         same = newest is not None and newest.source_topic_id == source.topic_ids[key.topic]
         epoch = newest.leader_epoch if newest is not None and same else -1
         inside = earliest[key] <= position <= watermarks[key]
-        found.append(
-            Facts(
-                topic=key.topic,
-                partition=key.partition,
-                remote_topic=topics[key.topic],
-                source_topic_id=source.topic_ids[key.topic],
-                target_topic_id=target_id,
-                earliest=earliest[key],
-                high_watermark=watermarks[key],
-                diverged_at=_diverged_at(source, key, position, epoch) if inside and epoch >= 0 else -1,
-                target_end=end,
-                foreign=not flow.is_aggregate
-                and _foreign(target, remote.get(key), newest, target_id, end, key in progress),
-                position=position,
-                records=tuple(sorted(index.segments(*key), key=lambda record: record.source_start)),
-                last=newest,
-                verified=verified.get(key),
-            )
+        facts = Facts(
+            topic=key.topic,
+            partition=key.partition,
+            remote_topic=topics[key.topic],
+            source_topic_id=source.topic_ids[key.topic],
+            target_topic_id=target_id,
+            earliest=earliest[key],
+            high_watermark=watermarks[key],
+            diverged_at=_diverged_at(source, key, position, epoch) if inside and epoch >= 0 else -1,
+            target_end=end,
+            foreign=not flow.is_aggregate
+            and _foreign(target, remote.get(key), newest, target_id, end, key in state.progress),
+            position=position,
+            records=tuple(sorted(index.segments(*key), key=lambda record: record.source_start)),
+            last=newest,
+            verified=state.verified.get(key),
+            recorded=state.progress.get(key, -2) + 1,
         )
+        found.append(replace(facts, tail=_tail(flow, source, target, facts) if key in remote else None))
+    return found
+
+
+def _tail(flow: Flow, source: Routes, target: Routes, facts: Facts) -> TakenOver | AirmirrorError | None:
+    """What MirrorMaker 2 has copied where its progress is further than segments, or stands alone; None elsewhere.
+
+    From the newest segment on, if both sides bear that out, so that nothing is lost; else from its progress on.
+    """
+    further = facts.recorded > facts.position or (facts.last is None and facts.recorded >= 0)
+    if not further or facts.source_recreated or facts.target_recreated or facts.source_cut is not None:
+        return None
+    end = offsets_with_patience(source, [facts.key], LATEST, read_committed=flow.isolation_level == "read_committed")
+    compacted = compacted_topics(flow, source, [facts.topic])[facts.topic]
+    found: TakenOver | AirmirrorError | None = None
+    for start in sorted({max(facts.earliest, facts.position), max(facts.earliest, facts.recorded)}):
+        item = Planned(
+            *facts.key, facts.remote_topic, start, max(start, end[facts.key]), facts.high_watermark, BYTES_GUESSED
+        )
+        found = take_over(
+            source, target, item,
+            read_committed=flow.isolation_level == "read_committed",
+            times=not times_replaced(flow).matches(facts.topic), compacted=compacted,
+        )  # fmt: skip
+        if isinstance(found, TakenOver) and found.end >= facts.recorded:
+            return found
     return found
 
 
 def commit(
-    flow: Flow, window: str, claim_offset: int, target: Routes, topics: InternalTopics, index: Index,
-    resets: Sequence[Reset], by: str, reason: str,
+    flow: Flow, granted: Granted, target: Routes, topics: InternalTopics, state: State, resets: Sequence[Reset], *,
+    by: str, reason: str,
 ) -> None:  # fmt: skip
-    """Commit what was decided, in one transaction under the claim whose slots are fenced.
+    """Commit what was decided, in one transaction under the claim. Raises SlotFenced where the claim is another's by now.
 
     What was held is released; but where something differs it is the gate's to judge what is left, and to release it.
     """
     target.refresh([topics.segments, topics.progress])
     now = int(time.time() * 1000)
-    slot = Slot(
-        flow, window, 0, claim_offset, now, None, topics.progress, target.partitions(topics.progress), topics.segments, ()
-    )  # fmt: skip
-    transaction = TransactionalId(target, slot.transactional_id, TIMEOUT_MS)
-    transaction.initialise()
-    way = Way(slot, target, transaction, Outbox(target, transaction), None, Merging())
-    records: dict[TopicPartition, list[KeyValue]] = {}
-    holds = index.holds()
+    log = TopicPartition(topics.segments, 0)
+    records: dict[TopicPartition, list[KeyValue]] = {log: []}
     for reset in resets:
-        facts = reset.facts
-        if reset.rewritten:
-            records.setdefault(TopicPartition(topics.segments, 0), []).extend(
-                _segment_topic(reset, window, now, by, reason)
-            )
-            continue
-        if hold := holds.get(facts.key):
-            records.setdefault(TopicPartition(topics.segments, 0), []).append((hold.encode_key(), None))
-        place, progress = progress_record(slot, *facts.key, reset.start - 1 if reset.start >= 0 else None)
-        records.setdefault(place, []).append(progress)
-        records.setdefault(TopicPartition(topics.segments, 0), []).extend(
-            _segment_topic(reset, window, now, by, reason)
-        )
-    put_batches(way, batches(records, now))
-    way.outbox.drain()
-    transaction.end(commit=True)
+        key = reset.facts.key
+        if not reset.rewritten:
+            if hold := state.holds.get(key):
+                records[log].append((hold.encode_key(), None))
+            place, progress = driver.progress_of(flow, granted, target, topics, key, reset.start)
+            records.setdefault(place, []).append(progress)
+        records[log] += _segment_topic(reset, granted.claim.window, now, by, reason)
+    driver.commit(flow, granted, target, topics, records)
 
 
 def _segment_topic(reset: Reset, window: str, now: int, by: str, reason: str) -> Iterator[KeyValue]:
@@ -133,24 +151,19 @@ def _segment_topic(reset: Reset, window: str, now: int, by: str, reason: str) ->
     if reset.shortened is not None:
         yield reset.shortened.encode_key(), reset.shortened.encode_value()
     yield from ((record.encode_key(), record.encode_value()) for record in reset.rewritten)
-    if reset.rewritten and facts.last is not None and facts.last.source_start != reset.rewritten[-1].source_start:
-        yield facts.last.encode_key(), facts.last.encode_value()  # the newest in log order is what counts as the last
     if reset.start >= 0 and not reset.rewritten:
         if facts.verified is not None:
             remains = verified_record(reset)
             yield facts.verified.encode_key(), None if remains is None else remains.encode_value()
-        record = segment_record(reset, window, now)
-        yield record.encode_key(), record.encode_value()
+        yield from ((record.encode_key(), record.encode_value()) for record in segment_records(reset, window, now))
     decision = ResetRecord(
         *facts.key, now, reset.choice, reset.problem[:10_000], reset.lost_first, reset.lost_end, reset.start, window, by, reason
     )  # fmt: skip
     yield decision.encode_key(), decision.encode_value()
 
 
-def _facts_of_gone(key: TopicPartition, remote_topic: str, progress: int) -> Facts:
-    return Facts(
-        *key, remote_topic, NO_TOPIC, NO_TOPIC, 0, progress + 1, -1, 0, False, progress + 1, (), None, None
-    )  # fmt: skip
+def _facts_of_gone(key: TopicPartition, remote_topic: str, position: int) -> Facts:
+    return Facts(*key, remote_topic, NO_TOPIC, NO_TOPIC, 0, position, -1, 0, False, position, (), None, None)
 
 
 def _diverged_at(source: Routes, key: TopicPartition, position: int, epoch: int) -> int:

@@ -101,9 +101,9 @@ def standings_of(
     index: Index, planned: Sequence[Planned], ends: Mapping[TopicPartition, int]
 ) -> Iterator[Standing]:  # fmt: skip
     """Where every partition of the plan stands now; ``ends``: the high watermarks after the copy."""
-    progress = index.progress()
+    positions = index.state().positions
     for item in planned:
-        position = progress[item.key] + 1 if item.key in progress else item.start
+        position = positions.get(item.key, item.start)
         unknown = isinstance(item.error, PartitionUnavailable)
         end = -1 if unknown else ends.get(item.key, item.high_watermark)
         yield Standing(*item.key, item.remote_topic, position, end)
@@ -124,18 +124,23 @@ def window_rows(
     segments: dict[TopicPartition, list[SegmentRecord]] = {}
     for record in index.of_window(window):
         segments.setdefault(TopicPartition(record.topic, record.partition), []).append(record)
-    verified, holds, progress = index.verified(), index.holds(), index.progress()
+    state = index.state()
     for item in planned:
         key = item.key
-        own, result, verdict, hold = segments.get(key, []), result_of.get(key), verdict_of.get(key), holds.get(key)
+        own, result, verdict, hold = (
+            segments.get(key, []),
+            result_of.get(key),
+            verdict_of.get(key),
+            state.holds.get(key),
+        )
         error = item.error or (result.error if result else None) or (verdict.error if verdict else None)
         if error is None and hold is not None:
             error = PartitionHeld(flow.source.alias, *key, hold.offset, hold.reason, hold.by, hold.time_ms)
         if not own and result is None and verdict is None and error is None:
             continue
-        position = progress[key] + 1 if key in progress else item.start
+        position = state.positions.get(key, item.start)
         first = own[0] if own else None
-        passed = verified.get(key)
+        passed = state.verified.get(key)
         copied = [record for record in own if record.copied]
         yield Row(
             topic=item.topic,

@@ -1,98 +1,97 @@
 """Where partitions begin that Airmirror has not copied before: committed at once, before anything is copied.
 
-At the latest offsets, where ``auto.offset.reset=latest`` and it is the flow's first window; after what MirrorMaker 2
-has left on the target, where its progress is there and segments are not.
+At the latest offsets, where ``auto.offset.reset=latest`` and it is the flow's first window; after what MirrorMaker 2 has
+left on the target, where its progress is there and segments are not. And MirrorMaker 2's progress, where it was lost while
+segments say how far this flow has come.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from airmirror.clusters.routes import Routes
-from airmirror.clusters.transactions import TransactionalId
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
+from airmirror.ledger.state import State
 from airmirror.windows.declared import times_replaced
-from airmirror.windows.index import Index, InternalTopics
+from airmirror.windows.driver import commit, progress_of
+from airmirror.windows.errors import PartitionUnavailable, of_flow
+from airmirror.windows.fence import Fenced, Granted
+from airmirror.windows.index import InternalTopics
 from airmirror.windows.plan import Planned
+from airmirror.windows.planning import compacted_topics
 from airmirror.windows.slot.account import Account
-from airmirror.windows.slot.copy import put_internal_records
-from airmirror.windows.slot.intake import Intake, Way
-from airmirror.windows.slot.outbox import Outbox
-from airmirror.windows.slots import Slot, SlotPartition, transaction_timeout_ms
-from airmirror.windows.takeover import TakenOver, candidates, take_over
-from airmirror.wire.merging import Merging
+from airmirror.windows.slot.internal_records import KeyValue
+from airmirror.windows.takeover import TakenOver, candidates, start_records, take_over
 from airmirror.wire.requests import TopicPartition
 
 
-def at_latest(flow: Flow, index: Index, planned: Sequence[Planned]) -> list[TakenOver]:
+def at_latest(flow: Flow, state: State, planned: Sequence[Planned]) -> list[TakenOver]:
     """The starts of a flow's first window under ``auto.offset.reset=latest``: the end of every partition with records."""
-    if flow.auto_offset_reset != "latest" or index.progress() or index.last_segments():
+    if flow.auto_offset_reset != "latest" or state.positions:
         return []
-    return [TakenOver(item, Account(item.end, -1), -1) for item in planned if item.end > 0]
+    return [TakenOver(item, (Account(item.end, -1),)) for item in planned if item.end > 0]
 
 
-def need_starts(flow: Flow, index: Index, planned: Sequence[Planned]) -> bool:
+def unexported(state: State, planned: Sequence[Planned]) -> list[Planned]:
+    """The partitions with segments and without progress: a topic that was deleted or cut."""
+    return [
+        item
+        for item in planned
+        if item.error is None and item.key in state.segments and item.key not in state.progress and item.start > 0
+    ]
+
+
+def need_starts(flow: Flow, state: State, planned: Sequence[Planned]) -> bool:
     """Whether ``commit_starts`` has something to do."""
-    return bool(at_latest(flow, index, planned) or candidates(index, planned))
+    return bool(at_latest(flow, state, planned) or candidates(state, planned) or unexported(state, planned))
 
 
 def commit_starts(
     flow: Flow,
-    window: str,
-    claim_offset: int,
+    granted: Granted,
+    fenced: Fenced,
     source: Routes,
     target: Routes,
     topics: InternalTopics,
-    index: Index,
+    state: State,
     planned: Sequence[Planned],
-) -> dict[TopicPartition, AirmirrorError]:
+) -> dict[TopicPartition, AirmirrorError | None]:
     """Commit where partitions begin, in one transaction under the claim; what is wrong with single partitions."""
     target.refresh({item.remote_topic for item in planned} | {topics.segments, topics.progress})
-    starts = at_latest(flow, index, planned)
-    errors: dict[TopicPartition, AirmirrorError] = {}
-    for item in candidates(index, planned):
-        times = not times_replaced(flow).matches(item.topic)
-        found = take_over(source, target, item, flow.isolation_level == "read_committed", times)
+    starts = at_latest(flow, state, planned)
+    unseen = [item.key for item in planned if isinstance(item.error, PartitionUnavailable)]
+    if starts and unseen:  # one that were seen later would begin at its earliest offset
+        reason = f"auto.offset.reset=latest begins all partitions at once, and {unseen[0]} can't be seen now"
+        return {
+            item.key: of_flow(PartitionUnavailable(flow.source.alias, *item.key, reason), flow.name) for item in planned
+        }
+    errors: dict[TopicPartition, AirmirrorError | None] = {}
+    copied_before = candidates(state, planned)
+    compacted = compacted_topics(flow, source, {item.topic for item in copied_before})
+    for item in copied_before:
+        found = take_over(
+            source, target, item,
+            read_committed=flow.isolation_level == "read_committed",
+            times=not times_replaced(flow).matches(item.topic), compacted=compacted[item.topic],
+        )  # fmt: skip
         if isinstance(found, TakenOver):
             starts.append(found)
         else:
-            errors[item.key] = found
-    if starts:
-        _commit(flow, window, claim_offset, source, target, topics, starts)
+            errors[item.key] = of_flow(found, flow.name)
+    window, now = granted.claim.window, int(time.time() * 1000)
+    records: dict[TopicPartition, list[KeyValue]] = {}
+    for start in starts:
+        item = start.planned
+        ids = (source.topic_ids[item.topic], target.topic_ids[item.remote_topic])
+        made = start_records(start, *ids, window=window, time_ms=now)
+        of_segments = records.setdefault(TopicPartition(topics.segments, 0), [])
+        of_segments += [(record.encode_key(), record.encode_value()) for record in made]
+    for item in [*(replace(start.planned, start=start.end) for start in starts), *unexported(state, planned)]:
+        place, progress = progress_of(flow, granted, target, topics, item.key, item.start)
+        records.setdefault(place, []).append(progress)
+    if records:
+        commit(flow, granted, target, topics, records, fenced.numbers[0])
     return errors
-
-
-def _commit(
-    flow: Flow,
-    window: str,
-    claim_offset: int,
-    source: Routes,
-    target: Routes,
-    topics: InternalTopics,
-    starts: Sequence[TakenOver],
-) -> None:
-    partitions = [_partition(start, source, target) for start in starts]
-    slot = Slot(
-        flow, window, 0, claim_offset, 0, None, topics.progress,
-        target.partitions(topics.progress), topics.segments, tuple(partitions),
-    )  # fmt: skip
-    transaction = TransactionalId(target, slot.transactional_id, transaction_timeout_ms(flow))
-    transaction.initialise()
-    way = Way(slot, target, transaction, Outbox(target, transaction), None, Merging())
-    intakes = []
-    for partition, start in zip(partitions, starts, strict=True):
-        intake = Intake(way, partition, partition.end)
-        intake.account = start.account
-        intakes.append(intake)
-    put_internal_records(way, intakes)
-    way.outbox.drain()
-    transaction.end(commit=True)
-
-
-def _partition(start: TakenOver, source: Routes, target: Routes) -> SlotPartition:
-    item = start.planned
-    return SlotPartition(
-        item.topic, item.partition, item.remote_topic, start.account.start, start.account.end,
-        source.topic_ids[item.topic], target.topic_ids[item.remote_topic], start.target_end, -1, False, 0,
-    )  # fmt: skip

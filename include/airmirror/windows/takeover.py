@@ -1,24 +1,27 @@
-"""Partitions that MirrorMaker 2 has copied before: its progress is there, segments are not.
+"""Partitions that MirrorMaker 2 has copied before: its progress is there, segments are not, or end before it.
 
 MirrorMaker 2 writes records first and its progress up to a minute later, so the target's tail may hold records past the
 progress. The tail is compared with the source after the progress; what is there already is taken over as a segment and
-not copied again.
+not copied again. By default MirrorMaker 2 copies what was aborted too: then those records stay on the target, unmapped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from uuid import UUID
 
 import xxhash
 
 from airmirror.clusters.log import EARLIEST, LATEST, offsets_with_patience, read_batches
 from airmirror.clusters.routes import Routes
-from airmirror.windows.errors import PartitionError, TargetTruncated
-from airmirror.windows.index import Index
+from airmirror.ledger.state import State
+from airmirror.windows.errors import PartitionError, TargetTruncated, reset_command
 from airmirror.windows.plan import Planned
 from airmirror.windows.slot.account import Account
 from airmirror.wire.requests import TopicPartition
+from airmirror.wire.segments import SegmentRecord
 
 MOST_RECORDS = 200_000  # compared at the tail: what MirrorMaker 2 may have written since it last wrote its progress
 ANCHOR = 200  # records before the progress, which tell equal tails apart
@@ -39,27 +42,57 @@ class TailTooLong(PartitionError):
         )
 
 
+@dataclass(eq=False)
+class TailDiffers(PartitionError):
+    """The target does not end with what the source holds at MirrorMaker 2's progress: how far it has come can't be told."""
+
+    target: str
+    remote_topic: str
+    progress: int
+
+    def __str__(self) -> str:
+        twice = "go on after that offset: what MirrorMaker 2 has copied past it comes twice"
+        return (
+            f"{self.where}: what cluster {self.target!r} holds at the end of {self.remote_topic!r} is not what the source has "
+            f"up to, or after, the progress of MirrorMaker 2 (offset {self.progress}): start MirrorMaker 2 again and stop it in "
+            f"order, so that it writes its progress, and try again; or "
+            f"{reset_command(self, twice, '--accept-loss')}"
+        )
+
+
 @dataclass(frozen=True)
 class TakenOver:
-    """A partition's account of what the target holds past the progress, and where the target ends."""
+    """A partition's accounts of what the target holds past the progress, one after the other.
+
+    Within an account's segments the target holds nothing else: records that MirrorMaker 2 should not have copied, of
+    aborted transactions, lie between accounts.
+    """
 
     planned: Planned
-    account: Account
-    target_end: int
+    accounts: tuple[Account, ...]
+
+    @property
+    def end(self) -> int:
+        """The source offset to go on at."""
+        return self.accounts[-1].end
+
+    @property
+    def copied(self) -> int:
+        return sum(account.copied for account in self.accounts)
 
 
-def candidates(index: Index, planned: Sequence[Planned]) -> list[Planned]:
+def candidates(state: State, planned: Sequence[Planned]) -> list[Planned]:
     """The partitions with progress and without segments."""
-    progress, segments = index.progress(), index.last_segments()
-    return [item for item in planned if item.error is None and item.key in progress and item.key not in segments]
+    return [item for item in planned if item.error is None and item.key in state.progress and item.last is None]
 
 
 def take_over(
-    source: Routes, target: Routes, item: Planned, read_committed: bool, times: bool = True
+    source: Routes, target: Routes, item: Planned, *, read_committed: bool, times: bool = True, compacted: bool = False
 ) -> TakenOver | PartitionError:
     """Find what the target holds past the progress of one partition; an error of the partition is returned.
 
-    Without ``times`` records are told apart by all but their timestamps.
+    Without ``times`` records are told apart by all but their timestamps. Of a ``compacted`` topic the records before the
+    progress may be gone on one side only, so that they tell nothing.
     """
     remote = TopicPartition(item.remote_topic, item.partition)
     target_end = offsets_with_patience(target, [remote], LATEST, read_committed=True)[remote]
@@ -68,25 +101,72 @@ def take_over(
     if target_end == 0:
         return TargetTruncated(source.alias, *item.key, target.alias, item.remote_topic, 1, 0)
     before = max(earliest, item.start - ANCHOR)
-    ours = _Log(source, item.key, before, item.end, read_committed, MOST_RECORDS + ANCHOR, times)
-    theirs = _Log(
-        target, remote, max(target_start, target_end - 2 * MOST_RECORDS), target_end, True, 2 * MOST_RECORDS, times
-    )
-    split = next((number for number, offset in enumerate(ours.offsets) if offset >= item.start), len(ours.offsets))
-    count = overlap(ours.digests[split:], theirs.digests, ours.digests[:split])
-    if count >= MOST_RECORDS:
+    ours = _read(source, item.key, before, item.end, read_committed, MOST_RECORDS + ANCHOR, times)
+    theirs = _read(
+        target, remote, max(target_start, target_end - 2 * MOST_RECORDS), target_end, True, 0, times
+    ).committed
+    there = [each.digest for each in theirs]
+    most: tuple[_Record, ...] | None = None
+    for view in (ours.committed, ours.records):  # as MirrorMaker 2 has read it: committed, or everything, its default
+        split = bisect_left(view, item.start, key=lambda each: each.offset)
+        preceding = [each.digest for each in view[:split]]
+        count = overlap([each.digest for each in view[split:]], there, preceding)
+        fits = compacted or not preceding or count == len(there) or _anchored(there, count, preceding) > 0
+        if fits and (most is None or count > len(most)):
+            most = tuple(view[split : split + count])
+    if most is None:
+        return TailDiffers(source.alias, *item.key, target.alias, item.remote_topic, item.start - 1)
+    if len(most) >= MOST_RECORDS:
         return TailTooLong(source.alias, *item.key, target.alias, item.remote_topic, MOST_RECORDS)
-    account = Account(item.start, target_end)
-    if count:
-        copied = ours.offsets[split : split + count]
-        account.end = copied[-1] + 1
-        for offset, target_offset in zip(copied, theirs.offsets[-count:], strict=True):
-            account.written([(offset, 1)], target_offset)
-        account.control = ours.left_out("control", item.start, account.end)
-        account.aborted = ours.left_out("aborted", item.start, account.end)
-        account.holes = account.end - item.start - count - account.control - account.aborted
-        account.bytes = sum(ours.sizes[split : split + count])
-    return TakenOver(replace(item, start=account.end), account, target_end)
+    return TakenOver(item, tuple(_accounts(item.start, target_end, most, theirs, ours)))
+
+
+def _accounts(
+    start: int, target_end: int, copied: Sequence[_Record], theirs: Sequence[_Record], ours: _Log
+) -> Iterator[Account]:
+    """The accounts of ``copied``, which are the last of ``theirs``; a new one after records that were aborted."""
+    account, skipped = Account(start, target_end), False
+    for record, there in zip(copied, theirs[len(theirs) - len(copied) :], strict=True):
+        if record.aborted:
+            skipped = True
+            continue
+        if skipped and account.copied:
+            yield _counted(account, ours)
+            account = Account(account.end, target_end)
+        skipped = False
+        account.written([(record.offset, 1)], there.offset)
+        account.end = record.offset + 1
+        account.bytes += record.size
+    if skipped and account.copied:
+        yield _counted(account, ours)
+        account = Account(account.end, target_end)
+    account.end = copied[-1].offset + 1 if copied else start
+    yield _counted(account, ours)
+
+
+def _counted(account: Account, ours: _Log) -> Account:
+    account.control = ours.left_out("control", account.start, account.end)
+    account.aborted = ours.left_out("aborted", account.start, account.end)
+    account.holes = account.end - account.start - account.copied - account.control - account.aborted
+    return account
+
+
+def start_records(
+    start: TakenOver, source_topic_id: UUID, target_topic_id: UUID, *, window: str, time_ms: int
+) -> list[SegmentRecord]:
+    """The first segment records of a partition. The last ends where the target does: what follows there is not ours."""
+    item = start.planned
+    return [
+        SegmentRecord(
+            source_topic_id, item.topic, item.partition, account.start, window, 0, time_ms, account.end,
+            target_topic_id, item.remote_topic,
+            account.segments[0].target_first if account.segments else max(account.target_end, 0),
+            max(account.target_end, 0),
+            account.copied, account.control, account.aborted, account.holes, account.lost, account.bytes,
+            account.max_timestamp, account.leader_epoch, account.digest.value(), tuple(account.segments),
+        )
+        for account in start.accounts
+    ]  # fmt: skip
 
 
 def overlap(source: Sequence[bytes], target: Sequence[bytes], before: Sequence[bytes] = ()) -> int:
@@ -121,42 +201,54 @@ def _anchored(target: Sequence[bytes], count: int, before: Sequence[bytes]) -> i
     return equal
 
 
+@dataclass(frozen=True, slots=True)
+class _Record:
+    digest: bytes
+    offset: int
+    size: int
+    aborted: bool
+
+
+@dataclass(frozen=True)
 class _Log:
-    """The digests, offsets and sizes of a range's records, and the offsets that hold none."""
+    """The records of a range, aborted ones among them, and the offsets of what is no committed record."""
 
-    def __init__(
-        self,
-        routes: Routes,
-        partition: TopicPartition,
-        start: int,
-        end: int,
-        read_committed: bool,
-        most: int,
-        times: bool,
-    ) -> None:
-        from airmirror.wire.records import index  # loads compiled loops: only where records must be decoded
+    records: list[_Record]
+    others: list[tuple[str, int, int]]
 
-        self.digests: list[bytes] = []
-        self.offsets: list[int] = []
-        self.sizes: list[int] = []
-        self._left_out: list[tuple[str, int, int]] = []
-        for buffer, batches in read_batches(routes, partition, start, end, read_committed=read_committed):
-            for batch, aborted in batches:
-                if batch.is_control or aborted:
-                    what = "control" if batch.is_control else "aborted"
-                    self._left_out.append((what, batch.base_offset, batch.next_offset))
-                    continue
-                records = index(buffer, [batch], start, end)
-                data = records.data.data
-                for number in range(len(records)):
-                    body = data[records.starts[number] : records.ends[number]]
-                    time = int(records.timestamps[number] if times else 0).to_bytes(8, "big", signed=True)
-                    self.digests.append(xxhash.xxh3_128_digest(time + bytes(body)))
-                    self.offsets.append(int(records.offsets[number]))
-                    self.sizes.append(len(body))
-            if len(self.digests) >= most:
-                return
+    @property
+    def committed(self) -> list[_Record]:
+        return [record for record in self.records if not record.aborted]
 
     def left_out(self, what: str, start: int, end: int) -> int:
         """How many offsets of ``[start, end)`` are control records, or in aborted transactions."""
-        return sum(max(0, min(last, end) - max(first, start)) for kind, first, last in self._left_out if kind == what)
+        return sum(max(0, min(last, end) - max(first, start)) for kind, first, last in self.others if kind == what)
+
+
+def _read(
+    routes: Routes, partition: TopicPartition, start: int, end: int, read_committed: bool, most: int, times: bool
+) -> _Log:
+    """At least the first ``most`` committed records of a range, or (0) all."""
+    from airmirror.wire.records import index  # loads compiled loops: only where records must be decoded
+
+    found = _Log([], [])
+    committed = 0
+    for buffer, batches in read_batches(routes, partition, start, end, read_committed=read_committed):
+        for batch, aborted in batches:
+            if batch.is_control or aborted:
+                found.others.append(
+                    ("control" if batch.is_control else "aborted", batch.base_offset, batch.next_offset)
+                )
+            if batch.is_control:
+                continue
+            records = index(buffer, [batch], start, end)
+            data = records.data.data
+            for number in range(len(records)):
+                body = data[records.starts[number] : records.ends[number]]
+                time = int(records.timestamps[number] if times else 0).to_bytes(8, "big", signed=True)
+                digest = xxhash.xxh3_128_digest(time + bytes(body))
+                found.records.append(_Record(digest, int(records.offsets[number]), len(body), aborted))
+            committed += 0 if aborted else len(records)
+        if most and committed >= most:
+            break
+    return found

@@ -13,24 +13,22 @@ from airmirror.clusters.routes import Routes
 from airmirror.clusters.writable import unwritable
 from airmirror.errors import AirmirrorError
 from airmirror.windows.errors import TargetTruncated, TargetUnavailable
-from airmirror.windows.index import Index
 from airmirror.windows.plan import Planned
 from airmirror.wire.requests import TopicPartition
 
 LEADER_SECONDS = 3.0  # for an election
 
 
-def with_targets(planned: Sequence[Planned], index: Index, source: str, target: Routes) -> list[Planned]:
+def with_targets(planned: Sequence[Planned], source: str, target: Routes) -> list[Planned]:
     """The plan, with an error for each partition whose remote topic is gone, another one, cut short or takes no records."""
-    last = index.last_segments()
-    asked = [item for item in planned if item.error is None and (item.key in last or item.has_work)]
+    asked = [item for item in planned if item.error is None and (item.last is not None or item.has_work)]
     missing = target.refresh_existing({item.remote_topic for item in asked})
     there = [_target(item) for item in asked if item.remote_topic not in missing and target.has(_target(item))]
     refusing = unwritable(target, there, LEADER_SECONDS)
     ends = offsets_with_patience(target, [key for key in there if key not in refusing], LATEST)
 
     def error(item: Planned) -> AirmirrorError | None:
-        before, remote = last.get(item.key), _target(item)
+        before, remote = item.last, _target(item)
         if item.remote_topic in missing:
             return missing[item.remote_topic]
         if before is not None:

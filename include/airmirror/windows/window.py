@@ -12,31 +12,26 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from airmirror.clusters.appender import Appender
-from airmirror.clusters.log import EARLIEST, LATEST, LastStableOffsetStuck, offsets_with_patience
+from airmirror.clusters.log import LATEST, LastStableOffsetStuck, offsets_with_patience
 from airmirror.clusters.routes import Routes, TopicNotFound
-from airmirror.clusters.topic_configs import topic_configs
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.naming import progress_topic, segment_topic
-from airmirror.windows.declared import compacted_once, times_replaced
 from airmirror.windows.ends import check_ends
-from airmirror.windows.errors import of_flow
+from airmirror.windows.errors import ProgressDiffers
 from airmirror.windows.fence import claimed, fence_around
 from airmirror.windows.findings import Finding, examine
-from airmirror.windows.hanging import name_hanging
 from airmirror.windows.index import Index, InternalTopics, catch_up
-from airmirror.windows.plan import Extent, Planned, leaderless, left_out, pack, plan
+from airmirror.windows.planning import chosen, compacted_topics, make_plan, slots_of
 from airmirror.windows.progress import Progress, Watch
 from airmirror.windows.results import WindowResult, standings_of, window_rows
-from airmirror.windows.slot.adjacent import explained
-from airmirror.windows.slots import Outcome, Slot, SlotPartition, SlotResult
+from airmirror.windows.slots import Outcome, Slot, SlotResult
 from airmirror.windows.starts import commit_starts, need_starts
-from airmirror.windows.targets import with_targets, without_stuck
+from airmirror.windows.targets import without_stuck
 from airmirror.windows.verify import Gate, Verdict, judge
 from airmirror.wire.requests import TopicPartition
 
 PRECHECK_SECONDS = 2.0
-LEADER_SECONDS = 5.0
 
 Execute = Callable[[Sequence[Slot]], Iterable[SlotResult]]
 
@@ -91,17 +86,16 @@ def run_window(
     with _routes(flow) as (source, target):
         with phases("offsets and progress"):
             try:
-                catch_up(target, topics, index, flow.source.alias, PRECHECK_SECONDS)
+                state = catch_up(target, topics, index, flow.source.alias, PRECHECK_SECONDS)
                 stuck = False
             except LastStableOffsetStuck:
-                stuck = True  # a dead window left a transaction open: the fence ends it
-            planned = make_plan(flow, index, remote_topics, source, target)
+                state, stuck = index.state(), True  # a dead window left a transaction open: the fence ends it
+            planned = make_plan(flow, state, remote_topics, source, target)
         results: list[SlotResult] = []
         verdicts: list[Verdict] = []
-        errors: dict[TopicPartition, AirmirrorError] = {}
-        holds = index.holds()
-        new = any(item.has_work and item.key not in holds for item in _chosen(planned, only, until))
-        if stuck or new or (advance and index.unverified()) or need_starts(flow, index, planned):
+        new = any(item.has_work and item.key not in state.holds for item in chosen(planned, only, until))
+        doubtful = any(isinstance(item.error, ProgressDiffers) for item in planned)  # seen in mid-commit, or so
+        if stuck or new or doubtful or (advance and index.unverified()) or need_starts(flow, state, planned):
             most = slots()
             with (
                 Appender(flow.target, topics.segments) as appender,
@@ -110,16 +104,16 @@ def run_window(
                 with phases("fence"):
                     fenced = fence_around(flow, target, granted, most, topics)
                 with phases("offsets and progress"):
-                    catch_up(target, topics, index, flow.source.alias)
-                    planned = make_plan(flow, index, remote_topics, source, target)
-                    if need_starts(flow, index, planned):
-                        errors = commit_starts(flow, window, granted.offset, source, target, topics, index, planned)
-                        catch_up(target, topics, index, flow.source.alias)
-                        planned = make_plan(flow, index, remote_topics, source, target)
-                    planned = [replace(item, error=item.error or errors.get(item.key)) for item in planned]
+                    state = catch_up(target, topics, index, flow.source.alias)
+                    planned = make_plan(flow, state, remote_topics, source, target)
+                    if need_starts(flow, state, planned):
+                        errors = commit_starts(flow, granted, fenced, source, target, topics, state, planned)
+                        state = catch_up(target, topics, index, flow.source.alias)
+                        planned = make_plan(flow, state, remote_topics, source, target)
+                        planned = [replace(item, error=item.error or errors.get(item.key)) for item in planned]
                     planned = without_stuck(planned, fenced.stuck, flow.source.alias, target)
-                    chosen = _chosen(planned, only, until)
-                    work = _slots(flow, window, granted.offset, fenced.numbers, chosen, index, source, target, topics)
+                    free = [item for item in chosen(planned, only, until) if item.key not in state.holds]
+                    work = slots_of(flow, granted, fenced.numbers, free, source, target, topics)
                 if work:
                     offsets = sum(part.end - part.start for slot in work for part in slot.partitions)
                     watch = Watch(flow, topics.segments, window, granted.offset, offsets, report)
@@ -193,45 +187,6 @@ def _examine(flow: Flow, index: Index, source: Routes, target: Routes, trusted: 
     return examine(flow, index, source, target, trusted=trusted, compacted=compacted, watermarks=watermarks)
 
 
-def make_plan(
-    flow: Flow, index: Index, remote_topics: Mapping[str, str], source: Routes, target: Routes
-) -> list[Planned]:
-    """Every partition of the flow's topics, with what there is to do; one that nobody leads or may see is in error, alone."""
-    missing = source.refresh_existing(remote_topics)
-    there = [topic for topic in remote_topics if topic not in missing]
-    everything = [TopicPartition(topic, number) for topic in there for number in range(source.partitions(topic))]
-    partitions = source.with_leader(everything, LEADER_SECONDS)
-    earliest = offsets_with_patience(source, partitions, EARLIEST)
-    watermarks = offsets_with_patience(source, partitions, LATEST)
-    ends = watermarks
-    if flow.isolation_level == "read_committed":
-        ends = offsets_with_patience(source, partitions, LATEST, read_committed=True)
-    extents = {key: Extent(earliest[key], ends[key], watermarks[key]) for key in partitions}
-    planned = plan(flow.source.alias, remote_topics, extents, source.topic_ids, index.progress(), index.last_segments())
-    planned = with_targets(planned, index, flow.source.alias, target)
-    if flow.isolation_level == "read_committed":
-        planned = name_hanging(source, planned)
-    unled = [key for key in everything if key not in extents]
-    progress = index.progress()
-    planned += [left_out(key, remote_topics[key.topic], progress, leaderless(flow.source.alias, key)) for key in unled]
-    planned += [
-        left_out(key, remote_topics[topic], progress, error)
-        for topic, error in missing.items()
-        for key in sorted(TopicPartition(*known) for known in progress if known[0] == topic)
-        or [TopicPartition(topic, 0)]
-    ]
-    return [replace(item, error=of_flow(item.error, flow.name)) for item in planned]
-
-
-def _chosen(
-    planned: Sequence[Planned], only: Callable[[TopicPartition], bool], until: Mapping[TopicPartition, int] | None
-) -> list[Planned]:
-    found = [item for item in planned if only(item.key)]
-    if until is None:
-        return found
-    return [replace(item, end=max(item.start, min(item.end, until.get(item.key, item.start)))) for item in found]
-
-
 @contextmanager
 def _routes(flow: Flow) -> Iterator[tuple[Routes, Routes]]:
     with (
@@ -250,73 +205,3 @@ def _watermarks(source: Routes, partitions: Sequence[TopicPartition]) -> dict[To
         return offsets_with_patience(source, partitions, LATEST)
     except TopicNotFound:
         return {}
-
-
-def compacted_topics(flow: Flow, source: Routes, topics: Collection[str]) -> dict[str, bool]:
-    """Whether holes are allowed in a topic: it is compacted, or the user says that it once was (invariant E)."""
-    declared = compacted_once(flow)
-    configs = topic_configs(source, topics, ["cleanup.policy"])
-    return {
-        topic: "compact" in configs.get(topic, {}).get("cleanup.policy", "") or declared.matches(topic)
-        for topic in topics
-    }
-
-
-def _slots(
-    flow: Flow,
-    window: str,
-    claim_offset: int,
-    numbers: Sequence[int],
-    planned: Sequence[Planned],
-    index: Index,
-    source: Routes,
-    target: Routes,
-    topics: InternalTopics,
-) -> list[Slot]:
-    holds = index.holds()
-    work = [item for item in planned if item.has_work and item.key not in holds]
-    if not work:
-        return []
-    remote = {item.remote_topic for item in work}
-    target.refresh(remote | {topics.progress})
-    # Partitions that the source was given since the topics were synchronised are the next window's.
-    known = index.progress()
-    work = [item for item in work if item.partition < target.partitions(item.remote_topic) or item.key in known]
-    limits = topic_configs(target, remote, ["max.message.bytes"])
-    compacted = compacted_topics(flow, source, {item.topic for item in work})
-    last, timeless = index.last_segments(), times_replaced(flow)
-    partitions = []
-    for item in work:
-        before = last.get(item.key)
-        partition = SlotPartition(
-            topic=item.topic,
-            partition=item.partition,
-            remote_topic=item.remote_topic,
-            start=item.start,
-            end=item.end,
-            source_topic_id=source.topic_ids[item.topic],
-            target_topic_id=before.target_topic_id if before else target.topic_ids[item.remote_topic],
-            target_end=before.target_end if before else -1,
-            known_end=explained(before),
-            leader_epoch=before.leader_epoch if before else -1,
-            compacted=compacted[item.topic],
-            max_message_bytes=int(limits[item.remote_topic]["max.message.bytes"]),
-            keeps_times=not timeless.matches(item.topic),
-        )
-        partitions.append((partition, item.bytes))
-    limit = flow.window.max_bytes
-    return [
-        Slot(
-            flow=flow,
-            window=window,
-            number=number,
-            claim_offset=claim_offset,
-            max_ms=flow.window.max_ms,
-            max_bytes=None if limit is None else max(1, int(limit * share)),
-            progress_topic=topics.progress,
-            progress_partitions=target.partitions(topics.progress),
-            segment_topic=topics.segments,
-            partitions=members,
-        )
-        for number, (members, share) in zip(numbers, pack(partitions, len(numbers)), strict=False)
-    ]

@@ -178,8 +178,10 @@ def _committed(slot: Slot, target: Routes) -> dict[TopicPartition, SegmentRecord
         elif isinstance(record, SegmentRecord):
             newest[TopicPartition(record.topic, record.partition)] = record
     held = holder(claims)
-    if held is None or held.claim.window != slot.window or held.released:
-        raise SlotFenced(slot.flow.name, slot.window, held.claim.window if held else "(released)")
+    if held is None or held.offset != slot.claim_offset or held.released:
+        raise SlotFenced(
+            slot.flow.name, slot.window, "(released)" if held is None or held.released else held.claim.window
+        )
     return newest
 
 

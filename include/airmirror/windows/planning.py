@@ -1,0 +1,131 @@
+"""Planning a window from both clusters and what is known of the flow: what there is to do, and the slots that do it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+
+from airmirror.clusters.log import EARLIEST, LATEST, offsets_with_patience
+from airmirror.clusters.routes import Routes
+from airmirror.clusters.topic_configs import topic_configs
+from airmirror.config import Flow
+from airmirror.ledger.state import State
+from airmirror.naming import progress_topic
+from airmirror.windows.declared import compacted_once, times_replaced
+from airmirror.windows.errors import of_flow
+from airmirror.windows.fence import Granted
+from airmirror.windows.hanging import name_hanging
+from airmirror.windows.index import InternalTopics
+from airmirror.windows.plan import Extent, Planned, leaderless, left_out, pack, plan
+from airmirror.windows.slot.adjacent import explained
+from airmirror.windows.slots import Slot, SlotPartition
+from airmirror.windows.targets import with_targets
+from airmirror.wire.requests import TopicPartition
+
+LEADER_SECONDS = 5.0
+
+
+def make_plan(
+    flow: Flow, state: State, remote_topics: Mapping[str, str], source: Routes, target: Routes
+) -> list[Planned]:
+    """Every partition of the flow's topics, with what there is to do; one that nobody leads or may see is in error, alone."""
+    missing = source.refresh_existing(remote_topics)
+    there = [topic for topic in remote_topics if topic not in missing]
+    everything = [TopicPartition(topic, number) for topic in there for number in range(source.partitions(topic))]
+    partitions = source.with_leader(everything, LEADER_SECONDS)
+    earliest = offsets_with_patience(source, partitions, EARLIEST)
+    watermarks = offsets_with_patience(source, partitions, LATEST)
+    ends = watermarks
+    if flow.isolation_level == "read_committed":
+        ends = offsets_with_patience(source, partitions, LATEST, read_committed=True)
+    extents = {key: Extent(earliest[key], ends[key], watermarks[key]) for key in partitions}
+    names = (flow.source.alias, progress_topic(flow.source.alias))
+    planned = plan(*names, remote_topics, extents, source.topic_ids, state)
+    planned = with_targets(planned, flow.source.alias, target)
+    if flow.isolation_level == "read_committed":
+        planned = name_hanging(source, planned)
+    unled = [key for key in everything if key not in extents]
+    planned += [left_out(key, remote_topics[key.topic], state, leaderless(flow.source.alias, key)) for key in unled]
+    planned += [
+        left_out(key, remote_topics[topic], state, error)
+        for topic, error in missing.items()
+        for key in [TopicPartition(*known) for known in state.known if known[0] == topic] or [TopicPartition(topic, 0)]
+    ]
+    return [replace(item, error=of_flow(item.error, flow.name)) for item in planned]
+
+
+def chosen(
+    planned: Sequence[Planned], only: Callable[[TopicPartition], bool], until: Mapping[TopicPartition, int] | None
+) -> list[Planned]:
+    """The part of a plan that is wanted: only some partitions, and of these up to some offsets."""
+    found = [item for item in planned if only(item.key)]
+    if until is None:
+        return found
+    return [replace(item, end=max(item.start, min(item.end, until.get(item.key, item.start)))) for item in found]
+
+
+def compacted_topics(flow: Flow, source: Routes, topics: Collection[str]) -> dict[str, bool]:
+    """Whether holes are allowed in a topic: it is compacted, or the user says that it once was (invariant E)."""
+    declared = compacted_once(flow)
+    configs = topic_configs(source, topics, ["cleanup.policy"])
+    return {
+        topic: "compact" in configs.get(topic, {}).get("cleanup.policy", "") or declared.matches(topic)
+        for topic in topics
+    }
+
+
+def slots_of(
+    flow: Flow,
+    granted: Granted,
+    numbers: Sequence[int],
+    planned: Sequence[Planned],
+    source: Routes,
+    target: Routes,
+    topics: InternalTopics,
+) -> list[Slot]:
+    """Slots of at most these numbers for what there is to do."""
+    work = [item for item in planned if item.has_work]
+    if not work:
+        return []
+    remote = {item.remote_topic for item in work}
+    target.refresh(remote | {topics.progress})
+    # Partitions that the source was given since the topics were synchronised are the next window's.
+    work = [item for item in work if item.partition < target.partitions(item.remote_topic) or item.last is not None]
+    limits = topic_configs(target, remote, ["max.message.bytes"])
+    compacted = compacted_topics(flow, source, {item.topic for item in work})
+    timeless = times_replaced(flow)
+    partitions = []
+    for item in work:
+        before = item.last
+        partition = SlotPartition(
+            topic=item.topic,
+            partition=item.partition,
+            remote_topic=item.remote_topic,
+            start=item.start,
+            end=item.end,
+            source_topic_id=source.topic_ids[item.topic],
+            target_topic_id=before.target_topic_id if before else target.topic_ids[item.remote_topic],
+            target_end=before.target_end if before else -1,
+            known_end=explained(before),
+            leader_epoch=before.leader_epoch if before else -1,
+            compacted=compacted[item.topic],
+            max_message_bytes=int(limits[item.remote_topic]["max.message.bytes"]),
+            keeps_times=not timeless.matches(item.topic),
+        )
+        partitions.append((partition, item.bytes))
+    limit = flow.window.max_bytes
+    return [
+        Slot(
+            flow=flow,
+            window=granted.claim.window,
+            number=number,
+            claim_offset=granted.offset,
+            max_ms=flow.window.max_ms,
+            max_bytes=None if limit is None else max(1, int(limit * share)),
+            progress_topic=topics.progress,
+            progress_partitions=target.partitions(topics.progress),
+            segment_topic=topics.segments,
+            partitions=members,
+        )
+        for number, (members, share) in zip(numbers, pack(partitions, len(numbers)), strict=False)
+    ]

@@ -1,0 +1,140 @@
+"""The driver's own commits, and windows that are ended from outside: who has lost the claim writes nothing (invariant B)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airmirror.flows import reset as reset_module
+from airmirror.flows.reset import Order, carry_out
+from airmirror.ledger import Ledger
+from airmirror.windows import fence, starts
+from airmirror.windows.errors import SlotFenced
+from airmirror.windows.fence import end_window
+from airmirror.windows.resets import Choice
+from airmirror.windows.slots import Slot, SlotResult
+from airmirror_local.brokers import Broker
+from support.faults import filled, in_a_process_that_dies, records
+from support.flows import Mirror, as_mirrormaker, in_this_process, mirror
+from support.hostile import delete_records
+from support.topics import end_offsets, produce, read_all
+
+
+class Frozen:
+    """In place of the thread that renews a claim: a process that was stopped renews nothing."""
+
+    def __init__(self, *_arguments: object) -> None:
+        pass
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_arguments: object) -> None:
+        pass
+
+
+def another_process(flow: Mirror, directory: Path) -> Mirror:
+    ledger = Ledger(f"sqlite:///{directory / 'other.db'}").flow(flow.flow.name)
+    return replace(flow, opened=replace(flow.opened, ledger=ledger))
+
+
+@contextmanager
+def asleep_before(monkeypatch: pytest.MonkeyPatch, place: Any, name: str, meanwhile: Any) -> Iterator[None]:
+    """The first call of a function is put off until its claim's lease is over and ``meanwhile`` was done."""
+    real, done = getattr(place, name), threading.Event()
+
+    def sleeps(*arguments: Any, **named: Any) -> Any:
+        if not done.is_set():
+            done.set()
+            meanwhile()
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(fence, "LEASE_MS", 0)  # over as soon as the broker's clock has moved on
+    monkeypatch.setattr(fence, "Renewal", Frozen)
+    monkeypatch.setattr(place, name, sleeps)
+    yield
+    assert done.is_set()
+
+
+@pytest.mark.parametrize("aggregate", ["false", "true"])
+def test_a_reset_that_wakes_up_late_commits_nothing(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, aggregate: str
+) -> None:
+    flow = mirror(east, west, tmp_path, settings={"aggregate": aggregate})
+    produce(east, flow.topic, records(100))
+    assert flow.run().is_verified
+    produce(east, flow.topic, records(100, 100))
+    delete_records(east, flow.topic, 150)
+    flow.run()
+    order = Order((flow.topic,), (), Choice.ACCEPT_LOSS, by="me", reason="a test")
+    other = another_process(flow, tmp_path)
+
+    def meanwhile() -> None:
+        assert carry_out(other.opened, order)
+        assert other.run().is_verified
+        produce(east, flow.topic, records(50, 200))
+        assert other.run().is_verified
+
+    with asleep_before(monkeypatch, reset_module, "commit", meanwhile), pytest.raises(SlotFenced):
+        carry_out(flow.opened, order)
+    assert flow.run().is_verified
+    assert flow.opened.ledger.positions() == {(flow.topic, 0): 250}
+    values = [record.value for record in read_all(west, flow.remote_topic)[0]]
+    assert values == [record.value for record in records(100) + records(100, 150)]
+
+
+@pytest.mark.parametrize("kind", ["latest", "take-over"])
+def test_a_driver_that_wakes_up_late_commits_no_starts(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    settings = {"consumer.auto.offset.reset": "latest"} if kind == "latest" else {}
+    flow = mirror(east, west, tmp_path, settings=settings)
+    produce(east, flow.topic, records(30))
+    if kind == "take-over":
+        as_mirrormaker(flow, 20, 9)
+    other = another_process(flow, tmp_path)
+
+    def meanwhile() -> None:
+        for start in (30, 35):
+            assert other.run().is_verified
+            produce(east, flow.topic, records(5, start))
+        assert other.run().is_verified
+
+    with asleep_before(monkeypatch, starts, "commit", meanwhile), pytest.raises(SlotFenced):
+        flow.run()
+    assert flow.run().is_verified
+    first = 30 if kind == "latest" else 0
+    values = [record.value for record in read_all(west, flow.remote_topic)[0]]
+    assert values == [record.value for record in records(40 - first, first)]
+
+
+@pytest.mark.parametrize("released", [True, False])
+def test_a_window_that_is_ended_leaves_no_transaction_open(
+    east: Broker, west: Broker, tmp_path: Path, released: bool
+) -> None:
+    """Its worker died in its transaction; the driver has released its claim before, as one that is interrupted, or not."""
+    flow = filled(east, west, tmp_path)
+    segments = f"airmirror-segments.{flow.flow.source.alias}.internal"
+
+    def interrupted(slots: Sequence[Slot]) -> list[SlotResult]:
+        in_a_process_that_dies(slots, 2)
+        if not released:
+            assert end_window(flow.flow, "w", segments, flow.opened.ledger)
+            assert {result.outcome for result in in_this_process(slots)} == {"fenced"}, (
+                "under a claim that was released"
+            )
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        flow.run(interrupted, window="w")
+    assert end_window(flow.flow, "w", segments, flow.opened.ledger)
+    assert end_offsets(west, flow.remote_topic, "read_committed") == end_offsets(west, flow.remote_topic)
+    assert not end_window(flow.flow, "another", segments, flow.opened.ledger)
+    assert flow.run().is_verified
+    assert flow.assert_equal() == 2100
