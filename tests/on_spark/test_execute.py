@@ -1,24 +1,58 @@
-"""What is said of a Spark job that failed."""
+"""A Spark job that does not end is interrupted."""
 
 from __future__ import annotations
 
-from airmirror.on_spark.execute import reason
+import threading
+from pathlib import Path
+from typing import Any
 
-# As Spark 4.1 says it of an executor whose Python has no pyarrow.
-SAID = """An exception was thrown from the Python worker. Please see the stack trace below.
-Traceback (most recent call last):
-  File "pyspark.zip/pyspark/sql/pandas/types.py", line 98, in to_arrow_type
-    import pyarrow as pa
-ModuleNotFoundError: No module named 'pyarrow'
+import pytest
+from pyspark.errors import PySparkException
 
-\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(PythonRunner.scala:645)
-Caused by: org.apache.spark.api.python.PythonException: Traceback (most recent call last):
-org.apache.spark.SparkException: Job aborted.
-"""
+from airmirror.config import parse
+from airmirror.on_spark import execute
+from airmirror.windows.slots import Slot
 
 
-def test_the_reason_is_the_first_line_and_what_python_said() -> None:
-    assert reason(SAID).startswith("An exception was thrown from the Python worker.")
-    assert reason(SAID).endswith("below. ModuleNotFoundError: No module named 'pyarrow'")
-    assert reason("Job 3 cancelled part of cancelled job tags\n") == "Job 3 cancelled part of cancelled job tags"
-    assert reason("  \n") == ""
+class Stuck:
+    """In place of a session: the job waits for ever, that is until it is interrupted a second time."""
+
+    def __init__(self) -> None:
+        self.interrupted: list[str] = []
+        self.twice = threading.Event()
+
+    def interruptTag(self, tag: str) -> None:
+        self.interrupted.append(tag)
+        if len(self.interrupted) == 2:
+            self.twice.set()
+
+    def addTag(self, tag: str) -> None:
+        pass
+
+    removeTag = addTag
+
+    def createDataFrame(self, *_arguments: Any) -> Stuck:
+        return self
+
+    repartitionById = mapInArrow = createDataFrame
+
+    def collect(self) -> None:
+        assert self.twice.wait(60)
+        raise PySparkException("interrupted")
+
+
+def test_a_job_that_does_not_end_is_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execute, "most_seconds", lambda slot: 0.01)
+    lines = "clusters = a, b\na.bootstrap.servers = x:1\nb.bootstrap.servers = y:1\na->b.enabled = true\n"
+    flow = parse(lines, "test").flow("a->b")
+    slot = Slot(flow, "w", 0, 0, 120_000, None, "progress", 1, "segments", ())
+    session = Stuck()
+    with pytest.raises(execute.SparkJobFailed) as caught:
+        execute.execute(session, [slot])  # type: ignore[arg-type]
+    assert caught.value.transient and session.interrupted == [execute.tag("a->b")] * 2
+
+
+def test_the_limit_is_longer_than_all_attempts_of_a_slot() -> None:
+    flow = parse("clusters = a, b\na.bootstrap.servers = x:1\nb.bootstrap.servers = y:1\na->b.enabled = true\n", "t")
+    slot = Slot(flow.flow("a->b"), "w", 0, 0, 120_000, None, "progress", 1, "segments", ())
+    assert execute.most_seconds(slot) > 4 * (120 + 15 + 60)

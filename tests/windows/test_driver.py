@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from airmirror.clusters.appender import Appender
 from airmirror.flows import reset as reset_module
 from airmirror.flows.reset import Order, carry_out
 from airmirror.ledger import Ledger
@@ -19,6 +20,9 @@ from airmirror.windows.errors import SlotFenced
 from airmirror.windows.fence import end_window
 from airmirror.windows.resets import Choice
 from airmirror.windows.slots import Slot, SlotResult
+from airmirror.windows.verify import no_objection
+from airmirror.windows.window import judge_window
+from airmirror.wire.segments import GATE, Hold
 from airmirror_local.brokers import Broker
 from support.faults import filled, in_a_process_that_dies, records
 from support.flows import Mirror, as_mirrormaker, in_this_process, mirror
@@ -138,3 +142,20 @@ def test_a_window_that_is_ended_leaves_no_transaction_open(
     assert not end_window(flow.flow, "another", segments, flow.opened.ledger)
     assert flow.run().is_verified
     assert flow.assert_equal() == 2100
+
+
+def test_a_hold_of_what_is_verified_is_lifted(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """A gate that was frozen wakes up and holds what another has let pass meanwhile: the next gate sees that it is."""
+    flow = mirror(east, west, tmp_path)
+    produce(east, flow.topic, records(100))
+    assert flow.run().is_verified
+    hold = Hold(flow.topic, 0, 0, "it was frozen", "stale", GATE, 1)
+    with Appender(flow.flow.target, f"airmirror-segments.{flow.flow.source.alias}.internal") as appender:
+        appender.append([(hold.encode_key(), hold.encode_value())])
+    ledger = flow.opened.ledger
+    judge_window(flow.flow, ledger, None, window="alone", trusted=())
+    assert ledger.holds(), "without a gate what is held stays held"
+    judge_window(flow.flow, ledger, no_objection, window="gate", trusted=())
+    assert not ledger.holds()
+    produce(east, flow.topic, records(10, 100))
+    assert flow.run().is_verified and flow.assert_equal() == 110

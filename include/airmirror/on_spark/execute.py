@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -16,8 +17,11 @@ from airmirror.config import Cluster
 from airmirror.errors import AirmirrorError
 from airmirror.on_spark.sessions import close, connect
 from airmirror.on_spark.tasks import RESULT_SCHEMA, SLOT_SCHEMA, run_slots
-from airmirror.windows.slots import Slot, SlotResult
+from airmirror.windows.slot.attempts import GRACE_SECONDS
+from airmirror.windows.slots import Slot, SlotResult, transaction_timeout_ms
 
+ATTEMPTS = 4  # of a task, as Spark has it by default
+START_SECONDS = 300.0  # a cluster's: executors, and the library on them
 _PYTHON_ERROR = re.compile(r"(?!org\.|java\.)[\w.]+(Error|Exception): .")
 
 
@@ -64,14 +68,23 @@ def execute(spark: SparkSession, slots: Sequence[Slot], owner: str = "") -> list
     rows = [(task, bytearray(pickle.dumps(replace(slot, flow=bare)))) for task, slot in enumerate(slots)]
     whole = replace(whole, source=self_contained(whole.source), target=self_contained(whole.target))
     in_tasks = _with(pickle.dumps(whole))
+    limit = most_seconds(slots[0])
+    late = threading.Timer(limit, spark.interruptTag, [tag(flow)])
     try:
         spark.interruptTag(tag(flow))
         spark.addTag(tag(flow))
+        late.start()
         frame = spark.createDataFrame(rows, SLOT_SCHEMA).repartitionById(len(slots), "slot")
         collected = frame.mapInArrow(in_tasks, RESULT_SCHEMA).collect()
     except PySparkException as error:
-        raise SparkJobFailed(flow, window, reason(str(error)) or type(error).__name__) from error
+        said = (
+            f"it was not done after {limit:.0f} s, and was interrupted"
+            if late.finished.is_set()
+            else reason(str(error))
+        )
+        raise SparkJobFailed(flow, window, said or type(error).__name__) from error
     finally:
+        late.cancel()
         spark.removeTag(tag(flow))
     results: list[SlotResult] = []
     for row in collected:
@@ -80,6 +93,12 @@ def execute(spark: SparkSession, slots: Sequence[Slot], owner: str = "") -> list
             raise result
         results.extend(result)
     return results
+
+
+def most_seconds(slot: Slot) -> float:
+    """After so long a job has no task left that could end by itself: every attempt ends soon after the window's time."""
+    attempt = slot.max_ms / 1000 + GRACE_SECONDS + 2 * transaction_timeout_ms(slot.flow) / 1000
+    return ATTEMPTS * attempt + START_SECONDS
 
 
 def reason(said: str) -> str:

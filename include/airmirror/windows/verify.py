@@ -67,10 +67,11 @@ def judge(
     A hold of the gate is lifted when its partition passes; somebody's decision stands until it is released. A transient
     error (a cluster that does not answer) holds nothing: the partition is judged again by the next gate. Without a gate
     the engine's own checks judge alone, the record says so, and what is held stays held. A partition that fails again is
-    held since it failed first.
+    held since it failed first. ``findings`` are of everything that is not verified: a gate's hold of anything else, as one
+    that woke up late has written, is lifted.
     """
     now = int(time.time() * 1000)
-    objections = gate(findings) if gate is not None else {}
+    objections = gate(findings) if gate is not None and findings else {}
     judge_name = window if gate is not None else window + ENGINE_ALONE
     holds = index.holds()
     verdicts: list[Verdict] = []
@@ -101,6 +102,9 @@ def judge(
                 hold = replace(hold, window=first.window, time_ms=first.time_ms)
             if hold != before:
                 records.append((hold.encode_key(), hold.encode_value()))
+    if gate is not None:
+        judged = {finding.key for finding in findings}
+        records += [(hold.encode_key(), None) for key, hold in holds.items() if hold.by == GATE and key not in judged]
     if records:
         appender.append(records)
     return verdicts

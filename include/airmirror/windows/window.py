@@ -30,6 +30,7 @@ from airmirror.windows.starts import commit_starts, need_starts
 from airmirror.windows.targets import without_stuck
 from airmirror.windows.verify import Gate, Verdict, judge
 from airmirror.wire.requests import TopicPartition
+from airmirror.wire.segments import GATE
 
 PRECHECK_SECONDS = 2.0
 
@@ -163,7 +164,8 @@ def judge_window(
     topics = internal_topics(flow)
     with _routes(flow) as (source, target):
         catch_up(target, topics, index, flow.source.alias)
-        if not index.unverified():
+        held = gate is not None and any(hold.by == GATE for hold in index.holds().values())
+        if not index.unverified() and not held:
             return Judged((), ())
         with (
             Appender(flow.target, topics.segments) as appender,
