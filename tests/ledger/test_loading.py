@@ -9,10 +9,12 @@ from contextlib import closing
 from itertools import pairwise
 
 import pytest
+import sqlalchemy as sql
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from airmirror.ledger import FlowLedger, Ledger, LedgerBegunAnew
+from airmirror.ledger import FlowLedger, Ledger, LedgerBegunAnew, tables
+from airmirror.ledger.database import reading
 from airmirror.windows.index import Entry
 from airmirror.wire.mirrormaker import source_offset_key, source_offset_value
 from airmirror.wire.segments import Claim, ClaimEvent, FlowIdentity, Hold
@@ -147,6 +149,67 @@ def test_segments_are_pruned_by_their_tombstones(ledger: Ledger) -> None:
     assert flow.last_segments()[("orders", 0)] == now[3]
     load(flow, [deleted(201, now[3]), deleted(202, now[2]), deleted(203, now[2])])
     assert flow.last_segments() == {("orders", 1): other[0]}
+
+
+def test_the_newest_segment_is_that_of_the_largest_end(ledger: Ledger) -> None:
+    """Not the last in the log: what counts as lost is written again without its position, whatever comes after it."""
+    flow = ledger.flow("east->west")
+    log = [segment(0, 10), segment(10, 20), segment(20, 20), segment(0, 10, window="again")]
+    load(flow, [written(offset, record) for offset, record in enumerate(log)])
+    assert flow.last_segments() == {("orders", 0): log[2]} and flow.positions() == {("orders", 0): 20}
+    load(flow, [written(4, segment(20, 35)), written(5, segment(10, 15))])
+    assert flow.last_segments() == {("orders", 0): segment(20, 35)}
+    load(flow, [written(6, segment(20, 25)), written(7, segment(0, 5, topic_id=ORDERS_AGAIN))])
+    assert flow.last_segments() == {("orders", 0): segment(0, 5, topic_id=ORDERS_AGAIN)}, "another topic of the name"
+    load(flow, [deleted(8, segment(0, 5, topic_id=ORDERS_AGAIN))])
+    assert flow.last_segments() == {("orders", 0): segment(20, 25)}
+
+
+def test_what_is_read_in_one_transaction_is_of_one_moment(ledger_url: str) -> None:
+    with closing(Ledger(ledger_url)) as one, closing(Ledger(ledger_url)) as other:
+        flow = one.flow("east->west")
+        load(flow, [written(0, segment(0, 10))])
+        query = sql.select(sql.func.max(tables.segments.c.source_end)).where(tables.segments.c.flow == flow.flow)
+        with reading(one.engine) as connection:
+            before = connection.scalar(query)
+            load(other.flow("east->west"), [written(1, segment(10, 20))])
+            assert connection.scalar(query) == before == 10
+        assert flow.state().positions == {("orders", 0): 20}
+
+
+def test_a_ledger_that_was_read_anew_takes_the_old_one_s_place_at_once(ledger: Ledger) -> None:
+    flow = ledger.flow("east->west")
+    log = [written(offset, segment(10 * offset, 10 * offset + 10)) for offset in range(4)]
+    load(flow, log[:3], 0)
+    beside = flow.anew()
+    load(beside, log[:2], 0)
+    assert not flow.replace_by(beside), "it has read less"
+    assert flow.positions() == {("orders", 0): 30}
+    load(beside, log[2:], 2)
+    assert flow.replace_by(beside)
+    assert flow.positions() == {("orders", 0): 40} and flow.scanned(SEGMENTS, TOPIC_ID) == {0: 4}
+    assert beside.positions() == {}
+    with pytest.raises(LedgerBegunAnew):  # a process that was slower, at what is not there any more
+        load(beside, [written(4, segment(40, 50))], 4)
+
+
+def test_the_progress_of_another_connector_counts_where_nothing_else_tells(ledger: Ledger) -> None:
+    """Strimzi's connector has a name of its own, so its progress lies beside ours for ever, in another partition."""
+    flow = ledger.flow("east->west")
+    theirs = Entry(
+        1, 0, 0, source_offset_key("east", "orders", 0, "east->west.MirrorSourceConnector"), source_offset_value(9)
+    )
+    ours = Entry(0, 0, 0, source_offset_key("east", "orders", 0), source_offset_value(29))
+    flow.load_progress(PROGRESS, TOPIC_ID, [theirs], {1: 1}, "east")
+    assert flow.positions() == {("orders", 0): 10}
+    load(flow, [written(0, segment(10, 30))])
+    assert flow.state().progress == {}, "it is older, and no contradiction"
+    flow.load_progress(PROGRESS, TOPIC_ID, [ours], {0: 1}, "east")
+    assert flow.state().progress == {("orders", 0): 29}
+    rebuilt = ledger.flow("b->west")
+    rebuilt.load_progress(PROGRESS, TOPIC_ID, [ours], {0: 1}, "east")
+    rebuilt.load_progress(PROGRESS, TOPIC_ID, [theirs], {1: 1}, "east")
+    assert rebuilt.progress() == flow.progress() == {("orders", 0): 29}
 
 
 def test_a_slower_process_does_not_turn_the_ledger_back(ledger: Ledger) -> None:

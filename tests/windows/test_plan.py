@@ -1,14 +1,25 @@
-"""Packing partitions into slots."""
+"""The plan: where partitions go on, what is an error of theirs, and how they are packed into slots."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 from uuid import UUID
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airmirror.windows.plan import pack
+from airmirror.config import parse
+from airmirror.ledger.state import State
+from airmirror.windows.errors import ProgressDiffers
+from airmirror.windows.fence import Granted
+from airmirror.windows.index import InternalTopics
+from airmirror.windows.plan import Extent, Planned, leaderless, left_out, pack, plan
 from airmirror.windows.slots import SlotPartition
+from airmirror.windows.starts import commit_starts
+from airmirror.wire.requests import TopicPartition
+from airmirror.wire.segments import Claim, ClaimEvent, Segment, SegmentRecord
 
 
 def partition(number: int) -> SlotPartition:
@@ -26,3 +37,58 @@ def test_every_partition_is_in_one_slot_and_no_slot_has_more_than_its_part(sizes
         # The largest first, each to the emptiest slot: what makes a slot the fullest was put into the emptiest one.
         assert max(bytes_of) - min(bytes_of) <= max(sizes) * 1.000001
         assert abs(sum(share for _, share in packed) - 1) < 1e-6
+
+
+SOURCE, REMOTE = UUID(int=1), UUID(int=2)
+
+
+def last(start: int, end: int) -> SegmentRecord:
+    return SegmentRecord(
+        SOURCE, "orders", 0, start, "w", 0, 0, end, REMOTE, "east.orders", start, end, end - start, 0, 0, 0, 0, 50, 0, 1,
+        bytes(16), (Segment(start, start, end - start),),
+    )  # fmt: skip
+
+
+def planned_of(state: State) -> Planned:
+    key = TopicPartition("orders", 0)
+    [found] = plan("east", "mm2", {"orders": "east.orders"}, {key: Extent(5, 90, 100)}, {"orders": SOURCE}, state)
+    return found
+
+
+@given(st.none() | st.integers(5, 100), st.none() | st.integers(5, 100))
+def test_the_newest_segment_says_where_to_go_on_and_progress_only_where_there_is_none(
+    segment_end: int | None, progress_end: int | None
+) -> None:
+    key = ("orders", 0)
+    state = State(
+        segments={} if segment_end is None else {key: last(0, segment_end)},
+        progress={} if progress_end is None else {key: progress_end - 1},
+    )
+    found = planned_of(state)
+    assert found.start == next((end for end in (segment_end, progress_end) if end is not None), 5)
+    differ = None not in (segment_end, progress_end) and segment_end != progress_end
+    assert isinstance(found.error, ProgressDiffers) == differ and found.last == state.segments.get(key)
+
+
+def test_progress_that_differs_names_both_and_the_way_out() -> None:
+    state = State(segments={("orders", 0): last(0, 50)}, progress={("orders", 0): 69})
+    said = str(planned_of(state).error)
+    assert "offset 69" in said and "offset 49" in said and "offsets 50 to 69" in said
+    assert "airmirror reset --topic orders --partition 0 --accept-loss" in said
+    said = str(planned_of(replace(state, progress={("orders", 0): 39})).error)
+    assert "offset 39" in said and "offset 49" in said and "was cut or altered" in said
+
+
+def test_under_latest_nothing_begins_before_every_partition_can_be_seen() -> None:
+    """One that is seen later would begin at its earliest offset (a partition without a leader in the first window)."""
+    lines = "clusters = a, b\na.bootstrap.servers = x:1\nb.bootstrap.servers = y:1\na->b.enabled = true\n"
+    flow = parse(lines + "a->b.consumer.auto.offset.reset = latest\n", "test").flow("a->b")
+    seen = Planned("orders", 0, "a.orders", 5, 90, 100, 10.0)
+    unseen = left_out(TopicPartition("orders", 1), "a.orders", State(), leaderless("a", TopicPartition("orders", 1)))
+    granted = Granted(Claim("w", ClaimEvent.CLAIMED, "me", 0, 1, 1), 0)
+    silent = SimpleNamespace(refresh=lambda topics: None)  # nothing else may be asked of it
+    topics = InternalTopics("segments", "progress")
+    nothing: Any = None
+    errors = commit_starts(flow, granted, nothing, silent, topics, State(), [seen, unseen])  # type: ignore[arg-type]
+    assert set(errors) == {seen.key, unseen.key} and "orders-1" in str(errors[seen.key])
+    assert all(error is not None and error.transient for error in errors.values())

@@ -104,10 +104,12 @@ def pack(
     """
     count = min(slots, len(partitions))
     members: list[list[SlotPartition]] = [[] for _ in range(count)]
-    bytes_of = [(0.0, number) for number in range(count)]  # a heap
+    bytes_of = [(0.0, 0, number) for number in range(count)]  # a heap: bytes, partitions, slot
     for partition, size in sorted(partitions, key=lambda item: -item[1]):
-        filled, emptiest = bytes_of[0]
+        filled, held, emptiest = bytes_of[0]
         members[emptiest].append(partition)
-        heapreplace(bytes_of, (filled + size, emptiest))
+        heapreplace(bytes_of, (filled + size, held + 1, emptiest))
     total = sum(size for _, size in partitions) or 1.0
-    return [(tuple(members[number]), filled / total) for filled, number in sorted(bytes_of, key=lambda item: item[1])]
+    return [
+        (tuple(members[number]), filled / total) for filled, _, number in sorted(bytes_of, key=lambda item: item[2])
+    ]
