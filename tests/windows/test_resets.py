@@ -150,3 +150,36 @@ def test_a_topic_created_again_can_not_be_continued() -> None:
         decide(facts, Choice.ACCEPT_LOSS)
     reset = decide(facts, Choice.START_AGAIN)
     assert reset is not None and reset.forgotten == (record,)
+
+
+def ten(start: int) -> SegmentRecord:
+    return SegmentRecord(
+        SOURCE, "orders", 0, start, "w", 0, 0, start + 10, TARGET, "A.orders", start, start + 10, 10, 0, 0, 0, 0, 50, 0, 1,
+        bytes(16), (Segment(start, start, 10),),
+    )  # fmt: skip
+
+
+def test_a_gap_between_records_is_declared_lost() -> None:
+    """One that was skipped as malformed, or lost with the tail of the segment topic: what follows it stays mapped."""
+    records = (ten(0), ten(20), ten(30))
+    facts = Facts("orders", 0, "A.orders", SOURCE, TARGET, 0, 90, -1, 41, False, 40, records, records[-1], verified(9))
+    assert "10 to 19" in facts.problem
+    reset = decide(facts, Choice.ACCEPT_LOSS)
+    assert reset is not None and (reset.start, reset.lost, reset.gaps) == (40, 10, ((10, 20),))
+    found = after(reset)
+    assert account_error("A", found, compacted=False, start=0) is None and sum(record.lost for record in found) == 10
+    assert {run for record in found for run in _mapping(record)} == {
+        run for record in records for run in _mapping(record)
+    }
+    assert found[-1].source_end == 40 and not [record for record in found if record.target_end > 41]
+
+
+def test_what_others_have_copied_since_is_lost_from_the_last_record_on() -> None:
+    records = (ten(0), ten(10))
+    facts = Facts(
+        "orders", 0, "A.orders", SOURCE, TARGET, 0, 90, -1, 61, True, 20, records, records[-1], verified(19), recorded=50
+    )  # fmt: skip
+    reset = decide(facts, Choice.ACCEPT_LOSS)
+    assert reset is not None and (reset.lost_first, reset.lost_end, reset.start) == (20, 50, 50)
+    found = after(reset)
+    assert account_error("A", found, compacted=False, start=0) is None and found[-1].target_end == 61
