@@ -17,7 +17,7 @@ from kafka.record.default_records import DefaultRecordBatch
 
 from airmirror.clusters.admin import connect
 from airmirror.clusters.appender import Appender
-from airmirror.clusters.log import LATEST, list_offsets, read_batches
+from airmirror.clusters.log import LATEST, offsets_with_patience, read_batches
 from airmirror.clusters.routes import Routes
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError, command
@@ -231,7 +231,7 @@ def _identities(routes: Routes, ledger: FlowLedger, warnings: list[str], only: s
     names = {name for name in listed if (name == only if only else is_segment_topic(name))}
     names -= routes.refresh_existing(names).keys()  # deleted since they were listed
     logs = [TopicPartition(name, 0) for name in sorted(names)]
-    ends = list_offsets(routes, routes.with_leader(logs, LEADER_SECONDS), LATEST)
+    ends = offsets_with_patience(routes, routes.with_leader(logs, LEADER_SECONDS), LATEST)
     found = []
     for log in logs:
         part = ledger.part(f"{routes.alias}/{log.topic}")
