@@ -176,6 +176,29 @@ def test_one_record_of_others_where_no_marker_can_be(east: Broker, west: Broker,
     assert end_offsets(west, flow.remote_topic) == {0: 1}
 
 
+def test_a_record_of_others_before_our_marker(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It lies between the last record of a transaction and the marker that commits it."""
+    flow = mirror(east, west, tmp_path)
+    produce(east, flow.topic, records(10))
+    end = TransactionalId.end
+    written = []
+
+    def write_first(self: TransactionalId, commit: bool) -> None:
+        if not written:
+            written.append(produce(west, flow.remote_topic, records(1), partition=0))
+        end(self, commit)
+
+    monkeypatch.setattr(TransactionalId, "end", write_first)
+    flow.run()
+    assert written and end_offsets(west, flow.remote_topic) == {0: 12}
+    produce(east, flow.topic, records(10, 10))
+    [row] = flow.run().rows
+    assert isinstance(row.error, ForeignRecords) and (row.error.first, row.error.last) == (10, 10)
+    assert end_offsets(west, flow.remote_topic) == {0: 12}
+
+
 def test_records_of_others_in_mid_window(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,7 +28,7 @@ class SlotPartition:
     leader_epoch: int  # of the last accounted batch, -1 unknown
     compacted: bool  # whether holes are allowed (invariant E)
     max_message_bytes: int  # what the remote topic takes
-    known_end: int = 0  # up to here the target's log holds nothing of others (exclusive)
+    known_end: int = 0  # a log of the target that ends here (exclusive) holds nothing of others
     keeps_times: bool = True  # False: the target may stamp records with its own time (topics.log.append.time)
 
     @property

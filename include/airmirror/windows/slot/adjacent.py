@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from airmirror.clusters.log import (
     LATEST,
+    FetchFailed,
     LastStableOffsetStuck,
     ReadDenied,
     RecordsWithheld,
@@ -18,7 +19,7 @@ from airmirror.clusters.log import (
     read_batches,
 )
 from airmirror.clusters.routes import Routes
-from airmirror.windows.errors import AccessLost, ForeignRecords, PartitionError, TargetUnavailable
+from airmirror.windows.errors import AccessLost, ForeignRecords, PartitionError, PartitionFailed, TargetUnavailable
 from airmirror.windows.slots import SlotPartition
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import SegmentRecord
@@ -27,7 +28,10 @@ STABLE_SECONDS = 5.0  # for the last stable offset: every transaction of the flo
 
 
 def explained(last: SegmentRecord | None) -> int:
-    """The end of what a partition's newest segment record explains: its records, and the marker that committed them."""
+    """The end of a remote log that its newest segment record explains: its records, and the marker that committed them.
+
+    A log that ends there holds nothing else; in a longer one something may lie before the marker too.
+    """
     if last is None:
         return 0
     return last.target_end + int(last.copied > 0)
@@ -46,10 +50,14 @@ def look(
     for partition in partitions:
         end = max(ends[partition.target], partition.known_end)
         where = (source, partition.topic, partition.partition)
+        error: PartitionError | None = None
         try:
-            error: PartitionError | None = foreign(source, target, partition, partition.known_end, end)
+            if end > partition.known_end:
+                error = foreign(source, target, partition, max(partition.target_end, 0), end)
         except ReadDenied:
             error = AccessLost(*where, target.alias, partition.remote_topic, "Read")
+        except FetchFailed as unreadable:
+            error = PartitionFailed(*where, str(unreadable))
         except (LastStableOffsetStuck, RecordsWithheld) as not_yet:
             error = TargetUnavailable(*where, target.alias, partition.remote_topic, str(not_yet))
         if error is None:

@@ -306,7 +306,7 @@ class Intake:
                 alias, partition.topic, partition.partition, target, partition.remote_topic, last, base
             )
         if base > self._known_end and not way.slot.flow.is_aggregate:
-            error = foreign(alias, way.target, partition, self._known_end, base)
+            error = foreign(alias, way.target, partition, max(last, 0), base)
             if error is not None:
                 raise error
         self._known_end = base + count
