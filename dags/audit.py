@@ -1,12 +1,8 @@
 """DAGs ``audit.<source>.<target>`` and ``replay.<source>.<target>`` for every enabled flow of mirror.properties."""
 
-from contextlib import suppress
+from airmirror.on_airflow.audit import audit_dag, replay_dag
+from airmirror.on_airflow.flows import dags_of, enabled_flows
 
-from airmirror.config import ConfigurationError, load
-from airmirror.on_airflow.audit import audit_dag, audit_id, replay_dag, replay_id
-from airmirror.on_airflow.deployment import deployment
-
-with suppress(ConfigurationError):  # replicate.py is the one that shows what is wrong, once
-    for flow in load(deployment().config).enabled:
-        globals()[audit_id(flow)] = audit_dag(flow)
-        globals()[replay_id(flow)] = replay_dag(flow)
+flows = enabled_flows()
+globals().update(dags_of(flows, audit_dag))
+globals().update(dags_of(flows, replay_dag))

@@ -1,14 +1,13 @@
 """One DAG ``heartbeats.<target>`` for every cluster that heartbeats are written to."""
 
-from contextlib import suppress
 from itertools import groupby
 
-from airmirror.config import ConfigurationError, load
 from airmirror.config.pairs import heartbeat_flows
-from airmirror.on_airflow.deployment import deployment
+from airmirror.on_airflow.flows import sound_configuration
 from airmirror.on_airflow.heartbeats import dag_id, heartbeats_dag
 
-with suppress(ConfigurationError):  # replicate.py is the one that shows what is wrong, once
-    emitting = sorted(heartbeat_flows(load(deployment().config)), key=lambda flow: (flow.target.alias, flow.name))
-    for target, flows in groupby(emitting, key=lambda flow: flow.target.alias):
-        globals()[dag_id(target)] = heartbeats_dag(target, list(flows))
+configuration = sound_configuration()
+emitting = heartbeat_flows(configuration) if configuration else ()
+ordered = sorted(emitting, key=lambda flow: (flow.target.alias, flow.name))
+for target, flows in groupby(ordered, key=lambda flow: flow.target.alias):
+    globals()[dag_id(target)] = heartbeats_dag(target, list(flows))

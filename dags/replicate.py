@@ -1,8 +1,6 @@
 """One DAG ``replicate.<source>.<target>`` for every enabled flow of mirror.properties."""
 
-from airmirror.config import load
-from airmirror.on_airflow.deployment import deployment
-from airmirror.on_airflow.replicate import dag_id, replicate_dag
+from airmirror.on_airflow.flows import dags_of, enabled_flows
+from airmirror.on_airflow.replicate import replicate_dag
 
-for flow in load(deployment().config).enabled:
-    globals()[dag_id(flow)] = replicate_dag(flow)
+globals().update(dags_of(enabled_flows(), replicate_dag))

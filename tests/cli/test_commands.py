@@ -188,6 +188,56 @@ def test_bad_configuration_is_told_with_lines(tmp_path: Path) -> None:
     assert wrong.exit_code == 2 and unknown.flow in wrong.stderr
 
 
+def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+    file, suites = tmp_path / "mirror.properties", tmp_path / "suites"
+    suites.mkdir()
+    (suites / "mine.yaml").write_text("name: mine\nexpectations: nonsense")
+    lines = [
+        "clusters = a, b", "a.bootstrap.servers = x:1", "b.bootstrap.servers = y:1", "a->b.enabled = true",
+        "b->a.enabled = true", "a->b.window.max.mss = 5", "a->b.window.schedule = 1 minut", "a->b.topics = [",
+        "b->a.audit.schedule = @continuous", "b->a.window.schedule = @continuous", "b->a.window.trigger.records = 5",
+        "replication.policy.class = no.Such", "b->a.on.failure.notifier = no.such.Notifier", "a->b.tasks.max = many",
+    ]  # fmt: skip
+    file.write_text("\n".join(lines))
+    command = ("config", "--config", str(file), "--expectations", str(suites))
+    failed = CliRunner().invoke(app, [*command])
+    assert failed.exit_code == 2
+    for number in (6, 7, 8, 9, 11, 12, 13, 14):
+        assert f"line {number}: " in failed.stderr, (number, failed.stderr)
+    assert "mine.yaml: " in failed.stderr and "replication.yaml: missing" in failed.stderr
+    shown = CliRunner().invoke(app, ["config", "a->b.window.schedule", "--explain"])
+    assert shown.exit_code == 0 and "window.schedule" in shown.stdout and "window.max.ms" not in shown.stdout
+    assert CliRunner().invoke(app, ["config", "--explain", "xyzzy"]).exit_code == 2
+
+
+def test_what_is_wrong_with_another_flow_stops_no_command(east: Broker, west: Broker, tmp_path: Path) -> None:
+    topic = create_topic(east, f"orders-{uuid.uuid4().hex[:8]}", 1)
+    command = Deployment(tmp_path, east.bootstrap, west.bootstrap, topic, **{"west->west2.enabled": "true"})
+    command.file.write_text(command.file.read_text().replace(", west\n", ", west, west2\n"))  # which has no servers
+    assert json.loads(command("plan", "--json").stdout)["create"] == {f"{command.alias}.{topic}": 1}
+    failed = command("status", flow=False)
+    assert failed.exit_code == 0 and "west2.bootstrap.servers" in failed.stderr and command.flow in failed.stdout
+
+
+def test_bad_input_is_told_as_that(tmp_path: Path) -> None:
+    """Typos are errors of whoever types them: exit status 2, and nobody has to decide anything."""
+    command = Deployment(tmp_path, "x:1", "y:1", ".*")
+    config = ("--config", str(command.file))
+    for arguments in (
+        ("status", *config, "--ledger", "foo"),
+        ("config", "--config", "nosuch.properties"),
+        ("plan", *config, "--flow", "a-b"),
+        ("run-window", *config, "--spark", "http://127.0.0.1:1"),
+        ("verify", *config, "--expectations", str(tmp_path / "none")),
+    ):
+        failed = CliRunner().invoke(app, [*arguments])
+        assert failed.exit_code == 2, (arguments, failed.output)
+        assert "to be decided" not in failed.output
+    none = tmp_path / "none.properties"
+    none.write_text("clusters = a, b\na.bootstrap.servers = x:1\nb.bootstrap.servers = y:1\n")
+    assert "no flow is enabled" in CliRunner().invoke(app, ["plan", "--config", str(none)]).stderr
+
+
 def test_every_command_has_help() -> None:
     for command in (
         [],

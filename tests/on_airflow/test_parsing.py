@@ -146,11 +146,27 @@ def test_who_may_decide_can_be_named(contracts: dict[str, Any]) -> None:
     assert ask["users"] is None  # all who may answer
 
 
-def test_a_broken_configuration_is_one_clear_import_error(tmp_path: Path) -> None:
-    _, _, errors, dags, _ = parse(tmp_path, GOOD.replace("a->b.enabled = true", "a->b.enabld = true"))
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("a->b.enabld = true", "a->b.enabled"),
+        ("a->b.window.schedule = 1 minut", "write an interval"),
+        ("a->b.topics = [", "a->b.topics"),
+        ("a->b.on.failure.notifier = no.such.Notifier", "no.such.Notifier"),
+    ],
+)
+def test_what_is_wrong_with_one_flow_leaves_the_others_their_dags(line: str, said: str, tmp_path: Path) -> None:
+    _, _, errors, dags, _ = parse(tmp_path, f"{GOOD}\n{line}\n")
+    assert isinstance(errors, dict) and len(errors) == 1, errors
+    ((file, message),) = errors.items()
+    assert "configuration.py" in file and said in message and "line " in message
+    assert isinstance(dags, dict) and {"replicate.b.a", "audit.b.a", "replay.b.a", "decide.b.a"} <= dags.keys()
+    assert "replicate.a.b" not in dags
+
+
+def test_a_file_without_sense_is_one_clear_import_error(tmp_path: Path) -> None:
+    _, _, errors, dags, _ = parse(tmp_path, "nonsense = 1")
     assert isinstance(errors, dict) and len(errors) == 1 and dags == {}
-    (message,) = errors.values()
-    assert "enabld" in message and "a->b.enabled" in message
 
 
 @pytest.mark.parametrize(

@@ -2,39 +2,56 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterator
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from airmirror.cli import show
 from airmirror.cli.failures import failures_reported
-from airmirror.cli.options import DEFAULT_CONFIG, AsJson, Config, Secrets, console, loaded
+from airmirror.cli.options import (
+    DEFAULT_CONFIG,
+    DEFAULT_EXPECTATIONS,
+    AsJson,
+    Config,
+    Expectations,
+    Secrets,
+    console,
+    loaded,
+)
 from airmirror.cli.tables import DOUBTFUL, line, print_json
 from airmirror.cli.tables import show as print_all
-from airmirror.config import explain, resolve
-from airmirror.topics.names import check
+from airmirror.config import Configuration, ConfigurationError, Problem, explain, resolve
+from airmirror.config.explain import line_of
+from airmirror.errors import AirmirrorError
+
+_NOTIFIER = "on.failure.notifier"
 
 
 @failures_reported
 def config(
+    key: Annotated[str, typer.Argument(help="With --explain: only this key, or those that begin so.")] = "",
     config: Config = DEFAULT_CONFIG,
     explain_keys: Annotated[bool, typer.Option("--explain", help="List every key with what it does here.")] = False,
+    expectations: Expectations = DEFAULT_EXPECTATIONS,
     secrets: Secrets = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check the configuration and show what counts for each flow, and the line it comes from."""
-    if explain_keys:
-        from airmirror.clusters.client_settings import explain_clients
-
-        rows, clients = explain(), explain_clients()
-        if as_json:
-            print_json(console, [asdict(row) for row in (*rows, *clients)])
-        else:
-            print_all(console, *show.keys(rows, clients))
+    """Check the configuration and the gate's expectations, and show what counts for each flow, and the line it comes from.
+    Everything that is wrong is told at once; exit status 2.
+    """
+    if explain_keys or key:
+        _explain(key, as_json)
         return
-    configuration = loaded(config, secrets)
-    check(configuration)
+    checked = loaded(config, secrets)
+    configuration = checked.configuration
+    problems = [*checked.problems, *_notifiers(checked.whole), *_expectations(expectations)]
+    if problems:
+        problems.sort(key=lambda each: (each.line is None, each.line))
+        raise ConfigurationError(str(config), tuple(problems))
     values = {name: resolve(configuration, name) for name in configuration.flows}
     if as_json:
         print_json(console, {name: [asdict(row) for row in effective] for name, effective in values.items()})
@@ -42,3 +59,55 @@ def config(
     notes = [line("note", note, DOUBTFUL) for note in configuration.notes]
     tables = [show.values(name, configuration.flows[name].enabled, effective) for name, effective in values.items()]
     print_all(console, *notes, *tables)
+
+
+def _explain(key: str, as_json: bool) -> None:
+    from airmirror.clusters.client_settings import explain_clients
+
+    rows, clients = explain(), explain_clients()
+    if key:
+        bare = _bare(key, [row.name for row in (*rows, *clients)])
+        rows, clients = ([row for row in each if row.name.startswith(bare)] for each in (rows, clients))
+        exact = [row for row in (*rows, *clients) if row.name == bare]
+        rows, clients = (exact, []) if exact else (rows, clients)
+    if as_json:
+        print_json(console, [asdict(row) for row in (*rows, *clients)])
+    elif key:
+        print_all(console, *show.keys([*rows, *clients], []))
+    else:
+        print_all(console, *show.keys(rows, clients))
+
+
+def _bare(key: str, known: list[str]) -> str:
+    """The key without the alias, flow or role before it. Raises typer.BadParameter where there is none like it."""
+    parts = key.split(".")
+    for start in range(len(parts)):
+        bare = ".".join(parts[start:])
+        if any(name.startswith(bare) for name in known):
+            return bare
+    closest = difflib.get_close_matches(key, known, n=1, cutoff=0.4)
+    raise typer.BadParameter(f"no key {key!r}" + (f"; the closest known one is {closest[0]}" if closest else ""))
+
+
+def _notifiers(configuration: Configuration) -> Iterator[Problem]:
+    """Notifiers that can't be made; Airflow is loaded only where there is one."""
+    for flow in configuration.enabled:
+        if flow.settings.get(_NOTIFIER):
+            from airmirror.on_airflow.notifications import callbacks
+
+            try:
+                callbacks(flow, "replicate")
+            except AirmirrorError as error:
+                at, key = line_of(configuration, flow.name, _NOTIFIER)
+                yield Problem(at, key, str(error))
+
+
+def _expectations(directory: Path) -> Iterator[Problem]:
+    """What is wrong with the gate's suites; Great Expectations is loaded only where there are some of users' own."""
+    from airmirror.quality.suites import BUILT_IN, BadExpectations, check_suites, load_suites
+
+    try:
+        check_suites([suite for suite in load_suites(directory) if Path(suite.path).name != BUILT_IN])
+    except BadExpectations as error:
+        for problem in error.problems:
+            yield Problem(None, str(directory), problem)

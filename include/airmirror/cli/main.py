@@ -105,7 +105,7 @@ def heartbeat(flow: FlowName = "", config: Config = DEFAULT_CONFIG, secrets: Sec
     from airmirror.config.pairs import heartbeat_flow
     from airmirror.offsets.heartbeats import emit_heartbeat
 
-    loaded_ = loaded(config, secrets)
+    loaded_ = loaded(config, secrets).configuration
     found = heartbeat_flow(loaded_, flow or loaded_.flow().name)
     topic = emit_heartbeat(with_connections(loaded_, found))
     console.print(f"a heartbeat of {found.name} was written to {topic}", highlight=False)

@@ -13,8 +13,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from airmirror.config import Configuration, ConnectionNeeded, Flow, connections_of, load, properties
+from airmirror.config import Configuration, ConnectionNeeded, Flow, connections_of, properties
 from airmirror.flows.prepare import Opened, open_flow
+from airmirror.topics.sound import Sound, sound
 
 DEFAULT_CONFIG = Path("include/mirror.properties")
 DEFAULT_EXPECTATIONS = Path("include/expectations")
@@ -59,11 +60,11 @@ def opened_flow(config: Path, flow: str, ledger: str, secrets: Path | None, *, s
         yield connected(opened)
 
 
-def loaded(config: Path, secrets: Path | None) -> Configuration:
-    """The configuration, with the file of secrets over it."""
+def loaded(config: Path, secrets: Path | None) -> Sound:
+    """The configuration, with the file of secrets over it, and what is wrong with it."""
     overrides = properties.overrides(secrets)
     overrides.pop(LEDGER, None)
-    return load(config, overrides)
+    return sound(config, overrides)
 
 
 def connected(opened: Opened) -> Opened:

@@ -28,6 +28,7 @@ from airmirror.cli.options import (
 )
 from airmirror.cli.tables import BAD, DOUBTFUL, line, print_json
 from airmirror.cli.tables import show as print_all
+from airmirror.config import ConfigurationError
 from airmirror.flows.prepare import prepare
 
 
@@ -165,8 +166,11 @@ def status(
     """Show the enabled flows: their partitions, lag, verified offsets, holds, and the last windows."""
     from airmirror.flows.status import flow_status
 
-    configuration = loaded(config, secrets)
-    found = []
+    checked = loaded(config, secrets)
+    if checked.problems:
+        wrong = ConfigurationError(str(config), checked.problems)
+        Console(stderr=True).print(line("error:", wrong), soft_wrap=True)
+    configuration, found = checked.configuration, []
     for each in [configuration.flow(flow)] if flow else configuration.enabled:
         with opened_flow(config, each.name, ledger, secrets, shows=True) as opened:
             found.append(flow_status(opened))

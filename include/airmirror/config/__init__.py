@@ -11,7 +11,7 @@ from airmirror.config.errors import (
     UnknownFlow,
 )
 from airmirror.config.explain import connections_of, explain, resolve
-from airmirror.config.load import load, parse
+from airmirror.config.load import Survey, load, parse, survey
 from airmirror.config.model import Cluster, Configuration, Flow, Window
 from airmirror.config.values import masked
 
@@ -24,6 +24,7 @@ __all__ = [
     "FlowNotEnabled",
     "FlowNotNamed",
     "Problem",
+    "Survey",
     "UnknownFlow",
     "Window",
     "connections_of",
@@ -32,4 +33,5 @@ __all__ = [
     "masked",
     "parse",
     "resolve",
+    "survey",
 ]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from airmirror.config.errors import Problem
 from airmirror.config.keys import FAMILIES, KEYS, PREFIXES, Scope, Use
 from airmirror.config.model import Configuration, Setting
 from airmirror.config.places import Level, place
@@ -75,6 +77,19 @@ def connections_of(configuration: Configuration) -> dict[str, str]:
             elif entry.at.name == "airflow.conn.id" and entry.setting.value.strip():
                 found[entry.at.owner] = entry.setting.value.strip()
     return {alias: conn_id for alias, conn_id in found.items() if alias not in given}
+
+
+def flows_of(configuration: Configuration, problems: Iterable[Problem]) -> set[str]:
+    """The flows that problems are of: a flow's own, those of a cluster, or all for what stands at the top level."""
+    found: set[str] = set()
+    for problem in problems:
+        at = place(problem.key, tuple(configuration.clusters))
+        found |= {
+            name
+            for name in configuration.flows
+            if at.level is Level.TOP or at.owner == name or at.owner in name.split("->")
+        }
+    return found
 
 
 def placed(configuration: Configuration) -> list[Placed]:

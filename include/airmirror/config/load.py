@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from airmirror.config import properties, providers
@@ -22,25 +23,53 @@ def load(path: Path, overrides: Mapping[str, str] | None = None) -> Configuratio
 
 def parse(text: str, name: str, overrides: Mapping[str, str] | None = None) -> Configuration:
     """The configuration in a text; ``name`` stands for its path in errors. Raises ConfigurationError."""
-    given = properties.settings(text, name)
-    given += [Setting(key, value, None) for key, value in (overrides or {}).items()]
+    found = _build(_given(text, name, overrides), name)
+    if found.configuration is None or found.problems:
+        raise ConfigurationError(name, found.problems)
+    return found.configuration
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What is wrong with a file, and the configuration that is left without the settings in question (None: nothing)."""
+
+    configuration: Configuration | None
+    problems: tuple[Problem, ...]
+
+
+def survey(path: Path, overrides: Mapping[str, str] | None = None) -> Survey:
+    """A file looked through to its end, whatever is wrong with single settings. Raises ConfigurationError if it can't be read."""
+    given = _given(properties.read(Path(path)), str(path), overrides)
+    found = _build(given, str(path))
+    if found.problems:
+        wrong = {problem.key for problem in found.problems}
+        rest = _build([setting for setting in given if setting.key not in wrong], str(path))
+        return Survey(rest.configuration, found.problems)
+    return found
+
+
+def _given(text: str, name: str, overrides: Mapping[str, str] | None) -> list[Setting]:
+    return properties.settings(text, name) + [Setting(key, value, None) for key, value in (overrides or {}).items()]
+
+
+def _build(given: Sequence[Setting], name: str) -> Survey:
     settings = {setting.key: setting for setting in given}
     resolved, problems = providers.transform(list(settings.values()))
     aliases, alias_problems = _aliases(settings.get("clusters"))
     if not aliases:
-        raise ConfigurationError(name, tuple(problems + alias_problems))
+        return Survey(None, tuple(problems + alias_problems))
     placed = [Placed(place(setting.key, aliases), setting) for setting in resolved]
     errors, notes = _judge(placed, aliases)
     problems += alias_problems + errors + _without_servers(placed, aliases, settings["clusters"].line)
-    if problems:
-        raise ConfigurationError(name, tuple(sorted(problems, key=lambda problem: problem.line or 0)))
-    return Configuration(
+    is_readable = all(problem.key not in settings for problem in problems)
+    configuration = Configuration(
         path=name,
         clusters={alias: cluster(alias, placed) for alias in aliases},
-        flows={flow_name: flow(flow_name, placed) for flow_name in flows(placed)},
+        flows={flow_name: flow(flow_name, placed) for flow_name in flows(placed)} if is_readable else {},
         notes=tuple(sorted(_repeated(given) + notes, key=lambda note: note.line or 0)),
         settings=tuple(resolved),
     )
+    return Survey(configuration, tuple(sorted(problems, key=lambda problem: problem.line or 0)))
 
 
 def _aliases(clusters: Setting | None) -> tuple[tuple[str, ...], list[Problem]]:

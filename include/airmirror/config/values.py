@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from airmirror.config import schedules
 from airmirror.config.keys import Key, Type, Use
 
 HIDDEN = "[hidden]"
@@ -62,6 +63,8 @@ def check(key: Key, value: str, source: str = "") -> None:
         as_boolean(value)
     elif key.type in _BITS:
         as_integer(value, key.type, key.minimum)
+    elif key.type is Type.SCHEDULE:
+        schedules.check(value, key.name)
     elif not value and key.default and key.type is not Type.LIST:
         raise ValueError("must not be empty")
     elif key.values and value not in key.values:

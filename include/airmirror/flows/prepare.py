@@ -9,13 +9,14 @@ from pathlib import Path
 
 from airmirror.clusters.log import LastStableOffsetStuck
 from airmirror.clusters.routes import Routes, TopicNotDescribed, TopicNotFound
-from airmirror.config import Configuration, Flow, load
+from airmirror.config import Configuration, Flow
 from airmirror.ledger import FlowLedger, Ledger
 from airmirror.topics.identity import Neighbours, flows_of_others, introduce, look_around
 from airmirror.topics.identity import check as check_identities
 from airmirror.topics.internal import ensure_internal_topics
-from airmirror.topics.names import check, select
+from airmirror.topics.names import select
 from airmirror.topics.remote import TopicPlan
+from airmirror.topics.sound import sound_for
 from airmirror.topics.sync import SyncReport, look, sync_topics
 from airmirror.windows.index import catch_up
 from airmirror.windows.plan import Planned
@@ -46,12 +47,12 @@ class Prepared:
 
 @contextmanager
 def open_flow(config: Path, name: str, ledger_url: str, overrides: Mapping[str, str] | None = None) -> Iterator[Opened]:
-    """Load the configuration, find the flow, open the ledger; ``overrides`` win over the file's lines.
+    """Load the configuration, find the flow, open the ledger; ``overrides`` win over the file's lines. What is wrong with
+    other flows is theirs.
 
     Raises ConfigurationError, UnknownFlow, and what Ledger does.
     """
-    configuration = load(config, overrides)
-    check(configuration)
+    configuration = sound_for(config, name, overrides)
     flow = configuration.flow(name)
     ledger = Ledger(ledger_url)
     try:

@@ -60,13 +60,13 @@ def _source(name: str) -> Callable[[], int]:
     """How many offsets the flow's source topics have in all, when it is called."""
     from airmirror.clusters.log import LATEST, offsets_with_patience
     from airmirror.clusters.routes import Routes
-    from airmirror.config import load
     from airmirror.on_airflow.connections import with_connections
     from airmirror.on_airflow.deployment import deployment
+    from airmirror.topics.sound import sound
     from airmirror.topics.sync import look
     from airmirror.wire.requests import TopicPartition
 
-    configuration = load(deployment().config)
+    configuration = sound(deployment().config).configuration
     flow = with_connections(configuration, configuration.flow(name))
     topics: list[str] = []
     seen = float("-inf")

@@ -15,12 +15,13 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from airmirror.config import Flow, load
+from airmirror.config import Flow
 from airmirror.config.pairs import heartbeat_flow, interval_seconds
 from airmirror.errors import AirmirrorError
 from airmirror.offsets.heartbeats import Heartbeats
 from airmirror.on_airflow.connections import with_connections
 from airmirror.on_airflow.deployment import deployment
+from airmirror.topics.sound import sound
 
 HOUR = 3600.0
 AGAIN_SECONDS = 10.0  # between attempts while the target can't be reached
@@ -83,5 +84,5 @@ async def keep_emitting(name: str, seconds: float) -> dict[str, Any]:
 
 
 def _flow(name: str) -> Flow:
-    configuration = load(deployment().config)
+    configuration = sound(deployment().config).configuration
     return with_connections(configuration, heartbeat_flow(configuration, name))

@@ -8,6 +8,7 @@ from functools import partial
 
 from airmirror.config import Configuration, ConfigurationError, Flow, Problem
 from airmirror.config.explain import line_of
+from airmirror.config.schedules import CONTINUOUS
 from airmirror.config.values import as_boolean, as_list
 from airmirror.errors import AirmirrorError
 from airmirror.naming import ReplicationPolicy, TopicFilter, hops, policy, replicated, segment_topic
@@ -63,26 +64,35 @@ _PATTERNS = (
 
 
 def check(configuration: Configuration) -> None:
-    """Raises ConfigurationError, with lines, for what only the topics' rules can tell.
+    """Raises ConfigurationError, with lines, for what only the topics' rules can tell."""
+    if found := problems(configuration):
+        raise ConfigurationError(configuration.path, found)
 
-    Patterns that can't be read, policies that can't be had, groups of an aggregate that nobody can move, and suffixes that
-    make no names of topics.
+
+def problems(configuration: Configuration) -> tuple[Problem, ...]:
+    """What only the topics' rules can tell, with lines.
+
+    Patterns that can't be read, policies that can't be had, groups of an aggregate that nobody can move, suffixes that
+    make no names of topics, and triggers of windows that never wait.
     """
-    problems = {}
+    found = {}
     for name, flow in configuration.flows.items():
         questions: dict[str, Callable[[], object]] = {"replication.policy.class": partial(policy_of, flow)}
         questions |= {key: partial(TopicFilter(as_list(flow.settings[key]), ()).matches, "") for key in _PATTERNS}
+        reasons: list[tuple[str, str]] = []
         for key, ask in questions.items():
             try:
                 ask()
             except AirmirrorError as error:
-                line, full_key = line_of(configuration, name, key)
-                problems[full_key] = Problem(line, full_key, str(error))
-        for key, reason in (*_aggregate_problems(configuration, flow), *_suffix_problems(configuration, flow)):
+                reasons.append((key, str(error)))
+        reasons += [*_aggregate_problems(configuration, flow), *_suffix_problems(configuration, flow)]
+        trigger = "window.trigger.records"
+        if trigger in flow.settings and flow.settings["window.schedule"].strip() == CONTINUOUS:
+            reasons.append((trigger, f"window.schedule = {CONTINUOUS} waits for nothing: one or the other"))
+        for key, reason in reasons:
             line, full_key = line_of(configuration, name, key)
-            problems[full_key] = Problem(line, full_key, reason)
-    if problems:
-        raise ConfigurationError(configuration.path, tuple(problems.values()))
+            found[full_key] = Problem(line, full_key, reason)
+    return tuple(found.values())
 
 
 def _aggregate_problems(configuration: Configuration, flow: Flow) -> Iterator[tuple[str, str]]:

@@ -56,7 +56,7 @@ KEYS = (
     ),
     Key(
         "window.schedule",
-        Type.STRING,
+        Type.SCHEDULE,
         "1 minute",
         "How often a window runs: an interval, a cron line, or `@continuous`.",
     ),
@@ -93,7 +93,7 @@ KEYS = (
     ),
     Key(
         "audit.schedule",
-        Type.STRING,
+        Type.SCHEDULE,
         "@hourly",
         "The intervals, of the records' timestamps, in which the past is compared again: an interval or a cron line.",
     ),

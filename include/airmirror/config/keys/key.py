@@ -16,6 +16,7 @@ class Type(StrEnum):
     STRING = "string"
     LIST = "list"
     CLASS = "class"
+    SCHEDULE = "schedule"  # ours: an interval or a cron line
 
 
 class Scope(StrEnum):
