@@ -141,7 +141,7 @@ def test_a_partition_is_in_one_fetch_at_a_time(monkeypatch: pytest.MonkeyPatch) 
             return f"node {node}"
 
     routes = Moving()
-    source = Source(routes, taker._way.slot, [taker], Pace(60_000))  # type: ignore[arg-type]
+    source = Source(routes, taker.way.slot, [taker], Pace(60_000))  # type: ignore[arg-type]
     source.ask()
     routes.node = 3
     source.ask()
@@ -171,7 +171,7 @@ def test_reading_back_ends_with_the_window(
 def test_refusals_end_with_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
     """One attempt for each refused batch, but none begins long after the window's end; what is final is told all the same."""
     taker, _ = intake(30)
-    slot = taker._way.slot
+    slot = taker.way.slot
     tried: list[object] = []
     refused = WriteRefused("east", "orders", 0, "west", "east.orders", 7, 9, 10, "too large")
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from airmirror.errors import AirmirrorError
 from airmirror.wire.batches import CorruptBatch, build, parse
 from airmirror.wire.records import Records, first_difference, index
-from airmirror.wire.transcode import transcode
+from airmirror.wire.transcode import dense_batches
 from support.old_formats import Message, compressed, plain
 from wire.test_records import decode, encode
 
@@ -122,7 +122,7 @@ def test_transcoded_messages_hold_the_same_records(
     buffer = memoryview(log)
     batches = list(parse(buffer, 0, len(log)))
     found = []
-    for dense in transcode(buffer, batches, first=first, end=end, max_bytes=most):
+    for dense in dense_batches(index(buffer, batches, first, end), batches[0].codec, most):
         batch = build(
             dense.payload, count=len(dense.offsets), base_timestamp=dense.base_timestamp,
             max_timestamp=dense.max_timestamp, codec=dense.codec,

@@ -20,7 +20,7 @@ from airmirror.wire.batches import (
     restamp,
 )
 from airmirror.wire.records import first_difference, index
-from airmirror.wire.transcode import transcode
+from airmirror.wire.transcode import dense_batches
 
 texts = st.one_of(st.none(), st.binary(max_size=300))
 headers = st.lists(st.tuples(st.text(max_size=10), texts), max_size=4)
@@ -61,7 +61,7 @@ def test_transcoded_batches_hold_the_same_records(
     expected = [row for group in groups for row in group][first:end]
     found: Rows = []
     source = index(buffer, batches, first, end)
-    for dense in transcode(buffer, batches, first=first, end=end, max_bytes=most):
+    for dense in dense_batches(index(buffer, batches, first, end), batches[0].codec, most):
         batch = build(
             dense.payload, count=len(dense.offsets), base_timestamp=dense.base_timestamp,
             max_timestamp=dense.max_timestamp, codec=dense.codec, producer_id=7, producer_epoch=1, sequence=0,

@@ -43,6 +43,7 @@ class Window:
     commit_bytes: int = 268_435_456
     commit_ms: int = 10_000
     verify: str = "readback"
+    largest_batch_bytes: int = 268_435_456
 
     @property
     def reads_back(self) -> bool:

@@ -105,6 +105,7 @@ def flow(name: str, placed: Sequence[Placed]) -> Flow:
             commit_bytes=integer("window.commit.bytes"),
             commit_ms=integer("window.commit.ms"),
             verify=settings["window.verify"].strip(),
+            largest_batch_bytes=integer("window.largest.batch.bytes"),
         ),
         settings=settings,
         aliases=next((as_list(each.setting.value) for each in placed if each.setting.key == "clusters"), ()),

@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from airmirror.clusters.log import read_batches
+from airmirror.clusters.log import FetchFailed, read_batches
 from airmirror.clusters.routes import Routes
 from airmirror.errors import AirmirrorError
 from airmirror.windows.errors import TargetDiffers, Unaccounted
 from airmirror.windows.slot.account import Digest, payload_digest
-from airmirror.wire.batches import HEADER_SIZE
-from airmirror.wire.records import Records, first_difference, index
+from airmirror.wire.batches import HEADER_SIZE, CorruptBatch
+from airmirror.wire.codecs import UnknownCodec
+from airmirror.wire.records import Records, first_difference, pieces
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import SegmentRecord
 
@@ -196,8 +197,10 @@ class Cursor:
             return
         for buffer, batches in read_batches(routes, partition, start, end, read_committed=read_committed):
             data = [batch for batch, aborted in batches if not aborted and not batch.is_control and batch.count]
-            if data:
-                yield index(buffer, data, start, end)
+            try:
+                yield from pieces(buffer, data, start, end)
+            except (CorruptBatch, UnknownCodec) as error:
+                raise FetchFailed(routes.alias, partition, str(error)) from error
 
     def next(self, most: int) -> Records:
         """The next records, at most ``most``; none at the end. What was not kept comes again with ``keep``."""

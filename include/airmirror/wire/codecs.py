@@ -94,7 +94,7 @@ def compress(codec: int, records: bytes | memoryview) -> bytes | memoryview:
     if codec == 3:
         return bytes(lz4_encode(bytes(records)))
     if codec == 4:
-        return zstandard.ZstdCompressor().compress(bytes(records))
+        return zstandard.ZstdCompressor().compress(records)
     raise UnknownCodec(codec)
 
 

@@ -9,7 +9,7 @@ A *body* is what does not depend on the batch: the bytes of a record from its ke
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,6 +31,7 @@ from airmirror.wire.codecs import TooLarge
 from airmirror.wire.plain import unpack
 
 _INDEX_BYTES = 4 * 8  # of each record
+_PIECE_BYTES = 8 << 20
 Array = np.ndarray[Any, Any]  # one dimension, contiguous
 
 
@@ -73,12 +74,9 @@ class Unpacked:
         """``in_place``: none of the batches to come is compressed, or of an old format."""
         self.size = 0  # bytes, those of an index included
         self._buffer = buffer
-        self._batches: list[Batch] = []
+        self.batches: list[Batch] = []
         self._copies = None if in_place else bytearray()
         self._ends: list[int] = []
-
-    def __len__(self) -> int:
-        return len(self._batches)
 
     def add(self, batch: Batch, largest: int = LARGEST) -> None:
         """Take in one more. Raises CorruptBatch, UnknownCodec; BatchTooLarge where it is over ``largest`` bytes."""
@@ -92,13 +90,13 @@ class Unpacked:
         # so that a count that was never true allocates nothing large
         if batch.count * LEAST_RECORD > size:
             raise CorruptBatch(batch.base_offset, "it has room for fewer records than it counts")
-        self._batches.append(batch)
+        self.batches.append(batch)
         self._ends.append(batch.position + batch.size if self._copies is None else len(self._copies))
         self.size += size + _INDEX_BYTES * batch.count
 
     def records(self, first: int, end: int) -> Records:
         """The records with offsets in ``[first, end)``; nothing can be added after that. Raises CorruptBatch."""
-        batches, count = self._batches, len(self._batches)
+        batches, count = self.batches, len(self.batches)
         ends = np.array(self._ends, np.int64)
         if self._copies is None:
             starts = np.array([batch.position + HEADER_SIZE for batch in batches], np.int64)
@@ -143,6 +141,19 @@ def index(
     for batch in batches:
         unpacked.add(batch, largest)
     return unpacked.records(first, end)
+
+
+def pieces(buffer: memoryview, batches: Sequence[Batch], first: int, end: int) -> Iterator[Records]:
+    """What ``index`` gives, some at a time: of what is decoded one batch, or a few megabytes of small ones, is in memory."""
+    in_place = not any(map(is_packed, batches))
+    unpacked = Unpacked(buffer, in_place=in_place)
+    for batch in batches:
+        unpacked.add(batch)
+        if unpacked.size > _PIECE_BYTES:
+            yield unpacked.records(first, end)
+            unpacked = Unpacked(buffer, in_place=in_place)
+    if unpacked.batches:
+        yield unpacked.records(first, end)
 
 
 def write(records: Records, first: int, max_bytes: int) -> tuple[memoryview, int]:

@@ -6,15 +6,15 @@ merged into one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from airmirror.wire.batches import HEADER_SIZE, Batch
+from airmirror.wire.batches import HEADER_SIZE
 from airmirror.wire.codecs import compress
 from airmirror.wire.merging import MERGED_SIZE
-from airmirror.wire.records import Array, Records, index, write
+from airmirror.wire.records import Array, Records, write
 
 
 @dataclass(frozen=True)
@@ -36,23 +36,14 @@ class DenseBatch:
         return list(zip(self.offsets[starts].tolist(), counts.tolist(), strict=True))
 
 
-def transcode(
-    buffer: memoryview, batches: Sequence[Batch], *, first: int, end: int, max_bytes: int
-) -> Iterator[DenseBatch]:
-    """Records with offsets in ``[first, end)`` as dense batches of at most ``max_bytes`` on the wire where that is possible.
-
-    All ``batches`` have one codec. A batch of more than ``max_bytes`` that comes out holds a single record.
-    """
-    return dense_batches(index(buffer, batches, first, end), batches[0].codec, max_bytes)
-
-
 def dense_batches(records: Records, codec: int, max_bytes: int) -> Iterator[DenseBatch]:
-    """``records`` as dense batches, as ``transcode`` makes them."""
+    """``records`` as dense batches of at most ``max_bytes`` on the wire; a larger one that comes out holds a single record."""
     limit = min(MERGED_SIZE, max_bytes) - HEADER_SIZE
     number = 0
     while number < len(records):
         payload, count = write(records, number, limit)
         compressed = compress(codec, payload)
+        del payload  # or it is the compressed one
         if len(compressed) + HEADER_SIZE > max_bytes and count > 1:
             limit //= 2  # it did not compress well enough
             continue

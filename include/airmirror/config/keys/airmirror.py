@@ -27,6 +27,15 @@ KEYS = (
         values=("readback", "acks"),
     ),
     Key(
+        "window.largest.batch.bytes",
+        Type.LONG,
+        "268435456",
+        "The most bytes of records, without their compression, of a batch that a slot must take apart (most are copied "
+        "whole). A larger one stops its partition, or is declared lost with errors.tolerance=all. A slot needs up to three "
+        "times as much memory.",
+        minimum=1_048_576,
+    ),
+    Key(
         "topics.compacted",
         Type.LIST,
         "",

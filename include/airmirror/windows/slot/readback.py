@@ -19,7 +19,7 @@ from airmirror.clusters.log import MOVED, receive_fetch, send_fetch
 from airmirror.clusters.routes import Routes
 from airmirror.errors import AirmirrorError
 from airmirror.windows.slot.account import Digest, payload_digest
-from airmirror.wire.batches import CODEC_MASK, HEADER_SIZE, LOG_APPEND_TIME, Batch, parse
+from airmirror.wire.batches import CODEC_MASK, HEADER_SIZE, LOG_APPEND_TIME, Batch, CorruptBatch, parse
 from airmirror.wire.requests import FetchPosition, TopicPartition
 
 PURPOSE = "read back"
@@ -178,6 +178,7 @@ def _difference(buffer: memoryview, batch: Batch, expected: Expected) -> str | N
 
 def _record_difference(buffer: memoryview, batch: Batch, expected: Expected) -> str | None:
     # loads compiled loops: only where records must be decoded
+    from airmirror.wire.codecs import UnknownCodec
     from airmirror.wire.records import first_difference, index, without_times
 
     payload = expected.payload
@@ -189,7 +190,10 @@ def _record_difference(buffer: memoryview, batch: Batch, expected: Expected) -> 
         attributes=expected.attributes & ~LOG_APPEND_TIME,
         base_timestamp=expected.base_timestamp,
     )
-    found, source = index(buffer, [batch]), index(payload, [whole])
+    try:
+        found, source = index(buffer, [batch]), index(payload, [whole])
+    except (CorruptBatch, UnknownCodec) as error:
+        return f"its records can't be compared: {error}"
     if batch.attributes & LOG_APPEND_TIME:
         source, found = without_times(source), without_times(found)
     number = first_difference(source, found)

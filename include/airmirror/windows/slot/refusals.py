@@ -39,6 +39,26 @@ class RecordTooLarge(PartitionError):
 
 
 @dataclass(eq=False)
+class BatchOverLimit(PartitionError):
+    """A batch that must be taken apart, and is too large for that without its compression (window.largest.batch.bytes)."""
+
+    offset: int
+    limit: int
+    target: str
+
+    @property
+    def first_bad(self) -> int:
+        return self.offset
+
+    def __str__(self) -> str:
+        return (
+            f"{self.where}: the batch at offset {self.offset} holds more than {self.limit} bytes without its compression, and "
+            f"can't be copied whole; raise {self.cluster}->{self.target}.window.largest.batch.bytes (and the memory of the "
+            f"slots), or copy around it with {self.cluster}->{self.target}.errors.tolerance = all"
+        )
+
+
+@dataclass(eq=False)
 class WriteRefused(PartitionError):
     """The target refuses a batch for good; ``code`` is Kafka's error code."""
 
