@@ -65,7 +65,7 @@ def test_a_batch_over_the_limit_is_refused_as_soon_as_it_is_over(codec: int, unp
     assert not caught.value.transient and caught.value.limit == MEGABYTE
 
 
-@pytest.mark.parametrize("codec", (0, *PACKED))
+@pytest.mark.parametrize("codec", PACKED)
 def test_a_batch_at_the_limit_is_taken(codec: int) -> None:
     buffer, batch = only(bomb(codec, 5000))
     size = len(record(varint(-1) + varint(5000) + bytes(5000) + varint(0)))

@@ -30,7 +30,7 @@ MESSAGE_SET = 0x10000  # above the bits of any header: these bytes are messages 
 CODECS = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 
 LARGEST = 1 << 28  # bytes that a batch can have without its compression; Kafka's own limits are far below
-MOST_RECORDS = 10_000_000  # in a batch: what claims more is damaged
+MOST_RECORDS = 10_000_000  # in a compressed batch: what claims more is damaged
 LEAST_RECORD = 7  # bytes: length, attributes, two deltas, two lengths, number of headers
 
 _MAGIC_AT = 16
@@ -158,7 +158,7 @@ def parse(buffer: memoryview, start: int, end: int, largest: int = LARGEST) -> I
             raise CorruptBatch(base, "the checksum differs")
         if base < 0 or not 0 <= count <= last + 1 or last < 0:
             raise CorruptBatch(base, f"{count} records in {last + 1} offsets")
-        if count > MOST_RECORDS or (not attributes & CODEC_MASK and count * LEAST_RECORD > size - HEADER_SIZE):
+        if count * LEAST_RECORD > size - HEADER_SIZE and (count > MOST_RECORDS or not attributes & CODEC_MASK):
             raise CorruptBatch(base, f"{count} records in {size} bytes")
         yield Batch(
             position, size, base, epoch, crc, attributes, last, base_time, max_time, pid, pepoch, sequence, count

@@ -24,12 +24,11 @@ from airmirror.wire.batches import (
     LOG_APPEND_TIME,
     MESSAGE_SET,
     Batch,
-    BatchTooLarge,
     CorruptBatch,
 )
-from airmirror.wire.codecs import TooLarge
 from airmirror.wire.plain import unpack
 
+PACKED = CODEC_MASK | MESSAGE_SET  # the attributes of batches whose records do not lie there as format 2 has them
 _INDEX_BYTES = 4 * 8  # of each record
 _PIECE_BYTES = 8 << 20
 Array = np.ndarray[Any, Any]  # one dimension, contiguous
@@ -68,76 +67,46 @@ class Records:
 
 
 class Unpacked:
-    """Batches without their compression, one after the other in one buffer; those that have none stay where they lie."""
+    """Batches without their compression, one after the other in one buffer."""
 
-    def __init__(self, buffer: memoryview, *, in_place: bool) -> None:
-        """``in_place``: none of the batches to come is compressed, or of an old format."""
+    def __init__(self, buffer: memoryview) -> None:
         self.size = 0  # bytes, those of an index included
-        self._buffer = buffer
         self.batches: list[Batch] = []
-        self._copies = None if in_place else bytearray()
+        self._buffer = buffer
+        self._data = bytearray()
         self._ends: list[int] = []
 
     def add(self, batch: Batch, largest: int = LARGEST) -> None:
         """Take in one more. Raises CorruptBatch, UnknownCodec; BatchTooLarge where it is over ``largest`` bytes."""
-        size = batch.size - HEADER_SIZE
-        if self._copies is not None:
-            begin = len(self._copies)
-            unpack(self._copies, self._buffer, batch, largest)
-            size = len(self._copies) - begin
-        elif size > largest:
-            raise BatchTooLarge(batch.base_offset, str(TooLarge(largest)), largest)
-        # so that a count that was never true allocates nothing large
-        if batch.count * LEAST_RECORD > size:
+        data = self._data
+        begin = len(data)
+        unpack(data, self._buffer, batch, largest)
+        size = len(data) - begin
+        if batch.count * LEAST_RECORD > size:  # so that a count that was never true allocates nothing large
             raise CorruptBatch(batch.base_offset, "it has room for fewer records than it counts")
         self.batches.append(batch)
-        self._ends.append(batch.position + batch.size if self._copies is None else len(self._copies))
+        self._ends.append(begin + size)
         self.size += size + _INDEX_BYTES * batch.count
 
     def records(self, first: int, end: int) -> Records:
         """The records with offsets in ``[first, end)``; nothing can be added after that. Raises CorruptBatch."""
-        batches, count = self.batches, len(self.batches)
         ends = np.array(self._ends, np.int64)
-        if self._copies is None:
-            starts = np.array([batch.position + HEADER_SIZE for batch in batches], np.int64)
-        else:
-            starts = np.concatenate((np.zeros(1, np.int64), ends[:-1]))[:count]
-        data = np.frombuffer(self._buffer if self._copies is None else self._copies, np.uint8)
-        append_times = np.array(
-            [batch.max_timestamp if batch.attributes & LOG_APPEND_TIME else -1 for batch in batches], np.int64
-        )
-        counts = np.array([batch.count for batch in batches], np.int64)
-        total = int(counts.sum())
-        offsets, times = np.empty(total, np.int64), np.empty(total, np.int64)
-        body_starts, body_ends = np.empty(total, np.int64), np.empty(total, np.int64)
-        bases = np.array([batch.base_offset for batch in batches], np.int64)
-        base_times = np.array([batch.base_timestamp for batch in batches], np.int64)
-        last_deltas = np.array([batch.last_offset_delta for batch in batches], np.int64)
-        found = loops().index(
-            address(data), count, address(starts), address(ends),
-            address(bases), address(base_times), address(append_times), address(last_deltas), address(counts),
-            first, end, address(offsets), address(times), address(body_starts), address(body_ends),
-        )  # fmt: skip
-        if found < 0:
-            raise CorruptBatch(
-                batches[-1 - found].base_offset, "its records do not end where their lengths say, or are not in order"
-            )
-        return Records(data, offsets[:found], times[:found], body_starts[:found], body_ends[:found])
-
-
-def is_packed(batch: Batch) -> bool:
-    """Whether its records do not lie there as format 2 has them: compressed, or of an old format."""
-    return bool(batch.attributes & (CODEC_MASK | MESSAGE_SET))
+        starts = np.concatenate((np.zeros(1, np.int64), ends))[: len(ends)]
+        return _indexed(self._data, self.batches, starts, ends, first, end)
 
 
 def index(
     buffer: memoryview, batches: Sequence[Batch], first: int = 0, end: int = 2**63 - 1, largest: int = LARGEST
 ) -> Records:
-    """The records of ``batches`` with offsets in ``[first, end)``; all of them are unpacked at once, so give few.
+    """The records of ``batches`` with offsets in ``[first, end)``; all that are compressed are unpacked at once, so give few.
 
-    Raises CorruptBatch where the bytes make no sense, UnknownCodec; BatchTooLarge where a batch is over ``largest`` bytes.
+    Raises CorruptBatch where the bytes make no sense, UnknownCodec; BatchTooLarge where one has over ``largest`` bytes then.
     """
-    unpacked = Unpacked(buffer, in_place=not any(map(is_packed, batches)))
+    if not any(batch.attributes & PACKED for batch in batches):
+        starts = np.array([batch.position + HEADER_SIZE for batch in batches], np.int64)
+        ends = np.array([batch.position + batch.size for batch in batches], np.int64)
+        return _indexed(buffer, batches, starts, ends, first, end)
+    unpacked = Unpacked(buffer)
     for batch in batches:
         unpacked.add(batch, largest)
     return unpacked.records(first, end)
@@ -145,15 +114,16 @@ def index(
 
 def pieces(buffer: memoryview, batches: Sequence[Batch], first: int, end: int) -> Iterator[Records]:
     """What ``index`` gives, some at a time: of what is decoded one batch, or a few megabytes of small ones, is in memory."""
-    in_place = not any(map(is_packed, batches))
-    unpacked = Unpacked(buffer, in_place=in_place)
+    if not any(batch.attributes & PACKED for batch in batches):
+        yield index(buffer, batches, first, end)
+        return
+    unpacked = Unpacked(buffer)
     for batch in batches:
         unpacked.add(batch)
         if unpacked.size > _PIECE_BYTES:
             yield unpacked.records(first, end)
-            unpacked = Unpacked(buffer, in_place=in_place)
-    if unpacked.batches:
-        yield unpacked.records(first, end)
+            unpacked = Unpacked(buffer)
+    yield unpacked.records(first, end)
 
 
 def write(records: Records, first: int, max_bytes: int) -> tuple[memoryview, int]:
@@ -180,6 +150,32 @@ def first_difference(one: Records, other: Records) -> int:
     """The number of the first record whose timestamp or body differs, or -1 when all of the shorter one are equal."""
     count = min(len(one), len(other))
     return loops().first_difference(count, *_all(one), *_all(other))
+
+
+def _indexed(
+    memory: memoryview | bytearray, batches: Sequence[Batch], starts: Array, ends: Array, first: int, end: int
+) -> Records:
+    data = np.frombuffer(memory, np.uint8)
+    append_times = np.array(
+        [batch.max_timestamp if batch.attributes & LOG_APPEND_TIME else -1 for batch in batches], np.int64
+    )
+    counts = np.array([batch.count for batch in batches], np.int64)
+    total = int(counts.sum())
+    offsets, times = np.empty(total, np.int64), np.empty(total, np.int64)
+    body_starts, body_ends = np.empty(total, np.int64), np.empty(total, np.int64)
+    bases = np.array([batch.base_offset for batch in batches], np.int64)
+    base_times = np.array([batch.base_timestamp for batch in batches], np.int64)
+    last_deltas = np.array([batch.last_offset_delta for batch in batches], np.int64)
+    found = loops().index(
+        address(data), len(batches), address(starts), address(ends),
+        address(bases), address(base_times), address(append_times), address(last_deltas), address(counts),
+        first, end, address(offsets), address(times), address(body_starts), address(body_ends),
+    )  # fmt: skip
+    if found < 0:
+        raise CorruptBatch(
+            batches[-1 - found].base_offset, "its records do not end where their lengths say, or are not in order"
+        )
+    return Records(data, offsets[:found], times[:found], body_starts[:found], body_ends[:found])
 
 
 def _all(records: Records) -> tuple[int, int, int, int]:

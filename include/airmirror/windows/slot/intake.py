@@ -168,9 +168,7 @@ class Intake:
             self._slow.flush(buffer)
             self.send_whole(buffer, batch)
             return
-        if not self._slow.fits(batch):
-            self._slow.flush(buffer)
-        self._slow.add(batch, whole, self.position)
+        self._slow.add(buffer, batch, whole, self.position)
 
     def _can_go_whole(self, batch: Batch) -> bool:
         return (

@@ -6,13 +6,23 @@ Memory is bounded by what is decoded: batches are unpacked one by one, and sent 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from airmirror.windows.errors import ReadBackDiffers
 from airmirror.windows.slot.account import payload_digest
 from airmirror.windows.slot.refusals import RecordTooLarge
 from airmirror.windows.slot.sent import Sent
-from airmirror.wire.batches import HEADER_SIZE, Batch, BatchTooLarge, CorruptBatch, build, parse
+from airmirror.wire.batches import (
+    CODEC_MASK,
+    HEADER_SIZE,
+    MESSAGE_SET,
+    Batch,
+    BatchTooLarge,
+    CorruptBatch,
+    build,
+    parse,
+)
 from airmirror.wire.merging import MERGED_SIZE
 
 if TYPE_CHECKING:
@@ -33,68 +43,74 @@ class SlowPath:
         self._intake = intake
         self._lost = sorted(intake.refusals.lost)
         self._run: list[tuple[Batch, bool]] = []  # and whether it could go whole
+        self._kind = 0  # their codec, and whether they are of an old format
         self._run_first = 0
         self._run_bytes = 0
 
-    def fits(self, batch: Batch) -> bool:
-        """Whether a batch can be sent together with those that wait."""
-        return not self._run or (_kind(self._run[0][0]) == _kind(batch) and self._run_bytes <= RUN_BYTES)
+    def add(self, buffer: memoryview, batch: Batch, whole: bool, position: int) -> None:
+        """Let a batch wait, of which the records from ``position`` on are to be sent; ``whole``: it could go whole.
 
-    def add(self, batch: Batch, whole: bool, position: int) -> None:
-        """Let a batch wait, of which the records from ``position`` on are to be sent; ``whole``: it could go whole."""
+        Those that wait already are sent first where they are of another kind, or many.
+        """
+        kind = batch.attributes & (CODEC_MASK | MESSAGE_SET)
+        if kind != self._kind or self._run_bytes > RUN_BYTES:
+            self.flush(buffer)
         if not self._run:
-            self._run_first, self._run_bytes = position, 0
+            self._kind, self._run_first, self._run_bytes = kind, position, 0
         self._run.append((batch, whole))
         self._run_bytes += batch.size
 
     def flush(self, buffer: memoryview) -> None:
-        """Send the batches that wait for the slow path, some at a time; one that can go whole does where it is alone.
+        """Send the batches that wait, some at a time; one that can go whole does where it is alone.
 
         So does one whose records are too many to be merged.
         """
-        run, self._run = self._run, []
+        intake, run, self._run = self._intake, self._run, []
         if not run:
             return
         if len(run) == 1 and run[0][1]:
-            self._intake.send_whole(buffer, run[0][0])
+            intake.send_whole(buffer, run[0][0])
             return
         from airmirror.wire.codecs import UnknownCodec
-        from airmirror.wire.records import Unpacked, is_packed  # loads the compiled loops
+        from airmirror.wire.records import Unpacked, index  # loads the compiled loops
 
-        self._intake.decodes = True
-        in_place = not is_packed(run[0][0])
-        unpacked = Unpacked(buffer, in_place=in_place)
-        for batch, whole in run:
-            try:
-                unpacked.add(batch, MERGED_SIZE if whole else self._intake.largest)
-            except BatchTooLarge:
-                self._send_unpacked(unpacked)
-                unpacked = Unpacked(buffer, in_place=in_place)
-                if whole:
-                    self._intake.send_whole(buffer, batch)
-                else:
-                    self._leave_out(batch)
-            except CorruptBatch as error:
-                raise self._intake.corrupt(max(batch.base_offset, self._run_first), str(error)) from error
-            except UnknownCodec as error:
-                raise self._intake.corrupt(self._run_first, str(error)) from error
-            if unpacked.size > UNPACKED_BYTES:
-                self._send_unpacked(unpacked)
-                unpacked = Unpacked(buffer, in_place=in_place)
-        self._send_unpacked(unpacked)
+        intake.decodes = True
+        try:
+            if not self._kind:
+                batches = [batch for batch, _ in run]
+                self._send(batches, index(buffer, batches, self._run_first, intake.end))
+                return
+            unpacked = Unpacked(buffer)
+            for batch, whole in run:
+                try:
+                    unpacked.add(batch, MERGED_SIZE if whole else intake.largest)
+                except BatchTooLarge:
+                    self._send_unpacked(unpacked)
+                    unpacked = Unpacked(buffer)
+                    if whole:
+                        intake.send_whole(buffer, batch)
+                    else:
+                        self._leave_out(batch)
+                if unpacked.size > UNPACKED_BYTES:
+                    self._send_unpacked(unpacked)
+                    unpacked = Unpacked(buffer)
+            self._send_unpacked(unpacked)
+        except CorruptBatch as error:
+            raise intake.corrupt(max(error.base_offset, self._run_first), str(error)) from error
+        except UnknownCodec as error:
+            raise intake.corrupt(self._run_first, str(error)) from error
 
     def _send_unpacked(self, unpacked: Unpacked) -> None:
-        intake, batches = self._intake, unpacked.batches
-        if not batches:
-            return
+        if unpacked.batches:
+            self._send(unpacked.batches, unpacked.records(self._run_first, self._intake.end))
+
+    def _send(self, batches: Sequence[Batch], records: Records) -> None:
+        """Send ``records``, which are those of ``batches`` that are to be copied."""
         from airmirror.wire.transcode import dense_batches
 
-        codec, first = batches[0].codec, max(batches[0].base_offset, self._run_first)
+        intake, codec = self._intake, batches[0].codec
+        first = max(batches[0].base_offset, self._run_first)
         offsets = sum(min(batch.next_offset, intake.end) - max(batch.base_offset, first) for batch in batches)
-        try:
-            records = unpacked.records(first, intake.end)
-        except CorruptBatch as error:
-            raise intake.corrupt(max(error.base_offset, first), str(error)) from error
         if len(records) < offsets and not intake.partition.compacted:
             intake.unexpected_hole(first, batches[-1].next_offset - 1)
         intake.account.holes += offsets - len(records)
@@ -162,8 +178,3 @@ class SlowPath:
         log.warning("%s offset %d is declared lost: %s", intake.partition.source, offset, reason)
         if way.dead_letters is not None and offset not in intake.refusals.unfit:
             way.dead_letters.write(intake.partition.source, record, codec, reason, way.transaction, way.outbox)
-
-
-def _kind(batch: Batch) -> tuple[int, bool]:
-    """Batches of one kind can be unpacked and written together."""
-    return batch.codec, batch.is_message_set
