@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import socket
 import struct
@@ -11,7 +12,14 @@ from contextlib import contextmanager
 
 import pytest
 
-from airmirror.clusters.connection import BrokerUnreachable, Connection, NotAKafkaAnswer, UnsupportedBroker
+from airmirror.clusters import connection as connection_module
+from airmirror.clusters.connection import (
+    LARGEST_GREETING,
+    BrokerUnreachable,
+    Connection,
+    NotAKafkaAnswer,
+    UnsupportedBroker,
+)
 from airmirror.clusters.log import LATEST, list_offsets, read_records
 from airmirror.clusters.routes import Routes
 from airmirror.clusters.topic_configs import topic_configs
@@ -73,6 +81,50 @@ def test_what_listens_is_no_broker(answer: Callable[[bytes], bytes]) -> None:
         pytest.raises((BrokerUnreachable, UnsupportedBroker), match=f"127.0.0.1:{port}"),
     ):
         Connection("east", "127.0.0.1", port, "test", timeout=5)
+
+
+@pytest.mark.parametrize("size", [LARGEST_GREETING + 1, 2**30])
+def test_a_large_answer_before_the_log_in_is_not_read(size: int) -> None:
+    with (
+        listener(lambda request: struct.pack(">i", size) + request[8:12]) as port,
+        guarded(seconds=20, megabytes=100),
+        pytest.raises(NotAKafkaAnswer, match=f"a response of {size} bytes"),
+    ):
+        Connection("east", "127.0.0.1", port, "test", timeout=5)
+
+
+def test_a_large_answer_is_taken_of_a_fetch_only(east_proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Routes(Cluster("east", (east_proxy.bootstrap,), {}), "test") as routes:
+        routes.refresh([])
+        monkeypatch.setattr(connection_module.Connection.receive, "__defaults__", (bytearray, 20))
+        with pytest.raises(NotAKafkaAnswer, match="a response of"):
+            routes.refresh([])
+
+
+def test_a_broker_that_drips_is_given_up() -> None:
+    """Each byte comes within the time that a read may take; the answer does not come within its own."""
+    ended = threading.Event()
+
+    def drip(request: bytes) -> Iterator[bytes]:
+        yield struct.pack(">i", 1000) + request[8:12]
+        while not ended.wait(0.05):
+            yield b"\0"
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection, contextlib.suppress(OSError):  # the client has given up
+                for part in drip(connection.recv(65_536)):
+                    connection.sendall(part)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        port = server.getsockname()[1]
+        with pytest.raises(BrokerUnreachable, match=f"127.0.0.1:{port}.*no answer in time"):
+            Connection("east", "127.0.0.1", port, "test", timeout=1)
+        ended.set()
+        thread.join()
 
 
 def test_the_first_broker_answers_nonsense_and_the_next_one_sense(east: Broker) -> None:

@@ -138,3 +138,16 @@ def test_a_target_that_gives_offsets_below_what_was_committed() -> None:
     with pytest.raises(TargetTruncated) as caught:
         sent[0].on_written(4)
     assert (caught.value.expected_end, caught.value.end) == (10, 4)
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_hole_inside_a_batch_of_a_topic_that_is_not_compacted(before: int) -> None:
+    """Alone, and in a run with others: such a batch is taken apart."""
+    log = [batch(numbered(4))] * before + [at(4 * before, batch(numbered(3), offsets=[0, 1, 3]))]
+    taker, sent = intake(4 * before + 4)
+    with pytest.raises(UnexpectedHole) as caught:
+        take(taker, *log)
+    assert caught.value.first_bad == 4 * before and len(sent) == before
+    taker, sent = intake(4 * before + 4, compacted=True)
+    take(taker, *log)
+    assert taker.account.holes == 1 and taker.is_done and len(sent) == before + 1

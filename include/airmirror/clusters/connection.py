@@ -10,6 +10,7 @@ that ends (KIP-368) is renewed before the next request is sent, whatever is unde
 
 from __future__ import annotations
 
+import math
 import select
 import socket
 import ssl
@@ -31,7 +32,10 @@ from airmirror.errors import AirmirrorError
 from airmirror.wire.requests import FETCH, FETCH_VERSIONS, PRODUCE, PRODUCE_VERSIONS, Buffer
 
 RECEIVE_BUFFER = 4 << 20
-LARGEST_RESPONSE = 1 << 30
+LARGEST_GREETING = 1 << 20  # bytes of an answer before the log-in is done
+LARGEST_ANSWER = 100 << 20
+LARGEST_FETCH = 1 << 30  # of an answer to a fetch: one batch is in it, however large
+LEAST_RATE = 64 << 10  # bytes a second: who answers slower than that is given up
 AT_ONCE = 64 << 20  # a buffer for a larger response grows as its bytes come: a size alone allocates no more than this
 NOT_GREETED = " before it said anything; where it always does, does security.protocol fit this listener?"
 
@@ -103,6 +107,7 @@ class Connection:
         self._correlation_id = 0
         self._asked: deque[int] = deque()  # of the requests whose answers were not read yet
         self._held: deque[memoryview] = deque()  # answers that were read before somebody asked for them
+        self._timeout = timeout
         self._transport = transport
         self._log_in_at: float | None = None
         self._tls: ssl.SSLSocket | None = None
@@ -154,7 +159,7 @@ class Connection:
             return
         self._log_in_at = None
         while self._asked:
-            self._held.append(self._read(bytearray))
+            self._held.append(self._read(bytearray, LARGEST_FETCH))
         held, self._held = self._held, deque()
         try:
             seconds = authenticate(self, self._transport.authentication)
@@ -214,7 +219,9 @@ class Connection:
                     self._tls.sendall(part)
         except OSError as error:
             if self._tls is not None and not self._greeted:
-                self._fill(memoryview(bytearray(1)))  # a broker that does not want our certificate has said so before
+                self._fill(
+                    memoryview(bytearray(1)), math.inf
+                )  # a broker that does not want our certificate has said so before
             raise self._lost(error) from error
         self._asked.append(_correlation_id.unpack_from(buffers[0], 8)[0])
 
@@ -227,29 +234,31 @@ class Connection:
             if sent:
                 rest[0] = rest[0][sent:]
 
-    def receive(self, allocate: Allocate = bytearray) -> memoryview:
-        """The next response without its length prefix, in a buffer of ``allocate(size)``.
+    def receive(self, allocate: Allocate = bytearray, largest: int = LARGEST_ANSWER) -> memoryview:
+        """The next response without its length prefix, of at most ``largest`` bytes, in a buffer of ``allocate(size)``.
 
         Raises BrokerUnreachable, NotAKafkaAnswer.
         """
-        return self._held.popleft() if self._held else self._read(allocate)
+        return self._held.popleft() if self._held else self._read(allocate, largest)
 
-    def _read(self, allocate: Allocate) -> memoryview:
+    def _read(self, allocate: Allocate, largest: int) -> memoryview:
         prefix = bytearray(8)
-        self._fill(memoryview(prefix))
+        until = time.monotonic() + self._timeout
+        self._fill(memoryview(prefix), until)
         size, answered = _prefix.unpack(prefix)
-        if not 4 <= size <= LARGEST_RESPONSE:
+        until += size / LEAST_RATE
+        if not 4 <= size <= (largest if self._greeted else LARGEST_GREETING):
             raise self.nonsense(f"a response of {size} bytes")
         if not self._asked or answered != self._asked[0]:
             asked = self._asked[0] if self._asked else "none"
             raise self.nonsense(f"a response to request {answered} where one to {asked} was awaited")
         view = memoryview(allocate(size))[:size] if size <= AT_ONCE else memoryview(bytearray(AT_ONCE))
         view[:4] = prefix[4:]
-        self._fill(view[4:])
+        self._fill(view[4:], until)
         while len(view) < size:
             grown = memoryview(bytearray(min(size, 2 * len(view))))
             grown[: len(view)] = view
-            self._fill(grown[len(view) :])
+            self._fill(grown[len(view) :], until)
             view = grown
         self._asked.popleft()
         return view
@@ -320,7 +329,8 @@ class Connection:
     ) -> None:
         self.close()
 
-    def _fill(self, view: memoryview) -> None:
+    def _fill(self, view: memoryview, until: float) -> None:
+        """Fill the view by ``until`` (``time.monotonic``): every single wait is bounded by the socket's timeout too."""
         done = 0
         flags = socket.MSG_WAITALL if self._tls is None else 0  # TLS brings a record at a time
         try:
@@ -330,6 +340,8 @@ class Connection:
                     reason = "it closed the connection" + ("" if self._greeted else NOT_GREETED)
                     raise BrokerUnreachable(self.cluster, self.broker, reason)
                 done += received
+                if done < len(view) and time.monotonic() > until:
+                    raise TimeoutError
         except OSError as error:
             raise self._lost(error) from error
 

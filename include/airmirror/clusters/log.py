@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from kafka.protocol.consumer.offsets import ListOffsetsRequest
 
-from airmirror.clusters.connection import Allocate, BrokerUnreachable, Connection
+from airmirror.clusters.connection import LARGEST_FETCH, Allocate, BrokerUnreachable, Connection
 from airmirror.clusters.error_codes import error_name
 from airmirror.clusters.routes import TOPIC_DENIED, LeaderNotAvailable, Routes, patiently
 from airmirror.errors import AirmirrorError
@@ -208,7 +208,7 @@ def receive_fetch(
     routes: Routes, connection: Connection, version: int, allocate: Allocate = bytearray
 ) -> tuple[memoryview, dict[TopicPartition, Fetched]]:
     """The response's buffer and its partitions, for the oldest fetch under way on ``connection``."""
-    buffer = connection.receive(allocate)
+    buffer = connection.receive(allocate, LARGEST_FETCH)
     try:
         error, partitions = decode_fetch(version, buffer, routes.topic_names)
     except MalformedResponse as problem:
