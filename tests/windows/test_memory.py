@@ -10,7 +10,7 @@ from typing import Any
 import crc32c
 import pytest
 
-from airmirror.windows.slot import slow
+from airmirror.windows.slot import account, slow
 from airmirror.windows.slot.intake import Intake
 from airmirror.windows.slot.refusals import BatchOverLimit
 from airmirror.windows.slot.sent import Sent
@@ -92,6 +92,31 @@ def test_a_batch_over_the_limit_is_copied_around_where_that_is_tolerated() -> No
     take(taker, *log)
     assert len(values(sent)) == 15 and taker.is_done
     assert (taker.account.lost, taker.account.holes, taker.account.end) == (1, 0, 16)
+
+
+def test_one_fetch_of_many_runs_becomes_several_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compacted topic of tiny records: a record of the segment topic has no room for all runs of a fetch."""
+    monkeypatch.setattr(account, "MOST_SEGMENTS", 500)
+    monkeypatch.setattr(slow, "RUN_RECORDS", 300)
+    log = [at(200 * number, batch(numbered(100), offsets=range(0, 200, 2))) for number in range(30)]
+    taker, sent = taking(5999)
+    taker.partition = replace(taker.partition, compacted=True)
+    transactions = []
+    while not taker.is_done:
+        take(taker, *log)
+        found = taker.account
+        assert found.copied + found.holes <= found.end - found.start, "what is not taken is not counted"
+        transactions.append((found.runs, found.start, found.end))
+        taker.committed()
+    assert len(transactions) > 3 and all(500 <= runs <= 1000 for runs, _, _ in transactions[:-1])
+    assert [start for _, start, _ in transactions] == [0, *(end for _, _, end in transactions[:-1])]
+    assert len(values(sent)) == 3000
+
+
+def test_batches_that_follow_each_other_are_one_run() -> None:
+    taker, _ = taking(400)
+    take(taker, *(at(100 * number, batch(numbered(100))) for number in range(4)))
+    assert taker.account.runs == 1
 
 
 def test_a_damaged_batch_in_a_run_is_named_itself() -> None:

@@ -50,6 +50,8 @@ class Account:
     start: int
     target_end: int
     end: int = -1
+    runs: int = 0  # of source offsets without a gap between them that were sent: so many segments there will be
+    sent_end: int = -1
     copied: int = 0
     control: int = 0
     aborted: int = 0
@@ -74,6 +76,16 @@ class Account:
         """A batch is sent whose first record is of one time and whose newest is of another, in epoch milliseconds."""
         self.min_timestamp = first if self.min_timestamp < 0 else min(self.min_timestamp, first)
         self.max_timestamp = max(self.max_timestamp, last)
+
+    def sent(self, runs: Sequence[tuple[int, int]]) -> None:
+        """Records of the source runs (first offset, count) are on their way."""
+        self.runs += len(runs) - (runs[0][0] == self.sent_end)
+        self.sent_end = sum(runs[-1])
+
+    @property
+    def is_full(self) -> bool:
+        """Whether its record would become too large with many more segments."""
+        return self.runs > MOST_SEGMENTS
 
     def written(self, runs: Sequence[tuple[int, int]], target_first: int) -> None:
         """Records of the source runs (first offset, count) lie on the target from ``target_first`` on."""

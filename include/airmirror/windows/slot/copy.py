@@ -35,7 +35,6 @@ from airmirror.windows.errors import (
     SourceTruncated,
     TopicRecreated,
 )
-from airmirror.windows.slot.account import MOST_SEGMENTS
 from airmirror.windows.slot.intake import Intake, Way
 from airmirror.windows.slot.internal_records import Build, commit_records
 from airmirror.windows.slot.outbox import Outgoing
@@ -250,7 +249,7 @@ def copy(way: Way, source: Source, intakes: Sequence[Intake], deadline: float) -
         if (
             in_transaction >= window.commit_bytes
             or elapsed_ms >= min(window.commit_ms, source.pace.commit_ms)
-            or any(len(intake.account.segments) > MOST_SEGMENTS for intake in intakes)
+            or any(intake.account.is_full for intake in intakes)
         ):
             commit(way, source, intakes)
             budget -= in_transaction

@@ -114,6 +114,8 @@ class Intake:
             aborted = self._read_committed and self._aborted.is_aborted(buffer, batch)
             if batch.next_offset <= self.position:
                 continue
+            if self.account.is_full:
+                break  # the rest is fetched again after the commit
             if batch.base_offset >= self.end:
                 if self.position < self.end:
                     self._hole(self.end)
@@ -204,6 +206,7 @@ class Intake:
     def put(self, sent: Sent, buffers: list[memoryview | bytearray]) -> None:
         size = sum(map(len, buffers))
         self.account.bytes += size
+        self.account.sent(sent.runs)
         stamped = sent.attributes & LOG_APPEND_TIME  # all its records have the time of the last
         self.account.times(sent.max_timestamp if stamped else sent.base_timestamp, sent.max_timestamp)
         self.way.outbox.put(

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 RUN_BYTES = 1 << 20  # of batches as they were fetched, which wait to be merged
+RUN_RECORDS = 1 << 16
 UNPACKED_BYTES = 64 << 20  # of their records without compression
 
 
@@ -46,6 +47,7 @@ class SlowPath:
         self._kind = 0  # their codec, and whether they are of an old format
         self._run_first = 0
         self._run_bytes = 0
+        self._run_records = 0
 
     def add(self, buffer: memoryview, batch: Batch, whole: bool, position: int) -> None:
         """Let a batch wait, of which the records from ``position`` on are to be sent; ``whole``: it could go whole.
@@ -53,12 +55,13 @@ class SlowPath:
         Those that wait already are sent first where they are of another kind, or many.
         """
         kind = batch.attributes & (CODEC_MASK | MESSAGE_SET)
-        if kind != self._kind or self._run_bytes > RUN_BYTES:
+        if kind != self._kind or self._run_bytes > RUN_BYTES or self._run_records > RUN_RECORDS:
             self.flush(buffer)
         if not self._run:
-            self._kind, self._run_first, self._run_bytes = kind, position, 0
+            self._kind, self._run_first, self._run_bytes, self._run_records = kind, position, 0, 0
         self._run.append((batch, whole))
         self._run_bytes += batch.size
+        self._run_records += batch.count
 
     def flush(self, buffer: memoryview) -> None:
         """Send the batches that wait, some at a time; one that can go whole does where it is alone.
