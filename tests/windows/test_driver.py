@@ -16,6 +16,7 @@ from airmirror.flows import reset as reset_module
 from airmirror.flows.reset import Order, carry_out
 from airmirror.ledger import Ledger
 from airmirror.windows import fence, starts
+from airmirror.windows.claims import Renewal
 from airmirror.windows.errors import SlotFenced
 from airmirror.windows.fence import end_window
 from airmirror.windows.resets import Choice
@@ -30,14 +31,11 @@ from support.hostile import delete_records
 from support.topics import end_offsets, produce, read_all
 
 
-class Frozen:
-    """In place of the thread that renews a claim: a process that was stopped renews nothing."""
+class Frozen(Renewal):
+    """A process that was stopped renews nothing."""
 
-    def __init__(self, *_arguments: object) -> None:
-        pass
-
-    def __enter__(self) -> None:
-        pass
+    def __enter__(self) -> Renewal:
+        return self
 
     def __exit__(self, *_arguments: object) -> None:
         pass
