@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from airmirror.config import parse
 from airmirror.ledger.state import State
+from airmirror.windows.claims import Renewal
 from airmirror.windows.errors import ProgressDiffers
-from airmirror.windows.fence import Granted
+from airmirror.windows.fence import Fenced, Granted
 from airmirror.windows.index import InternalTopics
 from airmirror.windows.plan import Extent, Planned, leaderless, left_out, pack, plan
 from airmirror.windows.slots import SlotPartition
@@ -85,10 +86,10 @@ def test_under_latest_nothing_begins_before_every_partition_can_be_seen() -> Non
     flow = parse(lines + "a->b.consumer.auto.offset.reset = latest\n", "test").flow("a->b")
     seen = Planned("orders", 0, "a.orders", 5, 90, 100, 10.0)
     unseen = left_out(TopicPartition("orders", 1), "a.orders", State(), leaderless("a", TopicPartition("orders", 1)))
-    granted = Granted(Claim("w", ClaimEvent.CLAIMED, "me", 0, 1, 1), 0)
+    granted = Granted(Renewal(Claim("w", ClaimEvent.CLAIMED, "me", 0, 1, 1), print), 0)
     silent = SimpleNamespace(refresh=lambda topics: None)  # nothing else may be asked of it
     topics = InternalTopics("segments", "progress")
     nothing: Any = None
-    errors = commit_starts(flow, granted, nothing, silent, topics, State(), [seen, unseen])  # type: ignore[arg-type]
+    errors = commit_starts(flow, granted, Fenced((0,)), nothing, silent, topics, State(), [seen, unseen])  # type: ignore[arg-type]
     assert set(errors) == {seen.key, unseen.key} and "orders-1" in str(errors[seen.key])
     assert all(error is not None and error.transient for error in errors.values())
