@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from hypothesis import HealthCheck, settings
 
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from airmirror_local.jars import LOCAL
@@ -18,6 +19,10 @@ from airmirror_local.ports import free_port
 from airmirror_local.proxy import Proxy, start_proxy
 from airmirror_local.spark_connect import ConnectServer, start_connect_server
 from support.servers import KEPT, PASSWORD
+
+# How long a draw or an example takes is the machine's load, and no fault of what is tested.
+settings.register_profile("loaded", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("loaded")
 
 # Compiled loops stay in the checkout (airmirror.native).
 os.environ.setdefault("XDG_CACHE_HOME", str(LOCAL / "cache"))
