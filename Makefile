@@ -13,7 +13,7 @@ SEED ?= 1
 MINUTES ?= 2
 ONLY ?=
 
-.PHONY: help install check test test-long chaos mutate bench bench-airflow bench-topics bench-groups bench-segments bench-scale bench-flows soak demo up down status requirements clean
+.PHONY: help install check test test-long chaos model mutate mutate-all bench bench-airflow bench-topics bench-groups bench-segments bench-scale bench-flows soak demo up down status requirements clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 16
@@ -55,8 +55,14 @@ test-long: install ## the tests that take longer
 chaos: install ## windows while everything fails, seed after seed: SEED=… MINUTES=…
 	PYTHONPATH=tests $(BIN)/python -m chaos --seed $(SEED) --minutes $(MINUTES)
 
+model: install ## every state of the protocol, with deaths between any two steps, and what is found when a rule is broken
+	PYTHONPATH=tests $(BIN)/python -m model
+
 mutate: install ## break the product on purpose, one change at a time, and see that tests notice: ONLY=…
 	PYTHONPATH=tests $(BIN)/python -m mutate --only "$(ONLY)"
+
+mutate-all: install ## mutmut changes every expression of wire, windows and offsets; a list for people to read: ONLY=…
+	PYTHONPATH=tests $(BIN)/python -m mutate.everything --only "$(ONLY)"
 
 bench: install ## measure side by side with MirrorMaker 2; writes benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks

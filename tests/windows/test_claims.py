@@ -81,6 +81,19 @@ def test_a_second_attempt_of_a_window_takes_its_claim_over() -> None:
     assert held is not None and held.offset == 8 and held.claim.owner == "b:1" and not held.released
 
 
+def test_a_renewal_proves_that_its_claim_was_granted() -> None:
+    """A slot of b reads from b's claim on: c was granted its claim, by mistake or not, and has fenced since (tests/model)."""
+    records = [("b", CLAIMED, 31_000), ("a", RENEWED, 31_500), ("c", CLAIMED, 32_000)]
+    assert window_of(log(*records, first={"a": 0})) == "b", "c may have been refused"
+    assert window_of(log(*records, ("c", RENEWED, 32_001), first={"a": 0})) == "c"
+
+
+def test_who_woke_up_late_does_not_hide_a_claim_that_waits_for_its_first_renewal() -> None:
+    """a slept longer than its lease before it renewed; b was granted the claim meanwhile, and c must find it busy."""
+    kept = log(("b", CLAIMED, 31_000), ("a", RENEWED, 31_500), ("a", RELEASED, 31_600), first={"a": 0})
+    assert window_of(kept, compacted=True) == "b"
+
+
 def test_a_window_that_has_renewed_its_claim_keeps_it(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 
@@ -49,30 +49,46 @@ class Held:
 def holder(entries: Iterable[ClaimEntry], *, compacted: bool = False) -> Held | None:
     """Who holds the claim after ``entries``, in log order.
 
+    A renewal proves that its window was granted its claim: if that lies later than the held one it counts, alive or not.
+    So two windows never both hold the claim, whatever made the later one believe that the earlier was over.
     ``compacted``: of some windows only the last record is known, as the ledger and a compacted topic keep them. Of those
     that were renewed, the one that was granted last counts, by the broker's time of its claim.
     """
-    held: Held | None = None
-    if compacted:
-        entries = list(entries)
-        renewed = [entry for entry in entries if entry.claim.event is not ClaimEvent.CLAIMED]
-        if renewed:
-            last = max(renewed, key=lambda entry: (entry.claim.time_ms, entry.offset))
-            same = [entry.claim for entry in renewed if entry.claim.window == last.claim.window]
-            released = any(claim.event is ClaimEvent.RELEASED for claim in same if claim.time_ms == last.claim.time_ms)
-            held = Held(last.claim, last.offset, last.timestamp, released)
-            entries = [entry for entry in entries if entry.offset > last.offset]
+    entries = list(entries)
+    held = _granted_last(entries) if compacted else None
+    if held is not None:
+        since = held.claim.time_ms
+        entries = [entry for entry in entries if _is_claim_of_another(entry, held) and entry.timestamp >= since]
+    claimed: dict[tuple[str, str], int] = {}
     for entry in entries:
         claim = entry.claim
+        who = claim.window, claim.owner
         if claim.event is ClaimEvent.CLAIMED:
+            claimed[who] = entry.offset
             if not held or held.claim.window == claim.window or not held.alive_at(entry.timestamp):
                 held = Held(claim, entry.offset, entry.timestamp)
-        elif held and (claim.window, claim.owner) == (held.claim.window, held.claim.owner):
-            released = (
-                held.released or claim.event is ClaimEvent.RELEASED
-            )  # who was ended from outside may renew once more
+        elif held and who == (held.claim.window, held.claim.owner):
+            # Who was ended from outside may renew once more.
+            released = held.released or claim.event is ClaimEvent.RELEASED
             held = Held(claim, held.offset, entry.timestamp, released)
+        elif held and claimed.get(who, -1) > held.offset:
+            held = Held(claim, claimed[who], entry.timestamp, claim.event is ClaimEvent.RELEASED)
     return held
+
+
+def _granted_last(entries: Sequence[ClaimEntry]) -> Held | None:
+    """Of the windows that have renewed their claim (or released it) the one that was granted it last."""
+    renewed = [entry for entry in entries if entry.claim.event is not ClaimEvent.CLAIMED]
+    if not renewed:
+        return None
+    last = max(renewed, key=lambda entry: (entry.claim.time_ms, entry.offset))
+    same = [entry.claim for entry in renewed if entry.claim.window == last.claim.window]
+    released = any(claim.event is ClaimEvent.RELEASED for claim in same if claim.time_ms == last.claim.time_ms)
+    return Held(last.claim, last.offset, last.timestamp, released)
+
+
+def _is_claim_of_another(entry: ClaimEntry, held: Held) -> bool:
+    return entry.claim.event is ClaimEvent.CLAIMED and entry.claim.window != held.claim.window
 
 
 def most_slots(entries: Iterable[ClaimEntry]) -> int:
