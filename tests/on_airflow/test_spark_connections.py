@@ -4,22 +4,36 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from airmirror.flows.audit import Range
 from airmirror.flows.choice import Choice
+from airmirror.on_airflow import submit
+from airmirror.on_airflow.audit import ReplicateRange
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.spark import BadSparkConnection, windows_of
 from airmirror.on_airflow.submit import DriverNotPossible, LedgerOutOfReach
+from airmirror.on_spark.ranges import read_ranges
+from airmirror.windows.results import WindowResult
+from airmirror_local.brokers import Broker
+from support.flows import Mirror, mirror
+from support.topics import Record, produce
 
 POSTGRESQL = "postgresql+psycopg2://airmirror:planted@postgres/airmirror"
+
+
+def no_connect(url: str) -> WindowResult:
+    raise AssertionError(url)
 
 
 def given(monkeypatch: pytest.MonkeyPatch, ledger: str, **connection: object) -> None:
     """Ask for a window with a connection of these fields."""
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", json.dumps(connection))
     place = Deployment(Path("mirror.properties"), ledger, Path(), Path(), (), "")
-    windows_of("spark_test", place, "east->west", "w1", Choice())
+    windows_of("spark_test", place, "east->west", "w1", Choice(), no_connect)
 
 
 @pytest.mark.parametrize("host", ["yarn", "k8s://https://kubernetes:6443"])
@@ -47,4 +61,39 @@ def test_other_connections_are_refused_with_what_to_make(monkeypatch: pytest.Mon
         given(monkeypatch, POSTGRESQL, conn_type="http", host="master")
     place = Deployment(Path("mirror.properties"), POSTGRESQL, Path(), Path(), (), "")
     with pytest.raises(BadSparkConnection, match="no such connection"):
-        windows_of("nowhere", place, "east->west", "w1", Choice())
+        windows_of("nowhere", place, "east->west", "w1", Choice(), no_connect)
+
+
+def test_replays_are_submitted_too(east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flow = mirror(east, west, tmp_path, partitions=1)
+    produce(east, flow.topic, [Record(b"v")] * 20)
+    submitted: list[tuple[list[str], list[Range]]] = []
+
+    class Hook:
+        def __init__(self, **given: Any) -> None:
+            self.arguments = given["application_args"]
+
+        def submit(self, application: str) -> None:
+            ranges = read_ranges(Path(self.arguments[self.arguments.index("--ranges") + 1]))
+            submitted.append((self.arguments, ranges))
+
+    monkeypatch.setattr(submit, "SparkSubmitHook", Hook)
+    monkeypatch.setattr(submit, "opened_flow", lambda *_: _Opened(flow))
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", json.dumps({"conn_type": "spark", "host": "local[2,4]"}))
+    form = {"topic": flow.topic, "partition": 0, "start": 5, "end": 12, "verify": None, "dry_run": False}
+    context: Any = {"params": form, "dag_run": SimpleNamespace(run_type="manual")}
+    task = ReplicateRange(task_id="replicate_window", flow=flow.flow.name, spark_conn_id="spark_test")
+    result = task.windows(context, "w1", Choice()).replicate()
+    ((arguments, ranges),) = submitted
+    assert ranges == [Range(flow.topic, 0, 5, 12)] and result.rows == () and not result.is_cut
+    assert {"--no-advance", "--before"} <= set(arguments)
+
+
+class _Opened:
+    def __init__(self, flow: Mirror) -> None:
+        self.flow = flow
+
+    def __enter__(self) -> Any:
+        return self.flow.opened
+
+    def __exit__(self, *_: object) -> None: ...

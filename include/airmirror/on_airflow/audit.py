@@ -51,13 +51,15 @@ class ReplicateRange(ReplicateWindow):
     """Windows up to the end of the run's interval or offsets."""
 
     def windows(self, context: Context, window: str, choice: Choice) -> Windows:
-        from airmirror.on_airflow.audit_work import replicate_ranges
-        from airmirror.on_airflow.spark import connect_windows
+        from airmirror.on_airflow.audit_work import ranges_in, replicate_ranges
+        from airmirror.on_airflow.spark import windows_of
+        from airmirror.on_airflow.submit import UpTo
 
-        ranges, before = places(self.flow, context), _is_strict(context)
-        return connect_windows(
-            self.spark_conn_id, deployment(), self.flow, window, choice,
-            lambda url: replicate_ranges(deployment(), self.flow, window, url, choice, ranges, before=before),
+        place, only_up_to = deployment(), UpTo(ranges_in(places(self.flow, context), choice), _is_strict(context))
+        return windows_of(
+            self.spark_conn_id, place, self.flow, window, choice,
+            lambda url: replicate_ranges(place, self.flow, window, url, choice, only_up_to),
+            only_up_to,
         )  # fmt: skip
 
 

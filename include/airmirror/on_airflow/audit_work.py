@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -12,16 +12,16 @@ from pathlib import Path
 from airmirror.errors import AirmirrorError, listed
 from airmirror.flows.audit import Range, audit, ranges_of
 from airmirror.flows.audit_report import as_text, write_page
-from airmirror.flows.backfill import backfill, before_the_first, joined
+from airmirror.flows.backfill import before_the_first, joined
 from airmirror.flows.choice import Choice
-from airmirror.flows.prepare import Opened, Prepared, backfill_of
+from airmirror.flows.prepare import Opened, backfill_of, prepare
 from airmirror.on_airflow.deployment import Deployment
-from airmirror.on_airflow.telling import NotMirrored, tell_result
-from airmirror.on_airflow.work import opened_flow, replicate, when_free
-from airmirror.on_spark.windows import on_spark
+from airmirror.on_airflow.submit import UpTo
+from airmirror.on_airflow.telling import NotMirrored, phase, tell_progress
+from airmirror.on_airflow.work import check_result, opened_flow, when_free
+from airmirror.on_spark.ranges import run_ranges
 from airmirror.topics.sync import look
 from airmirror.windows.results import WindowResult
-from airmirror.wire.requests import TopicPartition
 
 log = logging.getLogger(__name__)
 
@@ -109,46 +109,27 @@ class Offsets:
 Places = Interval | Offsets
 
 
+def ranges_in(places: Places, choice: Choice) -> Callable[[Opened], list[Range]]:
+    """The ranges of what a run is about, asked of the source when the work begins."""
+
+    def ranges(opened: Opened) -> list[Range]:
+        found = places.ranges(opened, sorted(look(opened.flow).topics), choice)
+        log.info("Partitions with records in the range: %d.", len(found))
+        return found
+
+    return ranges
+
+
 def replicate_ranges(
-    place: Deployment, name: str, window: str, spark_url: str, choice: Choice, places: Places, *, before: bool
+    place: Deployment, name: str, window: str, spark_url: str, choice: Choice, only_up_to: UpTo
 ) -> WindowResult:
-    """Replicate, in order, what lies beyond progress up to the ends of the ranges, in as many windows as it takes.
-
-    ``before``: also what lies before the first replicated offset, into topics of its own, where the flow wants that.
-    """
-
-    def until(prepared: Prepared) -> Mapping[TopicPartition, int]:
-        ranges = places.ranges(prepared.opened, sorted(prepared.topics), choice)
-        log.info("%d partitions have records in the range.", len(ranges))
-        return {item.key: item.end for item in ranges}
-
-    number = 1
-    result = replicate(place, name, window, spark_url, choice, until)
-    while result.is_cut:
-        number += 1
-        result = replicate(place, name, f"{window}-{number}", spark_url, choice, until)
-    if before:
-        _backfill(place, name, window, spark_url, choice, places)
-    return result
-
-
-def _backfill(place: Deployment, name: str, window: str, spark_url: str, choice: Choice, places: Places) -> None:
+    """Replicate, over Spark Connect, what lies beyond progress up to the ends of the ranges. Raises PartitionsFailed."""
     with opened_flow(place, name, choice) as opened:
-        if backfill_of(opened) is None:
-            return
-        ranges = before_the_first(opened, places.ranges(opened, sorted(look(opened.flow).topics), choice))
-        number = 0
-        with on_spark(opened, spark_url, log.info) as (slots, execute):
-            while ranges:
-                number += 1
-                called = f"{window}-before-{number}"
-                result = when_free(partial(backfill, opened, ranges, execute, slots, window=called, tell=log.info))
-                if result is None:
-                    log.info("What lies before the first replicated offset was replicated before.")
-                    return
-                tell_result(result)
-                if not result.is_cut:
-                    return
+        prepared = prepare(opened)
+        return run_ranges(
+            prepared, spark_url, window, only_up_to.ranges(opened), before=only_up_to.before, only=choice.takes,
+            done=partial(check_result, prepared), patiently=when_free, tell=phase, report=tell_progress,
+        )  # fmt: skip
 
 
 def compare_ranges(

@@ -98,8 +98,13 @@ class ReplicateWindow(FlowOperator):
     def windows(self, context: Context, window: str, choice: Choice) -> Windows:
         """How the window is run and ended: of everything that is new, where the Spark connection says."""
         from airmirror.on_airflow.spark import windows_of
+        from airmirror.on_airflow.work import replicate
 
-        return windows_of(self.spark_conn_id, deployment(), self.flow, window, choice)
+        place = deployment()
+        return windows_of(
+            self.spark_conn_id, place, self.flow, window, choice,
+            lambda url: replicate(place, self.flow, window, url, choice),
+        )  # fmt: skip
 
     def on_kill(self) -> None:
         if self._on_kill is not None:

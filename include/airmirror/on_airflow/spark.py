@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 from airflow.sdk import BaseHook
@@ -15,6 +16,9 @@ from airmirror.flows.choice import Choice
 from airmirror.on_airflow import work
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.windows.results import WindowResult
+
+if TYPE_CHECKING:
+    from airmirror.on_airflow.submit import UpTo
 
 CONNECT, SUBMIT = "spark_connect", ("spark", "yarn", "k8s", "local")
 
@@ -41,18 +45,27 @@ class Windows:
     interrupt: Callable[[], None]
 
 
-def windows_of(conn_id: str, place: Deployment, flow: str, window: str, choice: Choice) -> Windows:
-    """A window by the connection's type. Raises BadSparkConnection, LedgerOutOfReach, DriverNotPossible."""
+def windows_of(
+    conn_id: str,
+    place: Deployment,
+    flow: str,
+    window: str,
+    choice: Choice,
+    over_connect: Callable[[str], WindowResult],
+    only_up_to: UpTo | None = None,
+) -> Windows:
+    """Windows by the connection's type: ``over_connect`` is given a Spark Connect server's URL, anything else is submitted.
+
+    Raises BadSparkConnection, LedgerOutOfReach, DriverNotPossible.
+    """
     kind = _kind(conn_id)
     if kind == CONNECT:
-        return connect_windows(
-            conn_id, place, flow, window, choice, lambda url: work.replicate(place, flow, window, url, choice)
-        )
+        return connect_windows(conn_id, place, flow, window, choice, over_connect)
     if kind not in SUBMIT:
         raise BadSparkConnection(conn_id, f"its type is {kind!r}")
     from airmirror.on_airflow.submit import submitting
 
-    submission = submitting(place, flow, window, conn_id, choice)
+    submission = submitting(place, flow, window, conn_id, choice, only_up_to)
 
     def interrupt() -> None:
         submission.kill()
@@ -64,10 +77,7 @@ def windows_of(conn_id: str, place: Deployment, flow: str, window: str, choice: 
 def connect_windows(
     conn_id: str, place: Deployment, flow: str, window: str, choice: Choice, replicate: Callable[[str], WindowResult]
 ) -> Windows:
-    """Windows over Spark Connect, which ``replicate`` is given the URL of. Raises BadSparkConnection for another type."""
-    kind = _kind(conn_id)
-    if kind != CONNECT:
-        raise BadSparkConnection(conn_id, f"its type is {kind!r}, and audits and replays need Spark Connect")
+    """Windows over Spark Connect, which ``replicate`` is given the URL of."""
     url = SparkConnectHook(conn_id).get_connection_url().rstrip("/")
     return Windows(partial(replicate, url), partial(work.interrupt, place, flow, window, url, choice))
 

@@ -9,9 +9,10 @@ import logging
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 import javaproperties
@@ -21,6 +22,7 @@ from airflow.sdk.exceptions import AirflowException
 
 from airmirror.config import connections_of
 from airmirror.errors import AirmirrorError
+from airmirror.flows.audit import Range
 from airmirror.flows.choice import Choice
 from airmirror.flows.prepare import Opened, dry_run
 from airmirror.on_airflow.deployment import ROOT, Deployment
@@ -28,8 +30,10 @@ from airmirror.on_airflow.telling import tell_result
 from airmirror.on_airflow.work import opened_flow
 from airmirror.on_spark.job import FINAL, LEDGER
 from airmirror.on_spark.library import build, digest
+from airmirror.on_spark.ranges import write_ranges
 from airmirror.windows.results import WindowResult, rows_of
 
+RANGES = "ranges.json"
 APPLICATION = ROOT / "spark_jobs" / "replicate_window.py"
 
 log = logging.getLogger(__name__)
@@ -81,7 +85,9 @@ class DriverNotPossible(AirmirrorError):
         )
 
 
-def submitting(place: Deployment, name: str, window: str, conn_id: str, choice: Choice) -> Submission:
+def submitting(
+    place: Deployment, name: str, window: str, conn_id: str, choice: Choice, only_up_to: UpTo | None = None
+) -> Submission:
     """What is to be submitted; nothing is started yet. Raises LedgerOutOfReach, DriverNotPossible."""
     connection = BaseHook.get_connection(conn_id)
     is_cluster = connection.extra_dejson.get("deploy-mode") == "cluster"
@@ -90,7 +96,15 @@ def submitting(place: Deployment, name: str, window: str, conn_id: str, choice: 
         raise DriverNotPossible(conn_id)
     if is_cluster and place.ledger.startswith("sqlite"):
         raise LedgerOutOfReach(conn_id)
-    return Submission(place, name, window, conn_id, choice, is_cluster)
+    return Submission(place, name, window, conn_id, choice, is_cluster, only_up_to)
+
+
+@dataclass(frozen=True)
+class UpTo:
+    """What a submission is bounded by: the ranges, found when it begins, and whether what lies before the first is wanted."""
+
+    ranges: Callable[[Opened], Sequence[Range]]
+    before: bool
 
 
 @dataclass
@@ -103,6 +117,7 @@ class Submission:
     conn_id: str
     choice: Choice
     is_cluster: bool
+    only_up_to: UpTo | None = None
     _hook: SparkSubmitHook | None = None
 
     def run(self) -> WindowResult:
@@ -117,12 +132,13 @@ class Submission:
                 "--topics": ",".join(self.choice.topics),
                 "--partitions": ",".join(map(str, self.choice.partitions)),
                 "--verify": self.choice.verify or "",
+                "--ranges": self._ranges(opened, secrets.parent),
             }
             given = [part for option, value in arguments.items() if value for part in (option, value)]
             self._hook = SparkSubmitHook(
                 conn_id=self.conn_id,
                 name=f"airmirror {self.flow} {self.window}",
-                application_args=[*given, "--no-advance"],
+                application_args=[*given, *self._flags()],
                 files=files["files"],
                 py_files=files["py_files"],
             )
@@ -142,17 +158,41 @@ class Submission:
         if self._hook is not None:
             self._hook.on_kill()
 
+    def _flags(self) -> list[str]:
+        return ["--no-advance", *(["--before"] if self.only_up_to and self.only_up_to.before else [])]
+
+    def _ranges(self, opened: Opened, directory: Path) -> str:
+        """The file with the ranges that the windows are bounded by, beside the one with the secrets; empty: no bounds."""
+        if self.only_up_to is None:
+            return ""
+        path = directory / RANGES
+        write_ranges(path, self.only_up_to.ranges(opened))
+        return path.name if self.is_cluster else str(path)
+
     def _result(self, opened: Opened, seconds: float) -> WindowResult:
         _, planned = dry_run(opened)  # reads what the window has written to the segment topic
         flow = opened.flow
-        rows = rows_of(flow, self.window, opened.ledger, planned)
+        rows = tuple(row for name in self._windows(opened) for row in rows_of(flow, name, opened.ledger, planned))
         size = sum(row.bytes for row in rows)
         # The application can't say that it was cut: where work is left, its time or its bytes tell.
         bounded = seconds * 1000 >= flow.window.max_ms or (
             flow.window.max_bytes is not None and size >= flow.window.max_bytes
         )
-        is_cut = bounded and any(item.has_work and self.choice.takes(item.key) for item in planned)
+        is_cut = (
+            self.only_up_to is None
+            and bounded
+            and any(item.has_work and self.choice.takes(item.key) for item in planned)
+        )
         return WindowResult(self.flow, self.window, rows, len(planned), seconds, {}, is_cut)
+
+    def _windows(self, opened: Opened) -> Iterator[str]:
+        """The windows that the application has run: one, or as many as the ranges have taken."""
+        yield self.window
+        for number in count(2):
+            name = f"{self.window}-{number}"
+            if self.only_up_to is None or not opened.ledger.of_window(name):
+                return
+            yield name
 
     @contextmanager
     def _files(self, opened: Opened) -> Iterator[tuple[Mapping[str, str | None], Path]]:
@@ -164,7 +204,9 @@ class Submission:
                 file.write(javaproperties.dumps(settings, timestamp=None))
             if self.is_cluster:
                 library = str(build(digest(), directory))
-                yield {"files": f"{self.place.config},{secrets}", "py_files": library}, secrets
+                ranges = [str(Path(directory) / RANGES)] if self.only_up_to else []
+                files = ",".join([str(self.place.config), str(secrets), *ranges])
+                yield {"files": files, "py_files": library}, secrets
             else:
                 yield {"files": None, "py_files": None}, secrets
 

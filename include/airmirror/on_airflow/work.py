@@ -81,35 +81,29 @@ def sync_topics(place: Deployment, name: str, choice: Choice) -> None:
         raise NotMirrored(name, tuple(strangers))
 
 
-def replicate(
-    place: Deployment,
-    name: str,
-    window: str,
-    spark_url: str,
-    choice: Choice,
-    until: Callable[[Prepared], Mapping[TopicPartition, int] | None] = lambda prepared: None,
-) -> WindowResult:
-    """Run a window and leave its judgement to ``verify``. ``until``: up to which offsets, None: to the end.
-
-    Raises PartitionsFailed when all is done that can be.
-    """
+def replicate(place: Deployment, name: str, window: str, spark_url: str, choice: Choice) -> WindowResult:
+    """Run a window and leave its judgement to ``verify``. Raises PartitionsFailed when all is done that can be."""
     with opened_flow(place, name, choice) as opened:
         prepared = prepare(opened)
-        ends = until(prepared)
         log.info("Window %s of flow %s: verify=%s.", window, name, opened.flow.window.verify)
         result = when_free(
             lambda: run(
                 prepared, spark_url, window,
-                only=choice.takes, until=ends, advance=False, tell=phase, report=tell_progress,
+                only=choice.takes, advance=False, tell=phase, report=tell_progress,
             )
         )  # fmt: skip
+    check_result(prepared, result)
+    return result
+
+
+def check_result(prepared: Prepared, result: WindowResult) -> None:
+    """Tell what a window did. Raises PartitionsFailed where something is wrong that is not the gate's to tell."""
     tell_result(result)
     # What the gate holds is its own to tell, in verify_window.
     errors = [row.error for row in result.rows if row.error is not None and not isinstance(row.error, PartitionHeld)]
     if errors or prepared.refused:
         final = any(not error.transient for error in errors) or bool(prepared.refused)
-        raise PartitionsFailed(name, window, (*map(str, errors), *prepared.refused), final)
-    return result
+        raise PartitionsFailed(result.flow, result.window, (*map(str, errors), *prepared.refused), final)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from airmirror.flows.choice import Choice
 from airmirror.flows.gates import expectations_of
 from airmirror.flows.prepare import Opened, Prepared, open_flow, prepare
 from airmirror.flows.rounds import ROUNDS, follow
+from airmirror.on_spark.ranges import read_ranges, run_ranges
 from airmirror.on_spark.windows import run, run_judged
 from airmirror.windows.progress import Progress
 from airmirror.windows.results import WindowResult
@@ -52,6 +53,11 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _window(given: argparse.Namespace, prepared: Prepared, choice: Choice) -> WindowResult:
+    if given.ranges is not None:
+        return run_ranges(
+            prepared, None, given.window, read_ranges(given.ranges), before=given.before, only=choice.takes,
+            done=_tell_result, tell=_tell, report=_report,
+        )  # fmt: skip
     if not given.advance:
         return run(prepared, None, given.window, only=choice.takes, advance=False, tell=_tell, report=_report)
     by = expectations_of(given.expectations, wanted=not given.no_expectations)
@@ -104,6 +110,14 @@ def _parser() -> argparse.ArgumentParser:
         "--no-expectations",
         action="store_true",
         help="judge by the engine's own checks alone; what is held stays held",
+    )
+    parser.add_argument(
+        "--ranges",
+        type=Path,
+        help="only up to the ends of these ranges, in as many windows as it takes (Airflow's audits)",
+    )
+    parser.add_argument(
+        "--before", action="store_true", help="with --ranges: also what lies before the first replicated offset"
     )
     for name, flag in zip(ROUNDS, _ROUND_FLAGS, strict=True):
         option = f"--no-{flag.replace('_', '-')}"
