@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from textwrap import fill
 
 from airmirror.errors import AirmirrorError, command, listed
 from airmirror.flows.choice import Choice
@@ -16,6 +17,8 @@ from airmirror.windows.results import WindowResult
 from airmirror.windows.window import Judged
 
 log = logging.getLogger(__name__)
+
+WIDTH = 68  # what Airflow's page of a log shows of an error's lines without scrolling
 
 
 @dataclass(eq=False)
@@ -56,10 +59,11 @@ class NotVerified(AirmirrorError):
             said = f"{partitions(len(self.known))} still held by the gate, nothing new"
         else:
             said = f"{partitions(len(self.new))} did not pass the gate; the others go on"
+        lines = [fill(line, WIDTH, subsequent_indent="  ", break_long_words=False) for line in (*self.new, *self.known)]
         again = command("verify", flow=self.flow)
         return (
-            f"flow {self.flow!r}: {said}\n{listed((*self.new, *self.known))}\n"
-            f"To decide: Required Actions of {decide_id_of(self.flow)}. Or mend the cause, then: {again}"
+            f"flow {self.flow!r}: {said}\n{listed(lines)}\n"
+            f"To decide: Required Actions of {decide_id_of(self.flow)}.\nOr mend the cause, then: {again}"
         )
 
 
