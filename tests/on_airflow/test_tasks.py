@@ -22,7 +22,7 @@ from airmirror.flows.choice import Choice
 from airmirror.flows.measure import LATE
 from airmirror.flows.prepare import Opened, prepare
 from airmirror.ledger import Ledger
-from airmirror.on_airflow import decide_work, growth_trigger, submit
+from airmirror.on_airflow import audit_work, decide_work, growth_trigger, submit
 from airmirror.on_airflow.asking import AskToDecide, incident_id
 from airmirror.on_airflow.audit import places
 from airmirror.on_airflow.audit_work import BadRange, Offsets
@@ -31,12 +31,14 @@ from airmirror.on_airflow.decide import CarryOut
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.maintenance import Prune
 from airmirror.on_airflow.operators import Idle
-from airmirror.on_airflow.submit import Submission
+from airmirror.on_airflow.submit import Submission, UpTo
 from airmirror.on_airflow.telling import NotMirrored, tell_progress
+from airmirror.on_spark import ranges
 from airmirror.windows.progress import Progress
+from airmirror.windows.window import run_window
 from airmirror_local.brokers import Broker
-from support.flows import mirror
-from support.topics import Record, produce
+from support.flows import in_this_process, mirror
+from support.topics import Record, produce, read_all
 
 CONFIGURATION = """
 clusters = a, b
@@ -188,6 +190,27 @@ def test_a_replay_is_of_the_offsets_that_its_form_names(east: Broker, west: Brok
         Offsets(Range(flow.topic, 0, 5, 5)).ranges(flow.opened, topics, Choice())
     with pytest.raises(NotMirrored):
         Offsets(Range("strange", 0, 5, 6)).ranges(flow.opened, topics, Choice())
+
+
+def test_an_audit_replicates_its_range_and_no_more(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = mirror(east, west, tmp_path, partitions=2)
+    for partition in (0, 1):
+        produce(east, flow.topic, [Record(b"v%d" % n) for n in range(20)], partition=partition)
+
+    def run(prepared, _spark, window, **how):  # type: ignore[no-untyped-def]
+        mine = prepared.opened
+        return run_window(
+            mine.flow, mine.ledger, prepared.topics, in_this_process, window=window, slots=lambda: 1, **how
+        )
+
+    monkeypatch.setattr(ranges, "run", run)
+    monkeypatch.setattr(audit_work, "opened_flow", Given(flow.opened))
+    only = UpTo(audit_work.ranges_in(Offsets(Range(flow.topic, 0, 5, 12)), Choice()), before=True)
+    result = audit_work.replicate_ranges(deployment(), flow.flow.name, "w", "sc://nowhere", Choice(), only)
+    assert result.copied == 12 and not result.is_cut and not flow.opened.ledger.verified()
+    assert {number: len(found) for number, found in read_all(west, flow.remote_topic).items()} == {0: 12, 1: 0}
 
 
 def test_what_spark_submit_is_told_is_for_nobody_else(tmp_path: Path) -> None:
