@@ -61,7 +61,7 @@ scheduled->west.window.schedule = 5 s
 continuous->west.window.schedule = @continuous
 growing->west.window.trigger.records = 50
 continuous->west.window.idle.ms = 3000
-# Every run of it is late, which does it no harm.
+# A run of it is late as soon as it takes longer than the last ten on average, which does it no harm.
 continuous->west.window.deadline.ms = 1
 # Only into the cluster of `heart`: its DAG is heartbeats.heart.
 emit.heartbeats.enabled = false
