@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,23 +16,49 @@ from airmirror_local.spark_connect import ConnectServer, start_connect_server
 from support.acls import AUTHORIZER
 from support.topics import await_nodes
 
+FRAGILE_NODE = 2  # of the three: a fragile remote topic lies on it alone
+
+
+@dataclass(frozen=True)
+class Single:
+    """A cluster of one node, and the proxy before it."""
+
+    broker: Broker
+    proxy: Proxy
+
 
 @dataclass
 class Clusters:
-    """``locks``: a cluster has one fault of its nodes at a time, else three nodes are no cluster any more."""
+    """``old`` knows the first protocol of transactions only, and is started when it is asked for.
+
+    ``locks``: a cluster has one fault of its nodes at a time, else three nodes are no cluster any more.
+    """
 
     directory: Path
-    one: Broker
+    one: Single
     three: BrokerCluster
-    proxy: Proxy
+    stack: ExitStack
+    old: Single | None = None
     spark: ConnectServer | None = None
     locks: dict[str, threading.Lock] = field(
         default_factory=lambda: {"one": threading.Lock(), "three": threading.Lock(), "spark": threading.Lock()}
     )
 
+    def single(self, first_protocol: bool) -> Single:
+        """The cluster of one node; one that knows the first protocol only."""
+        if not first_protocol:
+            return self.one
+        if self.old is None:
+            self.old = _start_single(self.stack, self.directory, "old", {"transaction.version": 0})
+        return self.old
+
+    @property
+    def singles(self) -> tuple[Single, ...]:
+        return tuple(filter(None, (self.one, self.old)))
+
     @property
     def nodes(self) -> tuple[Broker, ...]:
-        return (self.one, *self.three.brokers)
+        return (*(single.broker for single in self.singles), *self.three.brokers)
 
     @property
     def processes(self) -> tuple[Process, ...]:
@@ -55,13 +81,15 @@ class Clusters:
 
     def heal(self) -> None:
         """Every node up and known to the others, every connection passed on."""
-        self.proxy.on_request = self.proxy.on_answer = pass_on
+        for single in self.singles:
+            single.proxy.on_request = single.proxy.on_answer = pass_on
         for node in self.nodes:
             if not node.process.running:
                 node.restart()
             else:
                 node.resume()
-        await_nodes(self.one, 1)
+        for single in self.singles:
+            await_nodes(single.broker, 1)
         await_nodes(self.three, 3)
 
 
@@ -69,10 +97,16 @@ class Clusters:
 def start_clusters(directory: Path) -> Iterator[Clusters]:
     """Both clusters, ended with the block."""
     with ExitStack() as stack:
-        one = start_broker(directory, "one", IMPATIENT | AUTHORIZER, proxy_port=free_port())
-        stack.callback(one.kill)
         three = start_cluster(directory, "three", 3, IMPATIENT)
         stack.callback(three.stop)
-        clusters = Clusters(directory, one, three, stack.enter_context(start_proxy(one)))
+        clusters = Clusters(directory, _start_single(stack, directory, "one", {}), three, stack)
         stack.callback(lambda: clusters.spark and clusters.spark.process.kill())
         yield clusters
+
+
+def _start_single(stack: ExitStack, directory: Path, name: str, features: Mapping[str, int]) -> Single:
+    broker = start_broker(
+        directory, name, IMPATIENT | AUTHORIZER, proxy_port=free_port(), **({"features": features} if features else {})
+    )
+    stack.callback(broker.kill)
+    return Single(broker, stack.enter_context(start_proxy(broker)))

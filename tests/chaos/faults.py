@@ -16,26 +16,49 @@ from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wa
 
 from airmirror_local.brokers import Broker
 from airmirror_local.proxy import Exchange, Loss, Proxy, pass_on
-from chaos.clusters import Clusters
-from chaos.plan import NODES, Fault, Plan
+from chaos.clusters import FRAGILE_NODE, Clusters, Single
+from chaos.ledgers import LedgerFaults
+from chaos.plan import NODES, STATE, Fault, Plan
 from chaos.windows import alive
+from chaos.withheld import Withheld
 from support.acls import denied
-from support.topics import set_config
+from support.topics import Cluster, delete_topic, set_config
 
-WAIT_SECONDS = 4.0  # for a process to befall
+WAIT_SECONDS = 15.0  # for a process to befall
 DELAY = 0.05  # seconds a frame
+TOPIC_SECONDS = 120.0  # until the first window has made the topics that a fault befalls
+
+
+class Missed(Exception):
+    """A fault found nothing to befall."""
+
+
+@dataclass(frozen=True)
+class Happened:
+    """What became of a planned fault."""
+
+    kind: str
+    what: str
+
+    def __str__(self) -> str:
+        return self.what
 
 
 @dataclass
 class Faults:
-    """The faults of a plan under way; ``end`` waits until all are undone. ``happened`` tells what was done, in order."""
+    """The faults of a plan under way; ``end`` waits until all are undone.
+
+    ``happened`` tells what was done, in order, ``missed`` which faults found nothing to befall.
+    """
 
     plan: Plan
     clusters: Clusters
     directory: Path  # where the windows' processes tell of themselves
     written: list[str]  # topics on the target
     second_window: Callable[[], object]
-    happened: list[str] = field(default_factory=list)
+    ledger: LedgerFaults
+    happened: list[Happened] = field(default_factory=list)
+    missed: list[Happened] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     _threads: list[threading.Thread] = field(default_factory=list)
 
@@ -54,10 +77,12 @@ class Faults:
         time.sleep(max(0.0, begun + fault.at - time.monotonic()))  # the plan's time
         try:
             what = self._do(fault)
+        except Missed as missed:
+            self.missed.append(Happened(fault.kind, f"{fault}: {missed}"))
         except BaseException as error:
             self.problems.append(f"{fault}: {type(error).__name__}: {error}")
         else:
-            self.happened.append(f"{fault}: {what} ({time.monotonic() - begun:.1f} s)")
+            self.happened.append(Happened(fault.kind, f"{fault}: {what} ({time.monotonic() - begun:.1f} s)"))
 
     def _do(self, fault: Fault) -> str:
         if fault.kind in NODES:
@@ -76,11 +101,23 @@ class Faults:
             return "killed and started again"
         if fault.kind == "deny_writes":
             return self._deny(fault)
-        return _befall_connections(self.clusters.proxy, fault)
+        if fault.kind == "starve":
+            return self._starve(fault)
+        if fault.kind == "unlead":
+            return self._unlead(fault)
+        if fault.kind == "delete_progress":
+            return self._delete_progress()
+        if fault.kind in STATE:
+            return self.ledger.befall(fault)
+        return _befall_connections(self._single.proxy, fault)
+
+    @property
+    def _single(self) -> Single:
+        return self.clusters.single(self.plan.first_protocol)
 
     def _befall_node(self, fault: Fault) -> str:
         three = fault.side == self.plan.three
-        node: Broker = self.clusters.three.brokers[fault.node] if three else self.clusters.one
+        node: Broker = self.clusters.three.brokers[fault.node] if three else self._single.broker
         with self.clusters.locks["three" if three else "one"]:
             if fault.kind == "stop_node":
                 node.pause()
@@ -109,11 +146,40 @@ class Faults:
     def _deny(self, fault: Fault) -> str:
         with ExitStack() as stack:
             with self.clusters.locks["one"]:
-                stack.enter_context(denied(self.clusters.one, ResourceType.TOPIC, self.written[0], AclOperation.WRITE))
+                stack.enter_context(
+                    denied(self._single.broker, ResourceType.TOPIC, self.written[0], AclOperation.WRITE)
+                )
             time.sleep(fault.seconds)
             with self.clusters.locks["one"]:
                 stack.close()
         return "denied and allowed again"
+
+    def _starve(self, fault: Fault) -> str:
+        """One remote topic wants more replicas in sync than there can be: it alone takes nothing."""
+        cluster, topic = self._target(), self.written[0]
+        _to_topic(topic, lambda: set_config(cluster, topic, "min.insync.replicas", "4"))
+        time.sleep(fault.seconds)
+        _patiently(lambda: set_config(cluster, topic, "min.insync.replicas", None))()
+        return f"{topic} took nothing for {fault.seconds} s"
+
+    def _unlead(self, fault: Fault) -> str:
+        """The node that alone has a remote topic dies: nobody leads its partitions, all others go on."""
+        if not self.plan.fragile:
+            raise Missed("every topic has three replicas")
+        node = self.clusters.three.brokers[FRAGILE_NODE]
+        with self.clusters.locks["three"]:
+            node.kill()
+            time.sleep(fault.seconds)
+            node.restart()
+        return "without a leader, and back"
+
+    def _delete_progress(self) -> str:
+        topic = self.written[-1]
+        _to_topic(topic, lambda: delete_topic(self._target(), topic))
+        return f"{topic} deleted"
+
+    def _target(self) -> Cluster:
+        return self.clusters.three if self.plan.three == "target" else self._single.broker
 
     def _befall_process(self, role: str, do: Callable[[psutil.Process], object]) -> str:
         waiting = Retrying(
@@ -123,7 +189,7 @@ class Faults:
             process = waiting(lambda: alive(self.directory, role))[0]
             do(process)
         except (RetryError, psutil.NoSuchProcess):
-            return f"no {role} was there"
+            raise Missed(f"no {role} was there") from None
         return f"process {process.pid}"
 
     def _kill_worker(self) -> str:
@@ -135,7 +201,7 @@ class Faults:
             worker = waiting(self._workers)[0]
             worker.kill()
         except (RetryError, psutil.NoSuchProcess):
-            return "no worker was there"
+            raise Missed("no worker was there") from None
         return f"process {worker.pid}"
 
     def _workers(self) -> list[psutil.Process]:
@@ -166,12 +232,23 @@ def _befall_connections(proxy: Proxy, fault: Fault) -> str:
         if proxy.on_answer is _delay:
             proxy.on_answer = pass_on
         return "delayed"
+    if fault.kind == "withhold":
+        proxy.on_answer = withheld = Withheld()
+        if withheld.begun.wait(TOPIC_SECONDS):
+            time.sleep(fault.seconds)
+        if proxy.on_answer is withheld:
+            proxy.on_answer = pass_on
+        if not withheld.happened:
+            raise Missed("no records were asked for")
+        return f"{withheld.happened} answers without records"
     loss = Loss(fault.api_key, proxy.requests[fault.api_key] + fault.number)
     if fault.kind == "lose_request":
         proxy.on_request = loss
     else:
         proxy.on_answer = loss
-    return "lost" if loss.happened.wait(WAIT_SECONDS) else "not lost in time"
+    if not loss.happened.wait(WAIT_SECONDS):
+        raise Missed("not lost in time")
+    return "lost"
 
 
 def _delay(_: Exchange, frame: bytes) -> bytes:
@@ -179,6 +256,14 @@ def _delay(_: Exchange, frame: bytes) -> bytes:
     return frame
 
 
+def _to_topic(topic: str, do: Callable[[], None]) -> None:
+    """Do something to a topic that the first window makes."""
+    try:
+        _patiently(do)()
+    except KafkaException as error:
+        raise Missed(f"{topic} is not made, or nobody answers: {error}") from None
+
+
 def _patiently(do: Callable[[], None]) -> Callable[[], None]:
-    retrying = Retrying(stop=stop_after_delay(30), wait=wait_fixed(0.2), reraise=True)
+    retrying = Retrying(stop=stop_after_delay(TOPIC_SECONDS), wait=wait_fixed(0.2), reraise=True)
     return lambda: retrying(do)

@@ -9,6 +9,7 @@ from typing import Literal
 Side = Literal["source", "target"]
 
 SPARK_EVERY = 5  # seeds that are a multiple of it run their slots as Spark tasks
+MORE_FROM = 101  # seeds from here on know every kind; those before stay what they were
 FIRST_AT = 1.5  # seconds, when the first records are under way
 
 
@@ -26,7 +27,7 @@ class Fault:
 
     def __str__(self) -> str:
         words = [f"{self.at:5.1f} s  {self.kind}"]
-        if self.kind in NODES | PROXIED | ACCESS:
+        if self.kind in NODES | PROXIED | ACCESS | STARVED | WITHHELD:
             words.append(f"on the {self.side}")
         if self.kind in NODES:
             words.append(f"node {self.node + 1}")
@@ -44,6 +45,9 @@ PROXIED = LOSSES | {"cut", "delay"}
 ACCESS = frozenset({"deny_writes"})
 WINDOWS = frozenset({"kill_slot", "stop_slot", "kill_window", "stop_window", "second_window"})
 SPARK = frozenset({"kill_spark", "kill_worker"})
+STATE = frozenset({"delete_progress", "rebuild_ledger", "restore_ledger"})
+STARVED = frozenset({"starve", "unlead"})
+WITHHELD = frozenset({"withhold"})
 
 
 @dataclass(frozen=True)
@@ -59,13 +63,21 @@ class Plan:
     tuning: dict[str, float]
     ends_dead_windows: bool  # whether a killed window is ended from outside, as Airflow's retry does, or by its lease
     faults: tuple[Fault, ...] = field(default=())
+    bulk: bool = False  # whether one more producer writes large transactions and aborts them, the last one at the end
+    taken_over: bool = False  # whether MirrorMaker 2 has copied the beginning, and died before it wrote its progress
+    fragile: bool = False  # whether a remote topic has one replica only, on the node that `unlead` kills
+    first_protocol: bool = False  # whether the single node knows the first protocol of transactions only
 
     def __str__(self) -> str:
         flow = "three nodes -> one node" if self.three == "source" else "one node -> three nodes"
+        flow += "".join(f", {name.replace('_', ' ')}" for name in FLAGS if getattr(self, name))
         how = "Spark Connect" if self.spark else f"{self.slots} slots in processes"
         settings = ", ".join(f"{key}={value}" for key, value in {**self.settings, **self.tuning}.items())
         lines = [f"seed {self.seed}: {flow}, {how}, {self.seconds:g} s, {settings}"]
         return "\n".join(lines + [f"  {fault}" for fault in self.faults])
+
+
+FLAGS = ("bulk", "taken_over", "fragile", "first_protocol")
 
 
 def make_plan(seed: int, seconds: float = 20.0) -> Plan:
@@ -85,14 +97,55 @@ def make_plan(seed: int, seconds: float = 20.0) -> Plan:
         "answer_seconds": chance.choice([2.0, 30.0]),
     }
     kinds = _kinds(three, spark)
+    more: dict[str, bool] = {}
+    if seed >= MORE_FROM:
+        kinds += _more_kinds(three)
+        tuning |= {"driver_skew": chance.choice([0.0, -600.0, 600.0]), "slot_skew": chance.choice([0.0, -600.0, 600.0])}
+        more = {name: chance.random() < 0.4 for name in FLAGS}
+        more["fragile"] = more["fragile"] and three == "target"
+        more["first_protocol"] = more["first_protocol"] and three == "source"
     faults = []
     at = FIRST_AT
     while at < seconds:
         faults.append(_fault(chance, at, chance.choice(kinds), three, timeout / 1000))
         at += chance.uniform(0.2, 2.2)
     return Plan(
-        seed, seconds, three, spark, chance.randint(1, 3), settings, tuning, chance.random() < 0.5, tuple(faults)
+        seed,
+        seconds,
+        three,
+        spark,
+        chance.randint(1, 3),
+        settings,
+        tuning,
+        chance.random() < 0.5,
+        tuple(faults),
+        **more,
     )
+
+
+def directed() -> dict[str, Plan]:
+    """Short plans with the faults that seeds up to 100 do not know, a few of one sort in each."""
+    timeout = {"producer.transaction.timeout.ms": "4000", "window.commit.bytes": "50000", "window.max.ms": "8000"}
+    calm = {"fetch_bytes": 64 << 10, "answer_seconds": 2.0}
+
+    def plan(
+        seconds: float, three: Side, faults: list[Fault], tuning: dict[str, float] | None = None, **flags: bool
+    ) -> Plan:
+        return Plan(0, seconds, three, False, 2, timeout, calm | (tuning or {}), True, tuple(faults), **flags)
+
+    return {
+        "state": plan(6.0, "source", [
+            Fault(1.0, "restore_ledger", seconds=2.0), Fault(1.5, "delete_progress"), Fault(2.0, "kill_window"),
+            Fault(3.5, "rebuild_ledger", seconds=2.0)]),
+        "partitions": plan(7.0, "target", [
+            Fault(1.0, "starve", seconds=2.0), Fault(3.5, "unlead", seconds=2.5)], fragile=True),
+        "withheld": plan(5.0, "target", [
+            Fault(1.0, "withhold", "source", seconds=2.0), Fault(3.5, "kill_slot")], {"driver_skew": 600.0}, bulk=True),
+        "taken over": plan(4.0, "target", [Fault(1.0, "kill_window")], {"slot_skew": -600.0}, taken_over=True),
+        "first protocol": plan(6.0, "source", [
+            Fault(1.0, "kill_slot"), Fault(1.5, "lose_answer", number=1, api_key=26), Fault(2.5, "kill_window"),
+            Fault(3.0, "starve", seconds=1.5)], {"slot_skew": 600.0}, first_protocol=True),
+    }  # fmt: skip
 
 
 def _kinds(three: Side, spark: bool) -> list[str]:
@@ -102,6 +155,11 @@ def _kinds(three: Side, spark: bool) -> list[str]:
     nodes = ["kill_node", "kill_node", "stop_node", "stop_node", "restart_node"]
     refusing = ["refuse_writes"] if three == "target" else ["deny_writes"]
     return [*windows, *nodes, *refusing, "cut", "delay", "lose_request", "lose_answer", "lose_answer"]
+
+
+def _more_kinds(three: Side) -> list[str]:
+    """What the reviews have found: the target's topics and the ledger, single partitions, answers without records."""
+    return [*sorted(STATE), "starve", "starve", "withhold", "withhold", *(["unlead"] if three == "target" else [])]
 
 
 def _fault(chance: random.Random, at: float, kind: str, three: Side, timeout: float) -> Fault:
@@ -116,6 +174,12 @@ def _fault(chance: random.Random, at: float, kind: str, three: Side, timeout: fl
         return Fault(at, kind, side, chance.randrange(3) if side == three else 0, round(longer, 1))
     if kind == "refuse_writes":
         return Fault(at, kind, three, chance.randrange(3), round(chance.uniform(3.5, 6.0), 1))
+    if kind in ("starve", "unlead"):
+        return Fault(at, kind, "target", 0, round(chance.uniform(0.5, 4.0), 1))
+    if kind == "withhold":
+        return Fault(at, kind, single, 0, round(chance.uniform(0.5, 4.0), 1))
+    if kind in ("rebuild_ledger", "restore_ledger"):
+        return Fault(at, kind, seconds=round(chance.uniform(0.5, 3.0), 1))
     if kind == "deny_writes":
         return Fault(at, kind, single, 0, round(chance.uniform(0.5, 2.0), 1))
     if kind in LOSSES:

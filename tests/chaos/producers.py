@@ -16,6 +16,8 @@ from support.topics import Cluster, Record, bootstrap
 
 Partition = tuple[str, int]
 KINDS = ("idempotent", "transactional", "plain")
+BULK = "bulk"  # transactions of some hundred kilobytes, all of them aborted; the last one is the log's end
+BULK_RECORDS = 300
 SECONDS = 60.0
 
 
@@ -60,6 +62,9 @@ class Writer:
     def _run(self) -> None:
         chance = random.Random(self.seed)
         producer = self._producer(chance)
+        if self.written.kind == BULK:
+            self._abort_bulks(producer, chance)
+            return
         while not self._ended.wait(0.05):
             batch = [(chance.choice(self.partitions), chance.randint(0, 400)) for _ in range(chance.randint(5, 40))]
             if self.written.kind != "transactional":
@@ -82,6 +87,18 @@ class Writer:
         left = producer.flush(SECONDS)
         assert not left, f"{left} records were not taken"
 
+    def _abort_bulks(self, producer: Producer, chance: random.Random) -> None:
+        ended = False
+        while not ended:
+            ended = self._ended.wait(0.5)  # one more after the end
+            try:
+                producer.begin_transaction()
+                self._send(producer, [(chance.choice(self.partitions), 1_000) for _ in range(BULK_RECORDS)], {})
+                producer.flush(SECONDS)
+                producer.abort_transaction(SECONDS)
+            except KafkaException:
+                producer = self._producer(chance)
+
     def _producer(self, chance: random.Random) -> Producer:
         settings: dict[str, str | int | float | bool] = {
             "bootstrap.servers": bootstrap(self.cluster),
@@ -93,11 +110,11 @@ class Writer:
             "reconnect.backoff.max.ms": 500,
             "log_level": 0,
         }
-        if self.written.kind == "transactional":
+        if self.written.kind in ("transactional", BULK):
             settings |= {"transactional.id": self.written.name, "transaction.timeout.ms": 10_000}
             settings["message.timeout.ms"] = 10_000
         producer = Producer(settings)
-        if self.written.kind == "transactional":
+        if self.written.kind in ("transactional", BULK):
             while True:
                 try:
                     producer.init_transactions(SECONDS)

@@ -11,6 +11,7 @@ import faulthandler
 import multiprocessing
 import os
 import pickle
+import time
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -106,7 +107,7 @@ def alive(directory: Path, role: str) -> list[psutil.Process]:
 
 def _window(task: Task) -> None:
     here = _present(task.directory, "window")
-    _tune(task.tuning)
+    _tune(task.tuning, "driver")
     threads = (task.directory / f"{task.window}.threads").open("w")
     faulthandler.dump_traceback_later(LONGEST - 5, file=threads)
     try:
@@ -173,7 +174,7 @@ def _slot(task: Task, slot: Slot, answer: Connection) -> None:
     from airmirror.windows.slot.attempts import run_slot
 
     here = _present(task.directory, "slot")
-    _tune(task.tuning)
+    _tune(task.tuning, "slot")
     try:
         found: object = run_slot(slot)
     except BaseException:
@@ -189,11 +190,14 @@ def _present(directory: Path, role: str) -> Path:
     return file
 
 
-def _tune(tuning: dict[str, float]) -> None:
-    """Impatience: leases of 3 s, so that a seed takes seconds, and what the plan says."""
+def _tune(tuning: dict[str, float], role: str) -> None:
+    """Impatience: leases of 3 s, so that a seed takes seconds, and what the plan says; the clock of the role's machine."""
     from airmirror.windows import claims, fence
     from airmirror.windows.slot import copy, outbox
 
+    if skew := tuning.get(f"{role}_skew"):
+        right = time.time
+        time.time = lambda: right() + skew
     fence.LEASE_MS = 3000
     claims.RENEW_SECONDS = 1.0
     copy.FETCH_BYTES = int(tuning["fetch_bytes"])

@@ -94,7 +94,8 @@ def place_on_node(cluster: BrokerCluster, name: str, partitions: int, node: Brok
     admin(cluster).create_topics([new])[name].result(SECONDS)
     for attempt in _patiently(AssertionError):
         with attempt:
-            assert all(leader(cluster, name, partition) == number for partition in range(partitions))
+            found = admin(cluster).list_topics(name, timeout=SECONDS).topics[name].partitions.values()
+            assert [partition.leader for partition in found] == [number] * partitions
     return name
 
 

@@ -72,6 +72,8 @@ class _NotYet(TopicNotFound):
 def _check(routes: Routes, segments: str, progress: str) -> None:
     configs = topic_configs(routes, [segments, progress], ["cleanup.policy", "message.timestamp.type"])
     for topic in (segments, progress):
+        if topic not in configs:  # deleted a moment ago: the next window makes it again
+            raise TopicNotFound(routes.alias, topic)
         policy = configs[topic]["cleanup.policy"]
         if policy != "compact":
             reason = f"has cleanup.policy={policy}, which deletes what must be kept; set it to compact"

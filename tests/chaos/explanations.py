@@ -1,0 +1,38 @@
+"""Which faults explain which errors of windows: an error that no fault of its seed explains is a failure of the seed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from chaos.plan import ACCESS, NODES, PROXIED, SPARK, STARVED, STATE, WINDOWS, WITHHELD
+
+AWAY = NODES | PROXIED | STARVED  # somebody does not answer, or refuses
+STANDS_STILL = frozenset({"stop_window", "stop_slot", "stop_node"})
+ENDS = frozenset({"kill_window", "kill_slot", "kill_spark", "kill_worker", "second_window"})
+
+EXPLAINED: dict[str, Collection[str]] = {
+    **dict.fromkeys(
+        ("BrokerUnreachable", "ClusterUnreachable", "ClusterNotAnswering", "CoordinatorNotAvailable", "LeaderNotAvailable",
+         "PartitionMoved", "TransactionBusy", "FenceStuck", "AppendFailed", "FetchFailed", "RecordsNotWritten"), AWAY),
+    "TransactionFailed": AWAY | ACCESS | STATE,
+    "ProducerFenced": AWAY | WINDOWS | SPARK,
+    "LastStableOffsetStuck": AWAY | WINDOWS | SPARK,
+    "PartitionUnavailable": AWAY | ACCESS | STATE | WITHHELD,
+    "RecordsWithheld": WITHHELD,
+    "TargetUnavailable": AWAY | ACCESS,
+    "ReadBackTooSlow": AWAY | STANDS_STILL | WITHHELD,
+    "AccessLost": ACCESS,
+    "FlowBusy": ENDS | STANDS_STILL | STATE,
+    "SlotFenced": ENDS | STANDS_STILL,
+    "SlotsDied": WINDOWS,
+    "SparkJobFailed": SPARK | WINDOWS,
+    "SparkUnavailable": SPARK,
+    "TopicNotFound": frozenset({"delete_progress"}),
+    "LedgerBegunAnew": STATE,
+    "LedgerUnavailable": STATE,
+}  # fmt: skip
+
+
+def unexplained(errors: Collection[str], happened: Collection[str]) -> list[str]:
+    """The names of those errors that none of the faults that happened explains."""
+    return sorted(name for name in set(errors) if not set(happened) & set(EXPLAINED.get(name, ())))
