@@ -359,8 +359,11 @@ def _list_offsets(cluster: Cluster, topic: str, spec: OffsetSpec, isolation: str
     level = IsolationLevel.READ_COMMITTED if isolation == "read_committed" else IsolationLevel.READ_UNCOMMITTED
     partitions = client.list_topics(topic, timeout=SECONDS).topics[topic].partitions
     asked = {TopicPartition(topic, partition): spec for partition in partitions}
-    answers = client.list_offsets(asked, isolation_level=level, request_timeout=SECONDS)
-    return {asked_for.partition: answer.result(SECONDS).offset for asked_for, answer in answers.items()}
+    for attempt in _patiently(KafkaException):  # a node that has just started again may be fenced for a moment
+        with attempt:
+            answers = client.list_offsets(asked, isolation_level=level, request_timeout=SECONDS)
+            return {asked_for.partition: answer.result(SECONDS).offset for asked_for, answer in answers.items()}
+    raise AssertionError("unreachable")
 
 
 def _patiently(error: type[BaseException]) -> Retrying:
