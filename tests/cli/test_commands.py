@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import uuid
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from airmirror.on_spark import windows as spark_windows
 from airmirror.windows.window import run_window
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import free_port
+from airmirror_local.stack import ROOT
 from support.flows import in_this_process
 from support.groups import commit, committed
 from support.topics import Record, assert_mirrored, create_topic, produce, read_all
@@ -175,6 +177,26 @@ def test_a_held_partition_waits_for_its_release(east: Broker, west: Broker, tmp_
     assert [(row["action"], row["by"]) for row in history] == [("hold", "ann"), ("release", "bob")]
     assert json.loads(command("run-window", "--json").stdout)["records"] == rows[0]["lag"]
     assert_mirrored(east, topic, west, f"{command.alias}.{topic}")
+
+
+def test_status_and_plan_tell_what_needs_a_person(east: Broker, west: Broker, tmp_path: Path) -> None:
+    topic = create_topic(east, f"orders-{uuid.uuid4().hex[:8]}", 1)
+    produce(east, topic, [Record(b"v")], partition=0)
+    suites = tmp_path / "suites"
+    shutil.copytree(ROOT / "include" / "expectations", suites)
+    rule = "{type: expect_column_values_to_be_between, kwargs: {column: copied, max_value: 0}}"
+    (suites / "mine.yaml").write_text(f"name: mine\nexpectations: [{rule}]")
+    command = Deployment(tmp_path, east.bootstrap, west.bootstrap, topic)
+    assert command("verify").exit_code == 0 and "nothing was replicated yet" in command("verify").stdout
+    for shown in (command("plan"), command("status", flow=False)):
+        assert shown.exit_code == 0, shown.output
+    assert command("run-window", "--expectations", str(suites)).exit_code == 1
+    for name, flow in (("status", False), ("plan", True)):
+        shown = command(name, flow=flow)
+        assert shown.exit_code == 1 and "by" in shown.stdout and "gate" in shown.stdout, shown.output
+        assert not any(line != line.rstrip() for line in shown.stdout.splitlines())
+    refused = Deployment(tmp_path, east.bootstrap, west.bootstrap, topic, **{"topic.creation.enable": "false"})
+    assert refused("plan").exit_code == 1 and "topic.creation.enable = false" in refused("plan").stdout
 
 
 def test_bad_configuration_is_told_with_lines(tmp_path: Path) -> None:

@@ -147,8 +147,10 @@ def status(item: FlowStatus) -> list[RenderableType]:
         table("flows", ("flow", *numbers), [(item.flow, *counts)], right=numbers),
         table("last windows", columns, last, right=numbers_of_windows, empty="none has replicated anything yet"),
         *([latency(item.latency)] if item.latency else []),
-        *(line("held", f"{name}: {reason}") for name, reason in item.held.items()),
+        *([holds(item.holds)] if item.holds else []),
         *(line("error", reason) for reason in item.errors.values()),
+        *(line("refused", reason) for reason in item.refused),
+        *(line("warning", reason, DOUBTFUL) for reason in item.warnings),
     ]
 
 

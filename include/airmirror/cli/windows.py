@@ -40,8 +40,9 @@ def plan(
     secrets: Secrets = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what the next window would do; nothing is written."""
+    """Show what the next window would do; nothing is written. Exit status 1: something needs a person."""
     from airmirror.flows.prepare import dry_run
+    from airmirror.flows.status import needs_somebody
 
     with opened_flow(config, flow, ledger, secrets, shows=True) as opened:
         topics, planned = dry_run(opened)
@@ -50,6 +51,8 @@ def plan(
         print_json(console, plain.plan(topics, planned))
     else:
         print_all(console, *show.plan(topics, planned, held))
+    if needs_somebody(topics, planned, held):
+        raise typer.Exit(1)
 
 
 @failures_reported
@@ -163,7 +166,9 @@ def status(
     secrets: Secrets = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the enabled flows: their partitions, lag, verified offsets, holds, and the last windows."""
+    """Show the enabled flows: their partitions, lag, verified offsets, holds, and the last windows. Exit status 1: something
+    needs a person.
+    """
     from airmirror.flows.status import flow_status
 
     checked = loaded(config, secrets)
@@ -178,6 +183,8 @@ def status(
         print_json(console, [item.as_dict() for item in found])
     else:
         print_all(console, *(part for item in found for part in show.status(item)))
+    if any(item.needs_somebody for item in found):
+        raise typer.Exit(1)
 
 
 def _identifier() -> str:

@@ -140,7 +140,11 @@ def dry_run(opened: Opened) -> tuple[TopicPlan, list[Planned]]:
     client = f"airmirror|{opened.flow.name}|plan"
     with Routes(opened.flow.source, client) as source, Routes(opened.flow.target, client) as target:
         target.refresh([])
-        return topics, make_plan(opened.flow, opened.ledger.state(), topics.topics, source, target)
+        planned = make_plan(opened.flow, opened.ledger.state(), topics.topics, source, target)
+    new = {each.name for each in topics.create}  # no error, unless they were once written to
+    return topics, [
+        replace(item, error=None) if item.remote_topic in new and item.last is None else item for item in planned
+    ]
 
 
 def read_again(opened: Opened) -> dict[str, int]:
