@@ -67,7 +67,7 @@ def main() -> None:
             spark = start_connect_server(directory / "spark")
             try:
                 environment = airflow_environment(
-                    configuration, f"sqlite:///{directory / 'ledger.db'}", directory / "data-docs", spark.url
+                    configuration, f"sqlite:///{directory / 'ledger.db'}", directory / "data-docs", spark
                 )
                 airflow = start_airflow(
                     directory / "airflow",

@@ -26,7 +26,7 @@ from airmirror.clusters.creation import create_topics
 from airmirror.clusters.description import NewTopic
 from airmirror.config import Flow, parse
 from airmirror_local.jars import LOCAL
-from airmirror_local.spark_connect import start_connect_server
+from airmirror_local.spark_connect import TOKEN, start_connect_server
 from benchmarks import sections
 from benchmarks.report import Grid
 from benchmarks.topics import two_clusters
@@ -78,10 +78,11 @@ def main() -> None:
     try:
         with two_clusters(directory) as (east, west):
             spark = start_connect_server(directory / "spark")
+            os.environ[TOKEN] = spark.token
             try:
                 for partitions in chosen.partitions:
                     with console.status(f"{partitions:,} partitions"):
-                        found.append(measure(directory, east.bootstrap, west.bootstrap, spark.url, partitions))
+                        found.append(measure(directory, east.bootstrap, west.bootstrap, spark.address, partitions))
                     console.print(found[-1])
             finally:
                 spark.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from airmirror_local.spark_connect import ConnectServer
+from airmirror_local.spark_connect import TOKEN, ConnectServer
 from benchmarks.measurements import Measurement
 from benchmarks.usage import watch
 
@@ -85,13 +86,14 @@ def run_window(
     ledger = f"sqlite:///{sites.directory / 'ledger.db'}"
     command = [
         sys.executable, "-m", "airmirror.cli.main", "run-window", "--config", str(file), "--flow", f"{alias}->west",
-        "--ledger", ledger, "--spark", sites.spark.url, "--no-expectations", "--json", *ALONE,
+        "--ledger", ledger, "--spark", sites.spark.address, "--no-expectations", "--json", *ALONE,
     ]  # fmt: skip
     server = sites.spark.process.handle
     used = _used()
     with watch(server) as watched:
         begun = time.monotonic()
-        answer = subprocess.run(command, capture_output=True, text=True, check=False)
+        token = {**os.environ, TOKEN: sites.spark.token}
+        answer = subprocess.run(command, env=token, capture_output=True, text=True, check=False)
         command_seconds = time.monotonic() - begun
     used = _used() - used + watched.processor_seconds
     if answer.returncode != 0:

@@ -6,6 +6,7 @@ process group of its own: ``airflow standalone`` leaves children behind when it 
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import secrets
@@ -103,7 +104,7 @@ def start_airflow(
     Raises ProcessFailed with the end of the log of the one that failed.
     """
     directory = directory.resolve()
-    directory.mkdir(parents=True, exist_ok=True)
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     port = port or free_port()
     url = f"http://{LOOPBACK}:{port}"
     password = secrets.token_urlsafe(12)
@@ -149,7 +150,7 @@ def _settings(
             "DAGS_FOLDER": str(dags.resolve()),
             "EXECUTION_API_SERVER_URL": f"{url}/execution/",  # follows the port, or tasks die in the queue
             "EXECUTOR": "LocalExecutor",
-            "FERNET_KEY": "",
+            "FERNET_KEY": base64.urlsafe_b64encode(secrets.token_bytes(32)).decode(),
             "LOAD_EXAMPLES": "False",
             "MP_FORKSERVER_PRELOAD": ",".join(PRELOADED),
             "PARALLELISM": str(parallelism),  # each place is a process

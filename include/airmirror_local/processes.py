@@ -97,7 +97,7 @@ def start_process(
     environment: Mapping[str, str] | None = None,
     directory: Path | None = None,
 ) -> Process:
-    """Start ``command``, its output appended to ``log``, ``environment`` added to ours.
+    """Start ``command``, its output appended to ``log``, ``environment`` added to ours; its files are nobody else's to read.
 
     It ends when its starter does, unless it was released (``airmirror up``); ``attach`` finds it again then.
     """
@@ -111,6 +111,7 @@ def start_process(
             env={**os.environ, **(environment or {})},
             cwd=directory,
             start_new_session=True,
+            umask=0o077,
         )
     return Process(name, log, handle, _start_guard(handle.pid))
 

@@ -1,12 +1,19 @@
-"""A Spark Connect server on loopback, in local mode: ``local[cores,4]``, because plain ``local`` never retries a task."""
+"""A Spark Connect server on loopback, in local mode: ``local[cores,4]``, because plain ``local`` never retries a task.
+
+Every user of the machine can reach loopback, and whoever may use the server runs code as the one who started it: it asks
+for a token.
+"""
 
 from __future__ import annotations
 
 import importlib.util
+import os
+import secrets
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from airmirror_local.java import java_home
 from airmirror_local.ports import LOOPBACK, answers, free_port
@@ -16,12 +23,33 @@ START_SECONDS = 120
 ATTEMPTS = 4  # of a task, as on a real cluster
 
 
+TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # the environment's name for it, on both sides
+HOST = "localhost"  # by this name only PySpark shows a token without TLS
+
+
 @dataclass(frozen=True)
 class ConnectServer:
-    """A running server; ``url`` is what ``SparkSession.builder.remote`` takes."""
+    """A running server; its token lies in ``token_file``, too."""
 
-    url: str
+    port: int
+    token: str = field(repr=False)
+    token_file: Path
     process: Process
+
+    @property
+    def address(self) -> str:
+        """What ``--spark`` takes, with the token in the environment (``TOKEN``)."""
+        return f"sc://{HOST}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """What ``SparkSession.builder.remote`` takes."""
+        return f"{self.address}/;token={self.token}"
+
+    @property
+    def connection(self) -> dict[str, Any]:
+        """An Airflow connection."""
+        return {"conn_type": "spark_connect", "host": HOST, "port": self.port, "password": self.token}
 
     @property
     def log(self) -> Path:
@@ -43,10 +71,13 @@ def start_connect_server(
     """Start a server that runs ``cores`` tasks at once, its files in ``directory``; returns when it accepts connections.
 
     ``master``: a cluster's, in front of which it stands, instead of running the tasks itself. ``settings`` are Spark
-    properties that go over those of this module. Raises ProcessFailed with the end of its log.
+    properties that go over those of this module. A server that is started again in its directory has the same token.
+    Raises ProcessFailed with the end of its log.
     """
     directory = directory.resolve()
-    directory.mkdir(parents=True, exist_ok=True)
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    token_file = directory / "token"
+    token = _token(token_file)
     port = port or free_port()
     properties = {
         "spark.connect.grpc.binding.address": LOOPBACK,
@@ -76,11 +107,18 @@ def start_connect_server(
         "Spark Connect server",
         [*command, "spark-internal"],
         directory / "spark-connect.log",
-        environment=spark_environment(spark_home),
+        environment=spark_environment(spark_home) | {TOKEN: token},
         directory=directory,  # the server keeps the artifacts of sessions in its working directory
     )
     wait_until_ready(process, lambda: answers(port), START_SECONDS)
-    return ConnectServer(f"sc://{LOOPBACK}:{port}", process)
+    return ConnectServer(port, token, token_file, process)
+
+
+def _token(file: Path) -> str:
+    if not file.exists():
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
+            out.write(secrets.token_urlsafe(24))
+    return file.read_text()
 
 
 def spark_environment(spark_home: Path) -> dict[str, str]:

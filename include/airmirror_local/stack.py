@@ -100,7 +100,7 @@ def start_stack(
                 directory / "airflow",
                 dags=ROOT / "dags",
                 plugins=ROOT / "plugins",
-                environment=airflow_environment(configuration, ledger, directory / "data-docs", spark.url),
+                environment=airflow_environment(configuration, ledger, directory / "data-docs", spark),
                 on_start=note,
             )
         stack = Stack(east, west, spark, airflow, configuration, ledger)
@@ -113,15 +113,13 @@ def start_stack(
     return stack
 
 
-def airflow_environment(configuration: Path, ledger: str, data_docs: Path, spark_url: str) -> Mapping[str, str]:
+def airflow_environment(configuration: Path, ledger: str, data_docs: Path, spark: ConnectServer) -> Mapping[str, str]:
     """What Airflow's components must know of a deployment."""
-    host, _, port = spark_url.rpartition(":")
-    connection = {"conn_type": "spark_connect", "host": host, "port": int(port)}
     return {
         "AIRMIRROR_CONFIG": str(configuration),
         "AIRMIRROR_LEDGER": ledger,
         "AIRMIRROR_DATA_DOCS": str(data_docs),
-        "AIRFLOW_CONN_SPARK_CONNECT_DEFAULT": json.dumps(connection),
+        "AIRFLOW_CONN_SPARK_CONNECT_DEFAULT": json.dumps(spark.connection),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
     }

@@ -75,9 +75,8 @@ class Clusters:
     def restart_spark(self) -> None:
         """Kill the server, and start it again at its port."""
         if self.spark is not None:
-            url = self.spark.url
             self.spark.process.kill()
-            self.spark = start_connect_server(self.directory / "spark", port=int(url.rpartition(":")[2]))
+            self.spark = start_connect_server(self.directory / "spark", port=self.spark.port)
 
     def heal(self) -> None:
         """Every node up and known to the others, every connection passed on."""

@@ -315,3 +315,17 @@ def test_every_key_is_explained() -> None:
     assert rows["refresh.topics.interval.seconds"].here.startswith("accepted, without effect: ")
     assert rows["refresh.topics.enabled"].here == rows["topic.creation.enable"].here == "used"
     assert all(row.doc and row.scope for row in rows.values())
+
+
+def test_what_comes_over_the_file_reads_no_environment_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As an Airflow connection's values do: a password with such characters in it stays as it is."""
+    monkeypatch.setenv("PLANTED", "a secret of the driver")
+    env = "config.providers = env\nconfig.providers.env.class = EnvVarConfigProvider\n"
+    text = f"{MINIMAL}east->west.enabled = true\neast.consumer.client.rack = ${{env:PLANTED}}\n{env}"
+    given = {
+        "east.consumer.client.id": "${env:PLANTED}",
+        "east.sasl.jaas.config": 'x required password="a${env:HOME}b";',
+    }
+    properties = parse(text, "f", given).flow("east->west").source.properties
+    assert properties["consumer.client.rack"] == "a secret of the driver"
+    assert {key: properties[key.removeprefix("east.")] for key in given} == given

@@ -89,11 +89,11 @@ def environment(request: pytest.FixtureRequest) -> Environment:
     if name == "connect":
         server: ConnectServer = request.getfixturevalue("connect_server")
         keep(server.process)
-        return connect(server.url)
+        return connect(server)
     if name == "submit-local":
         return submit("local[2,4]", name)
     if name == "connect-standalone":
-        return connect(request.getfixturevalue("connect_of_cluster").url, name)
+        return connect(request.getfixturevalue("connect_of_cluster"), name)
     cluster, python = request.getfixturevalue("spark_cluster"), request.getfixturevalue("executor_python")
     return submit(cluster.url, name, python)
 

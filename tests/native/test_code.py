@@ -85,3 +85,12 @@ def test_what_can_not_be_compiled_is_an_error(cached: Path, monkeypatch: pytest.
     with pytest.raises(CompilationFailed, match=f"with {python}: .*requirements-executor.txt"):
         loops()
     assert not list(cached.iterdir())
+
+
+def test_nothing_of_the_current_directory_is_imported(
+    cached: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "numba.py").write_text("raise SystemExit('of the current directory')\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry not in ("", str(tmp_path))])
+    assert code._compiled(None)

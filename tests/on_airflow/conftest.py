@@ -224,7 +224,7 @@ def airflow(
         keep(spark["server"].process)
 
     environment = dict(
-        airflow_environment(configuration, f"sqlite:///{ledger}", directory / "data-docs", connect_server.url)
+        airflow_environment(configuration, f"sqlite:///{ledger}", directory / "data-docs", connect_server)
     )
     environment |= {
         "AIRMIRROR_EXPECTATIONS": str(expectations),
@@ -234,7 +234,7 @@ def airflow(
             f"AIRFLOW_CONN_{name.upper()}": json.dumps({"conn_type": "generic", "password": token})
             for name, token in (RECEIVERS | {"airmirror_metrics": SCRAPER}).items()
         },
-        "AIRFLOW_CONN_SPARK_RESTARTED": f'{{"conn_type": "spark_connect", "host": "sc://{LOOPBACK}", "port": {port}}}',
+        "AIRFLOW_CONN_SPARK_RESTARTED": json.dumps(spark["server"].connection),
         # A task whose scheduler has died is noticed soon.
         "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_SEC": "2",
         "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "15",

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
-from airmirror.on_airflow.growth_trigger import GrowthTrigger, growth
+import pytest
+
+from airmirror.errors import AirmirrorError
+from airmirror.on_airflow.growth_trigger import GrowthTrigger, Source, growth
+from support.flows import a_flow
 
 
 def test_it_rings_for_every_so_many_records() -> None:
@@ -27,3 +34,49 @@ def test_airflow_can_keep_it() -> None:
     module, _, name = path.rpartition(".")
     assert (module, name) == (GrowthTrigger.__module__, GrowthTrigger.__name__)
     assert GrowthTrigger(**arguments).serialize() == (path, arguments)
+
+
+def test_settings_are_read_anew_and_connections_kept_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+
+    class Routes:
+        def __init__(self, cluster: Any, client: str) -> None:
+            made.append(self)
+            self.password, self.is_open = cluster.properties["password"], True
+
+        def refresh(self, topics: list[str]) -> None:
+            if self.password == "taken away":
+                raise AirmirrorError()
+
+        def partitions(self, topic: str) -> int:
+            return 2
+
+        def with_leader(self, partitions: list[Any], seconds: float) -> list[Any]:
+            return partitions
+
+        def close(self) -> None:
+            self.is_open = False
+
+    passwords: Iterator[str] = iter(["first", "second", "taken away", "given back"])
+
+    def connected(configuration: Any, flow: Any) -> Any:
+        return replace(flow, source=replace(flow.source, properties={"password": next(passwords)}))
+
+    monkeypatch.setattr("airmirror.clusters.routes.Routes", Routes)
+    monkeypatch.setattr(
+        "airmirror.clusters.log.offsets_with_patience", lambda routes, found, when: dict.fromkeys(found, 5)
+    )
+    monkeypatch.setattr("airmirror.on_airflow.connections.with_connections", connected)
+    monkeypatch.setattr("airmirror.topics.sync.look", lambda flow: SimpleNamespace(topics={"orders": "east.orders"}))
+    configuration = SimpleNamespace(flow=lambda name: a_flow("east"))
+    monkeypatch.setattr("airmirror.topics.sound.sound", lambda path: SimpleNamespace(configuration=configuration))
+    source = Source("east->west")
+    assert [source.size(), source.size()] == [10, 10] and [each.password for each in made] == ["first"]
+    source._until = 0  # a minute later
+    assert source.size() == 10 and [each.is_open for each in made] == [False, True]
+    source._until = 0
+    with pytest.raises(AirmirrorError):
+        source.size()
+    assert source.size() == 10 and made[-1].password == "given back"
+    source.close()
+    assert not any(each.is_open for each in made)

@@ -55,3 +55,10 @@ def test_what_can_not_be_made(value: str) -> None:
 
 def test_none() -> None:
     assert callbacks(parse(TEXT.rsplit("\n", 2)[0], "test").flow("a->b"), "replicate") == {}
+
+
+def test_nothing_is_called_that_is_no_notifier(tmp_path: Path) -> None:
+    mark = tmp_path / "called"
+    with pytest.raises(BadNotifier, match="no Airflow notifier"):
+        made(f'os.system {{"command": "touch {mark}"}}')
+    assert not mark.exists()

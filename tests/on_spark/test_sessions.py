@@ -13,6 +13,7 @@ from airmirror.on_spark.execute import SparkJobFailed, execute, tag
 from airmirror.on_spark.sessions import close, connect
 from airmirror.windows.slots import Slot
 from airmirror_local.spark_connect import ConnectServer
+from support.flows import a_flow
 
 CONFIGURATION = """
 clusters = a, b
@@ -23,7 +24,7 @@ a->b.enabled = true
 
 
 def test_flows_share_the_cores_by_a_pool_of_their_own(connect_server: ConnectServer) -> None:
-    spark = connect(connect_server.url, "pooled->west")
+    spark = connect(connect_server.url, a_flow("pooled"))
     try:
         assert spark.conf.get("spark.scheduler.pool") == "pooled->west"
         assert spark.conf.get("spark.scheduler.mode") == "FAIR"  # else pools count for nothing

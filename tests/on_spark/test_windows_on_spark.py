@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -19,14 +20,16 @@ from airmirror.on_spark.execute import execute
 from airmirror.on_spark.library import digest
 from airmirror.on_spark.sessions import close, connect, parallelism
 from airmirror_local.brokers import Broker
-from airmirror_local.spark_connect import ConnectServer, start_connect_server
-from support.flows import Mirror, mirror
+from airmirror_local.spark_connect import TOKEN, ConnectServer, start_connect_server
+from support.flows import Mirror, a_flow, mirror
 from support.topics import Record, produce
 
-ONE_WINDOW = """
+ONE_WINDOW = r"""
 import sys
+from airmirror.config import parse
 from airmirror.on_spark.sessions import close, connect
-spark = connect(sys.argv[1], sys.argv[2])
+flow = parse("clusters = a, b\na.bootstrap.servers = a:1\nb.bootstrap.servers = b:1\na->b.enabled = true\n", "f").flow("a->b")
+spark = connect(sys.argv[1], flow)
 spark.range(4).repartition(2).mapInArrow(lambda batches: batches, "id long").collect()
 close(spark)
 """
@@ -44,7 +47,7 @@ def spark_of(connect_server: ConnectServer) -> Iterator[Callable[[Mirror], Spark
     sessions: list[SparkSession] = []
 
     def join(flow: Mirror) -> SparkSession:
-        sessions.append(connect(connect_server.url, flow.flow.name))
+        sessions.append(connect(connect_server.url, flow.flow))
         return sessions[-1]
 
     yield join
@@ -89,39 +92,49 @@ def test_a_worker_killed_in_its_transaction_is_replaced_by_spark(
     spark = spark_of(flow)
     produce(east, flow.topic, records(2_000), records_per_batch=200)
 
-    def die_at_the_first_commit(batches: object, settings: bytes) -> Iterator[object]:
-        import os
-        import signal
+    in_tasks = on_spark.in_tasks
 
-        from pyspark import TaskContext
+    def die_at_the_first_commit(settings: bytes) -> Callable[[Any], Iterator[Any]]:
+        run = in_tasks(settings)
 
-        from airmirror.clusters.transactions import TransactionalId
-        from airmirror.on_spark.tasks import run_slots
+        def dying(batches: Any) -> Iterator[Any]:
+            import os
+            import signal
 
-        if TaskContext.get().attemptNumber() == 0:
-            TransactionalId.end = lambda self, commit: os.kill(os.getpid(), signal.SIGKILL)
-        yield from run_slots(batches, settings)
+            from pyspark import TaskContext
 
-    monkeypatch.setattr(on_spark, "run_slots", die_at_the_first_commit)
+            from airmirror.clusters.transactions import TransactionalId
+
+            if TaskContext.get().attemptNumber() == 0:
+                TransactionalId.end = lambda self, commit: os.kill(os.getpid(), signal.SIGKILL)
+            yield from run(batches)
+
+        return dying
+
+    monkeypatch.setattr(on_spark, "in_tasks", die_at_the_first_commit)
     result = flow.run(lambda slots: execute(spark, slots))
     assert result.is_verified, [str(row.error) for row in result.rows]
     assert flow.assert_equal() == 2_000
 
 
-def test_twenty_processes_leave_one_python_daemon(connect_server: ConnectServer) -> None:
+@pytest.mark.timeout(600)
+def test_eight_processes_leave_one_python_daemon(connect_server: ConnectServer) -> None:
+    command = [sys.executable, "-c", ONE_WINDOW, connect_server.address]
+    environment = {**os.environ, TOKEN: connect_server.token}
+
     def run(count: int) -> int:
         for _ in range(count):
-            subprocess.run([sys.executable, "-c", ONE_WINDOW, connect_server.url, "east->daemons"], check=True)
+            subprocess.run(command, env=environment, check=True)
         return python_daemons(connect_server)
 
     first = run(1)
     assert first >= 1
-    assert run(19) <= first
+    assert run(7) <= first
 
 
 def test_a_server_that_is_away_is_not_waited_for_long(connect_server: ConnectServer) -> None:
     """Spark's client would try again for ten minutes, and a window would stand still (chaos seed 50)."""
-    spark = connect(connect_server.url, "patience->west")
+    spark = connect(connect_server.url, a_flow("patience"))
     try:
         [policy] = spark.client._retry_policies  # type: ignore[attr-defined]
         state, waits = policy.to_state(), []
@@ -144,18 +157,18 @@ def test_a_server_that_is_started_anew_gets_the_library_again(tmp_path: Path, mo
         for _ in batches:
             yield pyarrow.RecordBatch.from_pydict({"place": [airmirror.__file__]})
 
-    servers = [start_connect_server(tmp_path / "first")]
+    servers = [start_connect_server(tmp_path / "spark")]
     add = sessions._add_library
 
     def add_and_restart(spark: SparkSession, library: str) -> None:
         add(spark, library)
         if len(servers) == 1:
             servers[0].process.kill()
-            servers.append(start_connect_server(tmp_path / "second", port=int(servers[0].url.rpartition(":")[2])))
+            servers.append(start_connect_server(tmp_path / "spark", port=servers[0].port))
 
     monkeypatch.setattr(sessions, "_add_library", add_and_restart)
     try:
-        spark = connect(servers[0].url, "restarted->west")
+        spark = connect(servers[0].url, a_flow("restarted"))
         frame = spark.range(1).mapInArrow(where_the_library_is, "place string")
         assert [f"airmirror-{digest()}.zip" in row.place for row in frame.collect()] == [True]
         close(spark)

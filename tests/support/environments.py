@@ -11,6 +11,7 @@ from pathlib import Path
 import javaproperties
 
 from airmirror_local.processes import Process, start_process
+from airmirror_local.spark_connect import TOKEN, ConnectServer
 from support.flows import Mirror
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,8 +61,8 @@ def in_process() -> Environment:
     return Environment("in-process", (*AIRMIRROR, "--local"))
 
 
-def connect(url: str, name: str = "connect") -> Environment:
-    return Environment(name, (*AIRMIRROR, "--spark", url))
+def connect(server: ConnectServer, name: str = "connect") -> Environment:
+    return Environment(name, (*AIRMIRROR, "--spark", server.address), {TOKEN: server.token})
 
 
 def submit(master: str, name: str, python: str = sys.executable) -> Environment:

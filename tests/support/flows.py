@@ -107,3 +107,9 @@ def as_mirrormaker(flow: Mirror, copied: int, progress: int) -> None:
     topic = f"mm2-offsets.{flow.flow.source.alias}.internal"
     with Appender(flow.flow.target, topic, murmur2_partition(key, 3)) as appender:
         appender.append([(key, source_offset_value(progress))])
+
+
+def a_flow(source: str, servers: str = "one:9092") -> Flow:
+    """``<source>->west`` of clusters that nobody asks."""
+    text = f"clusters = {source}, west\n{source}.bootstrap.servers = {servers}\nwest.bootstrap.servers = two:9092\n"
+    return parse(f"{text}{source}->west.enabled = true\n", "test").flow(f"{source}->west")

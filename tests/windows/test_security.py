@@ -273,7 +273,7 @@ def test_secrets_reach_spark_and_nothing_else(
     ledger = f"sqlite:///{tmp_path / 'ledger.db'}"
     flow = mirror(source.broker, target.broker, tmp_path, partitions=2, access=access, ledger_url=ledger)
     produce(source.broker, flow.topic, numbered(2000))
-    environment = connect(connect_server.url) if where == "connect" else submit("local[2,4]", "submit-local")
+    environment = connect(connect_server) if where == "connect" else submit("local[2,4]", "submit-local")
     environment.run(flow, ledger, f"secret-{where}", tmp_path)
     assert flow.assert_equal() == 2000
     config = tmp_path / f"{flow.flow.source.alias}.properties"

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from airmirror_local.jars import LOCAL
 from airmirror_local.processes import Process, attach
+from airmirror_local.spark_connect import TOKEN
 from airmirror_local.stack import DAG_ID, FLOW, start_stack
 
 HOME = LOCAL / "up"
@@ -25,7 +26,7 @@ def up(console: Console) -> int:
         )
         return 1
     shutil.rmtree(HOME, ignore_errors=True)
-    HOME.mkdir(parents=True)
+    HOME.mkdir(mode=0o700, parents=True)
     started: list[Process] = []
     # Until everything runs and is remembered, all of it ends with this command, however that ends.
     stack = start_stack(
@@ -36,9 +37,14 @@ def up(console: Console) -> int:
     console.print(f"Airflow     {stack.airflow.url}/dags/{DAG_ID}", highlight=False, soft_wrap=True)
     console.print(f"            log in as {stack.airflow.user}, password {stack.airflow.password}", highlight=False)
     console.print(f"Clusters    east {stack.east.bootstrap}, west {stack.west.bootstrap}", highlight=False)
-    console.print(f"Spark       {stack.spark.url}", highlight=False)
+    console.print(
+        f"Spark       {stack.spark.address}, token in {stack.spark.token_file}", highlight=False, soft_wrap=True
+    )
     console.print(f"The flow {FLOW} is paused: switch {DAG_ID} on, or run a window by hand:", highlight=False)
-    command = f"airmirror run-window --config {stack.configuration} --flow '{FLOW}' --spark {stack.spark.url}"
+    token = f'{TOKEN}="$(cat {stack.spark.token_file})"'
+    command = (
+        f"{token} airmirror run-window --config {stack.configuration} --flow '{FLOW}' --spark {stack.spark.address}"
+    )
     console.print(f"  {command} --ledger {stack.ledger}", highlight=False, soft_wrap=True)
     console.print("`airmirror down` stops all of it.")
     return 0

@@ -7,6 +7,7 @@ the session lasts (KIP-368).
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -25,6 +26,8 @@ SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
 UNSUPPORTED_MECHANISM, ILLEGAL_STATE, AUTHENTICATION_FAILED = 33, 34, 58
 REFUSED = frozenset({UNSUPPORTED_MECHANISM, ILLEGAL_STATE, AUTHENTICATION_FAILED})
 SHARE_OF_SESSION = 0.85  # as Kafka's own clients: logged in again after 85 % of the session at the earliest
+FEWEST_ITERATIONS = 4096  # ScramMechanism.minIterations, which Kafka's own clients insist on
+_ITERATIONS = re.compile(rb"(?:^|,)i=\s*([+-]?\d{1,20})")
 
 log = logging.getLogger(__name__)
 
@@ -102,6 +105,8 @@ def authenticate(connection: Connection, authentication: Authentication) -> floa
     while not exchange.is_done():
         answer = connection.request(SaslAuthenticateRequest(auth_bytes=exchange.auth_bytes()), version)
         _check(connection, name, answer.error_code, answer.error_message)
+        if name in SCRAM:
+            _check_iterations(connection, name, bytes(answer.auth_bytes))
         try:
             exchange.receive(bytes(answer.auth_bytes))
         except (ValueError, LookupError) as error:  # binascii's and Unicode's are ValueErrors
@@ -111,6 +116,13 @@ def authenticate(connection: Connection, authentication: Authentication) -> floa
     if not exchange.is_authenticated():
         raise AuthenticationFailed(connection.cluster, connection.broker, name, "it does not accept the credentials")
     return lifetime / 1000 * SHARE_OF_SESSION if lifetime > 0 else None
+
+
+def _check_iterations(connection: Connection, mechanism: str, answer: bytes) -> None:
+    """A false broker that asks for few would learn what tells the password by trying."""
+    if any(int(found) < FEWEST_ITERATIONS for found in _ITERATIONS.findall(answer)):
+        reason = f"it asks for fewer than {FEWEST_ITERATIONS:,} iterations, which no broker of Kafka does"
+        raise AuthenticationFailed(connection.cluster, connection.broker, mechanism, reason)
 
 
 def _check(connection: Connection, mechanism: str, error: int, message: str | None) -> None:

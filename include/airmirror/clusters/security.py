@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from airmirror.config import Cluster
@@ -190,12 +191,25 @@ def _token_login(alias: str, settings: Mapping[str, str], options: Mapping[str, 
         client_secret=settings.get(f"{credentials}.secret", options.get("clientSecret", "")),
         scope=settings.get("sasl.oauthbearer.scope", options.get("scope", "")),
     )
-    if urlsplit(login.token_url).scheme not in ("http", "https"):
-        raise UnsupportedClientSetting(alias, TOKEN_ENDPOINT, "must be the https address of a token endpoint")
+    if not _is_safe(login.token_url):
+        reason = "must be the https address of a token endpoint (http on this machine only: the client's secret is sent there)"
+        raise UnsupportedClientSetting(alias, TOKEN_ENDPOINT, reason)
     if not (login.client_id and login.client_secret):
         reason = "the token endpoint wants it and ….secret (or clientId and clientSecret in sasl.jaas.config)"
         raise UnsupportedClientSetting(alias, f"{credentials}.id", reason)
     return login
+
+
+def _is_safe(url: str) -> bool:
+    """Whether a secret may be sent there: by TLS, or without leaving this machine."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        return parts.scheme == "https" or (
+            parts.scheme == "http" and (host == "localhost" or ip_address(host).is_loopback)
+        )
+    except ValueError:
+        return False
 
 
 _OPTION = re.compile(r"""(\w+)\s*=\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s;"']+)""")

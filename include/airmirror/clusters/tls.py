@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,13 +61,28 @@ def _limit(alias: str, context: ssl.SSLContext, protocols: tuple[str, ...]) -> N
         context.minimum_version, context.maximum_version = known[0], known[-1]
 
 
-def _present(context: ssl.SSLContext, store: Store) -> None:
-    """Python reads certificate and key from a file only: one of mode 0600 that is there for that moment."""
-    chain, key, password = identity(store)
+@contextmanager
+def _as_file(text: str) -> Iterator[str]:
+    """The path of a file that holds a secret text, for who reads from files only, and for that moment.
+
+    It is memory of this process, and ends with it however that ends; where there is no such thing, of mode 0600.
+    """
+    if hasattr(os, "memfd_create"):
+        with os.fdopen(os.memfd_create("airmirror"), "w") as memory:
+            memory.write(text)
+            memory.flush()
+            yield f"/proc/self/fd/{memory.fileno()}"
+        return
     with tempfile.TemporaryDirectory(prefix="airmirror-") as directory:  # of mode 0700
         file = Path(directory) / "identity.pem"
         file.touch(0o600)
-        file.write_text(f"{key}\n{chain}")
+        file.write_text(text)
+        yield str(file)
+
+
+def _present(context: ssl.SSLContext, store: Store) -> None:
+    chain, key, password = identity(store)
+    with _as_file(f"{key}\n{chain}") as file:
         try:
             context.load_cert_chain(file, password=password or "")  # an empty one: else it would ask at the terminal
         except (ssl.SSLError, ValueError) as error:

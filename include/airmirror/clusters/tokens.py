@@ -9,12 +9,14 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from dataclasses import dataclass
+from http.client import HTTPException
 from typing import Any, ClassVar
 
 from airmirror.clusters.security import TOKEN_ENDPOINT, Login
 from airmirror.errors import AirmirrorError
+from airmirror.threads import begin
 
-SECONDS = 10.0
+SECONDS = 10.0  # for the whole answer, however slowly it comes
 SHARE_OF_LIFE = 0.8  # a token is used for so much of its time: Kafka's sasl.login.refresh.window.factor
 
 
@@ -71,16 +73,32 @@ class Tokens:
             {"Authorization": f"Basic {credentials}", "Accept": "application/json"},
         )
         try:
-            with urllib.request.urlopen(request, timeout=SECONDS) as response:
-                answer = json.loads(response.read(1 << 20))
+            answer = json.loads(begin(lambda: _send(request)).result(SECONDS))
         except urllib.error.HTTPError as error:
             error.close()
             kind = TokenRefused if error.code < 500 and error.code != 429 else TokenEndpointUnreachable
             raise kind(self._alias, self._shown, f"HTTP status {error.code}") from error
-        except OSError as error:
-            raise TokenEndpointUnreachable(self._alias, self._shown, str(error)) from error
+        except OSError as error:  # TimeoutError, too
+            reason = str(error) or f"no whole answer within {SECONDS:g} s"
+            raise TokenEndpointUnreachable(self._alias, self._shown, reason) from error
+        except HTTPException as error:
+            raise TokenEndpointUnreachable(self._alias, self._shown, type(error).__name__) from error
         except ValueError as error:
             raise TokenRefused(self._alias, self._shown, "its answer is no JSON") from error
         if not isinstance(answer, dict) or not answer.get("access_token"):
             raise TokenRefused(self._alias, self._shown, "its answer holds no access_token")
         return answer
+
+
+class _Stay(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect: the secret is for the endpoint that was named."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def _send(request: urllib.request.Request) -> bytes:
+    """The answer's body. What stays on this machine goes through no proxy."""
+    proxies = urllib.request.ProxyHandler({} if request.type == "http" else None)
+    with urllib.request.build_opener(_Stay, proxies).open(request, timeout=SECONDS) as response:
+        return bytes(response.read(1 << 20))

@@ -54,7 +54,9 @@ def _given(text: str, name: str, overrides: Mapping[str, str] | None) -> list[Se
 
 def _build(given: Sequence[Setting], name: str) -> Survey:
     settings = {setting.key: setting for setting in given}
-    resolved, problems = providers.transform(list(settings.values()))
+    # Overrides are values, of an Airflow connection for one: whoever writes it reads no environment and no file of ours.
+    resolved, problems = providers.transform([setting for setting in settings.values() if setting.line is not None])
+    resolved += [setting for setting in settings.values() if setting.line is None]
     aliases, alias_problems = _aliases(settings.get("clusters"))
     if not aliases:
         return Survey(None, tuple(problems + alias_problems))

@@ -11,10 +11,8 @@ import ctypes
 import hashlib
 import logging
 import os
-import stat
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -27,6 +25,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from airmirror.errors import AirmirrorError
+from airmirror.private import private_directory
 
 log = logging.getLogger(__name__)
 
@@ -70,11 +69,11 @@ class Loops:
 @cache
 def loops() -> Loops:
     """Load the loops, compiled now where they are not in the cache. Raises CompilationFailed."""
-    directory = _directory()
+    directory = private_directory()
     file = directory / f"{_key()}.o" if directory else None
     code = _stored(file) if file else None
     if code is None:
-        code = _compiled()
+        code = _compiled(directory)
         if file:
             _store(file, code)
     return _loaded(code)
@@ -109,15 +108,19 @@ def _loaded(code: bytes) -> Loops:
     return Loops(**functions, engine=engine)
 
 
-def _compiled() -> bytes:
+def _compiled(directory: Path | None) -> bytes:
+    """Compile in another process. Nothing is imported from the directory that this one happens to stand in."""
     log.info("compiling the loops over records")
     settings = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
-    settings["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))  # the library may be a zip that Spark has added
-    command = [sys.executable, "-m", "airmirror.native.compiler"]
+    settings["PYTHONPATH"] = os.pathsep.join(
+        map(os.path.abspath, filter(None, sys.path))
+    )  # the library may be a zip that Spark has added
+    command = [sys.executable, "-P", "-m", "airmirror.native.compiler"]
     try:
         done = subprocess.run(
-            command, env=settings, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=COMPILE_SECONDS
-        )
+            command, env=settings, cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, check=False,
+            timeout=COMPILE_SECONDS,
+        )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
         raise CompilationFailed(sys.executable, str(error)) from error
     if done.returncode != 0:
@@ -137,19 +140,6 @@ def _key() -> str:
         llvm.get_host_cpu_features().flatten().encode(),
     ]
     return hashlib.sha256(b"\0".join(about)).hexdigest()[:32]
-
-
-def _directory() -> Path | None:
-    """A directory that is the user's alone, because what is in it is executed; None where there is none."""
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~", ".cache").expanduser())
-    for directory in (home / "airmirror", Path(tempfile.gettempdir(), f"airmirror-{os.geteuid()}")):
-        with contextlib.suppress(OSError):  # not writable: the next one
-            directory.mkdir(0o700, parents=True, exist_ok=True)
-            found = directory.lstat()
-            own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
-            if own and not found.st_mode & (stat.S_IRWXG | stat.S_IRWXO) and os.access(directory, os.W_OK):
-                return directory
-    return None
 
 
 def _stored(file: Path) -> bytes | None:

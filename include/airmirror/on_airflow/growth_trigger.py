@@ -9,15 +9,18 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
 from airmirror.errors import AirmirrorError
 
+if TYPE_CHECKING:
+    from airmirror.clusters.routes import Routes
+
 EVERY_SECONDS = 2.0
 AGAIN_SECONDS = 10.0  # while the source can't be reached
-TOPICS_SECONDS = 60.0  # how long a new topic may go unseen
+ANEW_SECONDS = 60.0  # how long a new topic, or other credentials, may go unseen
 
 log = logging.getLogger(__name__)
 
@@ -34,8 +37,12 @@ class GrowthTrigger(BaseEventTrigger):
         return path, {"flow": self.flow, "records": self.records}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        async for grown in growth(await asyncio.to_thread(_source, self.flow), self.records):
-            yield TriggerEvent({"records": grown})  # type: ignore[no-untyped-call]
+        source = Source(self.flow)
+        try:
+            async for grown in growth(source.size, self.records):
+                yield TriggerEvent({"records": grown})  # type: ignore[no-untyped-call]
+        finally:
+            source.close()
 
 
 async def growth(size: Callable[[], int], records: int, every: float = EVERY_SECONDS) -> AsyncIterator[int]:
@@ -56,30 +63,49 @@ async def growth(size: Callable[[], int], records: int, every: float = EVERY_SEC
         await asyncio.sleep(every)
 
 
-def _source(name: str) -> Callable[[], int]:
-    """How many offsets the flow's source topics have in all, when it is called."""
-    from airmirror.clusters.log import LATEST, offsets_with_patience
-    from airmirror.clusters.routes import Routes
-    from airmirror.on_airflow.connections import with_connections
-    from airmirror.on_airflow.deployment import deployment
-    from airmirror.topics.sound import sound
-    from airmirror.topics.sync import look
-    from airmirror.wire.requests import TopicPartition
+class Source:
+    """A flow's source. Its settings and topics are read anew each minute, its connections kept for so long."""
 
-    configuration = sound(deployment().config).configuration
-    flow = with_connections(configuration, configuration.flow(name))
-    topics: list[str] = []
-    seen = float("-inf")
+    def __init__(self, flow: str) -> None:
+        self._flow = flow
+        self._until = float("-inf")
+        self._topics: list[str] = []
+        self._routes: Routes | None = None
 
-    def size() -> int:
-        nonlocal topics, seen
-        if time.monotonic() - seen > TOPICS_SECONDS:
-            topics, seen = sorted(look(flow).topics), time.monotonic()
-        with Routes(flow.source, f"airmirror|{flow.name}|growth") as source:
-            source.refresh(topics)
+    def size(self) -> int:
+        """How many offsets its topics have in all. Raises AirmirrorError; the next call begins anew."""
+        from airmirror.clusters.log import LATEST, offsets_with_patience
+        from airmirror.wire.requests import TopicPartition
+
+        try:
+            routes = self._opened()
+            routes.refresh(self._topics)
             partitions = [
-                TopicPartition(topic, number) for topic in topics for number in range(source.partitions(topic))
+                TopicPartition(topic, number) for topic in self._topics for number in range(routes.partitions(topic))
             ]
-            return sum(offsets_with_patience(source, source.with_leader(partitions, 1.0), LATEST).values())
+            return sum(offsets_with_patience(routes, routes.with_leader(partitions, 1.0), LATEST).values())
+        except BaseException:
+            self.close()
+            raise
 
-    return size
+    def close(self) -> None:
+        if self._routes is not None:
+            self._routes.close()
+        self._routes = None
+
+    def _opened(self) -> Routes:
+        """Connections with what is configured now: credentials that were changed or taken away count within a minute."""
+        if self._routes is not None and time.monotonic() < self._until:
+            return self._routes
+        from airmirror.clusters.routes import Routes
+        from airmirror.on_airflow.connections import with_connections
+        from airmirror.on_airflow.deployment import deployment
+        from airmirror.topics.sound import sound
+        from airmirror.topics.sync import look
+
+        self.close()
+        configuration = sound(deployment().config).configuration
+        flow = with_connections(configuration, configuration.flow(self._flow))
+        self._topics, self._until = sorted(look(flow).topics), time.monotonic() + ANEW_SECONDS
+        self._routes = Routes(flow.source, f"airmirror|{flow.name}|growth")
+        return self._routes

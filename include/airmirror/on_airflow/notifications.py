@@ -57,13 +57,13 @@ def _notifier(flow: str, value: str) -> Callable[[Context], None]:
 
     path, _, text = value.strip().partition(" ")
     try:
-        made: Any = resolve_name(path)(**json.loads(text or "{}"))
+        found: Any = resolve_name(path)
+        if not (isinstance(found, type) and issubclass(found, BaseNotifier)):  # nothing else is called
+            raise BadNotifier(flow, path, "it is no Airflow notifier (airflow.sdk.BaseNotifier)")
+        made: Callable[[Context], None] = found(**json.loads(text or "{}"))
     except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise BadNotifier(flow, path, str(error)) from error  # its arguments may hold a secret
-    if not isinstance(made, BaseNotifier):
-        raise BadNotifier(flow, path, "it is no Airflow notifier (airflow.sdk.BaseNotifier)")
-    found: Callable[[Context], None] = made
-    return found
+    return made
 
 
 def _begins(flow: str, kind: str, failed: bool) -> bool:

@@ -78,7 +78,7 @@ def connect_windows(
     conn_id: str, place: Deployment, flow: str, window: str, choice: Choice, replicate: Callable[[str], WindowResult]
 ) -> Windows:
     """Windows over Spark Connect, which ``replicate`` is given the URL of."""
-    url = SparkConnectHook(conn_id).get_connection_url().rstrip("/")
+    url = SparkConnectHook(conn_id).get_connection_url()
     return Windows(partial(replicate, url), partial(work.interrupt, place, flow, window, url, choice))
 
 

@@ -185,7 +185,7 @@ def interrupt(place: Deployment, name: str, window: str, spark_url: str | None, 
     with opened_flow(place, name, choice) as opened:
         try:
             if spark_url is not None:
-                interrupt_job(spark_url, name)
+                interrupt_job(spark_url, opened.flow)
         finally:  # whatever Spark says: its workers write no more
             ended = end_window(opened.flow, window, segment_topic(opened.flow.source.alias), opened.ledger)
             if beside := backfill_of(opened):  # its windows hold both claims

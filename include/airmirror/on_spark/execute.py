@@ -13,16 +13,33 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from airmirror.clusters.security import self_contained
-from airmirror.config import Cluster
+from airmirror.config import Cluster, Flow
 from airmirror.errors import AirmirrorError
-from airmirror.on_spark.sessions import close, connect
-from airmirror.on_spark.tasks import RESULT_SCHEMA, SLOT_SCHEMA, run_slots
+from airmirror.on_spark.library import ALTERED, checker, digest
+from airmirror.on_spark.results import BadAnswer, decode
+from airmirror.on_spark.sessions import CLOSED, close, connect
+from airmirror.on_spark.tasks import RESULT_SCHEMA, SLOT_SCHEMA, MissingPackage
 from airmirror.windows.slot.attempts import GRACE_SECONDS
 from airmirror.windows.slots import Slot, SlotResult, transaction_timeout_ms
 
 ATTEMPTS = 4  # of a task, as Spark has it by default
 START_SECONDS = 300.0  # a cluster's: executors, and the library on them
+_NO_PYARROW = re.compile(r"No module named 'pyarrow\b|\[PACKAGE_NOT_INSTALLED\] PyArrow")
 _PYTHON_ERROR = re.compile(r"(?!org\.|java\.)[\w.]+(Error|Exception): .")
+
+
+@dataclass(eq=False)
+class LibraryAltered(AirmirrorError):
+    """A session whose library is not the one that was put there."""
+
+    flow: str
+
+    def __str__(self) -> str:
+        return (
+            f"flow {self.flow!r}: on Spark's executors lies another Airmirror than this one: somebody else has prepared the "
+            "session, or one is installed there; nothing of it was run. See who reaches the Spark Connect server, set "
+            "AIRMIRROR_SPARK_SECRET to a new value (docs/security.md), and keep Airmirror out of the executors' Python"
+        )
 
 
 @dataclass(eq=False)
@@ -44,11 +61,11 @@ def tag(flow: str) -> str:
     return f"airmirror {flow}"
 
 
-def interrupt(url: str, flow: str) -> None:
+def interrupt(url: str, flow: Flow) -> None:
     """Interrupt the flow's jobs on a Spark Connect server, from any process. Raises SparkUnavailable."""
     spark = connect(url, flow)
     try:
-        spark.interruptTag(tag(flow))
+        spark.interruptTag(tag(flow.name))
     finally:
         close(spark)
 
@@ -60,45 +77,64 @@ def execute(spark: SparkSession, slots: Sequence[Slot], owner: str = "") -> list
     again by Spark and continues from the committed progress (invariant C). The clusters' settings, what is secret among
     them, are part of the function that tasks run: Spark keeps it in memory, and neither logs nor shows it. Truststores and
     keystores travel as what they hold.
-    Raises SparkJobFailed, MissingPackage, UnsupportedClientSetting.
+    Raises SparkJobFailed, LibraryAltered, MissingPackage, UnsupportedClientSetting.
     """
     flow, window = owner or slots[0].flow.name, slots[0].window
     whole = slots[0].flow
     bare = replace(whole, source=_bare(whole.source), target=_bare(whole.target), settings={})
-    rows = [(task, bytearray(pickle.dumps(replace(slot, flow=bare)))) for task, slot in enumerate(slots)]
+    given = [(task, bytearray(pickle.dumps(replace(slot, flow=bare)))) for task, slot in enumerate(slots)]
     whole = replace(whole, source=self_contained(whole.source), target=self_contained(whole.target))
-    in_tasks = _with(pickle.dumps(whole))
+    asked = {partition.source for slot in slots for partition in slot.partitions}
     limit = most_seconds(slots[0])
     late = threading.Timer(limit, spark.interruptTag, [tag(flow)])
     try:
         spark.interruptTag(tag(flow))
         spark.addTag(tag(flow))
         late.start()
-        frame = spark.createDataFrame(rows, SLOT_SCHEMA).repartitionById(len(slots), "slot")
-        collected = frame.mapInArrow(in_tasks, RESULT_SCHEMA).collect()
+        frame = spark.createDataFrame(given, SLOT_SCHEMA).repartitionById(len(slots), "slot")
+        rows = frame.mapInArrow(in_tasks(pickle.dumps(whole)), RESULT_SCHEMA).collect()
+        return [result for row in rows for result in decode(bytes(row.results), asked)]
     except PySparkException as error:
-        said = (
-            f"it was not done after {limit:.0f} s, and was interrupted"
-            if late.finished.is_set()
-            else reason(str(error))
-        )
-        raise SparkJobFailed(flow, window, said or type(error).__name__) from error
+        if late.finished.is_set():
+            raise SparkJobFailed(flow, window, f"it was not done after {limit:.0f} s, and was interrupted") from error
+        raise _failure(flow, window, str(error) or type(error).__name__) from error
+    except BadAnswer as error:
+        raise SparkJobFailed(flow, window, f"the answer of a slot can't be used: {error}") from error
     finally:
         late.cancel()
         spark.removeTag(tag(flow))
-    results: list[SlotResult] = []
-    for row in collected:
-        result = pickle.loads(bytes(row.results))
-        if isinstance(result, AirmirrorError):
-            raise result
-        results.extend(result)
-    return results
 
 
 def most_seconds(slot: Slot) -> float:
     """After so long a job has no task left that could end by itself: every attempt ends soon after the window's time."""
     attempt = slot.max_ms / 1000 + GRACE_SECONDS + 2 * transaction_timeout_ms(slot.flow) / 1000
     return ATTEMPTS * attempt + START_SECONDS
+
+
+def in_tasks(flow: bytes) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """The function of tasks, for ``mapInArrow``. It is sent as code: it checks the library before anything of it runs."""
+    check = checker(digest())
+
+    def checked(batches: Iterable[Any]) -> Iterator[Any]:
+        check()
+        from airmirror.on_spark.tasks import run_slots
+
+        return run_slots(batches, flow)
+
+    return checked
+
+
+def _failure(flow: str, window: str, said: str) -> AirmirrorError:
+    """The error that Spark's words come to."""
+    if ALTERED in said:
+        return LibraryAltered(flow)
+    if _NO_PYARROW.search(said):  # without it no task begins that could say so itself
+        return MissingPackage("pyarrow")
+    if any(word in said for word in CLOSED):
+        return SparkJobFailed(
+            flow, window, f"the Spark Connect server was started anew, or has ended the session ({reason(said)})"
+        )
+    return SparkJobFailed(flow, window, reason(said))
 
 
 def reason(said: str) -> str:
@@ -110,10 +146,3 @@ def reason(said: str) -> str:
 def _bare(cluster: Cluster) -> Cluster:
     """Without settings, as rows have it: Spark writes them to disk when it spreads them."""
     return Cluster(cluster.alias, cluster.bootstrap_servers, {})
-
-
-def _with(flow: bytes) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    def in_tasks(batches: Iterable[Any]) -> Iterator[Any]:
-        return run_slots(batches, flow)
-
-    return in_tasks

@@ -1,7 +1,8 @@
 """Spark sessions for windows: one re-joined Spark Connect session a flow, or Spark in this process.
 
 Every new Connect session leaves a Python daemon behind on the server, so a flow has one that is never stopped: its id is
-a UUID of the flow, the library's digest and a generation, which goes up when the server has closed or forgotten it.
+made of the deployment's secret, the flow, the library's digest and a generation, which goes up when the server has closed
+or forgotten it.
 """
 
 from __future__ import annotations
@@ -14,19 +15,23 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from typing import Any, ClassVar
-from uuid import NAMESPACE_URL, uuid5
+from uuid import UUID
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.on_spark.library import build, digest
+from airmirror.on_spark.secret import session_id
 
+_INVALID = "INVALID_CONNECT_URL"  # said with the parameters, and so the token
+_REFUSED = (_INVALID, "UNAUTHENTICATED", "PERMISSION_DENIED")
 LOCAL_MASTER = "local[*,4]"  # plain local[*] never retries a task
 MOST_GENERATIONS = 1000
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"  # spark-submit runs a Python driver with it
 # Where the session has changed, the client closes itself and then can't ask for the details: no active session.
-_CLOSED = ("SESSION_CLOSED", "SESSION_NOT_FOUND", "SESSION_CHANGED", "NO_ACTIVE_SESSION")
+CLOSED = ("SESSION_CLOSED", "SESSION_NOT_FOUND", "SESSION_CHANGED", "NO_ACTIVE_SESSION")
 
 
 @dataclass(eq=False)
@@ -43,6 +48,20 @@ class SparkUnavailable(AirmirrorError):
 
 
 @dataclass(eq=False)
+class SparkRefused(AirmirrorError):
+    """A Spark Connect server that does not let us in, or a URL that PySpark does not take."""
+
+    url: str
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"Spark at {self.url} does not let us in: {self.reason}; see the token of the Spark connection (its password in "
+            "Airflow, SPARK_CONNECT_AUTHENTICATE_TOKEN at the command line), and whether it wants TLS (use_ssl)"
+        )
+
+
+@dataclass(eq=False)
 class SpeculationRefused(AirmirrorError):
     """Spark would start a slot twice."""
 
@@ -53,25 +72,39 @@ class SpeculationRefused(AirmirrorError):
         )
 
 
-def connect(url: str, flow: str) -> SparkSession:
-    """The flow's session on a Spark Connect server (``sc://host:port``), with the library in it. Raises SparkUnavailable."""
+def connect(url: str, flow: Flow) -> SparkSession:
+    """The flow's session on a Spark Connect server (``sc://host:port``, or with parameters), with the library in it.
+
+    Raises SparkUnavailable, SparkRefused.
+    """
     library = digest()
+    shown = url.partition("/;")[0]  # its parameters hold the token
     for generation in range(MOST_GENERATIONS):
-        session_id = uuid5(NAMESPACE_URL, f"airmirror|{flow}|{library}|{generation}")
+        spark: SparkSession | None = None
         try:
-            spark: SparkSession = SparkSession.builder.remote(f"{url}/;session_id={session_id}").create()
+            spark = SparkSession.builder.remote(in_session(url, session_id(flow, library, generation))).create()
             _give_up_in_time(spark)
             # The first answer names the server: from then on the client refuses one that was started anew, which would run
             # slots without the library, or with whatever is installed there. Adding the library alone does not notice.
             _check(spark)
             _add_library(spark, library)
-            spark.conf.set("spark.scheduler.pool", flow)  # with FAIR scheduling, flows share the cores equally
+            spark.conf.set("spark.scheduler.pool", flow.name)  # with FAIR scheduling, flows share the cores equally
         except PySparkException as error:
-            if any(word in str(error) for word in _CLOSED):
+            if spark is not None:
+                close(spark)  # else PySpark would ask this one, as the process's active session, for settings
+            if any(word in str(error) for word in CLOSED):
                 continue
-            raise SparkUnavailable(url, _first_line(error)) from error
+            kind = SparkRefused if any(word in str(error) for word in _REFUSED) else SparkUnavailable
+            raise kind(shown, _INVALID if _INVALID in str(error) else _first_line(error)) from error
         return spark
-    raise SparkUnavailable(url, f"{MOST_GENERATIONS} sessions of flow {flow!r} were closed")
+    raise SparkUnavailable(shown, f"{MOST_GENERATIONS} sessions of flow {flow.name!r} were closed")
+
+
+def in_session(url: str, session: UUID) -> str:
+    """The URL with a session's id among its parameters. A slash in one (Airflow leaves it in tokens) would begin a path."""
+    server, _, parameters = url.partition("/;")
+    given = [*filter(None, parameters.split(";")), f"session_id={session}"]
+    return f"{server.rstrip('/')}/;{';'.join(given).replace('/', '%2F')}"
 
 
 def in_process() -> SparkSession:
@@ -150,4 +183,7 @@ def _check(spark: SparkSession) -> None:
 
 
 def _first_line(error: Exception) -> str:
+    """Its first line; of gRPC's own errors what the server has said."""
+    if found := re.search(r'details = "(.*)"', str(error)):
+        return found[1]
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

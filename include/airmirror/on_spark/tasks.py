@@ -1,4 +1,4 @@
-"""What runs on Spark's executors: slots in, results out, both pickled in rows."""
+"""What runs on Spark's executors: slots in, pickled in rows by the driver; results out, which the driver does not unpickle."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from airmirror.errors import AirmirrorError
+from airmirror.on_spark.results import encode
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from airmirror.windows.slots import SlotResult
 
 SLOT_SCHEMA = "slot int, spec binary"
 RESULT_SCHEMA = "slot int, results binary"
@@ -39,7 +42,7 @@ def run_slots(batches: Iterable[pyarrow.RecordBatch], flow: bytes) -> Iterator[p
 
     for batch in batches:
         for number, spec in zip(batch.column("slot").to_pylist(), batch.column("spec").to_pylist(), strict=True):
-            results = pickle.dumps(_run(spec, flow))
+            results = encode(_run(spec, flow))
             yield pyarrow.RecordBatch.from_arrays(
                 [
                     _array(pyarrow.int32(), struct.pack("=i", number)),
@@ -56,7 +59,7 @@ def _array(kind: pyarrow.DataType, *buffers: bytes) -> pyarrow.Array:
     return pyarrow.Array.from_buffers(kind, 1, [None, *map(pyarrow.py_buffer, buffers)])
 
 
-def _run(spec: bytes, flow: bytes) -> object:
+def _run(spec: bytes, flow: bytes) -> list[SlotResult] | AirmirrorError:
     try:
         from airmirror.windows.slot.attempts import run_slot
 

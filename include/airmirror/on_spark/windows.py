@@ -92,7 +92,7 @@ def on_spark(
             from airmirror.on_spark import sessions as make
 
             tell("joining Spark")
-            sessions.append(make.in_process() if spark_url is None else make.connect(spark_url, flow.name))
+            sessions.append(make.in_process() if spark_url is None else make.connect(spark_url, flow))
         return sessions[0]
 
     def slots() -> int:

@@ -1,6 +1,8 @@
-"""The ACLs that remote topics should have, from those of their source topics (MirrorSourceConnector.targetAclBinding).
+"""The ACLs that remote topics should have, from those of their source topics.
 
-Readers of a topic may read its remote topic; nobody gains the right to write to it, for that is the flow's alone.
+Readers of a topic may read its remote topic; nobody gains the right to change it, for that is the flow's alone.
+MirrorMaker 2 (MirrorSourceConnector.targetAclBinding) keeps back WRITE only: there who administers the source may let
+anybody delete, or configure, the target's topics.
 """
 
 from __future__ import annotations
@@ -9,6 +11,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from airmirror.clusters.acls import Acl
+
+_READS = ("READ", "DESCRIBE", "DESCRIBE_CONFIGS")
 
 
 def missing_acls(topics: Mapping[str, str], source: Collection[Acl], target: Collection[Acl]) -> tuple[Acl, ...]:
@@ -20,12 +24,12 @@ def missing_acls(topics: Mapping[str, str], source: Collection[Acl], target: Col
 def remote_acl(topics: Mapping[str, str], acl: Acl) -> Acl | None:
     """What becomes of an ACL on the target; None if it is not copied.
 
-    Only LITERAL ones of topics that the flow replicates are copied (so the one of ``*`` is not), no ALLOW WRITE, and
-    ALLOW ALL becomes ALLOW READ. All else stays as it is, every DENY too.
+    Only LITERAL ones of topics that the flow replicates are copied (so the one of ``*`` is not): ALLOW of what reads (ALLOW
+    ALL becomes ALLOW READ), and every DENY as it is.
     """
     if acl.pattern != "LITERAL" or acl.topic not in topics:
         return None
-    if (acl.permission, acl.operation) == ("ALLOW", "WRITE"):
+    if acl.permission == "ALLOW" and acl.operation not in ("ALL", *_READS):
         return None
     operation = "READ" if (acl.permission, acl.operation) == ("ALLOW", "ALL") else acl.operation
     return replace(acl, topic=topics[acl.topic], operation=operation)

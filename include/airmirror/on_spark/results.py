@@ -1,0 +1,121 @@
+"""What tasks answer, as JSON. The driver holds every cluster's credentials, so an executor's answer is data, not a pickle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, get_args, get_origin, get_type_hints
+
+from airmirror.errors import AirmirrorError
+from airmirror.windows.slots import Outcome, SlotResult
+from airmirror.wire.requests import TopicPartition
+
+LARGEST = 1 << 26  # bytes of one slot's answer
+LONGEST = 20_000  # characters of a text
+
+
+class BadAnswer(ValueError):
+    """An answer that no slot gives."""
+
+
+@dataclass(eq=False)
+class SlotError(AirmirrorError):
+    """An error of a slot that this driver does not know by its name."""
+
+    text: str
+    again: bool
+
+    @property
+    def transient(self) -> bool:  # type: ignore[override]
+        return self.again
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def encode(answer: Sequence[SlotResult] | AirmirrorError) -> bytes:
+    """A slot's results, or the error for which it could not begin."""
+    if isinstance(answer, AirmirrorError):
+        return json.dumps({"error": _plain(answer)}).encode()
+    rows = [
+        [each.topic, each.partition, each.outcome, each.position, each.seconds, each.error and _plain(each.error)]
+        for each in answer
+    ]
+    return json.dumps({"results": rows}).encode()
+
+
+def decode(data: bytes, asked: Collection[TopicPartition]) -> list[SlotResult]:
+    """The results; ``asked``: the partitions that they may be of. Raises the answer's error, BadAnswer."""
+    if len(data) > LARGEST:
+        raise BadAnswer(f"it has {len(data):,} bytes")
+    try:
+        answer = json.loads(data)
+        if "error" in answer:
+            raise _error(answer["error"])
+        results = [_result(*row) for row in answer["results"]]
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        raise BadAnswer(f"it makes no sense ({type(error).__name__})") from error
+    strangers = {TopicPartition(each.topic, each.partition) for each in results} - set(asked)
+    if strangers:
+        raise BadAnswer(f"it is of {len(strangers)} partitions that the window does not have")
+    return results
+
+
+def _result(topic: Any, partition: Any, outcome: Any, position: Any, seconds: Any, error: Any) -> SlotResult:
+    return SlotResult(
+        _fit(topic, str), _fit(partition, int), Outcome(outcome), _fit(position, int), _fit(seconds, float),
+        None if error is None else _error(error),
+    )  # fmt: skip
+
+
+def _plain(error: AirmirrorError) -> dict[str, Any]:
+    facts = {field.name: getattr(error, field.name) for field in fields(error)}
+    if any(
+        isinstance(fact, Mapping) for fact in facts.values()
+    ):  # such an error is no slot's result, but a part of one
+        facts = {}
+    return {"name": _name(type(error)), "facts": facts, "text": str(error), "transient": error.transient}
+
+
+def _error(plain: Any) -> AirmirrorError:
+    """One of the library's errors with its facts; one of another name, or with other facts, as its text."""
+    import airmirror.windows.slot.attempts  # noqa: F401  (with it all errors that a slot has)
+
+    kind = {_name(each): each for each in _kinds(AirmirrorError)}.get(plain["name"])
+    if kind is not None:
+        hints = get_type_hints(kind)
+        try:
+            facts = {field.name: _fit(plain["facts"][field.name], hints[field.name]) for field in fields(kind)}
+        except (TypeError, LookupError):
+            facts = {}
+        if len(facts) == len(fields(kind)):
+            error = kind.__new__(kind)
+            error.__dict__.update(facts)
+            return error
+    return SlotError(_fit(plain["text"], str), bool(plain["transient"]))
+
+
+def _fit(value: Any, kind: Any) -> Any:
+    """The value, if it is of the kind. Raises TypeError."""
+    if kind is TopicPartition and isinstance(value, list) and len(value) == 2:
+        return TopicPartition(_fit(value[0], str), _fit(value[1], int))
+    if get_origin(kind) is tuple and isinstance(value, list):
+        return tuple(_fit(each, get_args(kind)[0]) for each in value)
+    if kind is float and type(value) in (int, float):
+        return float(value)
+    if kind is str and isinstance(value, str):
+        return value[:LONGEST]
+    if kind in (int, bool) and type(value) is kind:
+        return value
+    raise TypeError(f"no {kind}")
+
+
+def _name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _kinds(kind: type[AirmirrorError]) -> Iterator[type[AirmirrorError]]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from _kinds(each)
