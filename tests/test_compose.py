@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -121,7 +122,7 @@ def test_every_place_of_a_deployment_is_set_and_every_connection_that_is_read_by
         assert f"AIRFLOW_CONN_{conn_id.upper()}" in environment, conn_id
     written = {name for name in re.findall(r'"(AIRMIRROR_[A-Z_]+)"', Path(module.__file__).read_text())}
     assert written == {
-        *(name for name in environment if name.startswith("AIRMIRROR_")),
+        *(name for name in environment if name.startswith("AIRMIRROR_") and name != "AIRMIRROR_SPARK_SECRET"),
         "AIRMIRROR_ALERT_RECEIVERS", "AIRMIRROR_METRICS_CONNECTION",
     }  # fmt: skip
     services = airflow_services()
@@ -192,3 +193,46 @@ def test_airflow_finds_spark_and_the_monitoring_finds_airflow() -> None:
         ("alertmanager", webhook["http_config"]["authorization"]["credentials_file"]),
     ):
         assert file.removeprefix("/run/secrets/") in SERVICES[service]["secrets"]
+
+
+def test_more_workers_are_more_slots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """docs/deploy.md: ``--scale spark-worker=3``; a Connect session is told of no executors, so a setting says it."""
+    from types import SimpleNamespace
+
+    from airmirror.on_spark.sessions import parallelism
+
+    settings = dict(re.findall(r"--conf (\S+)=(\S+)", SERVICES["spark-connect"]["command"]))
+    settings["spark.master"] = "spark://spark-master:7077"
+    session: Any = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
+    session.conf = SimpleNamespace(get=lambda name, default=None: settings.get(name, default))
+    cores = re.search(r"--cores (\d+)", SERVICES["spark-worker"]["command"])
+    scale = re.search(r"--scale spark-worker=(\d+)", (ROOT / "docs" / "deploy.md").read_text())
+    assert cores is not None and scale is not None
+    assert parallelism(session) == int(cores[1]) * int(scale[1]) > 1
+
+
+def test_only_airflow_and_spark_reach_spark_connect() -> None:
+    on = {name: set(service.get("networks", ["default"])) for name, service in SERVICES.items()}
+    reaching = {name for name, networks in on.items() if networks & on["spark-connect"]}
+    assert reaching == {name for name in SERVICES if name.startswith(("airflow-", "spark-"))}
+    assert set().union(*on.values()) == set(CONTENT["networks"])
+    assert on["spark-worker"] & on["east"] and on["spark-worker"] & on["west"], "slots copy"
+    assert on["airflow-scheduler"] & on["east"] & on["postgres"], "so does what drives them"
+    assert "ports" not in SERVICES["spark-connect"]
+
+
+def test_spark_proves_who_it_is_and_keeps_its_secret_off_command_lines(tmp_path: Path) -> None:
+    script = (ROOT / "include" / "compose" / "spark.sh").read_text()
+    conf = tmp_path / "conf"
+    done = subprocess.run(
+        ["bash", "-c", script.replace("/var/lib/spark/conf", str(conf)), "spark.sh", "env"],
+        env={"PATH": os.environ["PATH"], "SPARK_AUTHENTICATE_SECRET": "planted"}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert f"SPARK_CONF_DIR={conf}" in done.stdout and "planted" not in done.stdout
+    file = conf / "spark-defaults.conf"
+    settings = dict(line.split() for line in file.read_text().splitlines())
+    assert settings.pop("spark.authenticate.secret") == "planted" and set(settings.values()) == {"true"}
+    assert file.stat().st_mode & 0o077 == 0
+    for name in ("spark-master", "spark-worker", "spark-connect"):
+        assert SERVICES[name]["entrypoint"][-1] == dict(mounts(name))["./include/compose/spark.sh"]
+        assert "SECRET" not in SERVICES[name]["command"]
