@@ -20,6 +20,7 @@ from airmirror.windows.slots import Slot
 from airmirror_local.spark_connect import TOKEN, ConnectServer
 from support.flows import a_flow
 
+pytestmark = pytest.mark.timeout(600)  # tasks of a loaded machine
 RAN = "a stranger's code ran"
 
 
