@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,13 +10,17 @@ import pytest
 from airmirror.clusters.log import RecordsWithheld, read_batches
 from airmirror.clusters.routes import Routes
 from airmirror.config import parse
-from airmirror.wire.requests import TopicPartition
+from airmirror.windows.slot import copy as copy_module
+from airmirror.windows.slot.copy import Source
+from airmirror.windows.slot.pace import Pace
+from airmirror.wire.requests import Fetched, TopicPartition
 from airmirror_local.brokers import Broker
 from airmirror_local.proxy import Proxy, pass_on
 from support.answers import Withheld
 from support.faults import records
 from support.flows import mirror
 from support.topics import create_topic, produce
+from windows.test_intake import intake
 
 UNKNOWN_SERVER_ERROR = -1
 
@@ -94,3 +99,33 @@ def test_whoever_reads_a_log_asks_again(
             assert caught.value.transient
             east_proxy.on_answer = Withheld(times=2, error=error)
             assert read(60) == 50
+
+
+def test_a_partition_that_fails_is_not_asked_without_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its answers come at once; those of another one that has nothing either come with them."""
+    takers = [intake(30)[0], intake(30)[0]]
+    takers[1].partition = replace(takers[1].partition, partition=1)
+    paused: list[float] = []
+    broken, quiet = (Fetched(error, 30, 30, 0, (), 0, 0) for error in (UNKNOWN_SERVER_ERROR, 0))
+    answers = {TopicPartition("orders", 0): broken, TopicPartition("orders", 1): quiet}
+    connection = object()
+    monkeypatch.setattr(copy_module.time, "sleep", paused.append)
+    monkeypatch.setattr(copy_module, "send_fetch", lambda *_, **__: 13)
+    monkeypatch.setattr(copy_module, "ready", lambda *_: [connection])
+    monkeypatch.setattr(copy_module, "receive_fetch", lambda *_: (memoryview(b""), answers))
+
+    class OneNode:
+        alias = "east"
+
+        def leader(self, _partition: object) -> object:
+            return type("Leader", (), {"node": 1, "epoch": 0})
+
+        def connection(self, _node: int, _purpose: str) -> object:
+            return connection
+
+    source = Source(OneNode(), takers[0].way.slot, takers, Pace(60_000))  # type: ignore[arg-type]
+    for _ in range(3):
+        source.ask()
+        source.answer()
+    assert paused == [0.05, 0.1, 0.2]
+    assert [bool(taker.withheld) for taker in takers] == [True, True] and not any(taker.is_done for taker in takers)

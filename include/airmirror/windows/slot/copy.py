@@ -134,8 +134,8 @@ class Source:
                 self._to_the_end(partition)
         if moved:
             self._look_again(node)
-        elif failed and not found:
-            self._back_off()
+        elif failed and all(fetched.start == fetched.end for _, fetched in found):
+            self._back_off()  # such an answer comes at once
         else:
             self._pause = LEAST_PAUSE
         self._look_at_empty(found)
