@@ -13,7 +13,7 @@ from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from airmirror_local.jars import classpath
 from airmirror_local.java import java_home
 from support.flows import mirror
-from support.topics import Record, create_topic, produce
+from support.topics import Record, create_topic, produce, read_all
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(500)]
 
@@ -86,6 +86,7 @@ def test_a_remote_store_that_is_slow_or_fails(west: Broker, tmp_path: Path, stor
         produce(broker, topic, records(10, COUNT))
         assert flow.run().is_verified
         assert [(each.error, each.records) for each in compare_all(flow.opened, [])] == [(None, COUNT + 10)]
-        assert flow.assert_equal() == COUNT + 10
+        copies = read_all(west, flow.remote_topic)[0]  # not both sides: librdkafka gives up where a store fails
+        assert [copy.content for copy in copies] == [record.content for record in records(COUNT + 10)]
     finally:
         broker.kill()
