@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from airmirror.cli import show
+from airmirror.cli import plain, show
 from airmirror.clusters.connection import BrokerUnreachable
 from airmirror.clusters.transactions import TransactionalId
 from airmirror.flows.prepare import prepare
@@ -197,7 +197,7 @@ def test_acks_are_never_shown_as_verified(east: Broker, west: Broker, tmp_path: 
     flow = mirror(east, west, tmp_path, settings={"window.verify": "acks"})
     produce(east, flow.topic, records(10))
     result = flow.run()
-    told = show.window_json(result, (), prepare(flow.opened).report)
+    told = plain.window(result, (), prepare(flow.opened).report)
     assert result.is_verified and told["verified"] is None and [row["verified"] for row in told["rows"]] == [None]
     console = Console(width=200)
     with console.capture() as capture:
