@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -186,7 +187,16 @@ def scanned(data: bytes, monkeypatch: pytest.MonkeyPatch) -> tuple[list[object],
 def test_a_record_that_brokers_take_and_nobody_can_read(monkeypatch: pytest.MonkeyPatch) -> None:
     body = b"\0" + varint(0) * 2 + varint(1) + b"\5" + varint(1) + b"x" + varint(1) * 2 + b"\xff" + varint(0)
     batch = build(varint(len(body)) + body, count=1, base_timestamp=1, max_timestamp=1)
-    found, reason = scanned(bytes(batch), monkeypatch)
+    found, _ = scanned(bytes(batch), monkeypatch)
+    assert not found
+
+
+def test_a_small_batch_that_would_be_a_large_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    bomb = zstandard.compress(bytes(200 << 20))
+    batch = build(bomb, count=1, base_timestamp=1, max_timestamp=1, codec=4)
+    assert len(batch) < 20_000
+    with guarded(60, 100):
+        found, reason = scanned(bytes(batch), monkeypatch)
     assert not found and "offset 0" in reason
 
 

@@ -13,8 +13,6 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from kafka.record.default_records import DefaultRecordBatch
-
 from airmirror.clusters.admin import connect
 from airmirror.clusters.appender import Appender
 from airmirror.clusters.log import LATEST, offsets_with_patience, read_batches
@@ -27,12 +25,13 @@ from airmirror.topics.names import other_aliases, policy_of
 from airmirror.topics.strangers import flows_of, nonsense, shown
 from airmirror.windows.ends import check_ends, ids_tell_nothing
 from airmirror.windows.index import Entry
+from airmirror.wire.plain import plain_records
 from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import FlowIdentity, decode
 
 LEADER_SECONDS = 5.0
-LARGEST_BATCH = 1 << 17  # bytes: an identity is far smaller
+LARGEST_BATCH = 1 << 20  # bytes without compression: an identity is far smaller
 
 
 @dataclass(eq=False)
@@ -256,11 +255,9 @@ def _scan(routes: Routes, log: TopicPartition, start: int, end: int) -> tuple[li
         for batch, _ in batches:
             if batch.is_transactional or batch.is_control or batch.next_offset <= start:
                 continue
-            if batch.size > LARGEST_BATCH:
-                continue
             try:
-                records = list(DefaultRecordBatch(buffer[batch.position : batch.position + batch.size]))
-            except Exception as error:  # kafka-python and the codecs raise errors of their own
+                records = list(plain_records(buffer, batch, LARGEST_BATCH))
+            except AirmirrorError as error:
                 reason = f"the batch at offset {batch.base_offset} can't be read ({shown(str(error))})"
                 continue
             entries += [
