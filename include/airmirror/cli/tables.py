@@ -43,9 +43,9 @@ def table(
     """
     rows = list(rows)
     if not rows:
-        return Text(f"{title}: {empty or 'nothing'}")
+        return Text(f"{safe(title)}: {empty or 'nothing'}")
     made = Table(
-        title=safe(title), title_justify="left", header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0),
+        title=Text(safe(title)), title_justify="left", header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0),
         show_edge=False, caption_justify="left",
     )  # fmt: skip
     for column in columns:

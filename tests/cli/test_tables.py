@@ -1,0 +1,36 @@
+"""What comes from a broker is printed as it is: no markup, no escape sequence of it counts."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from airmirror.cli.tables import line, show, table
+
+HOSTILE = ("[/foo]", "[green]verified[/]", "a\x1b[31mred", "b\x1b]8;;http://evil\x1b\\link", "c\u202etxt")
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("terminal", [False, True])
+def test_names_paint_nothing(name: str, terminal: bool) -> None:
+    written = io.StringIO()
+    console = Console(file=written, force_terminal=terminal, width=200)
+    show(console, table(name, ("group", "n"), [(name, 1)], right=("n",)), line("error", name))
+    text = written.getvalue()
+    printable = name.encode("unicode_escape").decode() if not name.isprintable() else name
+    assert text.count(printable.replace("\\x1b\\\\", "\\x1b\\")) == 3
+    assert "\x1b[31mred" not in text and "\x1b]" not in text and "\u202e" not in text
+
+
+def test_an_empty_table_says_so_and_no_line_ends_with_blanks() -> None:
+    written = io.StringIO()
+    console = Console(file=written, width=10_000)
+    show(
+        console,
+        table("held", ("topic",), [], empty="none is held"),
+        table("t", ("a", "b"), [("x", ""), ("y" * 500, "z")]),
+    )
+    assert written.getvalue().startswith("held: none is held\n")
+    assert all(each == each.rstrip() for each in written.getvalue().splitlines()) and "y" * 500 in written.getvalue()
