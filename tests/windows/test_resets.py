@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from airmirror.windows.compare import account_error
+from airmirror.windows.coverage import account_error
 from airmirror.windows.resets import (
     Choice,
     Facts,

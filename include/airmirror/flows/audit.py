@@ -7,8 +7,9 @@ its beginning to the first one at or after its end, so that intervals that follo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from uuid import UUID
 
 import numpy as np
 
@@ -16,16 +17,17 @@ from airmirror.clusters.log import EARLIEST, LATEST, offsets_with_patience
 from airmirror.clusters.routes import Routes
 from airmirror.errors import AirmirrorError, command
 from airmirror.flows.prepare import Opened, catch_up_ledger
-from airmirror.flows.verification import still_held
-from airmirror.windows.compare import compare
-from airmirror.windows.declared import times_replaced
-from airmirror.windows.errors import PartitionError, PartitionUnavailable, of_flow
+from airmirror.windows.compare import Logs, compare, look_at_logs
+from airmirror.windows.coverage import NOT_COVERED, uncovered
+from airmirror.windows.cursor import Cursor
+from airmirror.windows.errors import PartitionError, PartitionUnavailable, Unaccounted, of_flow
 from airmirror.wire.records import Records
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import SegmentRecord
 
 BUCKET_MS = 600_000
 LEADER_SECONDS = 5.0
+NO_TOPIC = UUID(int=0)
 
 
 @dataclass(frozen=True)
@@ -44,16 +46,20 @@ class Range:
 
 @dataclass
 class Bucket:
-    """Records with timestamps in ten minutes, on both sides; latencies (ms) from the timestamp to the commit on the target."""
+    """Records with timestamps in ten minutes, on both sides; latencies (ms) from the timestamp to the commit on the target.
+
+    ``replicated``: those of the source that have a latency.
+    """
 
     source: int = 0
     target: int = 0
+    replicated: int = 0
     latency_sum: int = 0
     latency_max: int = 0
 
     @property
     def latency_ms(self) -> float:
-        return self.latency_sum / self.source if self.source else 0.0
+        return self.latency_sum / self.replicated if self.replicated else 0.0
 
 
 @dataclass(frozen=True)
@@ -157,72 +163,72 @@ def audit(
     flow, ledger = opened.flow, opened.ledger
     catch_up_ledger(opened)
     state = ledger.state()
+    newest = {TopicPartition(*key): record for key, record in state.segments.items()}
     buckets: dict[int, Bucket] = {}
     audited = []
-    client, timeless = f"airmirror|{flow.name}|audit", times_replaced(flow)
+    client = f"airmirror|{flow.name}|audit"
     with Routes(flow.source, client) as source, Routes(flow.target, client) as target:
         source.refresh({item.topic for item in ranges})
-        replicated = {item.key: state.segments[item.key] for item in ranges if item.key in state.segments}
-        target.refresh({record.remote_topic for record in replicated.values()})
         here = offsets_with_patience(source, [item.key for item in ranges], EARLIEST)
-        remote = {key: TopicPartition(record.remote_topic, record.partition) for key, record in replicated.items()}
-        there = offsets_with_patience(target, remote.values(), EARLIEST)
+        logs = look_at_logs(flow, source, target, [newest[item.key] for item in ranges if item.key in newest])
         for number, item in enumerate(ranges):
             tell(f"comparing {item.key} ({number + 1} of {len(ranges)} partitions)")
-            last = replicated.get(item.key)
-            segments: list[SegmentRecord] = []
-            if last is not None:
-                segments = list(ledger.segments(*item.key, last.source_topic_id, item.start, item.end))
-            first = max(item.start, here[item.key])
-            parts = [
-                still_held(segment, first, there[remote[item.key]], item.end) for segment in segments
-            ]  # fmt: skip
-            expired = sum(_within(segment, item) - part.copied for segment, part in zip(segments, parts, strict=True))
-            equal, error = 0, None
-            for part in parts:
-                if part.copied and error is None:
-                    compared = compare(
-                        source, target, part,
-                        read_committed=flow.isolation_level == "read_committed", aggregate=flow.is_aggregate,
-                        times=not timeless.matches(part.topic),
-                        seen=partial(_count, buckets, part.time_ms),
-                    )  # fmt: skip
-                    equal, error = equal + compared.records, compared.error
+            last = newest.get(item.key)
+            known = (*item.key, last.source_topic_id if last is not None else NO_TOPIC)
+            begun = next((each.source_start for each in ledger.first_segments([known])), None)
             position = state.positions.get(item.key, 0)
-            before, missing = _around(item, first, segments, position)
-            if error is None and before and refuse_before:
-                begun = segments or [*ledger.segments(*item.key, last.source_topic_id)] if last is not None else []
-                replicated_from = begun[0].source_start if begun else position
-                error = BeforeFirstReplicated(flow.source.alias, *item.key, first, first + before - 1, replicated_from)
-            if error is None and missing and refuse_missing:
-                error = NotReplicated(flow.source.alias, *item.key, item.end - missing, item.end - 1)
-            remote_topic = last.remote_topic if last is not None else ""
-            error = of_flow(error, flow.name)
-            audited.append(Audited(item, equal, expired, before, missing, error, remote_topic))
+            first = max(item.start, here[item.key])
+            before = max(0, min(item.end, position if begun is None else begun) - first)
+            missing = max(0, item.end - max(first, position))
+            segments = list(ledger.segments(*known, item.start, item.end)) if last is not None else []
+            found = _compared(logs, item, segments, (first + before, item.end - missing), buckets)
+            _count_source(buckets, logs, item.key, (item.end - missing, item.end))
+            if found.error is None and before and refuse_before:
+                replicated = position if begun is None else begun
+                error = BeforeFirstReplicated(flow.source.alias, *item.key, first, first + before - 1, replicated)
+                found = replace(found, error=error)
+            if found.error is None and missing and refuse_missing:
+                left = NotReplicated(flow.source.alias, *item.key, item.end - missing, item.end - 1)
+                found = replace(found, error=left)
+            remote = last.remote_topic if last is not None else ""
+            named = of_flow(found.error, flow.name)
+            audited.append(replace(found, before=before, missing=missing, error=named, remote_topic=remote))
     return Audit(tuple(audited), dict(sorted(buckets.items())))
 
 
-def _around(item: Range, first: int, segments: Sequence[SegmentRecord], position: int) -> tuple[int, int]:
-    """How many offsets of the range lie before the first and behind the last replicated one."""
-    missing = max(0, item.end - max(first, position))
-    if segments:
-        return max(0, segments[0].source_start - first), missing
-    return max(0, min(item.end, position) - first), missing
-
-
-def _within(segment: SegmentRecord, item: Range) -> int:
-    """How many records a segment record has in the range."""
-    return sum(max(0, min(run.source_end, item.end) - max(run.source_first, item.start)) for run in segment.segments)
+def _compared(
+    logs: Logs, item: Range, segments: Sequence[SegmentRecord], replicated: tuple[int, int], buckets: dict[int, Bucket]
+) -> Audited:
+    """What is replicated of a range, ``replicated`` of its source offsets: compared, and counted where nothing tells of it."""
+    equal, expired = 0, 0
+    errors: list[AirmirrorError] = []
+    for first, end in uncovered(segments, *replicated):
+        errors.append(Unaccounted(logs.source.alias, *item.key, first, end - 1, NOT_COVERED))
+        _count_source(buckets, logs, item.key, (first, end))
+    for segment in segments:
+        compared = compare(logs, segment, within=(item.start, item.end), seen=partial(_count, buckets, segment.time_ms))
+        equal, expired = equal + compared.records, expired + compared.gone
+        errors += [compared.error] if compared.error is not None else []
+    return Audited(item, equal, expired, 0, 0, errors[0] if errors else None)
 
 
 def _count(buckets: dict[int, Bucket], committed_ms: int, one: Records, other: Records) -> None:
     for begins, records in _by_bucket(one.timestamps):
         bucket = buckets.setdefault(begins, Bucket())
         bucket.source += len(records)
+        bucket.replicated += len(records)
         bucket.latency_sum += int((committed_ms - records).sum())
         bucket.latency_max = max(bucket.latency_max, int(committed_ms - records.min()))
     for begins, records in _by_bucket(other.timestamps):
         buckets.setdefault(begins, Bucket()).target += len(records)
+
+
+def _count_source(buckets: dict[int, Bucket], logs: Logs, key: TopicPartition, offsets: tuple[int, int]) -> None:
+    """Records of the source that were not replicated."""
+    cursor = Cursor(logs.source, key, *offsets, logs.flow.isolation_level == "read_committed")
+    while len(ahead := cursor.ahead()):
+        for begins, records in _by_bucket(cursor.take(len(ahead)).timestamps):
+            buckets.setdefault(begins, Bucket()).source += len(records)
 
 
 def _by_bucket(timestamps: np.ndarray) -> list[tuple[int, np.ndarray]]:

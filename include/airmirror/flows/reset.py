@@ -22,11 +22,11 @@ from airmirror.offsets.syncs import rewind_offset_syncs
 from airmirror.topics.identity import identity, look_around
 from airmirror.topics.names import select
 from airmirror.topics.sync import sync_topics
-from airmirror.windows.declared import times_replaced
+from airmirror.windows.compare import look_at_logs
+from airmirror.windows.declared import compacted_topics
 from airmirror.windows.fence import Granted, check_claim, claimed, fence
 from airmirror.windows.index import catch_up
 from airmirror.windows.losses import without_losses
-from airmirror.windows.planning import compacted_topics
 from airmirror.windows.resets import Choice, Facts, Reset, ResetNotPossible, decide, declare
 from airmirror.windows.resetting import commit, look
 from airmirror.windows.window import internal_topics
@@ -215,21 +215,23 @@ def _losses(
     """
     if order.choice is not Choice.ACCEPT_LOSS:
         return []
-    flow, timeless = opened.flow, times_replaced(opened.flow)
-    chosen = [record for record in opened.ledger.unverified() if record.topic in topics]
+    flow = opened.flow
+    chosen = [
+        record
+        for record in opened.ledger.unverified()
+        if record.topic in topics
+        and TopicPartition(record.topic, record.partition) not in but
+        and (not order.partitions or record.partition in order.partitions)
+    ]
+    if not chosen:
+        return []
     compacted = compacted_topics(flow, source, {record.topic for record in chosen})
+    logs = look_at_logs(flow, source, target, chosen)
     rewritten: dict[TopicPartition, list[SegmentRecord]] = {}
     for record in chosen:
-        key = TopicPartition(record.topic, record.partition)
-        if key in but or (order.partitions and record.partition not in order.partitions):
-            continue
-        found = without_losses(
-            source, target, record,
-            read_committed=flow.isolation_level == "read_committed", aggregate=flow.is_aggregate,
-            times=not timeless.matches(record.topic), holes=compacted[record.topic],
-        )  # fmt: skip
+        found = without_losses(logs, record, holes=compacted[record.topic])
         if found != record:
-            rewritten.setdefault(key, []).append(found)
+            rewritten.setdefault(TopicPartition(record.topic, record.partition), []).append(found)
     if not rewritten:
         return []
     concerned = {key.topic: topics[key.topic] for key in rewritten}

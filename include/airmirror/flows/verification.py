@@ -1,20 +1,24 @@
-"""``airmirror verify``: both logs are read again, and every record that both still hold is compared."""
+"""``airmirror verify``: both logs are read again, and every record that both still hold is compared.
+
+What no segment record covers is looked at too: records on the target that the flow did not write, and source offsets that
+progress has passed although nothing tells what became of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from airmirror.clusters.log import EARLIEST, offsets_with_patience
+from airmirror.clusters.log import LATEST, offsets_with_patience, read_batches
 from airmirror.clusters.routes import Routes
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened, catch_up_ledger
-from airmirror.windows.compare import compare
-from airmirror.windows.declared import times_replaced
-from airmirror.windows.errors import of_flow
+from airmirror.windows.compare import Logs, compare, look_at_logs
+from airmirror.windows.coverage import NOT_COVERED, account_error, uncovered
+from airmirror.windows.errors import ForeignRecords, TargetTruncated, TopicRecreated, Unaccounted, of_flow
 from airmirror.wire.requests import TopicPartition
-from airmirror.wire.segments import Segment, SegmentRecord
+from airmirror.wire.segments import SegmentRecord
 
 
 @dataclass(frozen=True)
@@ -27,75 +31,109 @@ class ComparedPartition:
     records: int
     expired: int
     lost: int
-    error: AirmirrorError | None
+    errors: tuple[AirmirrorError, ...]
+
+    @property
+    def error(self) -> AirmirrorError | None:
+        """The first of the errors."""
+        return self.errors[0] if self.errors else None
 
     def as_dict(self) -> dict[str, Any]:
         return {
             "topic": self.topic, "partition": self.partition, "remote_topic": self.remote_topic,
             "records": self.records, "expired": self.expired, "lost": self.lost,
-            "error": str(self.error) if self.error else None,
+            "error": "; ".join(map(str, self.errors)) or None,
         }  # fmt: skip
 
 
 def compare_all(opened: Opened, topics: Sequence[str]) -> list[ComparedPartition]:
-    """Compare every replicated partition of ``topics`` (all, when empty). A transient error of a cluster is raised."""
-    flow = opened.flow
-    catch_up_ledger(opened)
-    newest = opened.ledger.last_segments()
-    chosen = {key: record for key, record in sorted(newest.items()) if not topics or key[0] in topics}
-    rows = []
-    timeless = times_replaced(flow)
+    """Compare every replicated partition of ``topics`` (all, when empty). A transient error of a cluster is raised.
+
+    A window may be at work: what it commits after the beginning is left out.
+    """
+    flow, ledger = opened.flow, opened.ledger
     client = f"airmirror|{flow.name}|verify"
+    catch_up_ledger(opened)
     with Routes(flow.source, client) as source, Routes(flow.target, client) as target:
-        source.refresh({topic for topic, _ in chosen})
-        target.refresh({record.remote_topic for record in chosen.values()})
-        here = offsets_with_patience(source, [TopicPartition(*key) for key in chosen], EARLIEST)
-        remote = {key: TopicPartition(record.remote_topic, record.partition) for key, record in chosen.items()}
-        there = offsets_with_patience(target, remote.values(), EARLIEST)
+        ends = _stable_ends(target, ledger.last_segments().values())
+        catch_up_ledger(opened)  # all that lies below the ends is told of now
+        newest = {TopicPartition(*key): record for key, record in ledger.last_segments().items()}
+        chosen = {key: record for key, record in sorted(newest.items()) if not topics or key.topic in topics}
+        logs = look_at_logs(flow, source, target, list(chosen.values()))
+        progress = ledger.progress()
+        resets: dict[TopicPartition, set[int]] = {key: set() for key in chosen}
+        for reset in ledger.resets():
+            resets.get(TopicPartition(reset.topic, reset.partition), set()).update((reset.lost_first, reset.start))
+        rows = []
         for key, last in chosen.items():
-            first, target_first = here[TopicPartition(*key)], there[remote[key]]
-            records = expired = lost = 0
-            error: AirmirrorError | None = None
-            for segment in opened.ledger.segments(*key, last.source_topic_id):
-                part = still_held(segment, first, target_first)
-                expired += segment.copied - part.copied
-                lost += segment.lost
-                if part.copied and error is None:
-                    compared = compare(
-                        source, target, part,
-                        read_committed=flow.isolation_level == "read_committed", aggregate=flow.is_aggregate,
-                        times=not timeless.matches(part.topic),
-                    )  # fmt: skip
-                    records += compared.records
-                    error = compared.error
-            error = of_flow(error, flow.name)
-            rows.append(ComparedPartition(*key, last.remote_topic, records, expired, lost, error))
+            segments = list(ledger.segments(*key, last.source_topic_id))
+            end = ends.get(TopicPartition(last.remote_topic, last.partition), last.target_end)
+            rows.append(_compared(logs, segments, last, progress.get(key, -1), end, resets[key]))
     return rows
 
 
-def still_held(
-    record: SegmentRecord, source_first: int, target_first: int, source_end: int | None = None
-) -> SegmentRecord:
-    """The part of a segment record above both logs' starts: retention works on the two sides independently.
+def _stable_ends(target: Routes, records: Iterable[SegmentRecord]) -> dict[TopicPartition, int]:
+    remote = {TopicPartition(record.remote_topic, record.partition) for record in records}
+    target.refresh({key.topic for key in remote})
+    return offsets_with_patience(target, remote, LATEST, read_committed=True)
 
-    ``source_end``: and below this source offset.
-    """
-    end = record.source_end if source_end is None else min(source_end, record.source_end)
-    if record.source_start >= source_first and record.target_start >= target_first and end == record.source_end:
-        return record
-    kept = []
-    for segment in record.segments:
-        skipped = max(0, source_first - segment.source_first, target_first - segment.target_first)
-        count = min(segment.source_end, end) - segment.source_first - skipped
-        if count > 0:
-            kept.append(Segment(segment.source_first + skipped, segment.target_first + skipped, count))
-    whole = end == record.source_end
-    return replace(
-        record,
-        source_start=kept[0].source_first if kept else end,
-        source_end=end,
-        target_start=kept[0].target_first if kept else record.target_end,
-        target_end=record.target_end if whole or not kept else kept[-1].target_end,
-        copied=sum(segment.count for segment in kept),
-        segments=tuple(kept),
-    )
+
+def _compared(
+    logs: Logs,
+    segments: Sequence[SegmentRecord],
+    last: SegmentRecord,
+    progress: int,
+    end: int,
+    resets: Collection[int],
+) -> ComparedPartition:
+    """One partition. ``end``: of its remote log; ``resets``: source offsets where somebody has decided to go on, whatever the target holds there."""
+    alias, key = logs.source.alias, TopicPartition(last.topic, last.partition)
+    now = logs.source.topic_ids[last.topic]
+    if now != last.source_topic_id:
+        recreated = TopicRecreated(alias, *key, str(last.source_topic_id), str(now))
+        return ComparedPartition(*key, last.remote_topic, 0, 0, 0, (of_flow(recreated, logs.flow.name),))  # type: ignore[arg-type]
+    records = expired = 0
+    start = max([logs.starts[key][0], *(segment.source_start for segment in segments[:1])])
+    gaps = uncovered(segments, start, max(last.source_end, progress + 1))
+    errors: list[AirmirrorError | None] = [
+        Unaccounted(alias, *key, first, stop - 1, NOT_COVERED) for first, stop in gaps
+    ]
+    before: SegmentRecord | None = None
+    for segment in segments:
+        if segment.target_end > end:  # it was committed since the end was asked for, or the log was cut
+            remote = TopicPartition(last.remote_topic, last.partition)
+            now_end = _stable_ends(logs.target, [last])[remote]
+            if segment.target_end > now_end:
+                errors.append(
+                    TargetTruncated(alias, *key, logs.target.alias, last.remote_topic, segment.target_end, now_end)
+                )
+            break
+        after = before.target_end if before is not None and segment.source_start not in resets else None
+        found = compare(logs, segment, after=after)
+        records, expired = records + found.records, expired + found.gone
+        errors += [account_error(alias, [segment], compacted=True, start=None), found.error]
+        if found.error is not None:
+            break
+        if segment.copied or segment.source_start in resets or (before is None and segment.target_end):
+            before = segment
+    else:
+        if before is not None and not logs.flow.is_aggregate:
+            errors.append(_foreign(logs, before, end))
+    lost = sum(segment.lost for segment in segments)
+    named = tuple(error for error in (of_flow(each, logs.flow.name) for each in errors) if error is not None)
+    return ComparedPartition(*key, last.remote_topic, records, expired, lost, named)
+
+
+def _foreign(logs: Logs, last: SegmentRecord, end: int) -> AirmirrorError | None:
+    """Records on the target behind the flow's last one."""
+    remote = TopicPartition(last.remote_topic, last.partition)
+    batches = [
+        (max(batch.base_offset, last.target_end), batch.next_offset - 1)
+        for _, found in read_batches(logs.target, remote, last.target_end, end, read_committed=True)
+        for batch, aborted in found
+        if batch.count and not aborted and not batch.is_control
+    ]
+    if not batches:
+        return None
+    where = (logs.source.alias, last.topic, last.partition, logs.target.alias, last.remote_topic)
+    return ForeignRecords(*where, batches[0][0], batches[-1][1])

@@ -1,34 +1,59 @@
 """Comparing what the target holds with what was copied: by digest from the target alone, or record by record from both logs.
 
-Used by the gate, ``airmirror verify`` and audits (invariants D and F).
+The gate, ``airmirror verify``, audits and accepted losses all use it (invariants D and F). Cleaner and retention work on the
+two sides independently, so a record that one side lacks is a difference only above both logs' starts, and where neither
+topic is compacted.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 
-import numpy as np
-
-from airmirror.clusters.log import FetchFailed, read_batches
+from airmirror.clusters.log import EARLIEST, offsets_with_patience, read_batches
 from airmirror.clusters.routes import Routes
+from airmirror.clusters.topic_configs import topic_configs
+from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
-from airmirror.windows.errors import TargetDiffers, Unaccounted
+from airmirror.windows.coverage import ALL, is_declared, still_held
+from airmirror.windows.cursor import Cursor, Pair, pairs
+from airmirror.windows.declared import compacted_topics, times_replaced
+from airmirror.windows.errors import ForeignRecords, TargetDiffers, Unaccounted
 from airmirror.windows.slot.account import Digest, payload_digest
-from airmirror.wire.batches import HEADER_SIZE, CorruptBatch
-from airmirror.wire.codecs import UnknownCodec
-from airmirror.wire.records import Records, first_difference, pieces
+from airmirror.wire.batches import HEADER_SIZE
+from airmirror.wire.records import Array, Records, first_difference
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import SegmentRecord
 
 
 @dataclass(frozen=True)
+class Logs:
+    """Both clusters as comparisons read them.
+
+    ``starts``: of each source partition where its log and that of its remote partition begin. ``compacted``: by source topic,
+    whether a cleaner may take records of it, or of its remote topic.
+    """
+
+    flow: Flow
+    source: Routes
+    target: Routes
+    starts: dict[TopicPartition, tuple[int, int]]
+    compacted: Mapping[str, bool]
+
+
+@dataclass(frozen=True)
 class Compared:
-    """The outcome for one segment record: how many records were compared, and what is wrong, if anything."""
+    """The outcome for one segment record. Counts are of its records.
+
+    ``records``: equal on both sides; ``gone``: taken by retention or a cleaner on one side at least; ``on_target``: those that
+    the target holds; ``error``: the first thing that is wrong, if anything.
+    """
 
     segment: SegmentRecord
     records: int
+    gone: int
+    on_target: int
     error: AirmirrorError | None
 
 
@@ -40,24 +65,41 @@ class Held:
     equal: bool
 
 
-def account_error(
-    source: str, segments: Sequence[SegmentRecord], compacted: bool, start: int | None
-) -> AirmirrorError | None:
-    """What does not add up in consecutive segment records of one partition, from ``start`` on (invariants C, E, G)."""
-    expected = start
-    for record in segments:
-        where = (source, record.topic, record.partition, record.source_start, record.source_end - 1)
-        if expected is not None and record.source_start != expected:
-            return Unaccounted(*where, f"the segment before ends at {expected}")
-        total = record.copied + record.control + record.aborted + record.holes + record.lost
-        if total != record.source_end - record.source_start:
-            return Unaccounted(*where, f"{total} of {record.source_end - record.source_start} offsets are counted")
-        if record.copied != sum(segment.count for segment in record.segments):
-            return Unaccounted(*where, f"{record.copied} records copied, but its segments hold another number")
-        if record.holes and not compacted:
-            return Unaccounted(*where, f"{record.holes} holes in a topic that is not compacted")
-        expected = record.source_end
-    return None
+@dataclass(frozen=True)
+class _Surplus:
+    """Records that are mapped nowhere: how many, and the offsets of the first and the last."""
+
+    count: int = 0
+    first: int = -1
+    last: int = -1
+
+    def and_(self, offsets: Array) -> _Surplus:
+        if not len(offsets):
+            return self
+        return _Surplus(self.count + len(offsets), self.first if self.count else int(offsets[0]), int(offsets[-1]))
+
+
+def look_at_logs(flow: Flow, source: Routes, target: Routes, records: Collection[SegmentRecord]) -> Logs:
+    """What must be known of the logs of these records' partitions. Raises TopicNotFound, or a cluster's error."""
+    remote_topics = {record.topic: record.remote_topic for record in records}
+    source.refresh(remote_topics)
+    target.refresh(remote_topics.values())
+    here = compacted_topics(flow, source, remote_topics)
+    there = topic_configs(target, remote_topics.values(), ["cleanup.policy"])
+    compacted = {
+        topic: here[topic] or "compact" in there.get(remote, {}).get("cleanup.policy", "")
+        for topic, remote in remote_topics.items()
+    }
+    logs = Logs(flow, source, target, {}, compacted)
+    _look_at_starts(logs, records)
+    return logs
+
+
+def _look_at_starts(logs: Logs, records: Collection[SegmentRecord]) -> None:
+    remote = {TopicPartition(each.topic, each.partition): _remote(each) for each in records}
+    here = offsets_with_patience(logs.source, remote, EARLIEST)
+    there = offsets_with_patience(logs.target, remote.values(), EARLIEST)
+    logs.starts.update({key: (here[key], there[remote[key]]) for key in remote})
 
 
 def look_at_target(target: Routes, record: SegmentRecord) -> Held:
@@ -65,9 +107,8 @@ def look_at_target(target: Routes, record: SegmentRecord) -> Held:
     digest = Digest()
     records = 0
     if record.copied:
-        partition = TopicPartition(record.remote_topic, record.partition)
         for buffer, batches in read_batches(
-            target, partition, record.target_start, record.target_end, read_committed=True
+            target, _remote(record), record.target_start, record.target_end, read_committed=True
         ):
             for batch, aborted in batches:
                 if aborted or batch.is_control or not _is_own(record, batch.base_offset):
@@ -87,152 +128,119 @@ def _is_own(record: SegmentRecord, offset: int) -> bool:
     return number >= 0 and offset < record.segments[number].target_end
 
 
+def check(logs: Logs, record: SegmentRecord) -> Compared:
+    """Whether the target holds what was written: by the digest if it can be, else both logs say what is wrong."""
+    _, target_start = logs.starts[TopicPartition(record.topic, record.partition)]
+    if record.target_start >= target_start and look_at_target(logs.target, record).equal:
+        return Compared(record, record.copied, 0, record.copied, None)
+    return compare(logs, record)
+
+
 def compare(
-    source: Routes,
-    target: Routes,
+    logs: Logs,
     record: SegmentRecord,
     *,
-    read_committed: bool,
-    aggregate: bool = False,
-    times: bool = True,
+    within: tuple[int, int] = ALL,
+    after: int | None = None,
     seen: Callable[[Records, Records], None] = lambda one, other: None,
 ) -> Compared:
     """Every record of a segment record in both logs: key, value, headers, timestamp, order and the offset mapping.
 
-    In an ``aggregate`` the target may hold records of others between the segments; without ``times`` timestamps may differ.
-    Where somebody has accepted a loss (windows/losses) the target may hold so many records that are not mapped.
-    ``seen`` gets all records of both sides, some of the source and of the target at a time, also past a difference.
-    Raises FetchFailed or LastStableOffsetStuck where a log can't be read; a difference is in the answer.
+    ``within``: these source offsets of it. ``after``: where the record before ends on the target; what lies between and is
+    not ours is a difference too. ``seen`` gets all records of both sides, some of the source and of the target at a time.
+    In an aggregate the target may hold records of others anywhere, and where somebody has accepted a loss as many as were
+    lost. Raises what reading a log does; a difference is in the answer.
     """
-    from_source = Cursor(
-        source, TopicPartition(record.topic, record.partition), record.source_start, record.source_end, read_committed
-    )
-    remote = TopicPartition(record.remote_topic, record.partition)
-    from_target = Cursor(target, remote, record.target_start, record.target_end, True)
-    declared = bool(record.lost) and record.digest == Digest().value() and not aggregate
-    compared = skipped = surplus = 0
-    for segment in record.segments:
-        done = 0
+    key = TopicPartition(record.topic, record.partition)
+    found = _compare(logs, record, within, after, seen)
+    if found.error is not None:
+        starts = logs.starts[key]
+        _look_at_starts(logs, [record])
+        if logs.starts[key] != starts:  # retention came in between
+            return compare(logs, record, within=within, after=after)
+    return found
+
+
+def _compare(
+    logs: Logs,
+    record: SegmentRecord,
+    within: tuple[int, int],
+    after: int | None,
+    seen: Callable[[Records, Records], None],
+) -> Compared:
+    starts = logs.starts[TopicPartition(record.topic, record.partition)]
+    part = still_held(record, *starts, within)
+    may_lack = logs.compacted[record.topic]
+    gone = _copied_within(record, within) - part.copied
+    equal = on_target = 0
+    error: AirmirrorError | None = None
+    surplus_here, surplus_there = _Surplus(), _Surplus()
+    for pair in read_pairs(logs, part, after if part == record else None):
+        seen(pair.source, pair.target)
+        on_target += len(pair.there) + len(pair.absent_here)
+        surplus_here, surplus_there = surplus_here.and_(pair.surplus_here), surplus_there.and_(pair.surplus_there)
+        gone += len(pair.absent_there) + len(pair.absent_here) if may_lack else 0
+        if error is None:
+            error, count = _difference(logs, record, pair, may_lack)
+            equal += count
+    if error is None and surplus_here.count > record.lost:
+        reason = "the source holds more records in it than were copied"
         if record.lost:
-            skipped += from_source.skip(segment.source_first)
-        if declared:
-            surplus += from_target.skip(segment.target_first)
-        if aggregate:
-            from_target = Cursor(target, remote, segment.target_first, segment.target_end, True)
-        while done < segment.count:
-            one = from_source.next(segment.count - done)
-            other = from_target.next(min(segment.count - done, len(one)))
-            one = from_source.keep(len(other))
-            if not times and len(one) == len(other):
-                other = replace(other, timestamps=one.timestamps)
-            seen(one, other)
-            error = _difference(
-                source.alias, target.alias, record, one, other, segment.source_first + done, segment.target_first + done
-            )
-            if error is not None:
-                _see_the_rest(from_source, from_target, seen)
-                return Compared(record, compared, error)
-            done += len(other)
-            compared += len(other)
-    if record.lost:
-        skipped += from_source.skip(record.source_end)
-        surplus += from_target.skip(record.target_end) if declared else 0
-        if max(skipped, surplus) > record.lost:
-            reason = f"{record.lost} records were declared lost, but {max(skipped, surplus)} are not on both sides"
-            where = (source.alias, record.topic, record.partition, record.source_start, record.source_end - 1)
-            return Compared(record, compared, Unaccounted(*where, reason))
-    for cursor, log in ((from_source, "the source"), (from_target, "the target")):
-        if len(cursor.next(1)):
-            _see_the_rest(from_source, from_target, seen, again=cursor)
-            reason = f"{log} holds more records in it than were copied"
-            where = (source.alias, record.topic, record.partition, record.source_start, record.source_end - 1)
-            return Compared(record, compared, Unaccounted(*where, reason))
-    return Compared(record, compared, None)
+            reason = f"{record.lost} records were declared lost, but the source holds {surplus_here.count} that were not copied"
+        error = Unaccounted(logs.source.alias, *_key(record), surplus_here.first, surplus_here.last, reason)
+    if (
+        error is None
+        and surplus_there.count > (record.lost if is_declared(record) else 0)
+        and not logs.flow.is_aggregate
+    ):
+        error = ForeignRecords(
+            logs.source.alias, *_key(record), logs.target.alias, record.remote_topic, surplus_there.first, surplus_there.last
+        )  # fmt: skip
+    if error is None:
+        gone = _copied_within(record, within) - equal  # what neither side has any more, too
+    return Compared(record, equal, gone, on_target, error)
 
 
-def _see_the_rest(
-    from_source: Cursor, from_target: Cursor, seen: Callable[[Records, Records], None], again: Cursor | None = None
-) -> None:
-    if again is not None:
-        again.keep(0)  # what it has just given was not seen
-    while len(rest := from_source.next(_ALL)):
-        seen(rest, _NOTHING)
-    while len(rest := from_target.next(_ALL)):
-        seen(_NOTHING, rest)
-
-
-def _difference(
-    source: str, target: str, record: SegmentRecord, one: Records, other: Records, offset: int, target_offset: int
-) -> AirmirrorError | None:
-    where = (source, record.topic, record.partition, target, record.remote_topic, offset, target_offset)
-    if not len(one) or not len(other):
-        return TargetDiffers(*where, "the target has fewer records" if len(one) else "the source has fewer records")
-    number = first_difference(one, other)
-    if number < 0:
-        for records, first in ((one, offset), (other, target_offset)):
-            moved = np.flatnonzero(records.offsets != np.arange(first, first + len(records)))[:1]
-            if len(moved):
-                return TargetDiffers(*where, f"the offsets are not consecutive from {first + int(moved[0])} on")
-        return None
-    return TargetDiffers(
-        source, record.topic, record.partition, target, record.remote_topic, int(one.offsets[number]),
-        int(other.offsets[number]), "key, value, headers or timestamp are not equal",
+def read_pairs(logs: Logs, part: SegmentRecord, after: int | None = None) -> Iterator[Pair]:
+    """Both logs of a segment record, brought together. Where the target sets times of its own, it is given the source's."""
+    flow = logs.flow
+    here = Cursor(
+        logs.source, TopicPartition(*_key(part)), part.source_start, part.source_end,
+        flow.isolation_level == "read_committed",
     )  # fmt: skip
+    begin = part.target_start if after is None else min(after, part.target_start)
+    there = Cursor(logs.target, _remote(part), begin, part.target_end, True)
+    keeps_times = not times_replaced(flow).matches(part.topic)
+    for pair in pairs(here, there, part.segments):
+        yield pair if keeps_times else pair.with_times_of_source()
 
 
-class Cursor:
-    """The records of a range, some at a time, whatever the batches."""
-
-    def __init__(self, routes: Routes, partition: TopicPartition, start: int, end: int, read_committed: bool) -> None:
-        self._chunks = self._read(routes, partition, start, end, read_committed)
-        self._records: Records | None = None
-        self._at = 0
-        self._taken = 0
-
-    @staticmethod
-    def _read(
-        routes: Routes, partition: TopicPartition, start: int, end: int, read_committed: bool
-    ) -> Iterator[Records]:
-        if start >= end:
-            return
-        for buffer, batches in read_batches(routes, partition, start, end, read_committed=read_committed):
-            data = [batch for batch, aborted in batches if not aborted and not batch.is_control and batch.count]
-            try:
-                yield from pieces(buffer, data, start, end)
-            except (CorruptBatch, UnknownCodec) as error:
-                raise FetchFailed(routes.alias, partition, str(error)) from error
-
-    def next(self, most: int) -> Records:
-        """The next records, at most ``most``; none at the end. What was not kept comes again with ``keep``."""
-        self._at += self._taken
-        while self._records is None or self._at >= len(self._records):
-            chunk = next(self._chunks, None)
-            if chunk is None:
-                self._taken = 0
-                return (
-                    _NOTHING if self._records is None else self._records.slice(len(self._records), len(self._records))
-                )
-            self._records, self._at = chunk, 0
-        self._taken = min(most, len(self._records) - self._at)
-        return self._records.slice(self._at, self._at + self._taken)
-
-    def skip(self, offset: int) -> int:
-        """Leave out the records before ``offset``; how many."""
-        skipped = 0
-        while True:
-            ahead = self.next(1 << 30)
-            count = int(np.searchsorted(ahead.offsets, offset))
-            self.keep(count)
-            skipped += count
-            if count < len(ahead) or not len(ahead):
-                return skipped
-
-    def keep(self, count: int) -> Records:
-        """Take back all but ``count`` of what ``next`` gave."""
-        assert self._records is not None or count == 0
-        self._taken = min(self._taken, count)
-        return _NOTHING if self._records is None else self._records.slice(self._at, self._at + self._taken)
+def _difference(logs: Logs, record: SegmentRecord, pair: Pair, may_lack: bool) -> tuple[AirmirrorError | None, int]:
+    """The first difference of a pair, and how many records before it are equal."""
+    number = first_difference(pair.here, pair.there)
+    found = [] if number < 0 else [(int(pair.at[number]), "key, value, headers or timestamp are not equal")]
+    if not may_lack:
+        found += [(int(offset), "the target has fewer records") for offset in pair.absent_there[:1]]
+        found += [(int(offset), "the source has fewer records") for offset in pair.absent_here[:1]]
+    if not found:
+        return None, len(pair.here)
+    offset, what = min(found)
+    segment = record.segments[bisect_right(record.segments, offset, key=lambda each: each.source_first) - 1]
+    there = segment.target_first + offset - segment.source_first
+    error = TargetDiffers(
+        logs.source.alias, *_key(record), logs.target.alias, record.remote_topic, offset, there, what
+    )  # fmt: skip
+    return error, bisect_right(pair.at, offset - 1)
 
 
-_ALL = 2**31
-_NOTHING = Records(*(np.empty(0, kind) for kind in (np.uint8, np.int64, np.int64, np.int64, np.int64)))
+def _copied_within(record: SegmentRecord, within: tuple[int, int]) -> int:
+    first, end = within
+    return sum(max(0, min(run.source_end, end) - max(run.source_first, first)) for run in record.segments)
+
+
+def _key(record: SegmentRecord) -> tuple[str, int]:
+    return record.topic, record.partition
+
+
+def _remote(record: SegmentRecord) -> TopicPartition:
+    return TopicPartition(record.remote_topic, record.partition)

@@ -1,7 +1,11 @@
-"""What a configuration declares of single topics, which would be an error otherwise."""
+"""What is declared of single topics, by their own configuration or the flow's, which would be an error otherwise."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+from airmirror.clusters.routes import Routes
+from airmirror.clusters.topic_configs import topic_configs
 from airmirror.config import Flow
 from airmirror.config.values import as_list
 from airmirror.naming import TopicFilter
@@ -10,6 +14,16 @@ from airmirror.naming import TopicFilter
 def compacted_once(flow: Flow) -> TopicFilter:
     """Source topics in which missing offsets count as compacted (invariant E): ``topics.compacted``."""
     return _declared(flow, "topics.compacted")
+
+
+def compacted_topics(flow: Flow, source: Routes, topics: Collection[str]) -> dict[str, bool]:
+    """Whether holes are allowed in a topic: it is compacted, or the user says that it once was (invariant E)."""
+    declared = compacted_once(flow)
+    configs = topic_configs(source, topics, ["cleanup.policy"])
+    return {
+        topic: "compact" in configs.get(topic, {}).get("cleanup.policy", "") or declared.matches(topic)
+        for topic in topics
+    }
 
 
 def times_replaced(flow: Flow) -> TopicFilter:

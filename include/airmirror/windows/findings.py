@@ -16,8 +16,8 @@ from uuid import UUID
 from airmirror.clusters.routes import Routes
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
-from airmirror.windows.compare import account_error, compare, look_at_target
-from airmirror.windows.declared import times_replaced
+from airmirror.windows.compare import check, look_at_logs
+from airmirror.windows.coverage import account_error
 from airmirror.windows.errors import of_flow
 from airmirror.windows.index import Index
 from airmirror.wire.requests import TopicPartition
@@ -116,7 +116,7 @@ def examine(
                 source_start=segments[0].source_start if start is None else start,
                 source_end=last.source_end,
                 target_start=copied[0].target_start if copied else last.target_start,
-                target_end=_target_end(copied, passed),
+                target_end=_target_end(copied, passed, last),
                 copied=total,
                 target_records=total - missing if is_measured else None,
                 control=sum(segment.control for segment in segments),
@@ -140,36 +140,28 @@ def examine(
 def _look_again(
     flow: Flow, source: Routes, target: Routes, segments: Sequence[SegmentRecord]
 ) -> tuple[int, int, AirmirrorError | None]:
-    """Read the target: records missing, segment records that differ from their digest, and what is really wrong."""
+    """Read the target, and the source where it differs: records missing, segment records that differ, and what is wrong."""
     if not segments:
         return 0, 0, None
-    read_committed = flow.isolation_level == "read_committed"
     missing = differences = 0
     first: AirmirrorError | None = None
     try:
-        target.refresh({segment.remote_topic for segment in segments})
+        logs = look_at_logs(flow, source, target, segments)
         for segment in segments:
-            held = look_at_target(target, segment)
-            if held.equal:
-                continue
-            source.refresh([segment.topic])
-            compared = compare(
-                source, target, segment,
-                read_committed=read_committed, aggregate=flow.is_aggregate,
-                times=not times_replaced(flow).matches(segment.topic),
-            )  # fmt: skip
-            error = compared.error
-            if error is not None:
-                missing += max(0, segment.copied - held.records)
+            compared = check(logs, segment)
+            if compared.error is not None:
+                missing += max(0, segment.copied - compared.gone - compared.on_target)
                 differences += 1
-                first = first or error
+                first = first or compared.error
     except AirmirrorError as error:
         return missing, differences, first or error
     return missing, differences, first
 
 
-def _target_end(copied: Sequence[SegmentRecord], passed: Verified | None) -> int:
-    return copied[-1].target_end if copied else passed.target_end if passed else 0
+def _target_end(copied: Sequence[SegmentRecord], passed: Verified | None, last: SegmentRecord) -> int:
+    if copied:
+        return copied[-1].target_end
+    return passed.target_end if passed and passed.source_topic_id == last.source_topic_id else last.target_end
 
 
 def _gaps(segments: Sequence[SegmentRecord], start: int | None) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from airmirror.clusters.log import EARLIEST, LATEST, offsets_with_patience
@@ -11,7 +11,7 @@ from airmirror.clusters.topic_configs import topic_configs
 from airmirror.config import Flow
 from airmirror.ledger.state import State
 from airmirror.naming import progress_topic
-from airmirror.windows.declared import compacted_once, times_replaced
+from airmirror.windows.declared import compacted_topics, times_replaced
 from airmirror.windows.errors import of_flow
 from airmirror.windows.fence import Granted
 from airmirror.windows.hanging import name_hanging
@@ -62,16 +62,6 @@ def chosen(
     if until is None:
         return found
     return [replace(item, end=max(item.start, min(item.end, until.get(item.key, item.start)))) for item in found]
-
-
-def compacted_topics(flow: Flow, source: Routes, topics: Collection[str]) -> dict[str, bool]:
-    """Whether holes are allowed in a topic: it is compacted, or the user says that it once was (invariant E)."""
-    declared = compacted_once(flow)
-    configs = topic_configs(source, topics, ["cleanup.policy"])
-    return {
-        topic: "compact" in configs.get(topic, {}).get("cleanup.policy", "") or declared.matches(topic)
-        for topic in topics
-    }
 
 
 def slots_of(

@@ -17,12 +17,13 @@ from airmirror.clusters.routes import Routes, TopicNotFound
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.naming import progress_topic, segment_topic
+from airmirror.windows.declared import compacted_topics
 from airmirror.windows.ends import check_ends
 from airmirror.windows.errors import ProgressDiffers
 from airmirror.windows.fence import claimed, fence_around
 from airmirror.windows.findings import Finding, examine
 from airmirror.windows.index import Index, InternalTopics, catch_up
-from airmirror.windows.planning import chosen, compacted_topics, make_plan, slots_of
+from airmirror.windows.planning import chosen, make_plan, slots_of
 from airmirror.windows.progress import Progress, Watch
 from airmirror.windows.results import WindowResult, standings_of, window_rows
 from airmirror.windows.slots import Outcome, Slot, SlotResult

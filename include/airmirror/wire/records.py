@@ -60,9 +60,10 @@ class Records:
     def split(self, offsets: Sequence[int]) -> tuple[Records, Records]:
         """Those without ``offsets``, and those with them."""
         chosen = np.isin(self.offsets, np.array(offsets, np.int64))
-        return self._where(~chosen), self._where(chosen)
+        return self.where(~chosen), self.where(chosen)
 
-    def _where(self, chosen: Array) -> Records:
+    def where(self, chosen: Array) -> Records:
+        """Those for which ``chosen`` is true."""
         return Records(self.data, self.offsets[chosen], self.timestamps[chosen], self.starts[chosen], self.ends[chosen])
 
 

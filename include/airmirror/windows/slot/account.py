@@ -35,6 +35,9 @@ class Digest:
         return self._hash.digest()
 
 
+NO_DIGEST = Digest().value()  # of a record that nothing was written for
+
+
 def payload_digest(payload: bytes | memoryview) -> bytes:
     """The digest of a batch's bytes after its header."""
     return xxhash.xxh3_128_digest(payload)

@@ -1,0 +1,79 @@
+"""What segment records say of a partition by themselves: whether they add up, what they cover, what of it is still there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from airmirror.errors import AirmirrorError
+from airmirror.windows.errors import Unaccounted
+from airmirror.windows.slot.account import NO_DIGEST
+from airmirror.wire.segments import Segment, SegmentRecord
+
+ALL = (0, 2**63 - 1)
+NOT_COVERED = "no segment record covers them, though progress is past them"
+
+
+def account_error(
+    source: str, segments: Sequence[SegmentRecord], compacted: bool, start: int | None
+) -> AirmirrorError | None:
+    """What does not add up in consecutive segment records of one partition, from ``start`` on (invariants C, E, G)."""
+    expected = start
+    for record in segments:
+        where = (source, record.topic, record.partition, record.source_start, record.source_end - 1)
+        if expected is not None and record.source_start != expected:
+            return Unaccounted(*where, f"the segment before ends at {expected}")
+        total = record.copied + record.control + record.aborted + record.holes + record.lost
+        if total != record.source_end - record.source_start:
+            return Unaccounted(*where, f"{total} of {record.source_end - record.source_start} offsets are counted")
+        if record.copied != sum(segment.count for segment in record.segments):
+            return Unaccounted(*where, f"{record.copied} records copied, but its segments hold another number")
+        if record.holes and not compacted:
+            return Unaccounted(*where, f"{record.holes} holes in a topic that is not compacted")
+        expected = record.source_end
+    return None
+
+
+def is_declared(record: SegmentRecord) -> bool:
+    """Whether somebody has accepted a loss in it (windows/losses): what it counts as lost may lie on the target all the same.
+
+    Such a record has the digest of nothing; one that lost records to ``errors.tolerance`` has that of what was written.
+    """
+    return bool(record.lost) and record.digest == NO_DIGEST
+
+
+def still_held(
+    record: SegmentRecord, source_first: int, target_first: int, within: tuple[int, int] = ALL
+) -> SegmentRecord:
+    """The part of a segment record above both logs' starts (its offsets are given) and ``within`` source offsets."""
+    begin, end = max(record.source_start, source_first, within[0]), min(record.source_end, within[1])
+    for segment in record.segments:
+        if segment.target_first < target_first:
+            begin = max(begin, min(segment.source_end, segment.source_first + target_first - segment.target_first))
+    if begin == record.source_start and end == record.source_end:
+        return record
+    kept = []
+    for segment in record.segments:
+        first = max(segment.source_first, begin)
+        count = min(segment.source_end, end) - first
+        if count > 0:
+            kept.append(Segment(first, segment.target_first + first - segment.source_first, count))
+    return replace(
+        record,
+        source_start=min(begin, end),
+        source_end=end,
+        target_start=kept[0].target_first if kept else record.target_end,
+        target_end=record.target_end if end == record.source_end or not kept else kept[-1].target_end,
+        copied=sum(segment.count for segment in kept),
+        segments=tuple(kept),
+    )
+
+
+def uncovered(segments: Sequence[SegmentRecord], begin: int, end: int) -> Iterator[tuple[int, int]]:
+    """The ranges of the source offsets ``[begin, end)`` that none of the segment records, in order, covers."""
+    for segment in segments:
+        if begin < min(segment.source_start, end):
+            yield begin, min(segment.source_start, end)
+        begin = max(begin, segment.source_end)
+    if begin < end:
+        yield begin, end

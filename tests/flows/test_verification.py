@@ -1,0 +1,166 @@
+"""What ``airmirror verify`` must see: what no segment record covers, on either side; and what is no difference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from confluent_kafka import TopicPartition as Partition
+from tenacity import Retrying, stop_after_delay, wait_fixed
+
+from airmirror.clusters.appender import Appender
+from airmirror.flows.prepare import prepare
+from airmirror.flows.verification import ComparedPartition, compare_all
+from airmirror.naming import segment_topic
+from airmirror.windows.errors import ForeignRecords, TargetDiffers, Unaccounted
+from airmirror.windows.slot.account import NO_DIGEST
+from airmirror.windows.verify import no_objection
+from airmirror.windows.window import judge_window, run_window
+from airmirror.wire.segments import SegmentRecord
+from airmirror_local.brokers import Broker
+from support.flows import Mirror, in_this_process, mirror
+from support.topics import Record, admin, end_offsets, produce, read_all
+
+
+def values(first: int, end: int) -> list[Record]:
+    return [Record(b"v%d" % n, b"k%d" % (n % 5)) for n in range(first, end)]
+
+
+def filled(east: Broker, west: Broker, directory: Path, **more: object) -> Mirror:
+    """Three windows of twenty records."""
+    flow = mirror(east, west, directory, **more)  # type: ignore[arg-type]
+    for number in range(3):
+        produce(east, flow.topic, values(20 * number, 20 * number + 20))
+        flow.run()
+    return flow
+
+
+def write(flow: Mirror, *records: tuple[SegmentRecord, bool]) -> None:
+    """Put segment records into the segment topic, or (False) delete them."""
+    with Appender(flow.flow.target, segment_topic(flow.flow.source.alias)) as appender:
+        appender.append([(record.encode_key(), record.encode_value() if kept else None) for record, kept in records])
+
+
+def verified(flow: Mirror) -> ComparedPartition:
+    (row,) = compare_all(flow.opened, [])
+    return row
+
+
+def segments(flow: Mirror) -> list[SegmentRecord]:
+    return list(flow.opened.ledger.segments(flow.topic, 0))
+
+
+def gap(flow: Mirror) -> None:
+    write(flow, (segments(flow)[1], False))
+
+
+def empty_record(flow: Mirror) -> None:
+    """The second record says that nothing was copied, and the target has it all the same."""
+    second = segments(flow)[1]
+    write(
+        flow,
+        (replace(second, copied=0, aborted=20, segments=(), digest=NO_DIGEST, target_end=second.target_start), True),
+    )
+
+
+def foreign_at_the_end(flow: Mirror) -> None:
+    produce(flow.target, flow.remote_topic, values(0, 2), partition=0)
+
+
+def foreign_between(flow: Mirror) -> None:
+    """Where our marker would be: one record of somebody else, and the third window after it."""
+    second = segments(flow)[1]
+    run = replace(second.segments[0], count=19)
+    write(flow, (replace(second, copied=19, aborted=1, segments=(run,), target_end=run.target_end), True))
+
+
+def tail_is_lost(flow: Mirror) -> None:
+    """An unclean election of the segment topic has taken the newest record; progress is past it."""
+    write(flow, (segments(flow)[2], False))
+
+
+@pytest.mark.parametrize(
+    ("damage", "expected"),
+    [
+        (gap, {("Unaccounted", 20, 39), ("ForeignRecords", 21, 40)}),
+        (empty_record, {("Unaccounted", 20, 39)}),
+        (foreign_at_the_end, {("ForeignRecords", 63, 64)}),
+        (foreign_between, {("Unaccounted", 39, 39)}),
+        (tail_is_lost, {("Unaccounted", 40, 59), ("ForeignRecords", 42, 61)}),
+    ],
+)
+def test_what_no_segment_record_covers_is_found(
+    damage: Callable[[Mirror], None], expected: set[tuple[str, int, int]], east: Broker, west: Broker, tmp_path: Path
+) -> None:
+    flow = filled(east, west, tmp_path)
+    assert (verified(flow).records, verified(flow).errors) == (60, ())
+    damage(flow)
+    row = verified(flow)
+    errors = [error for error in row.errors if isinstance(error, (Unaccounted, ForeignRecords))]
+    assert len(errors) == len(row.errors)
+    assert {(type(error).__name__, error.first, error.last) for error in errors} == expected
+    assert all(f"{flow.topic}-0" in str(error) for error in errors)
+
+
+def test_records_of_others_in_an_aggregate_are_no_difference(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = filled(east, west, tmp_path, settings={"aggregate": "true"})
+    foreign_at_the_end(flow)
+    assert (verified(flow).records, verified(flow).errors) == (60, ())
+
+
+COMPACTED = {
+    "cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "100", "max.compaction.lag.ms": "100",
+}  # fmt: skip
+
+
+def not_judged(flow: Mirror) -> None:
+    run_window(
+        flow.flow, flow.opened.ledger, prepare(flow.opened).topics, in_this_process, window="w", slots=lambda: 1,
+        advance=False,
+    )  # fmt: skip
+
+
+def judged(flow: Mirror) -> list[object]:
+    """The errors of a gate that trusts nobody."""
+    return list(judge_window(flow.flow, flow.opened.ledger, no_objection, window="gate", trusted=()).errors)
+
+
+def test_compaction_is_no_difference(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """The cleaner was at work on the target, in what is verified and in what the gate is to judge."""
+    flow = mirror(east, west, tmp_path, config=COMPACTED)
+    produce(east, flow.topic, values(0, 200))
+    flow.run()
+    produce(east, flow.topic, values(200, 400))
+    not_judged(flow)
+    for attempt in Retrying(stop=stop_after_delay(90), wait=wait_fixed(0.3), reraise=True):
+        with attempt:
+            produce(west, flow.remote_topic, [Record(b"roll", b"roll")], partition=0, transactional="abort")
+            assert len(read_all(west, flow.remote_topic)[0]) < 200
+    assert judged(flow) == []
+    row = verified(flow)
+    assert row.errors == () and row.records + row.expired == 400 and row.expired > 200
+
+
+def test_retention_before_the_gate_is_no_difference(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = mirror(east, west, tmp_path)
+    produce(east, flow.topic, values(0, 100))
+    not_judged(flow)
+    client = admin(west)
+    deleted = Partition(flow.remote_topic, 0, 70)
+    client.delete_records([deleted])[deleted].result(30)
+    assert judged(flow) == [] and not flow.opened.ledger.holds()
+    assert flow.opened.ledger.verified()[flow.topic, 0].offset == 99
+    row = verified(flow)
+    assert (row.records, row.expired, row.errors) == (30, 70, ())
+
+
+def test_what_the_target_lacks_above_its_start_is_a_difference(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """A topic that is not compacted: the segment record maps one more than the target holds."""
+    flow = filled(east, west, tmp_path)
+    second = segments(flow)[1]
+    run = replace(second.segments[0], target_first=second.segments[0].target_first + 1)  # ends at our marker
+    write(flow, (replace(second, segments=(run,), target_end=run.target_end), True))
+    assert any(isinstance(error, (TargetDiffers, ForeignRecords)) for error in verified(flow).errors)
+    assert end_offsets(west, flow.remote_topic) == {0: 63}
