@@ -39,7 +39,7 @@ Step = Callable[[str], AbstractContextManager[object]]
 
 @dataclass(frozen=True)
 class Stack:
-    """What runs. ``ledger`` is its SQLAlchemy URL."""
+    """What runs. ``ledger`` is its SQLAlchemy URL; ``loaded``: how many records of each topic were produced into east."""
 
     east: Broker
     west: Broker
@@ -47,6 +47,7 @@ class Stack:
     airflow: AirflowStack
     configuration: Path
     ledger: str
+    loaded: Mapping[str, int]
 
     def client(self) -> AirflowClient:
         return self.airflow.client()
@@ -87,7 +88,7 @@ def start_stack(
         east, west = brokers["east"], brokers["west"]
         with step("loading real records into east"):
             create_topics(east.bootstrap)
-            load(east.bootstrap, share=share)
+            loaded = load(east.bootstrap, share=share)
         with step("starting Spark Connect"):
             spark = start_connect_server(directory / "spark")
         note(spark.process)
@@ -103,7 +104,7 @@ def start_stack(
                 environment=airflow_environment(configuration, ledger, directory / "data-docs", spark),
                 on_start=note,
             )
-        stack = Stack(east, west, spark, airflow, configuration, ledger)
+        stack = Stack(east, west, spark, airflow, configuration, ledger, loaded)
         with step("waiting for the flow's DAG"), stack.client() as client:
             client.wait(lambda: DAG_ID in client.dag_ids(), START_SECONDS)
     except BaseException:

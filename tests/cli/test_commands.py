@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import shutil
 import uuid
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from airmirror.cli.main import app
+from airmirror.clusters.appender import Appender
+from airmirror.flows.prepare import catch_up_ledger, open_flow
+from airmirror.naming import segment_topic
 from airmirror.on_spark import windows as spark_windows
 from airmirror.windows.window import run_window
+from airmirror.wire.segments import GATE, Hold
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import free_port
 from airmirror_local.stack import ROOT
@@ -85,6 +90,31 @@ def test_plan_run_verify_status_and_rebuild(east: Broker, west: Broker, tmp_path
     assert rebuilt.exit_code == 0 and "2 segments" in rebuilt.stdout
     for name in ("plan", "run-window", "verify"):
         assert command(name).exit_code == 0
+
+
+def test_verify_judges_again_whatever_differs_elsewhere(east: Broker, west: Broker, tmp_path: Path) -> None:
+    topic = create_topic(east, f"orders-{uuid.uuid4().hex[:8]}", 2)
+    for partition in (0, 1):
+        produce(east, topic, [Record(b"v%d" % n) for n in range(20)], partition=partition)
+    command = Deployment(tmp_path, east.bootstrap, west.bootstrap, topic)
+    assert command("run-window").exit_code == 0
+    with open_flow(command.file, command.flow, command.ledger) as opened:
+        first, second = (opened.ledger.last_segments()[topic, partition] for partition in (0, 1))
+        wrong = replace(first, segments=(replace(first.segments[0], count=19),), copied=19, aborted=1)
+        passed = opened.ledger.verified()[topic, 1]
+        hold = Hold(topic, 1, 0, "somebody stood still", "w", GATE, 0)
+        with Appender(opened.flow.target, segment_topic(command.alias)) as appender:
+            changes = [
+                (passed.encode_key(), None),
+                *((each.encode_key(), each.encode_value()) for each in (wrong, hold)),
+            ]
+            appender.append(changes)
+        compared = command("verify", "--json")
+        assert compared.exit_code == 1
+        errors = {row["partition"]: row["error"] for row in json.loads(compared.stdout)}
+        assert "19" in errors[0] and errors[1] is None
+        catch_up_ledger(opened)
+        assert not opened.ledger.holds() and opened.ledger.verified()[topic, 1].offset == second.source_end - 1
 
 
 def test_a_window_by_hand_does_what_a_run_does(east: Broker, west: Broker, tmp_path: Path) -> None:

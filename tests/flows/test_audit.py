@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from airmirror.clusters.appender import Appender
 from airmirror.flows.audit import BUCKET_MS, Audit, BeforeFirstReplicated, NotReplicated, Range, audit, ranges_of
 from airmirror.flows.audit_report import as_text, write_page
 from airmirror.flows.prepare import prepare
-from airmirror.windows.errors import TargetDiffers
+from airmirror.naming import segment_topic
+from airmirror.offsets.syncs import place_of_syncs
+from airmirror.windows.errors import TargetDiffers, Unaccounted
 from airmirror.windows.results import WindowResult
 from airmirror.windows.window import run_window
 from airmirror.wire.requests import TopicPartition
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, in_this_process, mirror
-from support.topics import Record, create_topic, delete_topic, produce
+from support.topics import Record, admin, create_topic, delete_topic, produce
 
 HOUR = 3_600_000
 START = 1_700_000_000_000 // HOUR * HOUR
@@ -115,6 +118,26 @@ def test_a_difference_is_found_and_both_sides_are_counted(east: Broker, west: Br
     page = write_page(found, tmp_path / "audits", "a<b", "manual__2026-01-01T00:00:00+00:00")
     shown = page.read_text()
     assert "a&lt;b" in shown and "data:image/png;base64,iVBOR" in shown and "not equal" in shown
+
+
+def test_what_is_missing_on_the_target_is_counted(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """Ten minutes were not replicated, and of ten the segment record is gone."""
+    flow = mirror(east, west, tmp_path)
+    produce(east, flow.topic, records(0, 60), records_per_batch=5)
+    for number, end in enumerate((20, 30, 50)):
+        window(flow, f"w{number}", {0: end})
+    second = list(flow.opened.ledger.segments(flow.topic, 0))[1]
+    with Appender(flow.flow.target, segment_topic(flow.flow.source.alias)) as appender:
+        appender.append([(second.encode_key(), None)])
+    found = audited(flow, START, START + HOUR)
+    counts = [(bucket.source, bucket.target) for bucket in found.buckets.values()]
+    assert counts == [(10, 10), (10, 10), (10, 0), (10, 10), (10, 10), (10, 0)]
+    assert all(bucket.latency_ms > 0 for bucket in list(found.buckets.values())[:2])
+    (error,) = found.errors
+    assert isinstance(error, Unaccounted) and (error.first, error.last) == (20, 29)
+    assert (found.partitions[0].equal, found.partitions[0].missing) == (40, 10)
+    syncs = place_of_syncs(flow.flow)[1]
+    assert syncs not in admin(east).list_topics(timeout=30).topics, "an audit, and its windows, write no offset syncs"
 
 
 def test_offsets_in_the_middle_of_batches(east: Broker, west: Broker, tmp_path: Path) -> None:

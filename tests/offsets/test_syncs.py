@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing, nullcontext
 from pathlib import Path
 from uuid import UUID
 
@@ -11,7 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airmirror.clusters.routes import Routes
+from airmirror.config import parse
+from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import catch_up_ledger
+from airmirror.ledger import Ledger
 from airmirror.offsets.syncs import choose, emit_offset_syncs
 from airmirror.windows import index
 from airmirror.wire.mirrormaker import OffsetSync, decode_offset_sync
@@ -20,6 +24,7 @@ from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import Segment, SegmentRecord
 from airmirror_local.brokers import Broker
+from airmirror_local.ports import LOOPBACK, free_port
 from support.flows import mirror
 from support.topics import Record, produce, read_all
 
@@ -31,6 +36,21 @@ def segment_record(*runs: tuple[int, int, int]) -> SegmentRecord:
         UUID(int=1), "orders", 0, start, "w", 0, 0, end, UUID(int=2), "east.orders", segments[0].target_first,
         segments[-1].target_end, sum(run.count for run in segments), 0, 0, 0, 0, 0, 0, 0, bytes(16), segments,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_offset_syncs_can_be_switched_off(enabled: bool, tmp_path: Path) -> None:
+    """Then no cluster is asked for anything: none answers here."""
+    nobody = f"{LOOPBACK}:{free_port()}"
+    lines = (
+        f"clusters = a, b\na.bootstrap.servers = {nobody}\nb.bootstrap.servers = {nobody}\na->b.enabled = true\n"
+        f"a->b.topics = orders\nemit.offset-syncs.enabled = {str(enabled).lower()}\nadmin.request.timeout.ms = 1000\n"
+    )
+    flow = parse(lines, "test").flow("a->b")
+    with closing(Ledger(f"sqlite:///{tmp_path}/ledger.db")) as ledger:
+        asked = nullcontext() if not enabled else pytest.raises(AirmirrorError)
+        with asked:
+            assert emit_offset_syncs(flow, ledger.flow("a->b"), window="w") == 0
 
 
 def test_golden_bytes() -> None:

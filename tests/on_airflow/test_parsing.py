@@ -101,6 +101,14 @@ def contracts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return found
 
 
+def test_audits_and_replays_tell_nobody_of_positions(contracts: dict[str, Any]) -> None:
+    """What they replicate again lies below what was told: offset syncs and checkpoints are the replicating run's."""
+    told = {"EmitOffsetSyncs", "EmitCheckpoints", "SyncGroupOffsets"}
+    types = {name: {task["type"] for task in contract["tasks"]} for name, contract in contracts.items()}
+    assert told <= types["replicate.a.b"]
+    assert not told & types["audit.a.b"] and not told & types["replay.a.b"]
+
+
 def test_what_people_rely_on_in_every_dag(contracts: dict[str, Any]) -> None:
     assert {name.split(".")[0] for name in contracts} == KINDS
     for name, dag in contracts.items():

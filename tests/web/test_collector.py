@@ -42,7 +42,7 @@ ORDER = (
     "of",
 )
 FUNCTIONS = {
-    "max", "sum", "by", "deriv", "and", "time", "increase", "rate", "quantile", "topk", "label_values",
+    "max", "sum", "by", "deriv", "and", "unless", "time", "increase", "rate", "quantile", "topk", "label_values",
 }  # fmt: skip
 
 
@@ -107,6 +107,21 @@ def test_values(ledger: Ledger) -> None:
     assert found["airmirror_heartbeat_timestamp_seconds"] == {(*flow, "north"): 99}
     assert found["airmirror_late_runs_total"] == {flow: 2}
     assert found["airmirror_malformed_records_total"] == {(*flow, "segments"): 3}
+
+
+def test_the_lag_of_what_was_never_replicated_is_unknown_and_not_nothing(ledger: Ledger) -> None:
+    ledger.flow("east->west").note_standings([Standing("orders", 0, "east.orders", 0, 1_000_000)])
+    found = scraped(ledger)
+    assert found["airmirror_lag_records"] == {("east->west", "east", "west", "orders", "0"): 1_000_000}
+    assert "airmirror_lag_seconds" not in found and "kafka_consumergroup_group_lag_seconds" not in found
+
+
+def test_a_long_label_is_cut(ledger: Ledger) -> None:
+    """As a topic `<249 characters>.heartbeats` of the source makes it."""
+    flow = ledger.flow("east->west")
+    flow.note({("heartbeats", "n" * 240): 1.0}, {("heartbeat", "n" * 240): 99})
+    flow.note({("heartbeats", "n" * 240): 1.0})
+    assert flow.numbers() == {("heartbeats", "n" * 64): 2.0, ("heartbeat", "n" * 64): 99.0}
 
 
 def test_groups_have_the_names_of_kafka_lag_exporter(ledger: Ledger) -> None:

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from airmirror.cli.tables import Cell, print_json, show, table
 from airmirror.errors import command
-from airmirror.flows.positions import GroupRow, NoSuchGroup, list_positions, translate_at
+from airmirror.flows.positions import MOST_AGES, GroupRow, NoSuchGroup, list_positions, translate_at
 from airmirror.flows.prepare import Opened, caught_up
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.groups import sync_group_offsets
@@ -37,6 +37,8 @@ def show_groups(console: Console, opened: Opened, only: Sequence[str], as_json: 
     columns = ("group", "topic", "partition", *numbers, "")
     empty = "no group has committed offsets of what the flow replicates"
     show(console, table(f"{opened.flow.name}: groups", columns, cells, right=("partition", *numbers), empty=empty))
+    if len(rows) > MOST_AGES:
+        show(console, f"Lags in seconds are looked up for at most {MOST_AGES} rows: name a group with --group.")
     if rows:
         show(console, READ_COMMITTED)
 

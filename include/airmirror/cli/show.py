@@ -124,7 +124,7 @@ def comparison(rows: Sequence[ComparedPartition]) -> RenderableType:
     found: list[list[Cell]] = [
         [
             row.topic, row.partition, row.records, row.expired, row.lost,
-            Text(safe(row.error), BAD) if row.error else Text("none", GOOD),
+            Text("\n".join(map(safe, row.errors)), BAD) if row.errors else Text("none", GOOD),
         ]
         for row in rows
     ]  # fmt: skip

@@ -15,7 +15,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 
 from airmirror.client.connection import bootstrap_of, consumer_of, policy_of, topics_of
 from airmirror.client.errors import CheckpointsNotRead, NoCheckpoints
-from airmirror.wire.checkpoints import Checkpoint, decode_checkpoint
+from airmirror.wire.checkpoints import Checkpoint, decode_checkpoint, without_nul
 from airmirror.wire.primitives import MalformedRecord
 
 SECONDS = 60.0
@@ -49,7 +49,7 @@ def translate_offsets(
     finally:
         consumer.close()
     return [
-        TopicPartition(point.topic, point.partition, point.downstream, metadata=point.metadata)
+        TopicPartition(point.topic, point.partition, point.downstream, metadata=without_nul(point.metadata))
         for point in sorted(found.values(), key=lambda point: point.key)
     ]
 

@@ -86,7 +86,8 @@ def _compared(
     end: int,
     resets: Collection[int],
 ) -> ComparedPartition:
-    """One partition. ``end``: of its remote log; ``resets``: source offsets where somebody has decided to go on, whatever the target holds there."""
+    """One partition. ``end``: of its remote log; ``resets``: source offsets where somebody has decided to go on, so that
+    what the target holds before is accepted."""
     alias, key = logs.source.alias, TopicPartition(last.topic, last.partition)
     now = logs.source.topic_ids[last.topic]
     if now != last.source_topic_id:

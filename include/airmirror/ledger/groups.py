@@ -17,6 +17,7 @@ from airmirror.wire.checkpoints import Checkpoint
 from airmirror.wire.segments import SegmentRecord, decode
 
 AT_ONCE = 2_000  # rows of values in one query
+LONGEST_GROUP = 512  # characters
 
 Partition = tuple[str, int, UUID]  # topic, partition, source topic id
 Position = tuple[str, int, UUID, int]  # and an offset in it
@@ -59,6 +60,13 @@ class GroupLag:
     lag: int
     lag_ms: int | None
     time_ms: int
+
+
+def unfit_name(group: str) -> str:
+    """Why the ledger can't have a consumer group of this name; empty: it can. Kafka takes any, of up to 32,767 bytes."""
+    if "\0" in group:
+        return "its name has a NUL character"
+    return f"its name is longer than {LONGEST_GROUP} characters" if len(group) > LONGEST_GROUP else ""
 
 
 def first_segments(connection: Connection, flow: str, partitions: Sequence[Partition]) -> list[SegmentRecord]:

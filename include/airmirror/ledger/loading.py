@@ -16,7 +16,7 @@ from sqlalchemy.engine import Connection
 
 from airmirror.ledger.database import Row, delete, upsert
 from airmirror.ledger.tables import checkpoints, control, newest, offset_syncs, progress, segments, verified
-from airmirror.wire.checkpoints import decode_checkpoint, decode_checkpoint_key
+from airmirror.wire.checkpoints import decode_checkpoint, decode_checkpoint_key, without_nul
 from airmirror.wire.mirrormaker import SOURCE_CONNECTOR, decode_offset_sync, decode_source_offset
 from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.segments import Record, SegmentRecord, Tombstone, Verified, decode
@@ -117,9 +117,10 @@ def load_checkpoints(connection: Connection, flow: str, topic: str, entries: Seq
             row: Row | None = None
             if entry.value is not None:
                 found = decode_checkpoint(entry.key or b"", entry.value)
-                _check_text("metadata", found.metadata, LONGEST_METADATA)
+                metadata = without_nul(found.metadata)
+                _check_text("metadata", metadata, LONGEST_METADATA)
                 row = _key(checkpoints, flow, key) | {
-                    "upstream": found.upstream, "downstream": found.downstream, "metadata": found.metadata,
+                    "upstream": found.upstream, "downstream": found.downstream, "metadata": metadata,
                 }  # fmt: skip
         except MalformedRecord as error:
             malformed += 1

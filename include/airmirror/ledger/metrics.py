@@ -40,6 +40,7 @@ class Standing(Protocol):
     def high_watermark(self) -> int: ...
 
 
+LONGEST_LABEL = 64  # characters: names of clusters come from topics of the source, and may be longer
 MALFORMED = "malformed"  # a counter, by what the records should have been
 
 
@@ -158,7 +159,11 @@ def note_standings(connection: Connection, flow: str, standings: Sequence[Standi
 def add(connection: Connection, flow: str, numbers: Mapping[tuple[str, str], float]) -> None:
     """Add to counters, by name and label."""
     before = numbers_of(connection, flow)
-    put(connection, flow, {key: before.get(key, 0.0) + value for key, value in numbers.items()})
+    put(
+        connection,
+        flow,
+        {key: before.get((key[0], key[1][:LONGEST_LABEL]), 0.0) + value for key, value in numbers.items()},
+    )
 
 
 def numbers_of(connection: Connection, flow: str) -> dict[tuple[str, str], float]:
@@ -170,7 +175,8 @@ def numbers_of(connection: Connection, flow: str) -> dict[tuple[str, str], float
 
 def put(connection: Connection, flow: str, numbers: Mapping[tuple[str, str], float]) -> None:
     """Set gauges, by name and label."""
-    rows = [{"flow": flow, "name": name, "label": label, "value": value} for (name, label), value in numbers.items()]
+    cut = {(name, label[:LONGEST_LABEL]): value for (name, label), value in numbers.items()}
+    rows = [{"flow": flow, "name": name, "label": label, "value": value} for (name, label), value in cut.items()]
     upsert(connection, flow_metrics, rows)
 
 

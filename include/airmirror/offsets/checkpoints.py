@@ -6,20 +6,24 @@ none yet, where the group went back on the source, or where it went on on the ta
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from airmirror.clusters.routes import Routes, TopicNotDescribed
 from airmirror.config import Flow
 from airmirror.config.values import as_boolean
+from airmirror.errors import AirmirrorError
 from airmirror.ledger import FlowLedger
 from airmirror.offsets.lags import note_group_lags
 from airmirror.offsets.positions import GroupPosition, group_positions, resets
 from airmirror.offsets.translation import Translated
 from airmirror.offsets.writing import ensure_topic, load_written, write, write_anew
 from airmirror.topics.names import policy_of
-from airmirror.wire.checkpoints import Checkpoint
+from airmirror.wire.checkpoints import Checkpoint, without_nul
 from airmirror.wire.requests import TopicPartition
+
+log = logging.getLogger(__name__)
 
 
 def checkpoints_of(rows: Iterable[GroupPosition], last: Mapping[tuple[str, str, int], Checkpoint]) -> list[Checkpoint]:
@@ -29,7 +33,7 @@ def checkpoints_of(rows: Iterable[GroupPosition], last: Mapping[tuple[str, str, 
         if isinstance(row.found, Translated):
             new = Checkpoint(
                 row.group, row.remote_topic, row.partition, row.found.position, row.found.translation,
-                row.committed.metadata,
+                without_nul(row.committed.metadata),
             )  # fmt: skip
             old = last.get(new.key)
             if old is None or new.upstream < old.upstream or new.downstream > old.downstream:
@@ -56,7 +60,6 @@ def emit_checkpoints(
             ensure_topic(flow.target, topic, int(settings["checkpoints.topic.replication.factor"]))
         decided = resets(flow, ledger, source, target)
         rows = group_positions(flow, ledger, source, target)
-        note_group_lags(flow.source.alias, ledger, rows)
 
         def records() -> list[tuple[bytes, bytes]]:
             nonlocal decided, rows
@@ -66,7 +69,12 @@ def emit_checkpoints(
             load_written(target, topic, ledger, ledger.load_checkpoints)
             return [(new.encode_key(), new.encode_value()) for new in checkpoints_of(rows, ledger.checkpoints())]
 
-        return write_anew(flow, ledger, flow.target, topic, "checkpoints", records, window=window, tell=tell)
+        written = write_anew(flow, ledger, flow.target, topic, "checkpoints", records, window=window, tell=tell)
+    try:
+        note_group_lags(flow.source.alias, ledger, rows)
+    except AirmirrorError as error:  # what is shown only must not keep checkpoints back
+        log.warning("Flow %s: the lags of groups could not be noted: %s", flow.name, error)
+    return written
 
 
 def rewind_checkpoints(

@@ -6,6 +6,7 @@ return trip) is translated by the segments of the flow that brought it, read bac
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
@@ -14,6 +15,7 @@ from airmirror.clusters.routes import Routes, TopicNotFound
 from airmirror.config import Flow
 from airmirror.config.values import as_list
 from airmirror.ledger import FlowLedger
+from airmirror.ledger.groups import unfit_name
 from airmirror.naming import TopicFilter, progress_topic, segment_topic
 from airmirror.offsets.replicated import Extent, Known, Way
 from airmirror.offsets.translation import Reason, Translated, to_source, to_target
@@ -21,6 +23,8 @@ from airmirror.topics.names import select
 from airmirror.windows.index import InternalTopics, catch_up
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import ResetRecord
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -56,12 +60,16 @@ def group_positions(
 ) -> list[GroupPosition]:
     """The positions of the groups that the flow moves (or of ``only``), by group, topic and partition.
 
-    The ledger must have caught up. Raises GroupsNotRead, CoordinatorNotAvailable, and what the clusters raise.
+    The ledger must have caught up. A group with a name that the ledger can't have is left out, with its reason in the log.
+    Raises GroupsNotRead, CoordinatorNotAvailable, and what the clusters raise.
     """
     settings = flow.settings
     chosen = TopicFilter(as_list(settings["groups"]), as_list(settings["groups.exclude"]))
     groups = [name for name in list_groups(source) if (name in only if only else chosen.matches(name))]
-    committed = committed_offsets(source, groups)
+    for name in groups:
+        if reason := unfit_name(name):  # whoever may commit an offset names his group as he likes
+            log.warning("Group %.100r is left out: %s.", name, reason)
+    committed = committed_offsets(source, [name for name in groups if not unfit_name(name)])
     return positions_of(flow, ledger, source, target, committed)
 
 

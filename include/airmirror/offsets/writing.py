@@ -19,6 +19,7 @@ from airmirror.clusters.routes import Routes
 from airmirror.config import Cluster, Flow
 from airmirror.errors import AirmirrorError
 from airmirror.ledger import FlowLedger
+from airmirror.topics.internal import ensure_internal_topics
 from airmirror.windows.fence import check_claim, claimed
 from airmirror.windows.index import Entry, catch_up, load_tail, scanned_of
 from airmirror.windows.window import internal_topics
@@ -88,6 +89,7 @@ def write_anew(
     if not records():
         return 0
     topics = internal_topics(flow)
+    ensure_internal_topics(flow)  # the way back of a flow may never have had anything to replicate
     with (
         Routes(flow.target, f"airmirror|{flow.name}|{purpose}") as target,
         Appender(flow.target, topics.segments) as appender,

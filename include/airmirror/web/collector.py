@@ -91,8 +91,8 @@ def _of_partitions(rows: Sequence[PartitionMetrics], now: float) -> Iterator[Met
     )
     yield gauge(
         "lag_seconds",
-        "How old the newest record copied is, where there is a lag; else 0.",
-        (_lag_ms(row, now) / 1000 for row in rows),
+        "How old the newest record copied is, where there is a lag; else 0. Nothing where none was copied yet.",
+        (None if (lag := _lag_ms(row, now)) is None else lag / 1000 for row in rows),
     )
     yield counter("records", "Records replicated and verified.", (row.records for row in rows))
     yield counter("bytes", "Bytes of the record batches replicated and verified.", (row.bytes for row in rows))
@@ -126,14 +126,18 @@ def _of_partitions(rows: Sequence[PartitionMetrics], now: float) -> Iterator[Met
     )
 
 
-def _lag_ms(row: PartitionMetrics, now: float) -> float:
-    return max(0.0, now * 1000 - row.newest_ms) if row.lag_records and row.newest_ms >= 0 else 0.0
+def _lag_ms(row: PartitionMetrics, now: float) -> float | None:
+    """None: there is a lag, and no record was copied whose age would tell it."""
+    if not row.lag_records:
+        return 0.0
+    return max(0.0, now * 1000 - row.newest_ms) if row.newest_ms >= 0 else None
 
 
 def _as_group(now: float, row: PartitionMetrics) -> GroupLag:
     """The flow as if it were a consumer group of its source."""
     source, target = row.flow.split("->")
-    position, lag_ms = max(0, row.high_watermark - row.lag_records), round(_lag_ms(row, now))
+    position, lag = max(0, row.high_watermark - row.lag_records), _lag_ms(row, now)
+    lag_ms = None if lag is None else round(lag)
     group = f"airmirror.{source}.{target}"
     return GroupLag(group, row.topic, row.partition, source, position, row.lag_records, lag_ms, int(now * 1000))
 

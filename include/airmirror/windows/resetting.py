@@ -21,11 +21,10 @@ from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.ledger.state import State
 from airmirror.windows import driver
-from airmirror.windows.declared import times_replaced
+from airmirror.windows.declared import compacted_topics, times_replaced
 from airmirror.windows.fence import Granted
 from airmirror.windows.index import Index, InternalTopics
 from airmirror.windows.plan import BYTES_GUESSED, Planned
-from airmirror.windows.planning import compacted_topics
 from airmirror.windows.resets import Choice, Facts, Reset, ResetNotPossible, segment_records, verified_record
 from airmirror.windows.slot.internal_records import KeyValue
 from airmirror.windows.takeover import TakenOver, take_over

@@ -15,13 +15,12 @@ from airmirror.clusters.routes import Routes
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.ledger.state import State
-from airmirror.windows.declared import times_replaced
+from airmirror.windows.declared import compacted_topics, times_replaced
 from airmirror.windows.driver import commit, progress_of
 from airmirror.windows.errors import PartitionUnavailable, of_flow
 from airmirror.windows.fence import Fenced, Granted
 from airmirror.windows.index import InternalTopics
 from airmirror.windows.plan import Planned
-from airmirror.windows.planning import compacted_topics
 from airmirror.windows.slot.account import Account
 from airmirror.windows.slot.internal_records import KeyValue
 from airmirror.windows.takeover import TakenOver, candidates, start_records, take_over

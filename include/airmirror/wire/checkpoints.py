@@ -33,6 +33,11 @@ class Checkpoint(Declared):
         return self.group, self.topic, self.partition
 
 
+def without_nul(metadata: str) -> str:
+    """What a consumer committed, up to a NUL: C's clients (librdkafka) may end it with one, which no database can have."""
+    return metadata.partition("\0")[0]
+
+
 def decode_checkpoint(key: bytes, value: bytes) -> Checkpoint:
     """Raises MalformedRecord."""
     return Checkpoint.decode(key, value)
