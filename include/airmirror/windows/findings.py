@@ -16,7 +16,7 @@ from uuid import UUID
 from airmirror.clusters.routes import Routes
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
-from airmirror.windows.compare import check, look_at_logs
+from airmirror.windows.compare import compare, look_at_logs, look_at_target
 from airmirror.windows.coverage import account_error
 from airmirror.windows.errors import of_flow
 from airmirror.windows.index import Index
@@ -146,9 +146,13 @@ def _look_again(
     missing = differences = 0
     first: AirmirrorError | None = None
     try:
-        logs = look_at_logs(flow, source, target, segments)
-        for segment in segments:
-            compared = check(logs, segment)
+        target.refresh({segment.remote_topic for segment in segments})
+        differing = [segment for segment in segments if not look_at_target(target, segment).equal]
+        if not differing:  # then the source is not needed, and may be gone
+            return 0, 0, None
+        logs = look_at_logs(flow, source, target, differing)
+        for segment in differing:
+            compared = compare(logs, segment)
             if compared.error is not None:
                 missing += max(0, segment.copied - compared.gone - compared.on_target)
                 differences += 1
