@@ -188,6 +188,21 @@ def test_a_declared_loss_is_entered_at_its_beginning() -> None:
     assert to_target(known, 120) == Translated(120, 100, exact=False)
     assert to_source(known, 120) == Translated(120, 100, exact=False)
     assert to_target(known, 150) == Translated(150, 201) and to_source(known, 201) == Translated(201, 150)
+    # Within a record, and at its end: 30 and 31 differ on the target, 90 to 99 it lacks.
+    runs = (Segment(0, 0, 30), Segment(32, 32, 58))
+    part = Replicated(
+        0, 0, 149, 151, (record(0, 100, 0, runs, lost=12), record(100, 150, 101, (Segment(100, 101, 50),)))
+    )
+    assert to_target(part, 30) == Translated(30, 30, exact=False) and to_target(part, 32) == Translated(32, 32)
+    assert to_target(part, 95) == Translated(95, 90, exact=False) and to_source(part, 95) == Translated(
+        95, 90, exact=False
+    )
+
+
+def test_a_verified_offset_whose_segment_record_is_gone_covers_nothing() -> None:
+    known = Replicated(0, 0, 149, 150, (segment(0, 100),))
+    assert to_target(known, 120) is Reason.NOT_COVERED and to_target(known, 99) == Translated(99, 99)
+    assert to_target(known, 150) == Translated(150, 150)
 
 
 def test_an_empty_partition_is_at_0() -> None:
