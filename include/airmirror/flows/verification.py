@@ -15,7 +15,7 @@ from airmirror.clusters.routes import Routes
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.windows.compare import Logs, compare, look_at_logs
-from airmirror.windows.coverage import NOT_COVERED, account_error, uncovered
+from airmirror.windows.coverage import NOT_COVERED, account_error, is_declared, uncovered
 from airmirror.windows.errors import ForeignRecords, TargetTruncated, TopicRecreated, Unaccounted, of_flow
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import SegmentRecord
@@ -100,6 +100,7 @@ def _compared(
         Unaccounted(alias, *key, first, stop - 1, NOT_COVERED) for first, stop in gaps
     ]
     before: SegmentRecord | None = None
+    accepted = False
     for segment in segments:
         if segment.target_end > end:  # it was committed since the end was asked for, or the log was cut
             remote = TopicPartition(last.remote_topic, last.partition)
@@ -109,7 +110,8 @@ def _compared(
                     TargetTruncated(alias, *key, logs.target.alias, last.remote_topic, segment.target_end, now_end)
                 )
             break
-        after = before.target_end if before is not None and segment.source_start not in resets else None
+        accepted = accepted or segment.source_start in resets or is_declared(segment)
+        after = before.target_end if before is not None and not accepted else None
         found = compare(logs, segment, after=after)
         records, expired = records + found.records, expired + found.gone
         errors += [account_error(alias, [segment], compacted=True, start=None), found.error]
@@ -117,6 +119,7 @@ def _compared(
             break
         if segment.copied or segment.source_start in resets or (before is None and segment.target_end):
             before = segment
+        accepted = is_declared(segment) and not segment.copied  # what was lost may lie up to the next record
     else:
         if before is not None and not logs.flow.is_aggregate:
             errors.append(_foreign(logs, before, end))
