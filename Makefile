@@ -13,7 +13,7 @@ SEED ?= 1
 MINUTES ?= 2
 ONLY ?=
 
-.PHONY: help install check test test-long chaos model mutate mutate-all bench bench-airflow bench-topics bench-groups bench-segments bench-scale bench-flows soak demo up down status requirements clean
+.PHONY: help install check house test test-long chaos model mutate mutate-all bench bench-airflow bench-topics bench-groups bench-segments bench-scale bench-flows soak demo up down status requirements clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 16
@@ -40,6 +40,9 @@ check: install ## ruff, mypy, import-linter
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+house: install ## the figures of the house: circles, sizes, positional calls, docstrings; fails where one is over its limit
+	$(BIN)/python tests/house.py
 
 # Two processes share the two cores; each has brokers and Spark of its own.
 BESIDE := tests/on_airflow tests/environments tests/cli tests/topologies
