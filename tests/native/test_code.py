@@ -55,8 +55,8 @@ def test_what_is_damaged_or_open_to_others_is_not_loaded(cached: Path, monkeypat
     compiled: list[bytes] = []
     compiler = code._compiled
 
-    def once() -> bytes:
-        compiled.append(compiled[0] if compiled else compiler())
+    def once(directory: Path | None) -> bytes:
+        compiled.append(compiled[0] if compiled else compiler(directory))
         return compiled[-1]
 
     def ask() -> int:

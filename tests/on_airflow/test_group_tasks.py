@@ -9,10 +9,10 @@ import pytest
 
 from airmirror.config import parse
 from airmirror.flows.choice import Choice
-from airmirror.flows.groups import rounds_due
+from airmirror.flows.groups import CHECKPOINTS, GROUP_OFFSETS, rounds_due
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.replicate import replicate_dag
-from airmirror.on_airflow.work import emit_checkpoints, sync_group_offsets
+from airmirror.on_airflow.work import do_round
 from airmirror_local.brokers import Broker
 from support.flows import mirror
 from support.groups import commit, committed
@@ -45,13 +45,13 @@ def test_checkpoints_and_group_offsets_keep_their_intervals(
     for position in (20, 30):
         commit(east, group, {(flow.topic, 0): position})
         with caplog.at_level("INFO"):
-            emit_checkpoints(place, name, f"checkpoints-{position}", Choice())
-            sync_group_offsets(place, name, Choice())
+            do_round(place, name, CHECKPOINTS, f"checkpoints-{position}", Choice())
+            do_round(place, name, GROUP_OFFSETS, f"groups-{position}", Choice())
         assert committed(west, group) == {(flow.remote_topic, 0): position}
     assert rounds_due(flow.opened) == {"sync_group_offsets"}
     assert "1 checkpoints written" in caplog.text
-    assert "Not yet: emit.checkpoints.interval.seconds" in caplog.text
-    assert "Not yet: sync.group.offsets" not in caplog.text
+    assert "not yet: emit.checkpoints.interval.seconds" in caplog.text
+    assert "not yet: sync.group.offsets" not in caplog.text
     (checkpoints,) = read_all(west, f"{alias}.checkpoints.internal").values()
     assert len(checkpoints) == 1
     (row,) = flow.opened.ledger.group_offsets()
