@@ -15,7 +15,7 @@ from airmirror.on_airflow.assets import alias_of
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.links import ReportLink
 from airmirror.on_airflow.notifications import callbacks
-from airmirror.on_airflow.operators import EmitOffsetSyncs, FlowOperator, ReplicateWindow, SyncTopics, VerifyWindow
+from airmirror.on_airflow.operators import FlowOperator, ReplicateWindow, SyncTopics, VerifyWindow
 from airmirror.on_airflow.replicate import OWNER, RETRIES, RETRY_DELAY, START, form, tags
 from airmirror.on_airflow.schedules import timetable
 
@@ -157,10 +157,9 @@ def _tasks(flow: Flow) -> None:
         execution_timeout=LONGEST,
     )
     verify_window = VerifyWindow(task_id="verify_window", outlets=[alias_of(flow)], **always)
-    emit_offset_syncs = EmitOffsetSyncs(task_id="emit_offset_syncs", **always)
     compare = CompareRange(task_id="compare", **always)
     done = EmptyOperator(task_id="done", trigger_rule=TriggerRule.NONE_FAILED)
-    sync_topics >> replicate_window >> verify_window >> emit_offset_syncs >> compare
+    sync_topics >> replicate_window >> verify_window >> compare
     [sync_topics, replicate_window, verify_window, compare] >> done
 
 
