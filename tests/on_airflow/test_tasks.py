@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import stat
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -118,12 +119,13 @@ def test_the_growth_watcher_sees_how_much_the_source_has(
 ) -> None:
     flow = mirror(east, west, tmp_path, partitions=2)
     produce(east, flow.topic, [Record(b"v")] * 7)
-    monkeypatch.setattr("airmirror.config.load", lambda _: flow.opened.configuration)
+    loaded = SimpleNamespace(configuration=flow.opened.configuration)
+    monkeypatch.setattr("airmirror.topics.sound.sound", lambda _: loaded)
     monkeypatch.setattr("airmirror.on_airflow.connections.with_connections", lambda _, found: found)
-    size = growth_trigger._source(flow.flow.name)
-    assert size() == 7
-    produce(east, flow.topic, [Record(b"v")] * 5)
-    assert size() == 12
+    with closing(growth_trigger.Source(flow.flow.name)) as source:
+        assert source.size() == 7
+        produce(east, flow.topic, [Record(b"v")] * 5)
+        assert source.size() == 12
 
 
 def test_maintenance_prunes_its_flow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
