@@ -15,7 +15,7 @@ from airmirror.clusters.routes import Routes
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.windows.compare import Logs, compare, look_at_logs
-from airmirror.windows.coverage import NOT_COVERED, account_error, is_declared, uncovered
+from airmirror.windows.coverage import NOT_COVERED, account_error, is_declared, is_taken_over, uncovered
 from airmirror.windows.errors import ForeignRecords, TargetTruncated, TopicRecreated, Unaccounted, of_flow
 from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import SegmentRecord
@@ -119,7 +119,8 @@ def _compared(
             break
         if segment.copied or segment.source_start in resets or (before is None and segment.target_end):
             before = segment
-        accepted = is_declared(segment) and not segment.copied  # what was lost may lie up to the next record
+        # What was lost, or what another writer left before a take-over, may lie up to the next record that has records.
+        accepted = is_taken_over(segment) or ((accepted or is_declared(segment)) and not segment.copied)
     else:
         if before is not None and not logs.flow.is_aggregate:
             errors.append(_foreign(logs, before, end))

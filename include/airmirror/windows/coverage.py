@@ -42,6 +42,14 @@ def is_declared(record: SegmentRecord) -> bool:
     return bool(record.lost) and record.digest == NO_DIGEST
 
 
+def is_taken_over(record: SegmentRecord) -> bool:
+    """Whether another writer has copied its records before the flow began: so the digest of nothing, though it has records.
+
+    That writer may have left more than the source's committed records among them, or before the next record.
+    """
+    return bool(record.copied) and not record.lost and record.digest == NO_DIGEST
+
+
 def still_held(
     record: SegmentRecord, source_first: int, target_first: int, within: tuple[int, int] = ALL
 ) -> SegmentRecord:
