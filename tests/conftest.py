@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -92,10 +93,14 @@ def connect_server(stack_directory: Path) -> Iterator[ConnectServer]:
 
 
 @pytest.fixture(scope="session")
-def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a running PostgreSQL (from the wheel ``pgserver``), for SQLAlchemy."""
+def postgresql() -> Iterator[str]:
+    """The URL of a running PostgreSQL (from the wheel ``pgserver``), for SQLAlchemy.
+
+    Its files are not below pytest's own directory: every pytest that starts closes that one to other users, and
+    PostgreSQL, which root can't run, is one.
+    """
     pgserver = pytest.importorskip("pgserver", reason="pgserver has no wheel for this Python: PostgreSQL is not tested")
-    directory = tmp_path_factory.mktemp("postgresql")
+    directory = Path(tempfile.mkdtemp(prefix="airmirror-postgresql-"))
     server = pgserver.get_server(directory, cleanup_mode="delete")
     postmaster = psutil.Process(server.get_pid())
     try:
@@ -104,6 +109,7 @@ def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         ended, log = not _command(postmaster), (directory / "log").read_text(errors="replace")
         server.cleanup_mode = None if ended else "delete"  # it can't stop what is gone
         server.cleanup()
+        shutil.rmtree(directory, ignore_errors=True)
         if ended:
             pytest.fail(f"PostgreSQL ended before the tests did (killed, if its log does not say why): {log[-3000:]}")
 
