@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,11 @@ import xxhash
 from airmirror.clusters.log import read_batches
 from airmirror.clusters.routes import Routes
 from airmirror.evidence.alignment import Marks
+from airmirror.windows.cursor import decoded
+from airmirror.wire.batches import Batch
 from airmirror.wire.headers import parts_of
-from airmirror.wire.records import Array, Records, index
+from airmirror.wire.records import Array, Records, without_times
 from airmirror.wire.requests import TopicPartition
-
-ANY_TIME = 0  # the timestamp that counts for all where timestamps are not compared
 
 
 @dataclass(frozen=True)
@@ -39,22 +39,33 @@ class Log:
 
     def records(self, start: int | None = None) -> Iterator[Records]:
         """The records from ``start`` on, some at a time. Raises FetchFailed, LastStableOffsetStuck."""
-        return (found for found, _ in self.records_and_aborted(start))
+        for data, _ in self._read(start, None):
+            yield from data
 
     def records_and_aborted(
         self, start: int | None = None, end: int | None = None
     ) -> Iterator[tuple[Records, Records]]:
-        """Records, and beside them those of aborted transactions that lie between them."""
+        """Records, and those of aborted transactions that lie between them: each time some of one kind and none of the other."""
+        for data, gone in self._read(start, end):
+            for records in data:
+                yield records, records.slice(0, 0)
+            for records in gone:
+                yield records.slice(0, 0), records
+
+    def _read(self, start: int | None, end: int | None) -> Iterator[tuple[Iterator[Records], Iterator[Records]]]:
+        """A response's records that count, and those of aborted transactions; what nobody takes is not decoded."""
         first, last = self.start if start is None else start, self.end if end is None else end
         if first >= last:
             return
         for buffer, batches in read_batches(self.routes, self.partition, first, last, read_committed=self.is_committed):
-            data = [batch for batch, aborted in batches if not aborted and not batch.is_control and batch.count]
-            gone = [batch for batch, aborted in batches if aborted and batch.count]
-            yield self._timed(index(buffer, data, first, last)), self._timed(index(buffer, gone, first, last))
+            inside = [(batch, aborted) for batch, aborted in batches if batch.count and not batch.is_control]
+            data = [batch for batch, aborted in inside if not aborted]
+            gone = [batch for batch, aborted in inside if aborted]
+            yield self._decoded(buffer, data, first, last), self._decoded(buffer, gone, first, last)
 
-    def _timed(self, records: Records) -> Records:
-        return records if self.times else replace(records, timestamps=np.full_like(records.timestamps, ANY_TIME))
+    def _decoded(self, buffer: memoryview, batches: list[Batch], first: int, last: int) -> Iterator[Records]:
+        for records in decoded(self.routes, self.partition, buffer, batches, first, last):
+            yield records if self.times else without_times(records)
 
 
 def marks_of(records: Records) -> Marks:

@@ -9,7 +9,7 @@ import numpy as np
 
 from airmirror.clusters.log import FetchFailed, read_batches
 from airmirror.clusters.routes import Routes
-from airmirror.wire.batches import CorruptBatch
+from airmirror.wire.batches import Batch, CorruptBatch
 from airmirror.wire.codecs import UnknownCodec
 from airmirror.wire.records import Array, Records, pieces
 from airmirror.wire.requests import TopicPartition
@@ -18,6 +18,16 @@ from airmirror.wire.segments import Segment
 _NEVER = 2**63 - 1
 _NO_OFFSETS = np.empty(0, np.int64)
 _NO_RECORDS = Records(np.empty(0, np.uint8), *[_NO_OFFSETS] * 4)
+
+
+def decoded(
+    routes: Routes, partition: TopicPartition, buffer: memoryview, batches: Sequence[Batch], start: int, end: int
+) -> Iterator[Records]:
+    """The records of batches with offsets in ``[start, end)``, some at a time. Raises FetchFailed where they make no sense."""
+    try:
+        yield from pieces(buffer, batches, start, end)
+    except (CorruptBatch, UnknownCodec) as error:
+        raise FetchFailed(routes.alias, partition, str(error)) from error
 
 
 class Cursor:
@@ -35,10 +45,7 @@ class Cursor:
             return
         for buffer, batches in read_batches(routes, partition, start, end, read_committed=read_committed):
             data = [batch for batch, aborted in batches if not aborted and not batch.is_control and batch.count]
-            try:
-                yield from pieces(buffer, data, start, end)
-            except (CorruptBatch, UnknownCodec) as error:
-                raise FetchFailed(routes.alias, partition, str(error)) from error
+            yield from decoded(routes, partition, buffer, data, start, end)
 
     def ahead(self) -> Records:
         """The next records; none at the end."""
