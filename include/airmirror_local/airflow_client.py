@@ -24,6 +24,7 @@ class AirflowClient:
     url: str
     user: str
     password: str = field(repr=False)
+    check: Callable[[], None] = lambda: None  # called while waiting; raises where it is in vain
 
     def __post_init__(self) -> None:
         self._http = httpx.Client(base_url=self.url, timeout=60, trust_env=False)
@@ -59,6 +60,10 @@ class AirflowClient:
 
     def import_errors(self) -> list[str]:
         return [error["stack_trace"] for error in self.request("GET", "/importErrors")["import_errors"]]
+
+    def health(self) -> dict[str, Any]:
+        """What each component of Airflow last reported, and when."""
+        return dict(self.request("GET", "/monitor/health"))
 
     def pause(self, dag_id: str, paused: bool = True) -> None:
         self.request("PATCH", f"/dags/{dag_id}", {"is_paused": paused})
@@ -107,10 +112,14 @@ class AirflowClient:
         self.request("POST", f"/dags/{dag_id}/clearTaskInstances", body)
 
     def wait(self, look: Callable[[], Found], seconds: float = 120, every: float = 0.5) -> Found:
-        """Ask until the answer is true; TimeoutError after ``seconds``."""
+        """Ask until the answer is true; TimeoutError after ``seconds``, ProcessFailed where Airflow has ended meanwhile."""
+
+        def asked() -> Found:
+            self.check()
+            return look()
 
         def failed(_state: object) -> Found:
-            raise TimeoutError(f"not within {seconds:g} s: {look()!r}")
+            raise TimeoutError(f"not within {seconds:g} s: {look()!r}; Airflow: {self.health()}")
 
         waiting = Retrying(
             retry=retry_if_result(lambda found: not found) | retry_if_exception_type(httpx.TransportError),
@@ -118,7 +127,7 @@ class AirflowClient:
             stop=stop_after_delay(seconds),
             retry_error_callback=failed,
         )
-        return waiting(look)
+        return waiting(asked)
 
     def wait_for_run(self, dag_id: str, run_id: str, seconds: float = 180) -> str:
         """The state in which a run ended: ``success`` or ``failed``."""

@@ -60,11 +60,21 @@ class AirflowStack:
     user: str = USER
 
     def client(self) -> AirflowClient:
-        """A client that logs in as the user."""
-        return AirflowClient(self.url, self.user, self.password)
+        """A client that logs in as the user; it waits for nothing once a component has ended."""
+        return AirflowClient(self.url, self.user, self.password, self.check)
+
+    def check(self) -> None:
+        """Raise ProcessFailed for a component that has ended by itself."""
+        for process in list(self.processes.values()):
+            if not process.running:
+                raise ProcessFailed(process.name, "has ended", process.log, process.log_tail())
+
+    def kill(self, component: str) -> None:
+        """Kill a component and all that it has started; nobody takes it for a failure."""
+        self.processes.pop(component).kill()
 
     def restart(self, component: str) -> None:
-        """Start a component that was stopped or killed again."""
+        """Start a component that was killed again."""
         self.processes[component] = _start(self.directory, component, self.environment)
 
     def command(self, *arguments: str, seconds: float = 120) -> str:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sql
 
 from airmirror_local.airflow_stack import AirflowStack, start_airflow
 from airmirror_local.brokers import Broker
@@ -18,6 +16,7 @@ from airmirror_local.ports import LOOPBACK, answers, free_port
 from airmirror_local.processes import start_process, wait_until_ready
 from airmirror_local.spark_connect import ConnectServer
 from airmirror_local.stack import ROOT, airflow_environment
+from support.databases import new_database
 from support.hostile import numbered
 from support.topics import assert_mirrored, create_topic, produce
 
@@ -41,15 +40,6 @@ def redis(stack_directory: Path) -> Iterator[str]:
         yield f"redis://{LOOPBACK}:{port}/0"
     finally:
         process.stop()
-
-
-def database(postgresql: str, name: str) -> str:
-    """The URL of a new database."""
-    engine = sql.create_engine(postgresql, isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
-        connection.execute(sql.text(f"create database {name}"))
-    engine.dispose()
-    return postgresql.replace("/postgres?", f"/{name}?")
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +70,7 @@ def airflow(
     ]  # fmt: skip
     configuration = directory / "mirror.properties"
     configuration.write_text("\n".join(lines))
-    ledger = database(postgresql, f"ledger_{uuid.uuid4().hex[:8]}")
+    ledger = new_database(postgresql, f"ledger_{uuid.uuid4().hex[:8]}")
     # What is in the connection is in no file: spark-submit must be told, and nobody else.
     east_cluster = {"bootstrap.servers": east.bootstrap, "sasl.username": "nobody", "sasl.password": SECRET}
     environment = dict(airflow_environment(configuration, ledger, directory / "data-docs", connect_server)) | {
@@ -89,7 +79,7 @@ def airflow(
     }
     stack = start_airflow(
         directory / "airflow", dags=ROOT / "dags", plugins=ROOT / "plugins", environment=environment,
-        database=database(postgresql, f"airflow_{uuid.uuid4().hex[:8]}"), celery_broker=redis, parallelism=4,
+        database=new_database(postgresql, f"airflow_{uuid.uuid4().hex[:8]}"), celery_broker=redis, parallelism=4,
     )  # fmt: skip
     try:
         yield stack
@@ -114,7 +104,7 @@ def test_flows_run_at_once_and_go_on_when_a_scheduler_dies(
         log = client.log("replicate.submitted.west", run["dag_run_id"], "replicate_window")
         assert "airmirror: window" in log and "3,000 records" in log
 
-        airflow.processes["scheduler"].handle.send_signal(signal.SIGKILL)
+        airflow.kill("scheduler")
         for name in FLOWS:
             produce(east, topics[name], numbered(1000, start=3000, size=200))
         runs = [(dag_id, client.trigger(dag_id)) for dag_id in dag_ids]

@@ -6,7 +6,8 @@ import uuid
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sql
+
+from support.databases import new_database
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -15,9 +16,4 @@ def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'ledger.db'}"
     url: str = request.getfixturevalue("postgresql")
-    name = f"ledger_{uuid.uuid4().hex[:8]}"
-    engine = sql.create_engine(url, isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
-        connection.execute(sql.text(f"create database {name}"))
-    engine.dispose()
-    return url.replace("/postgres?", f"/{name}?")
+    return new_database(url, f"ledger_{uuid.uuid4().hex[:8]}")

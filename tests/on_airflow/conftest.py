@@ -19,6 +19,7 @@ from airmirror_local.brokers import Broker
 from airmirror_local.ports import LOOPBACK, free_port
 from airmirror_local.spark_connect import ConnectServer, start_connect_server
 from airmirror_local.stack import ROOT, airflow_environment
+from support.databases import new_database
 from support.servers import keep
 from support.topics import assert_mirrored, create_topic
 
@@ -194,9 +195,12 @@ class AirflowFlow:
 
 @pytest.fixture(scope="session")
 def airflow(
-    east: Broker, west: Broker, connect_server: ConnectServer, stack_directory: Path
+    east: Broker, west: Broker, connect_server: ConnectServer, stack_directory: Path, postgresql: str
 ) -> Iterator[AirflowUnderTest]:
-    """Airflow with all flows of NAMES, switched off."""
+    """Airflow with all flows of NAMES, switched off.
+
+    Its database is PostgreSQL, as in production: SQLite has one writer, and a scheduler that finds it locked ends.
+    """
     directory = stack_directory / "airflow"
     directory.mkdir()
     lines = [HEAD, f"west.bootstrap.servers = {west.bootstrap}"]
@@ -242,10 +246,14 @@ def airflow(
     }
     try:
         stack = start_airflow(
-            directory / "airflow", dags=ROOT / "dags", plugins=ROOT / "plugins", environment=environment
+            directory / "airflow",
+            dags=ROOT / "dags",
+            plugins=ROOT / "plugins",
+            environment=environment,
+            database=new_database(postgresql, "airflow"),
         )
         try:
-            with AirflowClient(stack.url, stack.user, stack.password) as client:
+            with stack.client() as client:
                 made = {f"replicate.{name}.{'proxied' if name in THROUGH_PROXY else 'west'}" for name in NAMES}
                 client.wait(lambda: made <= set(client.dag_ids()) or client.import_errors())
                 assert client.import_errors() == []

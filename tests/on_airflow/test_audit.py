@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,7 +16,6 @@ from support.topics import Record, produce, read_all
 pytestmark = pytest.mark.timeout(900)
 
 HOUR = 3600
-TRIES = 20  # SQLite has one writer: on a busy machine scheduler, API server and command are in one another's way
 FIRST = (int(time.time()) // HOUR - 6) * HOUR  # epoch seconds
 
 
@@ -31,34 +29,9 @@ def at(hour: int) -> str:
 
 
 def backfill(flow: AirflowFlow, dag_id: str, first: int, last: int, reprocess: str = "none") -> None:
-    """The runs of the intervals that begin with hours ``first`` to ``last``; again where SQLite was busy with another writer."""
+    """The runs of the intervals that begin with hours ``first`` to ``last``."""
     body = {"dag_id": dag_id, "from_date": at(first), "to_date": at(last), "reprocess_behavior": reprocess}
-    for left in reversed(range(TRIES)):
-        try:
-            flow.client.request("POST", "/backfills", body | {"dag_run_conf": {}})
-            return
-        except httpx.HTTPStatusError as error:
-            if error.response.status_code != httpx.codes.SERVICE_UNAVAILABLE or not left:
-                raise
-            cancel_begun(flow, dag_id)
-
-
-def cancel_begun(flow: AirflowFlow, dag_id: str) -> None:
-    """A backfill that could not be created whole is in the way of the next."""
-    for item in flow.client.request("GET", "/backfills", dag_id=dag_id)["backfills"]:
-        if not item["completed_at"]:
-            flow.client.request("PUT", f"/backfills/{item['id']}/cancel")
-
-
-def command(flow: AirflowFlow, *arguments: str) -> None:
-    """An ``airflow`` command; again where SQLite, which has one writer, was busy with another."""
-    for left in reversed(range(TRIES)):
-        try:
-            flow.under_test.stack.command(*arguments)
-            return
-        except subprocess.CalledProcessError as error:
-            assert left and "database is locked" in error.stderr, error.stderr[-3000:]
-            cancel_begun(flow, arguments[3])
+    flow.client.request("POST", "/backfills", body | {"dag_run_conf": {}})
 
 
 def backfilled(flow: AirflowFlow, dag_id: str, hours: list[int], attempts: int = 1) -> list[dict[str, Any]]:
@@ -93,7 +66,9 @@ def test_past_intervals_are_replicated_in_order_and_compared_again(flow: Airflow
     assert dag_id in flow.client.request("GET", f"/dags/{flow.dag_id}/details")["doc_md"]
     flow.client.unpause(dag_id)
     try:
-        command(flow, "backfill", "create", "--dag-id", dag_id, "--from-date", at(0), "--to-date", at(1))
+        flow.under_test.stack.command(
+            "backfill", "create", "--dag-id", dag_id, "--from-date", at(0), "--to-date", at(1)
+        )
         runs = backfilled(flow, dag_id, [0, 1])
         remote = read_all(flow.west, f"{flow.source}.{flow.topic}")
         assert {number: len(found) for number, found in remote.items()} == {0: 80, 1: 80}  # and nothing later

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-import sqlite3
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from airmirror_local.proxy import Hold, Proxy
-from on_airflow.conftest import AirflowFlow, AirflowUnderTest
+from on_airflow.conftest import AirflowFlow
 from support.servers import keep
 from support.topics import Record, end_offsets, produce
 
@@ -89,7 +87,7 @@ def test_a_killed_task_is_tried_again(flow: AirflowFlow, west_proxy: Proxy) -> N
 def test_the_scheduler_is_restarted_in_mid_window(flow: AirflowFlow, west_proxy: Proxy) -> None:
     stack = flow.under_test.stack
     with held_in_mid_window(flow, west_proxy) as run_id:
-        stack.processes["scheduler"].kill()  # and with it the task that it runs
+        stack.kill("scheduler")  # and with it the task that it runs
         stack.restart("scheduler")
         keep(stack.processes["scheduler"])
     assert_recovered(flow, run_id)
@@ -104,16 +102,3 @@ def test_spark_is_restarted_within_and_between_windows(flow: AirflowFlow, west_p
     produce(flow.east, flow.topic, records(100, 4000))
     _, state = flow.run()
     assert state == "success" and flow.assert_equal() == 4100
-
-
-@pytest.mark.long
-def test_the_api_waits_while_the_database_is_locked(airflow: AirflowUnderTest) -> None:
-    """SQLite alone gives up after five seconds, and the API answered 500."""
-    database = airflow.directory / "airflow" / "airflow.db"
-    with closing(sqlite3.connect(database, isolation_level=None)) as other, ThreadPoolExecutor(30) as pool:
-        other.execute("begin immediate")
-        calls = [pool.submit(airflow.client.pause, "replicate.gate.west") for _ in range(30)]
-        assert wait(calls, timeout=12).done == set()
-        other.execute("rollback")
-        for call in calls:
-            call.result(60)  # HTTPStatusError is raised here
