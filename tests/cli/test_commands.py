@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import uuid
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,6 @@ from airmirror.clusters.appender import Appender
 from airmirror.flows.prepare import catch_up_ledger, open_flow
 from airmirror.naming import segment_topic
 from airmirror.on_spark import windows as spark_windows
-from airmirror.windows.window import run_window
 from airmirror.wire.segments import GATE, Hold
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import free_port
@@ -59,14 +59,7 @@ class Deployment:
 @pytest.fixture(autouse=True)
 def slots_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows without Spark, which tests/on_spark covers."""
-
-    def run(prepared, _spark, window, **how):  # type: ignore[no-untyped-def]
-        opened = prepared.opened
-        return run_window(
-            opened.flow, opened.ledger, prepared.topics, in_this_process, window=window, slots=lambda: 2, **how
-        )
-
-    monkeypatch.setattr(spark_windows, "run", run)
+    monkeypatch.setattr(spark_windows, "on_spark", lambda *_: nullcontext((lambda: 2, in_this_process)))
 
 
 def test_plan_run_verify_status_and_rebuild(east: Broker, west: Broker, tmp_path: Path) -> None:
@@ -227,6 +220,33 @@ def test_status_and_plan_tell_what_needs_a_person(east: Broker, west: Broker, tm
         assert not any(line != line.rstrip() for line in shown.stdout.splitlines())
     refused = Deployment(tmp_path, east.bootstrap, west.bootstrap, topic, **{"topic.creation.enable": "false"})
     assert refused("plan").exit_code == 1 and "topic.creation.enable = false" in refused("plan").stdout
+
+
+def test_what_fails_window_after_window_is_told_with_its_since(east: Broker, west: Broker, tmp_path: Path) -> None:
+    topic = create_topic(east, f"orders-{uuid.uuid4().hex[:8]}", 2)
+    produce(east, topic, [Record(b"v%d" % n, b"k%d" % n) for n in range(40)])
+    command = Deployment(tmp_path, east.bootstrap, west.bootstrap, topic)
+    assert command("run-window").exit_code == 0
+    produce(west, f"{command.alias}.{topic}", [Record(b"somebody else's")], partition=0)
+    produce(east, topic, [Record(b"v%d" % n, b"k%d" % n) for n in range(40)])
+    assert [command("run-window").exit_code for _ in range(2)] == [1, 1]
+    assert command("ledger", "rebuild").exit_code == 0  # no internal topic has it
+    for name, flow in (("status", False), ("plan", True)):
+        told = command(name, "--json", flow=flow)
+        shown = json.loads(told.stdout)
+        (failing,) = (shown[0] if name == "status" else shown)["failing"]
+        assert told.exit_code == 1 and (failing["topic"], failing["partition"], failing["windows"]) == (topic, 0, 2)
+        assert failing["committed_ms"] < failing["since_ms"] < failing["last_ms"], failing
+    windows = json.loads(command("status", "--json", flow=False).stdout)[0]["windows"]
+    assert [window["failed"] for window in windows] == [1, 1, 0]
+    for name, flow in (("status", False), ("plan", True), ("hold", True)):
+        shown = command(*([name, "list"] if name == "hold" else [name]), flow=flow)
+        assert "fails in every window" in shown.stdout and "airmirror reset" in shown.stdout, shown.output
+    assert command("reset", "--topic", topic, "--accept-loss", "--yes", "--reason", "they are ours").exit_code == 0
+    assert command("run-window").exit_code == 0
+    for name, flow in (("status", False), ("plan", True)):
+        shown = command(name, flow=flow)
+        assert shown.exit_code == 0 and "fails in every window" not in shown.stdout, shown.output
 
 
 def test_bad_configuration_is_told_with_lines(tmp_path: Path) -> None:

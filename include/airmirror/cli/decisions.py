@@ -65,15 +65,17 @@ def hold_list(
     history: Annotated[bool, typer.Option("--history", help="All decisions, the oldest first.")] = False,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Show what is held, by whom, since when and why."""
+    """Show what is held, by whom, since when and why; and what nobody holds, but fails in every window."""
     from airmirror.flows.holds import list_decisions, list_holds
+    from airmirror.flows.status import still_failing
 
     with opened_flow(config, flow, ledger, secrets, shows=True) as opened:
         decisions, holds = (list_decisions(opened), []) if history else ([], list_holds(opened))
+        failing = [] if history else still_failing(opened.ledger)
     if as_json:
         print_json(console, plain.records(decisions or holds))
     else:
-        print_all(console, show.decisions(decisions) if history else show.holds(holds))
+        print_all(console, show.decisions(decisions) if history else show.holds(holds), *show.failing(failing))
 
 
 @failures_reported

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from airmirror.flows.status import Failing
 from airmirror.topics.remote import TopicPlan
 from airmirror.topics.sync import SyncReport
 from airmirror.windows.plan import Planned
@@ -40,7 +41,7 @@ def _row_json(row: Row) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def plan(topics: TopicPlan, planned: Sequence[Planned]) -> dict[str, Any]:
+def plan(topics: TopicPlan, planned: Sequence[Planned], failing: Sequence[Failing]) -> dict[str, Any]:
     return {
         "create": {new.name: new.partitions for new in topics.create},
         "grow": {more.name: more.partitions for more in topics.grow},
@@ -56,6 +57,7 @@ def plan(topics: TopicPlan, planned: Sequence[Planned]) -> dict[str, Any]:
             }
             for item in planned
         ],
+        "failing": [asdict(failure) for failure in failing],
     }  # fmt: skip
 
 

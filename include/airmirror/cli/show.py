@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 
 from rich.console import RenderableType
@@ -12,7 +12,7 @@ from rich.text import Text
 
 from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, safe, table, verdict
 from airmirror.config.explain import KeyRow, ValueRow
-from airmirror.flows.status import FlowStatus
+from airmirror.flows.status import Failing, FlowStatus, LastWindow
 from airmirror.flows.verification import ComparedPartition
 from airmirror.offsets.latency import Latency
 from airmirror.topics.remote import TopicPlan
@@ -91,7 +91,9 @@ def problems(result: WindowResult, refused: Sequence[str]) -> Iterator[Text]:
         yield Text("The window was cut (window.max.ms or window.max.bytes): the next one continues.")
 
 
-def plan(topics: TopicPlan, planned: Sequence[Planned], held: Sequence[Hold]) -> list[RenderableType]:
+def plan(
+    topics: TopicPlan, planned: Sequence[Planned], held: Sequence[Hold], fails: Sequence[Failing] = ()
+) -> list[RenderableType]:
     """What a window would do: topics first, then offsets, then what it leaves out."""
     changes: list[list[Cell]] = [
         [new.name, f"create with {counted(new.partitions, 'partition')}"] for new in topics.create
@@ -114,6 +116,7 @@ def plan(topics: TopicPlan, planned: Sequence[Planned], held: Sequence[Hold]) ->
         table("remote topics", ("topic", "what"), changes, empty="nothing to create or change"),
         table("offsets to replicate", ("topic", *numbers, ""), offsets, right=numbers, empty="nothing new"),
         *([holds(held)] if held else []),
+        *failing(fails, told={str(item.key) for item in planned if item.error}),
         *(line("warning", warning, DOUBTFUL) for warning in topics.warnings),
     ]
 
@@ -140,18 +143,45 @@ def status(item: FlowStatus) -> list[RenderableType]:
     counts = (item.topics, item.partitions, item.behind, item.lag, item.unverified, len(item.held))
     numbers_of_windows = ("partitions", "records", "bytes")
     last: list[list[Cell]] = [
-        [row.window, _time(row.last_ms), row.partitions, row.copied, decimal(row.bytes)] for row in item.windows
+        [row.window, _time(row.ended_ms), row.partitions, row.copied, decimal(row.bytes), _ended(row)]
+        for row in item.windows
     ]
-    columns = ("window", "ended", *numbers_of_windows)
+    columns = ("window", "ended", *numbers_of_windows, "outcome")
     return [
         table("flows", ("flow", *numbers), [(item.flow, *counts)], right=numbers),
         table("last windows", columns, last, right=numbers_of_windows, empty="none has replicated anything yet"),
         *([latency(item.latency)] if item.latency else []),
         *([holds(item.holds)] if item.holds else []),
+        *failing(item.failing, told=item.errors.keys()),
         *(line("error", reason) for reason in item.errors.values()),
         *(line("refused", reason) for reason in item.refused),
         *(line("warning", reason, DOUBTFUL) for reason in item.warnings),
     ]
+
+
+def _ended(row: LastWindow) -> Text:
+    if row.error:
+        return Text("failed", BAD)
+    if row.failed is None:
+        return Text("not known: the ledger is younger", DOUBTFUL)
+    return Text(f"{counted(row.failed, 'partition')} failed", BAD) if row.failed else Text("done", GOOD)
+
+
+def failing(found: Sequence[Failing], told: Collection[str] = ()) -> list[RenderableType]:
+    """What fails window after window, since when, and why; ``told``: partitions whose error is shown anyway."""
+    if not found:
+        return []
+    numbers = ("partition", "failed windows")
+    rows: list[list[Cell]] = [
+        [
+            row.topic or "(whole windows)", row.partition if row.topic else None, row.windows, _time(row.since_ms),
+            _time(row.committed_ms) if row.committed_ms >= 0 else None, row.first_window,
+        ]
+        for row in found
+    ]  # fmt: skip
+    columns = ("topic", *numbers, "since", "last committed", "first in")
+    reasons = dict.fromkeys(row.error for row in found if f"{row.topic}-{row.partition}" not in told)
+    return [table("fails in every window", columns, rows, right=numbers), *(line("error", each) for each in reasons)]
 
 
 def latency(rows: Sequence[Latency]) -> RenderableType:

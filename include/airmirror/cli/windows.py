@@ -42,16 +42,17 @@ def plan(
 ) -> None:
     """Show what the next window would do; nothing is written. Exit status 1: something needs a person."""
     from airmirror.flows.prepare import dry_run
-    from airmirror.flows.status import needs_somebody
+    from airmirror.flows.status import needs_somebody, still_failing
 
     with opened_flow(config, flow, ledger, secrets, shows=True) as opened:
         topics, planned = dry_run(opened)
         held = [hold for _, hold in sorted(opened.ledger.holds().items())]
+        failing = still_failing(opened.ledger)
     if as_json:
-        print_json(console, plain.plan(topics, planned))
+        print_json(console, plain.plan(topics, planned, failing))
     else:
-        print_all(console, *show.plan(topics, planned, held))
-    if needs_somebody(topics, planned, held):
+        print_all(console, *show.plan(topics, planned, held, failing))
+    if needs_somebody(topics, planned, held, failing):
         raise typer.Exit(1)
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened
+from airmirror.ledger.outcomes import WHOLE
 from airmirror.offsets import latency
-from airmirror.windows.errors import FlowBusy
+from airmirror.windows.errors import FlowBusy, PartitionHeld
 from airmirror.windows.results import WindowResult
 from airmirror.windows.window import Judged
+from airmirror.wire.requests import TopicPartition
 
 # Names in the ledger's table flow_metrics.
 WINDOWS, SECONDS, JUDGED = "windows", "seconds", "judged"  # counters, by outcome, by phase and by result
@@ -25,9 +28,24 @@ COMPLETED, VERIFIED = "completed", "verified"  # gauges: when a window of all pa
 log = logging.getLogger(__name__)
 
 
-def measure_window(opened: Opened, result: WindowResult) -> None:
-    """Note where all partitions stand after a window, and how long it took."""
+def measure_window(opened: Opened, result: WindowResult, tried: Callable[[TopicPartition], bool]) -> None:
+    """Note where all partitions stand after a window, what is wrong with which, and how long it took.
+
+    ``tried``: whether the window was to replicate a partition; it has nothing to say about others.
+    """
     ledger = opened.ledger
+    mirrored = {(standing.topic, standing.partition) for standing in result.standings}
+    errors = {
+        (row.topic, row.partition): row.error
+        for row in result.rows
+        if row.error is not None and not isinstance(row.error, PartitionHeld)  # a hold is a record of its own
+    }
+    ledger.note_window(
+        result.window,
+        errors,
+        passed=lambda place: place not in mirrored or tried(TopicPartition(*place)),
+        idle=not result.rows,
+    )
     ledger.note_standings(result.standings)
     ledger.count_verified()
     now = time.time()
@@ -40,9 +58,12 @@ def measure_window(opened: Opened, result: WindowResult) -> None:
     ledger.note(counters | {(WINDOWS, outcome): 1.0}, gauges)
 
 
-def measure_failure(opened: Opened, error: AirmirrorError) -> None:
-    """Note that a window ended with an error."""
-    opened.ledger.note({(WINDOWS, "busy" if isinstance(error, FlowBusy) else "failed"): 1.0})
+def measure_failure(opened: Opened, window: str, error: AirmirrorError) -> None:
+    """Note that a window ended with an error; that another one was at work is none that anybody need know of."""
+    busy = isinstance(error, FlowBusy)
+    opened.ledger.note({(WINDOWS, "busy" if busy else "failed"): 1.0})
+    if not busy:
+        opened.ledger.note_window(window, {WHOLE: error}, passed=lambda place: False)
 
 
 def measure_judged(opened: Opened, judged: Judged, seconds: float) -> None:

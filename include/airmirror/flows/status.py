@@ -7,11 +7,35 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from airmirror.flows.prepare import Opened, dry_run
-from airmirror.ledger import WindowRow
+from airmirror.ledger import Failure, FlowLedger
 from airmirror.offsets.latency import Latency, measure
 from airmirror.topics.remote import TopicPlan
 from airmirror.windows.plan import Planned
 from airmirror.wire.segments import GATE, Hold
+
+
+@dataclass(frozen=True)
+class LastWindow:
+    """A window that did something, or tried to: what it committed (the segment topic knows), and how it ended.
+
+    ``failed``: partitions that were not replicated; None: not known, because the ledger was made anew since. ``error``: what
+    ended the whole window, else empty. Times in epoch milliseconds.
+    """
+
+    window: str
+    ended_ms: int
+    partitions: int
+    copied: int
+    bytes: int
+    failed: int | None
+    error: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failing(Failure):
+    """A failure, and when its partition last committed anything (-1: never), which a new ledger knows too."""
+
+    committed_ms: int
 
 
 @dataclass(frozen=True)
@@ -26,15 +50,14 @@ class FlowStatus:
     unverified: int  # segment records that no gate has judged
     held: dict[str, str]  # partition -> reason
     errors: dict[str, str]
-    windows: list[WindowRow]
+    windows: list[LastWindow]
+    failing: list[Failing]  # what failed in the last windows, without a break, since when
     latency: list[Latency]
     resets: list[str]  # what was decided with `airmirror reset`: when, who, why
     holds: list[Hold]
     refused: list[str]  # topics that can't be replicated, and why
     warnings: list[str]
-    needs_somebody: (
-        bool  # nothing gets better by itself: a hold of the gate, an error that does not pass, a refused topic
-    )
+    needs_somebody: bool  # nothing gets better by itself
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -45,6 +68,7 @@ def flow_status(opened: Opened) -> FlowStatus:
     topics, planned = dry_run(opened)
     ledger = opened.ledger
     holds = [hold for _, hold in sorted(ledger.holds().items())]
+    failing = still_failing(ledger)
     return FlowStatus(
         flow=opened.flow.name,
         topics=len(topics.topics),
@@ -54,17 +78,43 @@ def flow_status(opened: Opened) -> FlowStatus:
         unverified=len(ledger.unverified()),
         held={f"{hold.topic}-{hold.partition}": hold.reason for hold in holds},
         errors={str(item.key): str(item.error) for item in planned if item.error},
-        windows=ledger.windows(5),
+        windows=last_windows(ledger, 5),
+        failing=failing,
         latency=measure(opened.flow, ledger),
         resets=[str(record) for record in ledger.resets()],
         holds=holds,
         refused=[str(refused) for refused in topics.refused],
         warnings=list(topics.warnings),
-        needs_somebody=needs_somebody(topics, planned, holds),
+        needs_somebody=needs_somebody(topics, planned, holds, failing),
     )
 
 
-def needs_somebody(topics: TopicPlan, planned: Sequence[Planned], holds: Sequence[Hold]) -> bool:
-    """Whether a person must act: what somebody holds is decided, and what is transient passes."""
+def needs_somebody(
+    topics: TopicPlan, planned: Sequence[Planned], holds: Sequence[Hold], failing: Sequence[Failure]
+) -> bool:
+    """Whether a person must act: what somebody holds is decided, and what is transient passes, unless it goes on and on."""
     final = any(item.error is not None and not item.error.transient for item in planned)
-    return final or bool(topics.refused) or any(hold.by == GATE for hold in holds)
+    stuck = any(failure.needs_somebody for failure in failing)
+    return final or stuck or bool(topics.refused) or any(hold.by == GATE for hold in holds)
+
+
+def still_failing(ledger: FlowLedger) -> list[Failing]:
+    """What failed in the last windows that tried it; what is held since is told as that."""
+    held, committed = ledger.holds().keys(), {key: last.time_ms for key, last in ledger.last_segments().items()}
+    return [
+        Failing(committed_ms=committed.get(failure.place, -1), **asdict(failure))
+        for failure in ledger.failures()
+        if failure.place not in held
+    ]
+
+
+def last_windows(ledger: FlowLedger, most: int) -> list[LastWindow]:
+    """The latest windows that did something or failed, the newest first."""
+    rows, ends = {row.window: row for row in ledger.windows(most)}, ledger.window_ends()
+    found = []
+    for name in rows.keys() | ends.keys():
+        row, end = rows.get(name), ends.get(name)
+        ended = end.time_ms if end else row.last_ms if row else 0
+        did = (row.partitions, row.copied, row.bytes) if row else (0, 0, 0)
+        found.append(LastWindow(name, ended, *did, *((end.failed, end.error) if end else (None, ""))))
+    return sorted(found, key=lambda window: window.ended_ms, reverse=True)[:most]

@@ -4,8 +4,10 @@ from airmirror.ledger.errors import LedgerBegunAnew, LedgerTooNew, LedgerUnavail
 from airmirror.ledger.groups import GroupLag, GroupOffset
 from airmirror.ledger.ledger import FlowLedger, Ledger, WindowRow
 from airmirror.ledger.metrics import FlowMetric, PartitionMetrics
+from airmirror.ledger.outcomes import Failure, WindowEnd
 
 __all__ = [
+    "Failure",
     "FlowLedger",
     "FlowMetric",
     "GroupLag",
@@ -16,5 +18,6 @@ __all__ = [
     "LedgerUnavailable",
     "LedgerUrlInvalid",
     "PartitionMetrics",
+    "WindowEnd",
     "WindowRow",
 ]

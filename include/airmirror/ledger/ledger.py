@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
@@ -11,15 +12,18 @@ from uuid import UUID
 import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
-from airmirror.ledger import groups, loading, metrics, schema
+from airmirror.errors import AirmirrorError
+from airmirror.ledger import groups, loading, metrics, outcomes, schema
 from airmirror.ledger.database import connect, reading, shown, upsert, writing
 from airmirror.ledger.errors import LedgerBegunAnew
 from airmirror.ledger.errors import LedgerUnavailable as LedgerUnavailable
 from airmirror.ledger.groups import GroupLag, GroupOffset
 from airmirror.ledger.loading import ANEW, Entry, other_connector
 from airmirror.ledger.metrics import FlowMetric, PartitionMetrics, Standing
+from airmirror.ledger.outcomes import Failure, Place, WindowEnd
 from airmirror.ledger.state import State
 from airmirror.ledger.tables import (
+    KEPT,
     LATER,
     OWN,
     checkpoints,
@@ -351,6 +355,29 @@ class FlowLedger:
         with self._reading() as connection:
             return metrics.numbers_of(connection, self.flow)
 
+    def note_window(
+        self, window: str, errors: Mapping[Place, AirmirrorError], passed: Callable[[Place], bool], *, idle: bool = False
+    ) -> None:  # fmt: skip
+        """Note what is wrong after a window, by place, and how it ended; ``passed`` tells what of what was wrong is right now.
+
+        ``idle``: it had nothing to do, and is not among the last windows.
+        """
+        now = int(time.time() * 1000)
+        with self._writing() as connection:
+            outcomes.note_failures(connection, self.flow, window, errors, passed, now=now)
+            if not idle:
+                outcomes.note_end(connection, self.flow, window, errors, now=now)
+
+    def failures(self) -> list[Failure]:
+        """What has failed in every window since, by topic and partition."""
+        with self._reading() as connection:
+            return outcomes.failures_of(connection, self.flow)
+
+    def window_ends(self) -> dict[str, WindowEnd]:
+        """How the last windows that did something ended, by window."""
+        with self._reading() as connection:
+            return outcomes.ends_of(connection, self.flow)
+
     def beside(self, flow: str) -> FlowLedger:
         """Another flow's part of the same ledger."""
         return self._ledger.flow(flow)
@@ -436,7 +463,7 @@ class FlowLedger:
             same = {topic: at for topic, at in own.items() if topic in read and at[0] == read[topic][0]}
             if not State(scanned=read).reaches({topic: at for topic, at in same.items() if _is_own(topic)}):
                 return False
-            for table in metadata.sorted_tables:
+            for table in (table for table in metadata.sorted_tables if table not in KEPT):
                 connection.execute(table.delete().where(table.c.flow == self.flow))
                 connection.execute(table.update().where(table.c.flow == beside.flow).values(flow=self.flow))
         return True

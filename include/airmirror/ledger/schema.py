@@ -19,7 +19,15 @@ from airmirror.ledger.database import reading, shown, writing
 from airmirror.ledger.errors import LedgerTooNew
 
 VERSION_TABLE = "airmirror_ledger_version"
-VERSIONS = ("0001", "0002", "0003", "0004", "0005", "0006")  # the revisions in migrations/versions, oldest first
+VERSIONS = (
+    "0001",
+    "0002",
+    "0003",
+    "0004",
+    "0005",
+    "0006",
+    "0007",
+)  # the revisions in migrations/versions, oldest first
 
 _alembic = threading.Lock()  # its context is one for the whole process
 

@@ -211,8 +211,38 @@ rounds = Table(
     Column("time_ms", BigInteger, nullable=False),
 )
 
+# How the last windows that did something ended: in how many partitions they failed, or the error that ended them.
+window_ends = Table(
+    "window_ends",
+    metadata,
+    _flow(),
+    Column("window", String(512), primary_key=True),
+    Column("time_ms", BigInteger, nullable=False),
+    Column("failed", Integer, nullable=False),
+    Column("error", Text, nullable=False),  # empty: it did not end with one
+)
+
+# What has failed in every window that tried it, since when; without a topic (partition -1): whole windows.
+failures = Table(
+    "failures",
+    metadata,
+    _flow(),
+    _topic(),
+    _partition(),
+    Column("since_ms", BigInteger, nullable=False),
+    Column("last_ms", BigInteger, nullable=False),
+    Column("windows", Integer, nullable=False),
+    Column("first_window", String(512), nullable=False),
+    Column("window", String(512), nullable=False),
+    Column("transient", Boolean, nullable=False),
+    Column("error", Text, nullable=False),
+)
+
+# What nothing but the ledger knows and a rebuild leaves as it is: no internal topic has the errors of windows.
+KEPT = (window_ends, failures)
+
 # What is not read from the internal topics, and so not the same after a rebuild.
-OWN = (partition_metrics, flow_metrics, group_offsets, group_lags, rounds)
+OWN = (partition_metrics, flow_metrics, group_offsets, group_lags, rounds, *KEPT)
 
 # What is read when a round of a task needs it, and so not by a rebuild.
 LATER = (checkpoints, offset_syncs)

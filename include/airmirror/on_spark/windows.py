@@ -44,9 +44,9 @@ def run(
                 window=window, slots=slots, only=only, until=until, advance=advance, tell=tell, report=report,
             )  # fmt: skip
         except AirmirrorError as error:
-            measure_failure(opened, error)
+            measure_failure(opened, window, error)
             raise
-        measure_window(opened, result)
+        measure_window(opened, result, lambda key: only(key) and (until is None or key in until))
         if advance and result.rows:
             measure_latency(opened)
         return result

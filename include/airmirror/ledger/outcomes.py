@@ -1,0 +1,119 @@
+"""How windows ended, and what fails since when. Nothing but the ledger knows it: the internal topics have no errors.
+
+A rebuild leaves it as it is; a ledger that was deleted begins anew, and then tells since when *it* has seen a failure. When
+a partition's last commit was is in the log in any case (its newest segment record).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import sqlalchemy as sql
+from sqlalchemy.engine import Connection
+
+from airmirror.errors import AirmirrorError
+from airmirror.ledger.database import delete, upsert
+from airmirror.ledger.tables import failures, window_ends
+
+Place = tuple[str, int]
+WHOLE: Place = ("", -1)  # the place of an error that ends a window
+
+MOST_ENDS = 50  # windows kept
+MOST_ERROR = 4_000  # characters kept of an error
+STUBBORN = 3  # windows in a row after which even what should pass by itself needs somebody
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What has failed in every window that tried it, ``windows`` in all; times in epoch milliseconds.
+
+    Without a topic (partition -1) it is an error that ended whole windows.
+    """
+
+    topic: str
+    partition: int
+    since_ms: int
+    last_ms: int
+    windows: int
+    first_window: str
+    window: str
+    transient: bool
+    error: str
+
+    @property
+    def place(self) -> Place:
+        return self.topic, self.partition
+
+    @property
+    def needs_somebody(self) -> bool:
+        return not self.transient or self.windows >= STUBBORN
+
+
+@dataclass(frozen=True)
+class WindowEnd:
+    """How a window ended: partitions that failed, or the error that ended it (else empty)."""
+
+    window: str
+    time_ms: int
+    failed: int
+    error: str
+
+
+def note_failures(
+    connection: Connection,
+    flow: str,
+    window: str,
+    errors: Mapping[Place, AirmirrorError],
+    passed: Callable[[Place], bool],
+    *,
+    now: int,
+) -> None:
+    """Note what is wrong after a window, by place; of what was wrong before, what has ``passed`` is so no longer."""
+    before = {each.place: each for each in failures_of(connection, flow)}
+    rows = []
+    for place, error in errors.items():
+        known = before.get(place)
+        rows.append({
+            "flow": flow, "topic": place[0], "partition": place[1], "since_ms": known.since_ms if known else now,
+            "last_ms": now, "windows": known.windows + 1 if known else 1,
+            "first_window": known.first_window if known else window, "window": window,
+            "transient": error.transient, "error": _kept(error),
+        })  # fmt: skip
+    upsert(connection, failures, rows)
+    over = [place for place in before if place not in errors and passed(place)]
+    delete(connection, failures, [dict(zip(("flow", "topic", "partition"), (flow, *at), strict=True)) for at in over])
+
+
+def note_end(
+    connection: Connection, flow: str, window: str, errors: Mapping[Place, AirmirrorError], *, now: int
+) -> None:  # fmt: skip
+    """Note how a window ended that did something, or tried to."""
+    failed, whole = len(errors.keys() - {WHOLE}), errors.get(WHOLE)
+    row = {"flow": flow, "window": window, "time_ms": now, "failed": failed}
+    upsert(connection, window_ends, [row | {"error": _kept(whole) if whole else ""}])
+    of_flow = window_ends.c.flow == flow
+    times = sql.select(window_ends.c.time_ms).where(of_flow).order_by(window_ends.c.time_ms.desc())
+    oldest = connection.scalar(times.offset(MOST_ENDS - 1).limit(1))
+    if oldest is not None:
+        connection.execute(window_ends.delete().where(of_flow, window_ends.c.time_ms < oldest))
+
+
+def failures_of(connection: Connection, flow: str) -> list[Failure]:
+    """By topic and partition."""
+    columns = [failures.c[name] for name in Failure.__dataclass_fields__]
+    rows = connection.execute(sql.select(*columns).where(failures.c.flow == flow))
+    return sorted((Failure(*row) for row in rows), key=lambda failure: failure.place)
+
+
+def ends_of(connection: Connection, flow: str) -> dict[str, WindowEnd]:
+    """The last ones, by window."""
+    columns = [window_ends.c[name] for name in WindowEnd.__dataclass_fields__]
+    rows = connection.execute(sql.select(*columns).where(window_ends.c.flow == flow))
+    return {row.window: WindowEnd(*row) for row in rows}
+
+
+def _kept(error: AirmirrorError) -> str:
+    """An error's text as a database takes it: no NUL, which PostgreSQL refuses, nothing that is not Unicode, not too long."""
+    text = str(error).replace("\x00", "\\x00").encode(errors="backslashreplace").decode()
+    return text[:MOST_ERROR]
