@@ -9,11 +9,12 @@ from uuid import UUID
 
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from airmirror.clusters.connection import Connection
-from airmirror.clusters.routes import Routes, TopicNotFound
+from airmirror.clusters.protocol.connection import Connection
+from airmirror.clusters.protocol.routes import Routes, TopicNotFound
 from airmirror.config import Cluster
+from airmirror.partitions import TopicPartition
 from airmirror.wire.batches import HEADER_SIZE, Batch, build
-from airmirror.wire.requests import TopicPartition, decode_produce, encode_produce
+from airmirror.wire.requests import decode_produce, encode_produce
 from airmirror_local.brokers import Broker
 from benchmarks.data import DENSE, PARTITIONS, Data, create_topic, delete_topics, fill, largest_batch
 from benchmarks.measurements import Measurement

@@ -20,12 +20,12 @@ from typing import Any
 from confluent_kafka import Producer
 from rich.console import Console
 
-from airmirror.clusters.log import EARLIEST, LATEST, offsets_with_patience, read_records
-from airmirror.clusters.routes import Routes
+from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience, read_records
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Flow, load
 from airmirror.naming import segment_topic
+from airmirror.partitions import TopicPartition
 from airmirror.wire.plain import LogRecord
-from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import SegmentRecord, Verified, decode
 from airmirror_local.airflow_client import AirflowClient
 from airmirror_local.stack import DAG_ID, FLOW, Stack

@@ -21,9 +21,9 @@ from pathlib import Path
 import psutil
 from rich.console import Console
 
-from airmirror.clusters.admin import connect
-from airmirror.clusters.creation import create_topics
-from airmirror.clusters.description import NewTopic
+from airmirror.clusters.admin.client import connect
+from airmirror.clusters.admin.creation import create_topics
+from airmirror.clusters.admin.description import NewTopic
 from airmirror.config import parse
 from airmirror_local.airflow_client import AirflowClient
 from airmirror_local.airflow_stack import AirflowStack, start_airflow

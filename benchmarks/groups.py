@@ -18,14 +18,14 @@ from pathlib import Path
 from confluent_kafka import Producer
 from rich.console import Console
 
-from airmirror.clusters.groups import Committed, commit_offsets, committed_offsets
-from airmirror.clusters.routes import Routes
+from airmirror.clusters.protocol.groups import Committed, commit_offsets, committed_offsets
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.flows.groups import checkpoints_round, group_offsets_round
 from airmirror.flows.prepare import Opened, open_flow, prepare
-from airmirror.windows.slot.attempts import run_slot
-from airmirror.windows.slots import Slot, SlotResult
+from airmirror.partitions import TopicPartition
+from airmirror.slot.attempts import run_slot
+from airmirror.slot.contract import Slot, SlotResult
 from airmirror.windows.window import run_window
-from airmirror.wire.requests import TopicPartition
 from airmirror_local.jars import LOCAL
 from benchmarks import sections
 from benchmarks.data import create_topic

@@ -21,9 +21,9 @@ import psutil
 from confluent_kafka import Producer
 from rich.console import Console
 
-from airmirror.clusters.admin import connect
-from airmirror.clusters.creation import create_topics
-from airmirror.clusters.description import NewTopic
+from airmirror.clusters.admin.client import connect
+from airmirror.clusters.admin.creation import create_topics
+from airmirror.clusters.admin.description import NewTopic
 from airmirror.config import Flow, parse
 from airmirror_local.jars import LOCAL
 from airmirror_local.spark_connect import TOKEN, start_connect_server

@@ -23,8 +23,8 @@ from confluent_kafka import Producer
 from rich.console import Console
 
 from airmirror.flows.prepare import open_flow, prepare
-from airmirror.windows.slot.attempts import run_slot
-from airmirror.windows.slots import Slot, SlotResult
+from airmirror.slot.attempts import run_slot
+from airmirror.slot.contract import Slot, SlotResult
 from airmirror.windows.window import run_window as run_in_this_process
 from airmirror_local.brokers import KAFKA_DEFAULTS, Broker, start_broker
 from airmirror_local.jars import LOCAL

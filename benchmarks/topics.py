@@ -15,9 +15,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from airmirror.clusters.admin import connect
-from airmirror.clusters.creation import create_topics
-from airmirror.clusters.description import NewTopic
+from airmirror.clusters.admin.client import connect
+from airmirror.clusters.admin.creation import create_topics
+from airmirror.clusters.admin.description import NewTopic
 from airmirror.config import Flow, parse
 from airmirror.topics.sync import look, sync_topics
 from airmirror_local.brokers import KAFKA_DEFAULTS, Broker, start_broker
@@ -106,8 +106,8 @@ def measure(flow: Flow, topics: int, partitions: int) -> Grid:
 
 
 def alter(flow: Flow, topics: list[str]) -> None:
-    from airmirror.clusters.alteration import alter_configs
-    from airmirror.clusters.description import ConfigChange
+    from airmirror.clusters.admin.alteration import alter_configs
+    from airmirror.clusters.admin.description import ConfigChange
 
     alter_configs(connect(flow.source), [ConfigChange(topic, "retention.ms", None, "90000000") for topic in topics])
 

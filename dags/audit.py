@@ -1,7 +1,7 @@
 """DAGs ``audit.<source>.<target>`` and ``replay.<source>.<target>`` for every enabled flow of mirror.properties."""
 
-from airmirror.on_airflow.audit import audit_dag, replay_dag
-from airmirror.on_airflow.flows import dags_of, enabled_flows
+from airmirror.on_airflow.dags.audit import audit_dag, replay_dag
+from airmirror.on_airflow.dags.flows import dags_of, enabled_flows
 
 flows = enabled_flows()
 globals().update(dags_of(flows, audit_dag))

@@ -1,6 +1,6 @@
 """One DAG ``decide.<source>.<target>`` for every enabled flow of mirror.properties."""
 
-from airmirror.on_airflow.decide import decide_dag
-from airmirror.on_airflow.flows import dags_of, enabled_flows
+from airmirror.on_airflow.dags.decide import decide_dag
+from airmirror.on_airflow.dags.flows import dags_of, enabled_flows
 
 globals().update(dags_of(enabled_flows(), decide_dag))

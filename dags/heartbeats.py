@@ -3,8 +3,8 @@
 from itertools import groupby
 
 from airmirror.config.pairs import heartbeat_flows
-from airmirror.on_airflow.flows import sound_configuration
-from airmirror.on_airflow.heartbeats import dag_id, heartbeats_dag
+from airmirror.on_airflow.dags.flows import sound_configuration
+from airmirror.on_airflow.dags.heartbeats import dag_id, heartbeats_dag
 
 configuration = sound_configuration()
 emitting = heartbeat_flows(configuration) if configuration else ()

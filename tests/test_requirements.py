@@ -22,7 +22,7 @@ class Lacking:
             raise ModuleNotFoundError(f"no module {name}", name=name)
 sys.meta_path.insert(0, Lacking)
 from airmirror.on_spark import tasks
-from airmirror.windows.slot import attempts
+from airmirror.slot import attempts
 from airmirror.native import compiler
 import cramjam, lz4.frame, snappy, zstandard
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airmirror.clusters.appender import Appender
+from airmirror.clusters.admin.appender import Appender
 from airmirror.flows.prepare import prepare
 from airmirror.naming import progress_topic
 from airmirror.wire.mirrormaker import murmur2_partition, source_offset_key, source_offset_value

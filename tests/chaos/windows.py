@@ -24,7 +24,7 @@ import psutil
 
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import open_flow, prepare
-from airmirror.windows.slots import Slot, SlotResult
+from airmirror.slot.contract import Slot, SlotResult
 from airmirror.windows.window import run_window
 
 ATTEMPTS = 4  # of a slot, as Spark's
@@ -171,7 +171,7 @@ def _start_slot(task: Task, slot: Slot) -> tuple[BaseProcess, Connection]:
 
 
 def _slot(task: Task, slot: Slot, answer: Connection) -> None:
-    from airmirror.windows.slot.attempts import run_slot
+    from airmirror.slot.attempts import run_slot
 
     here = _present(task.directory, "slot")
     _tune(task.tuning, "slot")
@@ -192,14 +192,14 @@ def _present(directory: Path, role: str) -> Path:
 
 def _tune(tuning: dict[str, float], role: str) -> None:
     """Impatience: leases of 3 s, so that a seed takes seconds, and what the plan says; the clock of the role's machine."""
-    from airmirror.windows import claims, fence
-    from airmirror.windows.slot import copy, outbox
+    from airmirror.slot import copy, outbox
+    from airmirror.windows import fence, renewal
 
     if skew := tuning.get(f"{role}_skew"):
         right = time.time
         time.time = lambda: right() + skew
     fence.LEASE_MS = 3000
-    claims.RENEW_SECONDS = 1.0
+    renewal.RENEW_SECONDS = 1.0
     copy.FETCH_BYTES = int(tuning["fetch_bytes"])
     copy.LEAST_PARTITION_BYTES = min(copy.LEAST_PARTITION_BYTES, int(tuning["fetch_bytes"]))
     copy.ANSWER_SECONDS = tuning["answer_seconds"]

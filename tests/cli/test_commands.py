@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from airmirror.cli.main import app
-from airmirror.clusters.appender import Appender
+from airmirror.clusters.admin.appender import Appender
 from airmirror.flows.prepare import catch_up_ledger, open_flow
 from airmirror.naming import segment_topic
 from airmirror.on_spark import windows as spark_windows

@@ -8,9 +8,10 @@ import pytest
 
 from airmirror.cli.demo import _doubts
 from airmirror.flows.verification import ComparedPartition
-from airmirror.windows.errors import ForeignRecords, GateFailed
+from airmirror.slot.contract import Outcome
+from airmirror.slot.errors import ForeignRecords
+from airmirror.windows.errors import GateFailed
 from airmirror.windows.results import Row, WindowResult
-from airmirror.windows.slots import Outcome
 
 ROW = Row("flights", 0, "east.flights", 0, 10, 0, 10, 10, 0, 0, 0, 0, 100, 0, True, Outcome.DONE, None)
 GOOD = WindowResult("east->west", "w", (ROW,), 1, 1.0, {}, False)

@@ -16,11 +16,11 @@ import typer
 
 import airmirror
 from airmirror.cli.main import app
-from airmirror.clusters.acls import Acl
+from airmirror.clusters.admin.acls import Acl
 from airmirror.config import Problem
 from airmirror.errors import AirmirrorError
-from airmirror.windows.errors import PartitionError, of_flow
-from airmirror.wire.requests import TopicPartition
+from airmirror.partitions import TopicPartition
+from airmirror.slot.errors import PartitionError, of_flow
 
 FLOW = "east->west"
 ROOT = Path(__file__).parents[2]

@@ -9,9 +9,9 @@ from uuid import uuid4
 from typer.testing import CliRunner
 
 from airmirror.cli.main import app
-from airmirror.clusters.admin import connect
-from airmirror.clusters.alteration import alter_configs
-from airmirror.clusters.description import ConfigChange
+from airmirror.clusters.admin.alteration import alter_configs
+from airmirror.clusters.admin.client import connect
+from airmirror.clusters.admin.description import ConfigChange
 from airmirror.config import load
 from airmirror.topics.sync import sync_topics
 from airmirror_local.brokers import Broker

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from airmirror.clusters.admin import (
+from airmirror.clusters.admin.client import (
     AccessDenied,
     ClusterUnreachable,
     HostNotResolved,
@@ -18,15 +18,15 @@ from airmirror.clusters.admin import (
     producer,
     topic_configs,
 )
-from airmirror.clusters.creation import (
+from airmirror.clusters.admin.creation import (
     REQUEST_RECORDS,
     TopicCreationRefused,
     _batches,
     create_partitions,
     create_topics,
 )
-from airmirror.clusters.description import ConfigValue, NewPartitions, NewTopic
-from airmirror.clusters.security import UnsupportedClientSetting
+from airmirror.clusters.admin.description import ConfigValue, NewPartitions, NewTopic
+from airmirror.clusters.security.settings import UnsupportedClientSetting
 from airmirror.config import Cluster
 from airmirror_local.brokers import Broker
 

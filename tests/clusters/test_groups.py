@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from airmirror.clusters.groups import MEMBERS_ACTIVE, Committed, commit_offsets, committed_offsets, list_groups
-from airmirror.clusters.routes import Routes
+from airmirror.clusters.protocol.groups import MEMBERS_ACTIVE, Committed, commit_offsets, committed_offsets, list_groups
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Cluster
-from airmirror.wire.requests import TopicPartition
+from airmirror.partitions import TopicPartition
 from airmirror_local.brokers import Broker
 from support.groups import Protocol, commit, committed, member
 from support.topics import create_topic

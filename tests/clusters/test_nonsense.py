@@ -12,21 +12,21 @@ from contextlib import contextmanager
 
 import pytest
 
-from airmirror.clusters import connection as connection_module
-from airmirror.clusters.connection import (
+from airmirror.clusters.protocol import connection as connection_module
+from airmirror.clusters.protocol.connection import (
     LARGEST_GREETING,
     BrokerUnreachable,
     Connection,
     NotAKafkaAnswer,
     UnsupportedBroker,
 )
-from airmirror.clusters.log import LATEST, list_offsets, read_records
-from airmirror.clusters.routes import Routes
-from airmirror.clusters.topic_configs import topic_configs
-from airmirror.clusters.transactions import TransactionalId
+from airmirror.clusters.protocol.log import LATEST, list_offsets, read_records
+from airmirror.clusters.protocol.routes import Routes
+from airmirror.clusters.protocol.topic_configs import topic_configs
+from airmirror.clusters.protocol.transactions import TransactionalId
 from airmirror.config import Cluster
 from airmirror.errors import AirmirrorError
-from airmirror.wire.requests import TopicPartition
+from airmirror.partitions import TopicPartition
 from airmirror_local.brokers import Broker
 from airmirror_local.proxy import Exchange, Proxy
 from support.fuzzing import guarded, mutated

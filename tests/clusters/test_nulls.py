@@ -6,7 +6,7 @@ from typing import Any
 
 from kafka.protocol.metadata import ApiVersionsResponse, FindCoordinatorResponse, MetadataResponse
 
-from airmirror.clusters.nulls import null_field
+from airmirror.clusters.protocol.nulls import null_field
 
 VERSION = 12
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from airmirror.clusters.connection import BrokerUnreachable
-from airmirror.clusters.log import EARLIEST, LATEST, offsets_with_patience
-from airmirror.clusters.routes import Routes, TopicNotFound
-from airmirror.clusters.topic_configs import topic_configs
+from airmirror.clusters.protocol.connection import BrokerUnreachable
+from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience
+from airmirror.clusters.protocol.routes import Routes, TopicNotFound
+from airmirror.clusters.protocol.topic_configs import topic_configs
 from airmirror.config import Cluster
-from airmirror.wire.requests import TopicPartition
+from airmirror.partitions import TopicPartition
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import free_port
 from airmirror_local.proxy import Proxy

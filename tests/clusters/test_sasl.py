@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from airmirror.clusters.sasl import AuthenticationFailed, authenticate, authentication_of
-from airmirror.clusters.security import Login
+from airmirror.clusters.protocol.sasl import AuthenticationFailed, authenticate, authentication_of
+from airmirror.clusters.security.settings import Login
 
 
 class Broker:

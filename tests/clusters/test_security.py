@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from airmirror.clusters.librdkafka import librdkafka_config
-from airmirror.clusters.routes import Routes
-from airmirror.clusters.sasl import AuthenticationFailed
-from airmirror.clusters.security import UnsupportedClientSetting, jaas_options, security_of, self_contained
-from airmirror.clusters.stores import identity, trusted
-from airmirror.clusters.tls import context_of
+from airmirror.clusters.admin.librdkafka import librdkafka_config
+from airmirror.clusters.protocol.routes import Routes
+from airmirror.clusters.protocol.sasl import AuthenticationFailed
+from airmirror.clusters.security.settings import UnsupportedClientSetting, jaas_options, security_of, self_contained
+from airmirror.clusters.security.stores import identity, trusted
+from airmirror.clusters.security.tls import context_of
 from airmirror.config import Cluster
 from airmirror_local.java import find_java
 from support.certificates import Authority, authority

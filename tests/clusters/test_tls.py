@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from airmirror.clusters.tls import _as_file
+from airmirror.clusters.security.tls import _as_file
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has files that are memory")

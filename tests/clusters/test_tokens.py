@@ -9,9 +9,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from airmirror.clusters import tokens as module
-from airmirror.clusters.security import UnsupportedClientSetting, security_of
-from airmirror.clusters.tokens import TokenEndpointUnreachable, TokenRefused, Tokens
+from airmirror.clusters.security import tokens as module
+from airmirror.clusters.security.settings import UnsupportedClientSetting, security_of
+from airmirror.clusters.security.tokens import TokenEndpointUnreachable, TokenRefused, Tokens
 
 SECRET = "planted-secret"
 

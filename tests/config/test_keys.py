@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from airmirror.clusters.client_settings import explain_clients
-from airmirror.clusters.librdkafka import librdkafka_config
+from airmirror.clusters.admin.client_settings import explain_clients
+from airmirror.clusters.admin.librdkafka import librdkafka_config
 from airmirror.config import Cluster, explain
 from airmirror.config.keys import CLIENT, FAMILIES, KEYS, OWN, PREFIXES, ROLES, Type, Use
 from airmirror.config.values import as_list, check

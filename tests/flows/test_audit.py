@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from airmirror.clusters.appender import Appender
+from airmirror.clusters.admin.appender import Appender
 from airmirror.flows.audit import BUCKET_MS, Audit, BeforeFirstReplicated, NotReplicated, Range, audit, ranges_of
 from airmirror.flows.audit_report import as_text, write_page
 from airmirror.flows.prepare import prepare
 from airmirror.naming import segment_topic
 from airmirror.offsets.syncs import place_of_syncs
+from airmirror.partitions import TopicPartition
 from airmirror.windows.errors import TargetDiffers, Unaccounted
 from airmirror.windows.results import WindowResult
 from airmirror.windows.window import run_window
-from airmirror.wire.requests import TopicPartition
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, in_this_process, mirror
 from support.topics import Record, admin, create_topic, delete_topic, produce

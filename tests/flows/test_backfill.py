@@ -13,9 +13,9 @@ from airmirror.flows.audit import Range, audit, ranges_of
 from airmirror.flows.audit_report import as_text
 from airmirror.flows.backfill import BackfillFailed, backfill, before_the_first, joined
 from airmirror.flows.prepare import Opened, backfill_of, prepare
+from airmirror.slot.contract import Slot, SlotResult
 from airmirror.windows.errors import FlowBusy
 from airmirror.windows.results import WindowResult
-from airmirror.windows.slots import Slot, SlotResult
 from airmirror.windows.window import Execute
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, in_this_process, mirror

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from airmirror.clusters.appender import Appender
-from airmirror.clusters.routes import Routes
+from airmirror.clusters.admin.appender import Appender
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.flows.decisions import carry_out_reset, waived, write_down
 from airmirror.flows.prepare import catch_up_ledger, prepare
 from airmirror.flows.reset import Order, consider
 from airmirror.flows.verification import compare_all
 from airmirror.naming import segment_topic
+from airmirror.partitions import TopicPartition
 from airmirror.windows.resets import Choice
 from airmirror.windows.verify import no_objection
 from airmirror.windows.window import Judged, judge_window, run_window
-from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import Action
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, in_this_process, mirror

@@ -14,11 +14,11 @@ from airmirror.flows.decisions import held_by_gate
 from airmirror.flows.gates import expectations_of, judge_flow
 from airmirror.flows.holds import add_holds
 from airmirror.flows.prepare import prepare
-from airmirror.on_airflow import decide_work
-from airmirror.on_airflow.decide_work import Answer, NotNamed, ask, carry_out
 from airmirror.on_airflow.deployment import Deployment, deployment
 from airmirror.on_airflow.question import AGAIN, KEEP, LET_PASS, VERIFY_AGAIN
-from airmirror.on_airflow.telling import WIDTH, NotVerified
+from airmirror.on_airflow.tasks import decide as decide_work
+from airmirror.on_airflow.tasks.decide import Answer, NotNamed, ask, carry_out
+from airmirror.on_airflow.tasks.telling import WIDTH, NotVerified
 from airmirror.windows.window import run_window
 from airmirror.wire.segments import Action
 from airmirror_local.brokers import Broker
@@ -56,7 +56,7 @@ def place(flow: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Depl
         def __exit__(self, *_: object) -> None: ...
 
     monkeypatch.setattr(decide_work, "opened_flow", Same)
-    monkeypatch.setattr("airmirror.on_airflow.work.opened_flow", Same)
+    monkeypatch.setattr("airmirror.on_airflow.tasks.window.opened_flow", Same)
     return replace(deployment(), expectations=tmp_path / "expectations", data_docs=tmp_path / "docs")
 
 
@@ -106,7 +106,7 @@ def test_what_somebody_holds_is_not_the_gates(flow: Mirror, place: Deployment) -
 
 
 def test_a_red_run_says_what_where_since_when_and_what_to_do(flow: Mirror, place: Deployment) -> None:
-    from airmirror.on_airflow.work import verify
+    from airmirror.on_airflow.tasks.window import verify
 
     def red(window: str, show: Callable[[Path], None]) -> list[str]:
         with pytest.raises(NotVerified) as caught:

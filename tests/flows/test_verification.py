@@ -10,12 +10,13 @@ import pytest
 from confluent_kafka import TopicPartition as Partition
 from tenacity import Retrying, stop_after_delay, wait_fixed
 
-from airmirror.clusters.appender import Appender
+from airmirror.clusters.admin.appender import Appender
 from airmirror.flows.prepare import prepare
 from airmirror.flows.verification import ComparedPartition, compare_all
 from airmirror.naming import segment_topic
-from airmirror.windows.errors import ForeignRecords, TargetDiffers, Unaccounted
-from airmirror.windows.slot.account import NO_DIGEST
+from airmirror.slot.account import NO_DIGEST
+from airmirror.slot.errors import ForeignRecords
+from airmirror.windows.errors import TargetDiffers, Unaccounted
 from airmirror.windows.verify import no_objection
 from airmirror.windows.window import judge_window, run_window
 from airmirror.wire.segments import SegmentRecord

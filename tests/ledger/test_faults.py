@@ -10,7 +10,7 @@ import pytest
 
 from airmirror.flows.prepare import Opened, catch_up_ledger, read_again
 from airmirror.ledger import Ledger, LedgerUnavailable, database
-from airmirror.windows.slots import Slot, SlotResult
+from airmirror.slot.contract import Slot, SlotResult
 from airmirror_local.brokers import Broker
 from support.faults import filled
 from support.flows import Mirror, in_this_process

@@ -9,7 +9,7 @@ import pytest
 
 from airmirror.ledger import Ledger
 from airmirror.ledger.outcomes import MOST_ENDS, MOST_ERROR, STUBBORN, WHOLE
-from airmirror.windows.errors import PartitionFailed, TargetUnavailable
+from airmirror.slot.errors import PartitionFailed, TargetUnavailable
 
 FOREIGN = PartitionFailed("east", "orders", 0, "odd \x00 and \udc80 text")
 ORDERS = ("orders", 0)

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from airmirror.windows import claims
-from airmirror.windows.claims import ClaimEntry, Held
+from airmirror.wire import claims
+from airmirror.wire.claims import ClaimEntry, Held
 from airmirror.wire.segments import Claim, ClaimEvent
 from model.world import ClaimRecord
 

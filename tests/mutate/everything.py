@@ -19,7 +19,7 @@ from mutate.__main__ import LEFT_OUT, LINKED, ROOT
 
 MUTMUT = LOCAL / "mutmut"
 VERSION = "mutmut==3.8.1"
-ROOMS = ("wire", "windows", "windows/slot", "offsets")
+ROOMS = ("wire", "windows", "slot", "offsets")
 TESTS = (
     "tests/wire/test_formats.py", "tests/wire/test_records.py", "tests/wire/test_merging.py", "tests/wire/test_message_sets.py",
     "tests/windows/test_intake.py", "tests/windows/test_plan.py", "tests/windows/test_pace.py",

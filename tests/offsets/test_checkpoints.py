@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 
 from airmirror.client import translate_offsets
-from airmirror.clusters.appender import Appender
-from airmirror.clusters.groups import Committed, commit_offsets
-from airmirror.clusters.routes import Routes
+from airmirror.clusters.admin.appender import Appender
+from airmirror.clusters.protocol.groups import Committed, commit_offsets
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.flows.prepare import caught_up
 from airmirror.ledger import LedgerUnavailable
 from airmirror.offsets.checkpoints import checkpoints_of, emit_checkpoints
 from airmirror.offsets.positions import GroupPosition
 from airmirror.offsets.translation import Reason, Translated
+from airmirror.partitions import TopicPartition
+from airmirror.slot.contract import Slot, SlotResult
 from airmirror.windows.errors import FlowBusy
-from airmirror.windows.slots import Slot, SlotResult
 from airmirror.wire.checkpoints import Checkpoint, decode_checkpoint
-from airmirror.wire.requests import TopicPartition
 from airmirror_local.brokers import Broker
 from support.flows import in_this_process, mirror
 from support.groups import commit

@@ -10,16 +10,16 @@ import pytest
 from confluent_kafka import TopicPartition as Partition
 from tenacity import Retrying, stop_after_delay, wait_fixed
 
-from airmirror.clusters.appender import Appender
-from airmirror.clusters.groups import Committed, commit_offsets, committed_offsets
-from airmirror.clusters.routes import Routes
+from airmirror.clusters.admin.appender import Appender
+from airmirror.clusters.protocol.groups import Committed, commit_offsets, committed_offsets
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.syncs import place_of_syncs
 from airmirror.offsets.translation import Reason
 from airmirror.offsets.writing import ensure_topic
-from airmirror.windows.slots import Slot, SlotResult
+from airmirror.partitions import TopicPartition
+from airmirror.slot.contract import Slot, SlotResult
 from airmirror.wire.mirrormaker import OffsetSync
-from airmirror.wire.requests import TopicPartition
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, as_mirrormaker, in_this_process, mirror
 from support.groups import Protocol, commit, committed, member, read_with_group

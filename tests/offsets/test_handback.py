@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from airmirror.clusters.appender import Appender
+from airmirror.clusters.admin.appender import Appender
 from airmirror.flows.reset import Order, carry_out
 from airmirror.windows.resets import Choice
 from airmirror.wire.mirrormaker import murmur2_partition, source_offset_key, source_offset_value

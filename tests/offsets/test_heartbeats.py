@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from airmirror.clusters.admin import ClusterUnreachable
-from airmirror.clusters.creation import TopicCreationRefused
+from airmirror.clusters.admin.client import ClusterUnreachable
+from airmirror.clusters.admin.creation import TopicCreationRefused
 from airmirror.config import Flow, parse
 from airmirror.config.pairs import heartbeat_flow
 from airmirror.offsets.heartbeats import emit_heartbeat

@@ -10,8 +10,8 @@ from typing import Literal
 import pytest
 from confluent_kafka import TopicPartition as Partition
 
-from airmirror.clusters.groups import Committed
-from airmirror.clusters.routes import Routes
+from airmirror.clusters.protocol.groups import Committed
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Flow
 from airmirror.flows.maintenance import prune_round
 from airmirror.flows.prepare import catch_up_ledger, prepare
@@ -20,10 +20,10 @@ from airmirror.offsets.positions import GroupPosition, _row, positions_of
 from airmirror.offsets.pruning import delete_segments, prune_segments
 from airmirror.offsets.replicated import Extent, Known, Way
 from airmirror.offsets.translation import Reason, Replicated, Translated
+from airmirror.partitions import TopicPartition
+from airmirror.slot.contract import Slot, SlotResult
 from airmirror.windows.resets import Choice
-from airmirror.windows.slots import Slot, SlotResult
 from airmirror.windows.window import run_window
-from airmirror.wire.requests import TopicPartition
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, in_this_process, mirror
 from support.ledgers import segment

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from airmirror.clusters.groups import Committed, Group
+from airmirror.clusters.protocol.groups import Committed, Group
 from airmirror.flows.prepare import caught_up
 from airmirror.flows.reset import Order, carry_out
 from airmirror.offsets import checkpoints
@@ -16,8 +16,8 @@ from airmirror.offsets.groups import plan
 from airmirror.offsets.positions import GroupPosition
 from airmirror.offsets.replicated import Extent
 from airmirror.offsets.translation import Reason, Translated
+from airmirror.partitions import TopicPartition
 from airmirror.windows.resets import Choice
-from airmirror.wire.requests import TopicPartition
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, mirror
 from support.groups import commit, committed, read_with_group

@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airmirror.clusters.routes import Routes
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import parse
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import catch_up_ledger
 from airmirror.ledger import Ledger
 from airmirror.offsets.syncs import choose, emit_offset_syncs
+from airmirror.partitions import TopicPartition
 from airmirror.windows import index
 from airmirror.wire.mirrormaker import OffsetSync, decode_offset_sync
 from airmirror.wire.plain import LogRecord
 from airmirror.wire.primitives import MalformedRecord
-from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import Segment, SegmentRecord
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import LOOPBACK, free_port

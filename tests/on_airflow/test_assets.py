@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from airmirror.on_airflow.assets import lineage_of
-from airmirror.on_airflow.work import Received
+from airmirror.on_airflow.dags.assets import lineage_of
+from airmirror.on_airflow.tasks.window import Received
 from on_airflow.conftest import AirflowFlow
 from support.topics import Record, produce
 

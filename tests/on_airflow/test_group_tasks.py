@@ -10,9 +10,9 @@ import pytest
 from airmirror.config import parse
 from airmirror.flows.choice import Choice
 from airmirror.flows.groups import CHECKPOINTS, GROUP_OFFSETS, rounds_due
+from airmirror.on_airflow.dags.replicate import replicate_dag
 from airmirror.on_airflow.deployment import Deployment
-from airmirror.on_airflow.replicate import replicate_dag
-from airmirror.on_airflow.work import do_round
+from airmirror.on_airflow.tasks.window import do_round
 from airmirror_local.brokers import Broker
 from support.flows import mirror
 from support.groups import commit, committed

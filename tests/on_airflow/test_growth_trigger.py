@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from airmirror.errors import AirmirrorError
-from airmirror.on_airflow.growth_trigger import GrowthTrigger, Source, growth
+from airmirror.on_airflow.triggers.growth import GrowthTrigger, Source, growth
 from support.flows import a_flow
 
 
@@ -62,9 +62,9 @@ def test_settings_are_read_anew_and_connections_kept_in_between(monkeypatch: pyt
     def connected(configuration: Any, flow: Any) -> Any:
         return replace(flow, source=replace(flow.source, properties={"password": next(passwords)}))
 
-    monkeypatch.setattr("airmirror.clusters.routes.Routes", Routes)
+    monkeypatch.setattr("airmirror.clusters.protocol.routes.Routes", Routes)
     monkeypatch.setattr(
-        "airmirror.clusters.log.offsets_with_patience", lambda routes, found, when: dict.fromkeys(found, 5)
+        "airmirror.clusters.protocol.log.offsets_with_patience", lambda routes, found, when: dict.fromkeys(found, 5)
     )
     monkeypatch.setattr("airmirror.on_airflow.connections.with_connections", connected)
     monkeypatch.setattr("airmirror.topics.sync.look", lambda flow: SimpleNamespace(topics={"orders": "east.orders"}))

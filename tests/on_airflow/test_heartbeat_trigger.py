@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from airmirror.on_airflow import heartbeat_trigger
-from airmirror.on_airflow.heartbeat_trigger import HeartbeatTrigger, keep_emitting
+from airmirror.on_airflow.triggers import heartbeats as heartbeat_trigger
+from airmirror.on_airflow.triggers.heartbeats import HeartbeatTrigger, keep_emitting
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import LOOPBACK
 from support.heartbeats import heartbeats_deleted

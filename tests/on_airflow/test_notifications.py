@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from airmirror.config import parse
-from airmirror.on_airflow.notifications import BadNotifier, callbacks
+from airmirror.on_airflow.dags.notifications import BadNotifier, callbacks
 
 TEXT = """
 clusters = a, b

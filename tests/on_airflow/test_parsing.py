@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from airflow.sdk import AssetOrTimeSchedule
 
-from airmirror.on_airflow.schedules import CONTINUOUS, BadSchedule, schedule, timetable
+from airmirror.on_airflow.dags.schedules import CONTINUOUS, BadSchedule, schedule, timetable
 from airmirror_local.stack import ROOT
 
 GOOD = """
@@ -216,7 +216,7 @@ def test_the_plugins_folder_holds_one_file() -> None:
 def test_tasks_load_only_what_all_of_them_need() -> None:
     """Every task is a process of its own: a run is six imports one after the other."""
     heavy = {"airmirror.web.app", "fastapi", "numba", "great_expectations", "pandas", "prometheus_client", "pyspark"}
-    code = f"import sys, airmirror.web.plugin, airmirror.on_airflow.work; print(*{heavy} & sys.modules.keys())"
+    code = f"import sys, airmirror.web.plugin, airmirror.on_airflow.tasks.window; print(*{heavy} & sys.modules.keys())"
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "include")}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from airflow.sdk import RetryAction
 
 from airmirror.on_airflow.retries import ByError
-from airmirror.on_airflow.work import NotMirrored, PartitionsFailed
+from airmirror.on_airflow.tasks.window import NotMirrored, PartitionsFailed
 from airmirror.windows.errors import FlowBusy
 
 

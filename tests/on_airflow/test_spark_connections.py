@@ -11,11 +11,11 @@ import pytest
 
 from airmirror.flows.audit import Range
 from airmirror.flows.choice import Choice
-from airmirror.on_airflow import submit
-from airmirror.on_airflow.audit import ReplicateRange
+from airmirror.on_airflow.dags.audit import ReplicateRange
 from airmirror.on_airflow.deployment import Deployment
-from airmirror.on_airflow.spark import BadSparkConnection, windows_of
-from airmirror.on_airflow.submit import DriverNotPossible, LedgerOutOfReach
+from airmirror.on_airflow.tasks import submit
+from airmirror.on_airflow.tasks.spark import BadSparkConnection, windows_of
+from airmirror.on_airflow.tasks.submit import DriverNotPossible, LedgerOutOfReach
 from airmirror.on_spark.ranges import read_ranges
 from airmirror.windows.results import WindowResult
 from airmirror_local.brokers import Broker

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from airmirror.config import parse
-from airmirror.on_airflow.replicate import replicate_dag
+from airmirror.on_airflow.dags.replicate import replicate_dag
 
 TEXT = "clusters = a, b\na.bootstrap.servers = a:1\nb.bootstrap.servers = b:1\na->b.enabled = true\n"
 

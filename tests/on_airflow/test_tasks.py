@@ -23,17 +23,20 @@ from airmirror.flows.choice import Choice
 from airmirror.flows.measure import LATE
 from airmirror.flows.prepare import Opened, prepare
 from airmirror.ledger import Ledger
-from airmirror.on_airflow import audit_work, decide_work, growth_trigger, submit
-from airmirror.on_airflow.asking import AskToDecide, incident_id
-from airmirror.on_airflow.audit import places
-from airmirror.on_airflow.audit_work import BadRange, Offsets
-from airmirror.on_airflow.deadlines import run_is_late
-from airmirror.on_airflow.decide import CarryOut
+from airmirror.on_airflow.dags.asking import AskToDecide, incident_id
+from airmirror.on_airflow.dags.audit import places
+from airmirror.on_airflow.dags.decide import CarryOut
+from airmirror.on_airflow.dags.maintenance import Prune
+from airmirror.on_airflow.dags.operators import Idle
 from airmirror.on_airflow.deployment import deployment
-from airmirror.on_airflow.maintenance import Prune
-from airmirror.on_airflow.operators import Idle
-from airmirror.on_airflow.submit import Submission, UpTo
-from airmirror.on_airflow.telling import NotMirrored, tell_progress
+from airmirror.on_airflow.tasks import audit as audit_work
+from airmirror.on_airflow.tasks import decide as decide_work
+from airmirror.on_airflow.tasks import submit
+from airmirror.on_airflow.tasks.audit import BadRange, Offsets
+from airmirror.on_airflow.tasks.submit import Submission, UpTo
+from airmirror.on_airflow.tasks.telling import NotMirrored, tell_progress
+from airmirror.on_airflow.triggers import growth as growth_trigger
+from airmirror.on_airflow.triggers.deadlines import run_is_late
 from airmirror.on_spark import ranges
 from airmirror.windows.progress import Progress
 from airmirror.windows.window import run_window
@@ -136,7 +139,7 @@ def test_maintenance_prunes_its_flow(tmp_path: Path, monkeypatch: pytest.MonkeyP
         return flow_maintenance.Pruned(3, 4)
 
     monkeypatch.setattr(flow_maintenance, "prune", prune)
-    monkeypatch.setattr("airmirror.on_airflow.work.opened_flow", Given(opened(tmp_path)))
+    monkeypatch.setattr("airmirror.on_airflow.tasks.window.opened_flow", Given(opened(tmp_path)))
     Prune(task_id="prune", flow="a->b", days=30).execute({"params": {}})  # type: ignore[typeddict-item]
     assert asked == [("a->b", 30, deployment().data_docs)]
 
@@ -167,7 +170,7 @@ def test_where_to_answer_is_told_and_a_dag_that_is_off_is_warned_of(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example/mirror/")
-    monkeypatch.setattr("airmirror.on_airflow.asking.dag_is_paused", lambda dag_id: dag_id == "decide.a.b")
+    monkeypatch.setattr("airmirror.on_airflow.dags.asking.dag_is_paused", lambda dag_id: dag_id == "decide.a.b")
     ask = AskToDecide(task_id="ask_to_decide", trigger_dag_id="decide.a.b")
     held = [["orders", 0, 49]]
     with caplog.at_level(logging.INFO), pytest.raises(Exception, match=""):  # Airflow starts the run by an exception

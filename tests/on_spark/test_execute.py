@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 
 from airmirror.config import parse
 from airmirror.on_spark import execute
-from airmirror.windows.slots import Slot
+from airmirror.slot.contract import Slot
 
 
 class Stuck:

@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import airmirror.windows.slot.attempts  # noqa: F401
+import airmirror.slot.attempts  # noqa: F401
 from airmirror.errors import AirmirrorError
 from airmirror.on_spark.results import LONGEST, BadAnswer, SlotError, _kinds, decode, encode
-from airmirror.windows.errors import PartitionFailed
-from airmirror.windows.slots import Outcome, SlotResult
-from airmirror.wire.requests import TopicPartition
+from airmirror.partitions import TopicPartition
+from airmirror.slot.contract import Outcome, SlotResult
+from airmirror.slot.errors import PartitionFailed
 
-ROOMS = ("airmirror.windows.", "airmirror.clusters.", "airmirror.wire.", "airmirror.native.")
-NOT_IN_SLOTS = ("airmirror.clusters.acls",)
+ROOMS = ("airmirror.slot.", "airmirror.windows.", "airmirror.clusters.", "airmirror.wire.", "airmirror.native.")
+NOT_IN_SLOTS = ("airmirror.clusters.admin.acls",)
 ORDERS = TopicPartition("orders", 3)
 EXAMPLES: dict[Any, Any] = {
     str: "text", int: 7, float: 1.5, bool: True, TopicPartition: ORDERS, tuple[str, ...]: ("a", "b"), tuple[int, ...]: (1, 2)
@@ -91,8 +91,8 @@ def test_only_partitions_that_were_asked_for() -> None:
     [
         ("os.system", {}),
         ("subprocess.Popen", {"args": "id"}),
-        ("airmirror.windows.errors.PartitionFailed", {"alias": "east"}),
-        ("airmirror.windows.errors.PartitionFailed", {"alias": [], "topic": "t", "partition": 0, "reason": "r"}),
+        ("airmirror.slot.errors.PartitionFailed", {"alias": "east"}),
+        ("airmirror.slot.errors.PartitionFailed", {"alias": [], "topic": "t", "partition": 0, "reason": "r"}),
     ],
 )
 def test_an_error_of_another_name_or_with_other_facts_is_its_text(name: str, facts: dict[str, object]) -> None:

@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from airmirror.config import parse
 from airmirror.on_spark.execute import SparkJobFailed, execute, tag
 from airmirror.on_spark.sessions import close, connect
-from airmirror.windows.slots import Slot
+from airmirror.slot.contract import Slot
 from airmirror_local.spark_connect import ConnectServer
 from support.flows import a_flow
 

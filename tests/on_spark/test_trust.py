@@ -15,8 +15,8 @@ from airmirror.on_spark import execute as module
 from airmirror.on_spark import library, sessions
 from airmirror.on_spark.execute import LibraryAltered, SparkJobFailed, execute, interrupt
 from airmirror.on_spark.sessions import SparkRefused, close, connect
+from airmirror.slot.contract import Slot
 from airmirror.threads import begin
-from airmirror.windows.slots import Slot
 from airmirror_local.spark_connect import TOKEN, ConnectServer
 from support.flows import a_flow
 

@@ -103,7 +103,7 @@ def test_a_worker_killed_in_its_transaction_is_replaced_by_spark(
 
             from pyspark import TaskContext
 
-            from airmirror.clusters.transactions import TransactionalId
+            from airmirror.clusters.protocol.transactions import TransactionalId
 
             if TaskContext.get().attemptNumber() == 0:
                 TransactionalId.end = lambda self, commit: os.kill(os.getpid(), signal.SIGKILL)

@@ -8,9 +8,9 @@ import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from airmirror.clusters.transactions import TransactionalId
-from airmirror.windows.slot import copy as copy_module
-from airmirror.windows.slots import Slot, SlotResult
+from airmirror.clusters.protocol.transactions import TransactionalId
+from airmirror.slot import copy as copy_module
+from airmirror.slot.contract import Slot, SlotResult
 from support.flows import Mirror, in_this_process, mirror
 from support.topics import Cluster, Record, produce
 

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import javaproperties
 
-from airmirror.clusters.appender import Appender
+from airmirror.clusters.admin.appender import Appender
 from airmirror.config import Flow, parse
 from airmirror.flows.prepare import Opened, prepare
 from airmirror.ledger import Ledger
+from airmirror.slot.attempts import run_slot
+from airmirror.slot.contract import Slot, SlotResult
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.topics.sync import apply, look
 from airmirror.windows.results import WindowResult
-from airmirror.windows.slot.attempts import run_slot
-from airmirror.windows.slots import Slot, SlotResult
 from airmirror.windows.window import Execute, run_window
 from airmirror.wire.mirrormaker import murmur2_partition, source_offset_key, source_offset_value
 from support.topics import Cluster, assert_mirrored, bootstrap, create_topic, produce, read_all

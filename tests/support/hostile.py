@@ -16,9 +16,10 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from kafka.record.default_records import DefaultRecordBatchBuilder
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from airmirror.clusters.connection import Connection
-from airmirror.clusters.log import MOVED
-from airmirror.wire.requests import PRODUCE, TopicPartition, decode_produce, encode_produce
+from airmirror.clusters.protocol.connection import Connection
+from airmirror.clusters.protocol.log import MOVED
+from airmirror.partitions import TopicPartition
+from airmirror.wire.requests import PRODUCE, decode_produce, encode_produce
 from support.topics import (
     SECONDS,
     Cluster,

@@ -16,8 +16,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 from tenacity import Retrying, stop_after_delay, wait_fixed
 
-from airmirror.clusters.acls import Acl, NoAuthorizer, create_acls, topic_acls
-from airmirror.clusters.admin import AccessDenied, Admin, connect
+from airmirror.clusters.admin.acls import Acl, NoAuthorizer, create_acls, topic_acls
+from airmirror.clusters.admin.client import AccessDenied, Admin, connect
 from airmirror.topics.acls import missing_acls, remote_acl
 from airmirror.topics.drift import drifts
 from airmirror.topics.sync import look, sync_topics

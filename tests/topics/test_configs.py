@@ -6,10 +6,10 @@ from uuid import uuid4
 
 import pytest
 
-from airmirror.clusters.admin import connect, topic_configs
-from airmirror.clusters.alteration import alter_configs
-from airmirror.clusters.creation import create_topics
-from airmirror.clusters.description import ConfigChange, ConfigValue, NewTopic
+from airmirror.clusters.admin.alteration import alter_configs
+from airmirror.clusters.admin.client import connect, topic_configs
+from airmirror.clusters.admin.creation import create_topics
+from airmirror.clusters.admin.description import ConfigChange, ConfigValue, NewTopic
 from airmirror.config import Flow, parse
 from airmirror.topics.configs import LONGEST, config_differences
 from airmirror.topics.sync import look, sync_topics

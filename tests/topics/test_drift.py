@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from airmirror.clusters.acls import Acl
-from airmirror.clusters.description import ConfigChange, NewPartitions, NewTopic
+from airmirror.clusters.admin.acls import Acl
+from airmirror.clusters.admin.description import ConfigChange, NewPartitions, NewTopic
 from airmirror.topics.configs import ConfigDifference
 from airmirror.topics.drift import Drift, drifts
 from airmirror.topics.remote import LargerTopic, RefusedTopic, TopicPlan

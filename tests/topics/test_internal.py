@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from airmirror.clusters.routes import Routes, TopicNotFound
+from airmirror.clusters.protocol.routes import Routes, TopicNotFound
 from airmirror.naming import progress_topic, segment_topic
 from airmirror.topics.internal import _check, ensure_internal_topics
 from airmirror_local.brokers import Broker

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from airmirror.clusters.description import ConfigValue, NewPartitions, NewTopic
+from airmirror.clusters.admin.description import ConfigValue, NewPartitions, NewTopic
 from airmirror.config import Flow, parse
 from airmirror.topics.configs import ALWAYS, UNLESS_SET, remote_configs
 from airmirror.topics.remote import Topic, plan

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from airmirror.config import Flow, parse
 from airmirror.naming import InvalidPattern, TopicFilter, is_quick
+from airmirror.partitions import TopicPartition
 from airmirror.topics import identity as module
 from airmirror.topics.conflicts import MOST_NAMES, loop, refusals
 from airmirror.topics.identity import Found, Neighbours, check, flows_of_others, identity
@@ -22,7 +23,6 @@ from airmirror.topics.strangers import LONGEST_RULES, MOST_FLOWS, nonsense
 from airmirror.wire.batches import build
 from airmirror.wire.batches import parse as parse_batches
 from airmirror.wire.headers import varint
-from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import FlowIdentity, decode
 from support.decoders import DECODERS
 from support.fuzzing import guarded, mutated

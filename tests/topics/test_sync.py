@@ -6,9 +6,9 @@ from uuid import uuid4
 
 import pytest
 
-from airmirror.clusters.admin import ClusterUnreachable, connect, describe, topic_configs
-from airmirror.clusters.creation import TopicCreationRefused, create_partitions, create_topics
-from airmirror.clusters.description import NewPartitions, NewTopic
+from airmirror.clusters.admin.client import ClusterUnreachable, connect, describe, topic_configs
+from airmirror.clusters.admin.creation import TopicCreationRefused, create_partitions, create_topics
+from airmirror.clusters.admin.description import NewPartitions, NewTopic
 from airmirror.config import Cluster, Flow, parse
 from airmirror.topics.sync import look, sync_topics
 from airmirror_local.brokers import Broker

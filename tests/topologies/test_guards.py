@@ -196,7 +196,7 @@ def test_one_cluster_behind_two_listeners(clusters: Clusters, tmp_path: Path) ->
 
 
 def test_two_clusters_with_one_id(tmp_path: Path, clusters: Clusters, monkeypatch: pytest.MonkeyPatch) -> None:
-    from airmirror.clusters.routes import Routes
+    from airmirror.clusters.protocol.routes import Routes
 
     filled(clusters, "A")
     refresh = Routes.refresh

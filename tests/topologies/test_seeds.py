@@ -5,9 +5,9 @@ from __future__ import annotations
 import uuid
 from pathlib import Path
 
-from airmirror.clusters.admin import connect
-from airmirror.clusters.creation import create_partitions
-from airmirror.clusters.description import NewPartitions
+from airmirror.clusters.admin.client import connect
+from airmirror.clusters.admin.creation import create_partitions
+from airmirror.clusters.admin.description import NewPartitions
 from airmirror.config import Cluster, Configuration, parse
 from airmirror.flows.prepare import Opened, prepare
 from airmirror.flows.rounds import follow

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AclOperation, ResourceType
 
-from airmirror.clusters import admin
-from airmirror.clusters.admin import AccessDenied
-from airmirror.clusters.groups import GroupsNotRead
-from airmirror.clusters.log import FetchFailed
-from airmirror.clusters.routes import Routes, TopicNotDescribed
-from airmirror.clusters.topic_configs import topic_configs
+from airmirror.clusters.admin import client as admin
+from airmirror.clusters.admin.client import AccessDenied
+from airmirror.clusters.protocol.groups import GroupsNotRead
+from airmirror.clusters.protocol.log import FetchFailed
+from airmirror.clusters.protocol.routes import Routes, TopicNotDescribed
+from airmirror.clusters.protocol.topic_configs import topic_configs
 from airmirror.config import Cluster
 from airmirror.offsets.translation import Reason
-from airmirror.windows.errors import AccessLost, PartitionFailed
+from airmirror.slot.contract import Slot, SlotResult, transactional_id
+from airmirror.slot.errors import AccessLost, PartitionFailed
 from airmirror.windows.results import WindowResult
-from airmirror.windows.slots import Slot, SlotResult, transactional_id
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from support.acls import AUTHORIZER, denied
 from support.faults import filled

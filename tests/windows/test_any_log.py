@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from airmirror.flows.status import flow_status
+from airmirror.slot.contract import Slot, SlotResult
 from airmirror.windows.results import WindowResult
-from airmirror.windows.slots import Slot, SlotResult
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, in_this_process, mirror
 from support.hostile import KINDS, Counted, Kind, numbered

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from airmirror.errors import AirmirrorError
+from airmirror.slot.refusals import RecordTooLarge, WriteRefused
 from airmirror.windows.results import WindowResult
-from airmirror.windows.slot.refusals import RecordTooLarge, WriteRefused
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, mirror
 from support.hostile import CODECS, HOUR, LIMIT, NOON, alter_configs, append, batch, numbered, sized

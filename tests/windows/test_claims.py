@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from airmirror.flows.prepare import catch_up_ledger
-from airmirror.windows import claims
-from airmirror.windows.claims import ClaimEntry, holder
+from airmirror.slot.contract import Slot, SlotResult
+from airmirror.windows import renewal
 from airmirror.windows.errors import FlowBusy
-from airmirror.windows.slots import Slot, SlotResult
+from airmirror.wire.claims import ClaimEntry, holder
 from airmirror.wire.segments import Claim, ClaimEvent
 from airmirror_local.brokers import Broker
 from support.flows import in_this_process, mirror
@@ -98,7 +98,7 @@ def test_a_window_that_has_renewed_its_claim_keeps_it(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The ledger has a claim's last record only, which is a renewal: the newcomer must find it busy all the same."""
-    monkeypatch.setattr(claims, "RENEW_SECONDS", 0.05)
+    monkeypatch.setattr(renewal, "RENEW_SECONDS", 0.05)
     flow = mirror(east, west, tmp_path)
     produce(east, flow.topic, [Record(b"v")] * 10)
 

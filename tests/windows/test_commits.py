@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from airmirror.windows.errors import PartitionError, TopicRecreated
-from airmirror.windows.slot import attempts
-from airmirror.windows.slot import copy as copy_module
-from airmirror.windows.slot.attempts import run_slot
-from airmirror.windows.slot.copy import Source
-from airmirror.windows.slot.intake import Intake
-from airmirror.windows.slot.pace import Pace
-from airmirror.windows.slot.refusals import WriteRefused
-from airmirror.windows.slots import Outcome, Slot, SlotResult
+from airmirror.slot import attempts
+from airmirror.slot import copy as copy_module
+from airmirror.slot.attempts import run_slot
+from airmirror.slot.contract import Outcome, Slot, SlotResult
+from airmirror.slot.copy import Source
+from airmirror.slot.errors import PartitionError, TopicRecreated
+from airmirror.slot.intake import Intake
+from airmirror.slot.pace import Pace
+from airmirror.slot.refusals import WriteRefused
 from airmirror_local.brokers import Broker
 from airmirror_local.proxy import Proxy, pass_on
 from support.answers import Withheld

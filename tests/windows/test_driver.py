@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from airmirror.clusters.appender import Appender
+from airmirror.clusters.admin.appender import Appender
 from airmirror.flows import reset as reset_module
 from airmirror.flows.reset import Order, carry_out
 from airmirror.ledger import Ledger
+from airmirror.slot.contract import Slot, SlotResult
+from airmirror.slot.errors import SlotFenced
 from airmirror.windows import fence, starts
-from airmirror.windows.claims import Renewal
-from airmirror.windows.errors import SlotFenced
 from airmirror.windows.fence import end_window
+from airmirror.windows.renewal import Renewal
 from airmirror.windows.resets import Choice
-from airmirror.windows.slots import Slot, SlotResult
 from airmirror.windows.verify import no_objection
 from airmirror.windows.window import judge_window
 from airmirror.wire.segments import GATE, Hold

@@ -11,17 +11,17 @@ import pytest
 from rich.console import Console
 
 from airmirror.cli import plain, show
-from airmirror.clusters.connection import BrokerUnreachable
-from airmirror.clusters.transactions import TransactionalId
+from airmirror.clusters.protocol.connection import BrokerUnreachable
+from airmirror.clusters.protocol.transactions import TransactionalId
 from airmirror.flows.prepare import prepare
+from airmirror.partitions import TopicPartition
+from airmirror.slot import copy as copy_module
+from airmirror.slot.attempts import run_slot
+from airmirror.slot.contract import Outcome, Slot, SlotResult
+from airmirror.slot.intake import Intake
 from airmirror.windows.errors import FlowBusy, SameCluster
 from airmirror.windows.findings import Finding
-from airmirror.windows.slot import copy as copy_module
-from airmirror.windows.slot.attempts import run_slot
-from airmirror.windows.slot.intake import Intake
-from airmirror.windows.slots import Outcome, Slot, SlotResult
 from airmirror.windows.window import judge_window, run_window
-from airmirror.wire.requests import TopicPartition
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from support.faults import filled, in_a_process_that_dies, records
 from support.flows import in_this_process, mirror
@@ -134,7 +134,7 @@ def test_two_windows_at_once(east: Broker, west: Broker, tmp_path: Path) -> None
 def test_a_record_altered_between_write_and_read_back(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from airmirror.windows.slot import intake
+    from airmirror.slot import intake
     from airmirror.wire.batches import HEADER, HEADER_SIZE
 
     flow = mirror(east, west, tmp_path)
@@ -161,7 +161,7 @@ def test_a_difference_that_acks_let_through_is_found_by_verify(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from airmirror.flows.verification import compare_all
-    from airmirror.windows.slot import intake
+    from airmirror.slot import intake
     from airmirror.wire.batches import HEADER_SIZE
 
     flow = mirror(east, west, tmp_path, settings={"window.verify": "acks"})
@@ -308,7 +308,7 @@ def test_a_target_broker_that_hangs_is_waited_for(
     east: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SIGSTOP: connections stay open and nothing answers; the attempt ends in time, the next one goes on."""
-    from airmirror.windows.slot import outbox
+    from airmirror.slot import outbox
 
     west = start_broker(tmp_path, "hanging", IMPATIENT)
     try:

@@ -11,9 +11,9 @@ import crc32c
 import pytest
 
 from airmirror.config import parse
-from airmirror.windows.errors import SourceCorrupt, TargetTruncated, UnexpectedHole
-from airmirror.windows.slot.intake import Intake, Way
-from airmirror.windows.slots import Slot, SlotPartition
+from airmirror.slot.contract import Slot, SlotPartition
+from airmirror.slot.errors import SourceCorrupt, TargetTruncated, UnexpectedHole
+from airmirror.slot.intake import Intake, Way
 from airmirror.wire.batches import build
 from airmirror.wire.merging import Merging
 from airmirror.wire.requests import Fetched

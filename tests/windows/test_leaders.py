@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from airmirror.clusters.routes import Routes
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.offsets.translation import Reason
-from airmirror.windows.slot import copy as copy_module
-from airmirror.windows.slot.intake import Intake
-from airmirror.wire.requests import TopicPartition
+from airmirror.partitions import TopicPartition
+from airmirror.slot import copy as copy_module
+from airmirror.slot.intake import Intake
 from airmirror_local.brokers import Broker, BrokerCluster
 from support.flows import Mirror, mirror
 from support.groups import commit

@@ -10,8 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from airmirror.clusters.connection import BrokerUnreachable
-from airmirror.windows.slots import Slot, SlotResult
+from airmirror.clusters.protocol.connection import BrokerUnreachable
+from airmirror.slot.contract import Slot, SlotResult
 from airmirror_local.brokers import Broker
 from support.flows import mirror
 from support.hostile import append, batch, numbered

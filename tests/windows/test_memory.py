@@ -10,10 +10,10 @@ from typing import Any
 import crc32c
 import pytest
 
-from airmirror.windows.slot import account, slow
-from airmirror.windows.slot.intake import Intake
-from airmirror.windows.slot.refusals import BatchOverLimit
-from airmirror.windows.slot.sent import Sent
+from airmirror.slot import account, slow
+from airmirror.slot.intake import Intake
+from airmirror.slot.refusals import BatchOverLimit
+from airmirror.slot.sent import Sent
 from airmirror.wire.batches import LOG_APPEND_TIME, parse
 from airmirror.wire.records import index
 from airmirror.wire.requests import Produced

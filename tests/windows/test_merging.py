@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from airmirror.clusters.log import read_batches
-from airmirror.clusters.routes import Routes
+from airmirror.clusters.protocol.log import read_batches
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Cluster as ClusterConfig
+from airmirror.partitions import TopicPartition
 from airmirror.wire import merging
-from airmirror.wire.requests import TopicPartition
 from airmirror_local.brokers import Broker
 from support.flows import mirror
 from support.topics import Codec, Record, produce

@@ -13,9 +13,9 @@ import pytest
 from confluent_kafka import KafkaException
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay
 
-from airmirror.clusters.routes import Routes
-from airmirror.windows.slot.intake import Intake
-from airmirror.windows.slots import Slot, SlotResult
+from airmirror.clusters.protocol.routes import Routes
+from airmirror.slot.contract import Slot, SlotResult
+from airmirror.slot.intake import Intake
 from airmirror_local.brokers import IMPATIENT, Broker
 from airmirror_local.zookeeper import old_broker
 from support.faults import filled, in_a_process_that_dies, records

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airmirror.windows.slot.pace import FIRST_BYTES, LEAST_BYTES, Pace
+from airmirror.slot.pace import FIRST_BYTES, LEAST_BYTES, Pace
 
 MOST = 4 << 20
 

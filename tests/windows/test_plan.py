@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from airmirror.config import parse
 from airmirror.ledger.state import State
-from airmirror.windows.claims import Renewal
+from airmirror.partitions import TopicPartition
+from airmirror.slot.contract import SlotPartition
 from airmirror.windows.errors import ProgressDiffers
 from airmirror.windows.fence import Fenced, Granted
 from airmirror.windows.index import InternalTopics
 from airmirror.windows.plan import Extent, Planned, leaderless, left_out, pack, plan
-from airmirror.windows.slots import SlotPartition
+from airmirror.windows.renewal import Renewal
 from airmirror.windows.starts import commit_starts
-from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import Claim, ClaimEvent, Segment, SegmentRecord
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from airmirror.clusters.appender import Appender
+from airmirror.clusters.admin.appender import Appender
 from airmirror.flows.prepare import prepare, read_again
 from airmirror.flows.reset import Order, carry_out
 from airmirror.flows.verification import compare_all

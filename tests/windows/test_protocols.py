@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AclOperation, ResourceType
 
-from airmirror.clusters.transactions import TransactionalId
-from airmirror.windows.errors import AccessLost, PartitionFailed
-from airmirror.windows.slots import Slot, SlotResult
+from airmirror.clusters.protocol.transactions import TransactionalId
+from airmirror.slot.contract import Slot, SlotResult
+from airmirror.slot.errors import AccessLost, PartitionFailed
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from support.acls import AUTHORIZER, denied
 from support.faults import filled, in_a_process_that_dies, records

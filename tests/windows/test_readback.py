@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from airmirror.windows.slot.readback import ReadBack
+from airmirror.slot.readback import ReadBack
 from airmirror.wire import transcode
 from airmirror.wire.batches import Batch, parse
 from airmirror_local.brokers import Broker

@@ -12,17 +12,17 @@ from uuid import UUID
 import pytest
 from kafka.protocol.metadata import MetadataRequest
 
-from airmirror.clusters.connection import Connection
-from airmirror.clusters.routes import Routes, patiently
-from airmirror.clusters.sasl import AuthenticationFailed
-from airmirror.clusters.tls import TlsFailed
-from airmirror.clusters.tokens import TokenEndpointUnreachable, TokenRefused
-from airmirror.clusters.transactions import TransactionalId
-from airmirror.clusters.transport import transport
+from airmirror.clusters.protocol.connection import Connection
+from airmirror.clusters.protocol.routes import Routes, patiently
+from airmirror.clusters.protocol.sasl import AuthenticationFailed
+from airmirror.clusters.protocol.transactions import TransactionalId
+from airmirror.clusters.protocol.transport import transport
+from airmirror.clusters.security.tls import TlsFailed
+from airmirror.clusters.security.tokens import TokenEndpointUnreachable, TokenRefused
 from airmirror.config import Cluster
 from airmirror.errors import AirmirrorError
+from airmirror.slot import copy as copy_module
 from airmirror.windows.errors import FlowBusy
-from airmirror.windows.slot import copy as copy_module
 from airmirror_local.ports import free_port
 from airmirror_local.spark_connect import ConnectServer
 from support.certificates import authority

@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from airmirror.clusters.transactions import TransactionalId
+from airmirror.clusters.protocol.transactions import TransactionalId
 from airmirror.ledger import Ledger
+from airmirror.slot import attempts
+from airmirror.slot import copy as copy_module
+from airmirror.slot.attempts import run_slot
+from airmirror.slot.contract import Outcome, Slot, SlotResult
+from airmirror.slot.intake import Intake
 from airmirror.windows import fence
 from airmirror.windows.errors import FlowBusy
-from airmirror.windows.slot import attempts
-from airmirror.windows.slot import copy as copy_module
-from airmirror.windows.slot.attempts import run_slot
-from airmirror.windows.slot.intake import Intake
-from airmirror.windows.slots import Outcome, Slot, SlotResult
 from airmirror_local.brokers import Broker
 from support.faults import filled
 from support.flows import Mirror, in_this_process

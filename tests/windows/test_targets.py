@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import NewTopic
 
-from airmirror.clusters.transactions import TransactionalId
+from airmirror.clusters.protocol.transactions import TransactionalId
+from airmirror.slot.contract import Slot, SlotResult
+from airmirror.slot.errors import ForeignRecords, TargetTruncated, TargetUnavailable
+from airmirror.slot.intake import Intake
 from airmirror.windows import fence
-from airmirror.windows.errors import FenceStuck, ForeignRecords, TargetTruncated, TargetUnavailable
+from airmirror.windows.errors import FenceStuck
 from airmirror.windows.results import WindowResult
-from airmirror.windows.slot.intake import Intake
-from airmirror.windows.slots import Slot, SlotResult
 from airmirror_local.brokers import IMPATIENT, Broker, BrokerCluster, start_broker
 from support.faults import filled, in_a_process_that_dies, records
 from support.flows import Mirror, in_this_process, mirror

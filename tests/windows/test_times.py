@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from airmirror.clusters.admin import connect
-from airmirror.clusters.alteration import alter_configs
-from airmirror.clusters.description import ConfigChange
+from airmirror.clusters.admin.alteration import alter_configs
+from airmirror.clusters.admin.client import connect
+from airmirror.clusters.admin.description import ConfigChange
 from airmirror.flows.audit import audit, ranges_of
 from airmirror.flows.prepare import prepare
 from airmirror.flows.verification import compare_all
@@ -88,7 +88,7 @@ def test_not_declared(east: Broker, west: Broker, tmp_path: Path) -> None:
 
 def test_taken_over_from_mirrormaker_without_times(east: Broker, west: Broker, tmp_path: Path) -> None:
     """Its progress is there and its last records are past it: they are recognised by all but their times."""
-    from airmirror.clusters.routes import Routes
+    from airmirror.clusters.protocol.routes import Routes
     from airmirror.windows.plan import Planned
     from airmirror.windows.takeover import TailDiffers, TakenOver, take_over
 

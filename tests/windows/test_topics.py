@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from airmirror.clusters.admin import connect
-from airmirror.clusters.creation import create_partitions
-from airmirror.clusters.description import NewPartitions
+from airmirror.clusters.admin.client import connect
+from airmirror.clusters.admin.creation import create_partitions
+from airmirror.clusters.admin.description import NewPartitions
 from airmirror.flows.prepare import prepare
 from airmirror.windows.window import run_window
 from airmirror_local.brokers import Broker

@@ -10,12 +10,12 @@ from typing import Literal
 import pytest
 from tenacity import Retrying, stop_after_delay, wait_fixed
 
-from airmirror.clusters.routes import CoordinatorNotAvailable
-from airmirror.clusters.transactions import TransactionRefused
+from airmirror.clusters.protocol.routes import CoordinatorNotAvailable
+from airmirror.clusters.protocol.transactions import TransactionRefused
+from airmirror.slot import copy as copy_module
+from airmirror.slot.contract import Slot, SlotResult
+from airmirror.slot.intake import Intake
 from airmirror.windows import fence
-from airmirror.windows.slot import copy as copy_module
-from airmirror.windows.slot.intake import Intake
-from airmirror.windows.slots import Slot, SlotResult
 from airmirror.wire import merging
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from airmirror_local.proxy import Exchange, Loss, Proxy

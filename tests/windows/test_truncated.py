@@ -11,9 +11,9 @@ from tenacity import Retrying, stop_after_delay, wait_fixed
 
 from airmirror.flows.reset import Order, carry_out
 from airmirror.flows.verification import compare_all
-from airmirror.windows.errors import SourceDiverged, SourceTruncated, TopicRecreated
+from airmirror.slot.contract import Slot, SlotResult
+from airmirror.slot.errors import SourceDiverged, SourceTruncated, TopicRecreated
 from airmirror.windows.resets import Choice
-from airmirror.windows.slots import Slot, SlotResult
 from airmirror_local.brokers import Broker, BrokerCluster
 from support.faults import filled, records
 from support.flows import Mirror, in_this_process, mirror

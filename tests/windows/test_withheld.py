@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from airmirror.clusters.log import RecordsWithheld, read_batches
-from airmirror.clusters.routes import Routes
+from airmirror.clusters.protocol.log import RecordsWithheld, read_batches
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import parse
-from airmirror.windows.slot import copy as copy_module
-from airmirror.windows.slot.copy import Source
-from airmirror.windows.slot.pace import Pace
-from airmirror.wire.requests import Fetched, TopicPartition
+from airmirror.partitions import TopicPartition
+from airmirror.slot import copy as copy_module
+from airmirror.slot.copy import Source
+from airmirror.slot.pace import Pace
+from airmirror.wire.requests import Fetched
 from airmirror_local.brokers import Broker
 from airmirror_local.proxy import Proxy, pass_on
 from support.answers import Withheld

@@ -62,7 +62,7 @@ def config(
 
 
 def _explain(key: str, as_json: bool) -> None:
-    from airmirror.clusters.client_settings import explain_clients
+    from airmirror.clusters.admin.client_settings import explain_clients
 
     rows, clients = explain(), explain_clients()
     if key:
@@ -93,7 +93,7 @@ def _notifiers(configuration: Configuration) -> Iterator[Problem]:
     """Notifiers that can't be made; Airflow is loaded only where there is one."""
     for flow in configuration.enabled:
         if flow.settings.get(_NOTIFIER):
-            from airmirror.on_airflow.notifications import callbacks
+            from airmirror.on_airflow.dags.notifications import callbacks
 
             try:
                 callbacks(flow, "replicate")

@@ -1,1 +1,1 @@
-"""Connections to clusters: admin, consumer and producer (confluent-kafka) and the hot path's sockets."""
+"""Connections to clusters: security for both clients, the hot path's protocol, the admin client."""

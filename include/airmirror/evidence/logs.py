@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import xxhash
 
-from airmirror.clusters.log import read_batches
-from airmirror.clusters.routes import Routes
+from airmirror.clusters.protocol.log import read_batches
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.evidence.alignment import Marks
+from airmirror.partitions import TopicPartition
 from airmirror.windows.cursor import decoded
 from airmirror.wire.batches import Batch
 from airmirror.wire.headers import parts_of
 from airmirror.wire.records import Array, Records, without_times
-from airmirror.wire.requests import TopicPartition
 
 
 @dataclass(frozen=True)

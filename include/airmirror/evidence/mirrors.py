@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from airmirror.clusters.admin import connect
-from airmirror.clusters.log import EARLIEST, LATEST, offsets_with_patience
-from airmirror.clusters.routes import Routes, TopicNotFound
-from airmirror.clusters.topic_configs import topic_configs
+from airmirror.clusters.admin.client import connect
+from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience
+from airmirror.clusters.protocol.routes import Routes, TopicNotFound
+from airmirror.clusters.protocol.topic_configs import topic_configs
 from airmirror.config import Cluster
 from airmirror.errors import AirmirrorError
 from airmirror.evidence.by_key import compare_by_key
@@ -24,7 +24,7 @@ from airmirror.evidence.history import REMEMBERED
 from airmirror.evidence.logs import Log
 from airmirror.naming.filters import TopicFilter
 from airmirror.naming.internal import is_progress_topic, is_segment_topic
-from airmirror.wire.requests import TopicPartition
+from airmirror.partitions import TopicPartition
 
 CLIENT = "airmirror|compare"
 PLACE = "{topic}"

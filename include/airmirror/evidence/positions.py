@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from airmirror.client import NoCheckpoints, translate_offsets
-from airmirror.clusters.groups import committed_offsets, list_groups
-from airmirror.clusters.librdkafka import librdkafka_config
-from airmirror.clusters.routes import Routes
+from airmirror.clusters.admin.librdkafka import librdkafka_config
+from airmirror.clusters.protocol.groups import committed_offsets, list_groups
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Cluster
 from airmirror.evidence.found import Findings, Kind
 from airmirror.evidence.mirrors import CLIENT, ComparedLogs
 from airmirror.naming.filters import TopicFilter
-from airmirror.wire.requests import TopicPartition
+from airmirror.partitions import TopicPartition
 
 
 @dataclass(frozen=True)

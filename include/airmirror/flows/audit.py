@@ -13,16 +13,17 @@ from uuid import UUID
 
 import numpy as np
 
-from airmirror.clusters.log import EARLIEST, LATEST, offsets_with_patience
-from airmirror.clusters.routes import Routes
+from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError, command
 from airmirror.flows.prepare import Opened, catch_up_ledger
+from airmirror.partitions import TopicPartition
+from airmirror.slot.errors import PartitionError, PartitionUnavailable, of_flow
 from airmirror.windows.compare import Logs, compare, look_at_logs
 from airmirror.windows.coverage import NOT_COVERED, uncovered
 from airmirror.windows.cursor import Cursor
-from airmirror.windows.errors import PartitionError, PartitionUnavailable, Unaccounted, of_flow
+from airmirror.windows.errors import Unaccounted
 from airmirror.wire.records import Records
-from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import SegmentRecord
 
 BUCKET_MS = 600_000

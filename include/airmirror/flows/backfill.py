@@ -11,19 +11,19 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from airmirror.clusters.appender import Appender
-from airmirror.clusters.log import EARLIEST, LATEST, offsets_with_patience
-from airmirror.clusters.routes import Routes
+from airmirror.clusters.admin.appender import Appender
+from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError, listed
 from airmirror.flows.audit import Audit, Bucket, Range
 from airmirror.flows.prepare import Opened, backfill_of, catch_up_ledger, plan_topics
+from airmirror.partitions import TopicPartition
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.topics.sync import apply
 from airmirror.windows.fence import claimed
 from airmirror.windows.results import WindowResult
 from airmirror.windows.window import Execute, internal_topics, run_window
-from airmirror.wire.requests import TopicPartition
 
 
 @dataclass(eq=False)

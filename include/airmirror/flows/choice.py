@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from airmirror.config import Flow
-from airmirror.wire.requests import TopicPartition
+from airmirror.partitions import TopicPartition
 
 
 @dataclass(frozen=True)

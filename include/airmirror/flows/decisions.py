@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from airmirror.flows.holds import record
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.flows.reset import Order, carry_out
+from airmirror.partitions import TopicPartition
 from airmirror.windows.resets import Choice, Reset
-from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import GATE, Action
 
 RESETS = {

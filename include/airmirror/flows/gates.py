@@ -13,11 +13,11 @@ from pathlib import Path
 
 from airmirror.flows.measure import measure_judged, measure_latency
 from airmirror.flows.prepare import Opened
+from airmirror.partitions import TopicPartition
 from airmirror.quality.gate import Judgement, Limits, judge
 from airmirror.quality.suites import Suite, check_suites, load_suites
 from airmirror.windows.findings import Finding
 from airmirror.windows.window import Judged, judge_window
-from airmirror.wire.requests import TopicPartition
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened
 from airmirror.ledger.outcomes import WHOLE
 from airmirror.offsets import latency
+from airmirror.partitions import TopicPartition
 from airmirror.windows.errors import FlowBusy, PartitionHeld
 from airmirror.windows.results import WindowResult
 from airmirror.windows.window import Judged
-from airmirror.wire.requests import TopicPartition
 
 # Names in the ledger's table flow_metrics.
 WINDOWS, SECONDS, JUDGED = "windows", "seconds", "judged"  # counters, by outcome, by phase and by result

@@ -8,14 +8,14 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from airmirror.clusters.groups import Committed, committed_offsets
-from airmirror.clusters.log import FetchFailed, offsets_with_patience, read_records
-from airmirror.clusters.routes import Routes
+from airmirror.clusters.protocol.groups import Committed, committed_offsets
+from airmirror.clusters.protocol.log import FetchFailed, offsets_with_patience, read_records
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError, command
 from airmirror.flows.prepare import Opened, caught_up
 from airmirror.offsets.positions import GroupPosition, group_positions, positions_of
 from airmirror.offsets.translation import Translated
-from airmirror.wire.requests import TopicPartition
+from airmirror.partitions import TopicPartition
 
 MOST_AGES = 200  # rows whose lag in seconds is looked up: it takes a fetch each
 

@@ -7,8 +7,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from airmirror.clusters.log import LastStableOffsetStuck
-from airmirror.clusters.routes import Routes, TopicNotDescribed, TopicNotFound
+from airmirror.clusters.protocol.log import LastStableOffsetStuck
+from airmirror.clusters.protocol.routes import Routes, TopicNotDescribed, TopicNotFound
 from airmirror.config import Configuration, Flow
 from airmirror.ledger import FlowLedger, Ledger
 from airmirror.topics.identity import Neighbours, flows_of_others, introduce, look_around

@@ -11,14 +11,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 
-from airmirror.clusters.admin import connect
-from airmirror.clusters.appender import Appender
-from airmirror.clusters.deletion import delete_topics
-from airmirror.clusters.routes import Routes
+from airmirror.clusters.admin.appender import Appender
+from airmirror.clusters.admin.client import connect
+from airmirror.clusters.admin.deletion import delete_topics
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError, command
 from airmirror.flows.prepare import Opened, catch_up_ledger, plan_topics, prepare
 from airmirror.offsets.checkpoints import rewind_checkpoints
 from airmirror.offsets.syncs import rewind_offset_syncs
+from airmirror.partitions import TopicPartition
 from airmirror.topics.identity import identity, look_around
 from airmirror.topics.names import select
 from airmirror.topics.sync import sync_topics
@@ -30,7 +31,6 @@ from airmirror.windows.losses import without_losses
 from airmirror.windows.resets import Choice, Facts, Reset, ResetNotPossible, decide, declare
 from airmirror.windows.resetting import commit, look
 from airmirror.windows.window import internal_topics
-from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import FlowIdentity, ResetRecord, SegmentRecord
 
 Tell = Callable[[str], None]

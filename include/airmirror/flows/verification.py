@@ -10,14 +10,15 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from airmirror.clusters.log import LATEST, offsets_with_patience, read_batches
-from airmirror.clusters.routes import Routes
+from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_batches
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened, catch_up_ledger
+from airmirror.partitions import TopicPartition
+from airmirror.slot.errors import ForeignRecords, TargetTruncated, TopicRecreated, of_flow
 from airmirror.windows.compare import Logs, compare, look_at_logs
 from airmirror.windows.coverage import NOT_COVERED, account_error, is_declared, is_taken_over, uncovered
-from airmirror.windows.errors import ForeignRecords, TargetTruncated, TopicRecreated, Unaccounted, of_flow
-from airmirror.wire.requests import TopicPartition
+from airmirror.windows.errors import Unaccounted
 from airmirror.wire.segments import SegmentRecord
 
 

@@ -16,7 +16,6 @@ from airmirror.errors import AirmirrorError
 from airmirror.ledger import groups, loading, metrics, outcomes, schema
 from airmirror.ledger.database import connect, reading, shown, upsert, writing
 from airmirror.ledger.errors import LedgerBegunAnew
-from airmirror.ledger.errors import LedgerUnavailable as LedgerUnavailable
 from airmirror.ledger.groups import GroupLag, GroupOffset
 from airmirror.ledger.loading import ANEW, Entry, other_connector
 from airmirror.ledger.metrics import FlowMetric, PartitionMetrics, Standing

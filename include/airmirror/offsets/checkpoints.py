@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from airmirror.clusters.routes import Routes, TopicNotDescribed
+from airmirror.clusters.protocol.routes import Routes, TopicNotDescribed
 from airmirror.config import Flow
 from airmirror.config.values import as_boolean
 from airmirror.errors import AirmirrorError
@@ -19,9 +19,9 @@ from airmirror.offsets.lags import note_group_lags
 from airmirror.offsets.positions import GroupPosition, group_positions, resets
 from airmirror.offsets.translation import Translated
 from airmirror.offsets.writing import ensure_topic, load_written, write, write_anew
+from airmirror.partitions import TopicPartition
 from airmirror.topics.names import policy_of
 from airmirror.wire.checkpoints import Checkpoint, without_nul
-from airmirror.wire.requests import TopicPartition
 
 log = logging.getLogger(__name__)
 

@@ -12,8 +12,8 @@ import time
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
-from airmirror.clusters.error_codes import error_name
-from airmirror.clusters.groups import (
+from airmirror.clusters.protocol.error_codes import error_name
+from airmirror.clusters.protocol.groups import (
     MEMBERS_ACTIVE,
     Committed,
     Group,
@@ -21,14 +21,14 @@ from airmirror.clusters.groups import (
     committed_offsets,
     list_groups,
 )
-from airmirror.clusters.routes import Routes
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Flow
 from airmirror.config.values import as_boolean
 from airmirror.ledger import FlowLedger, GroupOffset
 from airmirror.offsets.lags import note_group_lags
 from airmirror.offsets.positions import GroupPosition, group_positions, resets
 from airmirror.offsets.translation import Reason, Translated
-from airmirror.wire.requests import TopicPartition
+from airmirror.partitions import TopicPartition
 
 log = logging.getLogger(__name__)
 

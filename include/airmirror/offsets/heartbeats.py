@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from airmirror.clusters.admin import TIMEOUT, connect, producer
-from airmirror.clusters.creation import create_topics
-from airmirror.clusters.description import NewTopic
+from airmirror.clusters.admin.client import TIMEOUT, connect, producer
+from airmirror.clusters.admin.creation import create_topics
+from airmirror.clusters.admin.description import NewTopic
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.topics.names import policy_of

@@ -11,15 +11,15 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from airmirror.clusters.log import EARLIEST, offsets_with_patience, read_records
-from airmirror.clusters.routes import Routes
+from airmirror.clusters.protocol.log import EARLIEST, offsets_with_patience, read_records
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Flow
 from airmirror.ledger import FlowLedger
 from airmirror.naming import ReplicationPolicy
+from airmirror.partitions import TopicPartition
 from airmirror.topics.names import policy_of
 from airmirror.wire.heartbeats import decode_heartbeat
 from airmirror.wire.primitives import MalformedRecord
-from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import SegmentRecord
 
 log = logging.getLogger(__name__)

@@ -10,8 +10,8 @@ import logging
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from airmirror.clusters.groups import Committed, committed_offsets, list_groups
-from airmirror.clusters.routes import Routes, TopicNotFound
+from airmirror.clusters.protocol.groups import Committed, committed_offsets, list_groups
+from airmirror.clusters.protocol.routes import Routes, TopicNotFound
 from airmirror.config import Flow
 from airmirror.config.values import as_list
 from airmirror.ledger import FlowLedger
@@ -19,9 +19,9 @@ from airmirror.ledger.groups import unfit_name
 from airmirror.naming import TopicFilter, progress_topic, segment_topic
 from airmirror.offsets.replicated import Extent, Known, Way
 from airmirror.offsets.translation import Reason, Translated, to_source, to_target
+from airmirror.partitions import TopicPartition
 from airmirror.topics.names import select
 from airmirror.windows.index import InternalTopics, catch_up
-from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import ResetRecord
 
 log = logging.getLogger(__name__)

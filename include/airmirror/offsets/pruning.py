@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from airmirror.clusters.appender import Appender
-from airmirror.clusters.routes import Routes
+from airmirror.clusters.admin.appender import Appender
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Flow
 from airmirror.ledger import FlowLedger
 from airmirror.offsets.replicated import extents
+from airmirror.partitions import TopicPartition
 from airmirror.windows.fence import claimed
 from airmirror.windows.index import catch_up
 from airmirror.windows.window import internal_topics
-from airmirror.wire.requests import TopicPartition
 
 MOST = 100_000  # segment records in one round
 AT_ONCE = 5_000  # of them waited for together

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from airmirror.clusters.log import EARLIEST, LATEST, offsets_with_patience
-from airmirror.clusters.routes import Routes
+from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Flow
 from airmirror.ledger import FlowLedger
 from airmirror.offsets.syncs import read_syncs
 from airmirror.offsets.translation import Reason, Replicated, Sync, nothing_replicated, usable_history
+from airmirror.partitions import TopicPartition
 from airmirror.topics.names import policy_of
-from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import SegmentRecord
 
 LEADER_SECONDS = 5.0

@@ -10,17 +10,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from airmirror.clusters.admin import connect
-from airmirror.clusters.log import LATEST, offsets_with_patience, read_records
-from airmirror.clusters.routes import Routes
+from airmirror.clusters.admin.client import connect
+from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_records
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Cluster, Flow
 from airmirror.config.values import as_boolean
 from airmirror.ledger import FlowLedger
 from airmirror.offsets.writing import ensure_topic, load_written, write, write_anew
+from airmirror.partitions import TopicPartition
 from airmirror.topics.names import policy_of
 from airmirror.wire.mirrormaker import OffsetSync, decode_offset_sync
 from airmirror.wire.primitives import MalformedRecord
-from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import SegmentRecord
 
 log = logging.getLogger(__name__)

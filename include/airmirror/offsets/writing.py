@@ -10,20 +10,20 @@ from uuid import UUID
 
 from confluent_kafka import KafkaException
 
-from airmirror.clusters.admin import connect, describe, producer
-from airmirror.clusters.appender import Appender
-from airmirror.clusters.creation import create_topics
-from airmirror.clusters.description import NewTopic
-from airmirror.clusters.log import LATEST, offsets_with_patience
-from airmirror.clusters.routes import Routes
+from airmirror.clusters.admin.appender import Appender
+from airmirror.clusters.admin.client import connect, describe, producer
+from airmirror.clusters.admin.creation import create_topics
+from airmirror.clusters.admin.description import NewTopic
+from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Cluster, Flow
 from airmirror.errors import AirmirrorError
 from airmirror.ledger import FlowLedger
+from airmirror.partitions import TopicPartition
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.windows.fence import check_claim, claimed
 from airmirror.windows.index import Entry, catch_up, load_tail, scanned_of
 from airmirror.windows.window import internal_topics
-from airmirror.wire.requests import TopicPartition
 
 SECONDS = 30.0
 # A segment of an hour: what is still written to is never compacted, and is read again by whoever has lost his ledger.

@@ -1,1 +1,1 @@
-"""Joins the library to Airflow: DAGs, operators, connections, schedules. What runs in tasks is loaded in tasks only."""
+"""Joins the library to Airflow: what is parsed (dags), what workers run (tasks), what the triggerer runs (triggers)."""

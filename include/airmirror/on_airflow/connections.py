@@ -15,7 +15,7 @@ from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
-from airmirror.clusters.security import jaas_options
+from airmirror.clusters.security.settings import jaas_options
 from airmirror.config import Cluster, Configuration, Flow, connections_of
 from airmirror.config.values import as_list, is_secret
 from airmirror.errors import AirmirrorError

@@ -12,15 +12,15 @@ from typing import Any, ClassVar
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from airmirror.clusters.security import self_contained
+from airmirror.clusters.security.settings import self_contained
 from airmirror.config import Cluster, Flow
 from airmirror.errors import AirmirrorError
 from airmirror.on_spark.library import ALTERED, checker, digest
 from airmirror.on_spark.results import BadAnswer, decode
 from airmirror.on_spark.sessions import CLOSED, close, connect
 from airmirror.on_spark.tasks import RESULT_SCHEMA, SLOT_SCHEMA, MissingPackage
-from airmirror.windows.slot.attempts import GRACE_SECONDS
-from airmirror.windows.slots import Slot, SlotResult, transaction_timeout_ms
+from airmirror.slot.attempts import GRACE_SECONDS
+from airmirror.slot.contract import Slot, SlotResult, transaction_timeout_ms
 
 ATTEMPTS = 4  # of a task, as Spark has it by default
 START_SECONDS = 300.0  # a cluster's: executors, and the library on them

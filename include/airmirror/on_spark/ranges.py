@@ -11,9 +11,9 @@ from airmirror.flows.audit import Range
 from airmirror.flows.backfill import backfill, before_the_first
 from airmirror.flows.prepare import Opened, Prepared, backfill_of
 from airmirror.on_spark.windows import on_spark, run
+from airmirror.partitions import TopicPartition
 from airmirror.windows.progress import Progress
 from airmirror.windows.results import WindowResult
-from airmirror.wire.requests import TopicPartition
 
 
 def at_once(work: Callable[[], WindowResult | None]) -> WindowResult | None:

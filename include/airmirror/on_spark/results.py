@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields
 from typing import Any, get_args, get_origin, get_type_hints
 
 from airmirror.errors import AirmirrorError
-from airmirror.windows.slots import Outcome, SlotResult
-from airmirror.wire.requests import TopicPartition
+from airmirror.partitions import TopicPartition
+from airmirror.slot.contract import Outcome, SlotResult
 
 LARGEST = 1 << 26  # bytes of one slot's answer
 LONGEST = 20_000  # characters of a text
@@ -80,7 +80,7 @@ def _plain(error: AirmirrorError) -> dict[str, Any]:
 
 def _error(plain: Any) -> AirmirrorError:
     """One of the library's errors with its facts; one of another name, or with other facts, as its text."""
-    import airmirror.windows.slot.attempts  # noqa: F401  (with it all errors that a slot has)
+    import airmirror.slot.attempts  # noqa: F401  (with it all errors that a slot has)
 
     kind = {_name(each): each for each in _kinds(AirmirrorError)}.get(plain["name"])
     if kind is not None:

@@ -14,7 +14,7 @@ from airmirror.on_spark.results import encode
 if TYPE_CHECKING:
     import pyarrow
 
-    from airmirror.windows.slots import SlotResult
+    from airmirror.slot.contract import SlotResult
 
 SLOT_SCHEMA = "slot int, spec binary"
 RESULT_SCHEMA = "slot int, results binary"
@@ -61,7 +61,7 @@ def _array(kind: pyarrow.DataType, *buffers: bytes) -> pyarrow.Array:
 
 def _run(spec: bytes, flow: bytes) -> list[SlotResult] | AirmirrorError:
     try:
-        from airmirror.windows.slot.attempts import run_slot
+        from airmirror.slot.attempts import run_slot
 
         return run_slot(replace(pickle.loads(spec), flow=pickle.loads(flow)))
     except ModuleNotFoundError as error:  # some are imported only where they are needed

@@ -12,12 +12,12 @@ from airmirror.errors import AirmirrorError
 from airmirror.flows.gates import Expectations, judge_flow
 from airmirror.flows.measure import measure_failure, measure_latency, measure_window
 from airmirror.flows.prepare import Opened, Prepared
+from airmirror.partitions import TopicPartition
 from airmirror.quality.gate import Judgement
+from airmirror.slot.contract import Slot, SlotResult
 from airmirror.windows.progress import Progress
 from airmirror.windows.results import WindowResult, with_verdicts
-from airmirror.windows.slots import Slot, SlotResult
 from airmirror.windows.window import Execute, run_window
-from airmirror.wire.requests import TopicPartition
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

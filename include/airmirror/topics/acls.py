@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from airmirror.clusters.acls import Acl
+from airmirror.clusters.admin.acls import Acl
 
 _READS = ("READ", "DESCRIBE", "DESCRIBE_CONFIGS")
 

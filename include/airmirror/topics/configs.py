@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from airmirror.clusters.description import ConfigChange, ConfigValue
+from airmirror.clusters.admin.description import ConfigChange, ConfigValue
 from airmirror.config import Flow
 from airmirror.config.values import as_boolean, as_list
 from airmirror.naming import TopicFilter

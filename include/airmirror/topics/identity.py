@@ -13,21 +13,21 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from airmirror.clusters.admin import connect
-from airmirror.clusters.appender import Appender
-from airmirror.clusters.log import LATEST, offsets_with_patience, read_batches
-from airmirror.clusters.routes import Routes
+from airmirror.clusters.admin.appender import Appender
+from airmirror.clusters.admin.client import connect
+from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_batches
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError, command
 from airmirror.ledger import FlowLedger
 from airmirror.naming import DefaultReplicationPolicy, is_segment_topic, segment_topic
+from airmirror.partitions import TopicPartition
 from airmirror.topics.names import other_aliases, policy_of
 from airmirror.topics.strangers import flows_of, nonsense, shown
 from airmirror.windows.ends import check_ends, ids_tell_nothing
 from airmirror.windows.index import Entry
 from airmirror.wire.plain import plain_records
 from airmirror.wire.primitives import MalformedRecord
-from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import FlowIdentity, decode
 
 LEADER_SECONDS = 5.0

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from airmirror.clusters.admin import Admin, connect, describe
-from airmirror.clusters.creation import create_topics
-from airmirror.clusters.description import NewTopic
-from airmirror.clusters.routes import Routes, TopicNotFound, patiently
-from airmirror.clusters.topic_configs import topic_configs
+from airmirror.clusters.admin.client import Admin, connect, describe
+from airmirror.clusters.admin.creation import create_topics
+from airmirror.clusters.admin.description import NewTopic
+from airmirror.clusters.protocol.routes import Routes, TopicNotFound, patiently
+from airmirror.clusters.protocol.topic_configs import topic_configs
 from airmirror.config import Flow
 from airmirror.naming import progress_topic, segment_topic
-from airmirror.windows.errors import InternalTopicUnfit
-from airmirror.windows.slot.dead_letters import dead_letter_topic
+from airmirror.slot.dead_letters import dead_letter_topic
+from airmirror.slot.errors import InternalTopicUnfit
 
 HOUR_MS = 3_600_000
 READY_SECONDS = 30.0

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from airmirror.clusters.acls import Acl
-from airmirror.clusters.description import ConfigChange, ConfigValue, NewPartitions, NewTopic
+from airmirror.clusters.admin.acls import Acl
+from airmirror.clusters.admin.description import ConfigChange, ConfigValue, NewPartitions, NewTopic
 from airmirror.config import Flow
 from airmirror.config.values import as_boolean
 from airmirror.topics.configs import ConfigDifference, config_differences, remote_configs

@@ -10,11 +10,11 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from airmirror.clusters.acls import Acl, NoAuthorizer, create_acls, topic_acls
-from airmirror.clusters.admin import TIMEOUT, AccessDenied, Admin, connect, describe, topic_configs
-from airmirror.clusters.alteration import alter_configs
-from airmirror.clusters.creation import create_partitions, create_topics
-from airmirror.clusters.description import ClusterDescription, ConfigChange, ConfigValue, NewPartitions, NewTopic
+from airmirror.clusters.admin.acls import Acl, NoAuthorizer, create_acls, topic_acls
+from airmirror.clusters.admin.alteration import alter_configs
+from airmirror.clusters.admin.client import TIMEOUT, AccessDenied, Admin, connect, describe, topic_configs
+from airmirror.clusters.admin.creation import create_partitions, create_topics
+from airmirror.clusters.admin.description import ClusterDescription, ConfigChange, ConfigValue, NewPartitions, NewTopic
 from airmirror.config import Flow
 from airmirror.config.values import as_boolean
 from airmirror.errors import AirmirrorError, command

@@ -12,8 +12,8 @@ from fastapi import APIRouter, Depends, HTTPException, Request
 from fastapi.responses import JSONResponse
 from pydantic import ValidationError
 
+from airmirror.on_airflow.dags.replicate import dag_id
 from airmirror.on_airflow.deployment import deployment
-from airmirror.on_airflow.replicate import dag_id
 from airmirror.topics.sound import sound
 from airmirror.web.rates import RateLimit
 from airmirror.web.runs import NoSuchDag, start_run

@@ -1,1 +1,1 @@
-"""The engine: claim, fence, progress, plan, slots, compare, verified. Data flows one way."""
+"""The driver of a window: claim, fence, positions, plan, results, compare, verified. Data flows one way."""

@@ -11,19 +11,20 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from airmirror.clusters.log import EARLIEST, offsets_with_patience, read_batches
-from airmirror.clusters.routes import Routes
-from airmirror.clusters.topic_configs import topic_configs
+from airmirror.clusters.protocol.log import EARLIEST, offsets_with_patience, read_batches
+from airmirror.clusters.protocol.routes import Routes
+from airmirror.clusters.protocol.topic_configs import topic_configs
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
+from airmirror.partitions import TopicPartition
+from airmirror.slot.account import Digest, payload_digest
+from airmirror.slot.errors import ForeignRecords
 from airmirror.windows.coverage import ALL, is_declared, still_held
 from airmirror.windows.cursor import Cursor, Pair, pairs
 from airmirror.windows.declared import compacted_topics, times_replaced
-from airmirror.windows.errors import ForeignRecords, TargetDiffers, Unaccounted
-from airmirror.windows.slot.account import Digest, payload_digest
+from airmirror.windows.errors import TargetDiffers, Unaccounted
 from airmirror.wire.batches import HEADER_SIZE
 from airmirror.wire.records import Array, Records, first_difference
-from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import SegmentRecord
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from airmirror.errors import AirmirrorError
+from airmirror.slot.account import NO_DIGEST
 from airmirror.windows.errors import Unaccounted
-from airmirror.windows.slot.account import NO_DIGEST
 from airmirror.wire.segments import Segment, SegmentRecord
 
 ALL = (0, 2**63 - 1)

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from airmirror.clusters.log import FetchFailed, read_batches
-from airmirror.clusters.routes import Routes
+from airmirror.clusters.protocol.log import FetchFailed, read_batches
+from airmirror.clusters.protocol.routes import Routes
+from airmirror.partitions import TopicPartition
 from airmirror.wire.batches import Batch, CorruptBatch
 from airmirror.wire.codecs import UnknownCodec
 from airmirror.wire.records import Array, Records, pieces
-from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import Segment
 
 _NEVER = 2**63 - 1

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from airmirror.clusters.routes import Routes
-from airmirror.clusters.topic_configs import topic_configs
+from airmirror.clusters.protocol.routes import Routes
+from airmirror.clusters.protocol.topic_configs import topic_configs
 from airmirror.config import Flow
 from airmirror.config.values import as_list
 from airmirror.naming import TopicFilter

@@ -10,18 +10,18 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from airmirror.clusters.routes import Routes
-from airmirror.clusters.transactions import TransactionalId
+from airmirror.clusters.protocol.routes import Routes
+from airmirror.clusters.protocol.transactions import TransactionalId
 from airmirror.config import Flow
+from airmirror.partitions import TopicPartition
+from airmirror.slot.contract import Slot, transaction_timeout_ms
+from airmirror.slot.copy import put_batches
+from airmirror.slot.intake import Way
+from airmirror.slot.internal_records import KeyValue, batches, progress_record
+from airmirror.slot.outbox import Outbox
 from airmirror.windows.fence import Granted, check_claim
 from airmirror.windows.index import InternalTopics
-from airmirror.windows.slot.copy import put_batches
-from airmirror.windows.slot.intake import Way
-from airmirror.windows.slot.internal_records import KeyValue, batches, progress_record
-from airmirror.windows.slot.outbox import Outbox
-from airmirror.windows.slots import Slot, transaction_timeout_ms
 from airmirror.wire.merging import Merging
-from airmirror.wire.requests import TopicPartition
 
 Records = Mapping[TopicPartition, Sequence[KeyValue]]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airmirror.clusters.routes import Routes
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Flow
 from airmirror.config.values import as_boolean
 from airmirror.windows.errors import EqualClusterIds, SameCluster

@@ -1,4 +1,4 @@
-"""What can be wrong with one partition of a window. The partition is held; the others go on."""
+"""What can be wrong with a window, and with one partition where the driver looks: the partition is held, the others go on."""
 
 from __future__ import annotations
 
@@ -7,103 +7,8 @@ from datetime import UTC, datetime
 from typing import ClassVar
 
 from airmirror.errors import AirmirrorError, command
-from airmirror.wire.requests import TopicPartition
+from airmirror.slot.errors import PartitionError, reset_command
 from airmirror.wire.segments import GATE
-
-
-@dataclass(eq=False)
-class PartitionError(AirmirrorError):
-    """An error of one partition (of the source, unless the message says otherwise)."""
-
-    cluster: str
-    topic: str
-    partition: int
-
-    flow = ""  # source->target, for the commands of the message: no fact of the partition, so it is told by ``of_flow``
-
-    @property
-    def where(self) -> str:
-        return f"cluster {self.cluster!r}: {TopicPartition(self.topic, self.partition)}"
-
-    @property
-    def first_bad(self) -> int | None:
-        """The source offset from which on the partition can't go; None: nothing of it can be copied."""
-        return None
-
-    @property
-    def key(self) -> TopicPartition:
-        return TopicPartition(self.topic, self.partition)
-
-
-def of_flow(error: AirmirrorError | None, flow: str) -> AirmirrorError | None:
-    """The error itself, told whose it is where it meets its flow: from then on its commands run as printed."""
-    if isinstance(error, PartitionError):
-        error.flow = flow
-    return error
-
-
-BEGINNING = "begin again at the source's first offset, behind what the remote topic holds"
-
-
-def reset_command(error: PartitionError, what: str, *options: str) -> str:
-    """A choice and how it is carried out; a remote topic is made anew for all partitions of a topic."""
-    which = () if len(options) > 1 else ("--partition", error.partition)
-    return f"{what}: {command('reset', '--topic', error.topic, *which, *options, flow=error.flow)}"
-
-
-@dataclass(eq=False)
-class SourceTruncated(PartitionError):
-    """The source no longer has the position to continue from (invariant E: never a silent jump)."""
-
-    position: int
-    log_start: int
-    log_end: int
-
-    def __str__(self) -> str:
-        if self.position < self.log_start:
-            lost = f"offsets {self.position} to {self.log_start - 1} were deleted before they were copied"
-        else:
-            lost = f"its log ends at {self.log_end}, below the position reached: it was truncated"
-        return (
-            f"{self.where}: replication continues at offset {self.position}, but {lost}; "
-            f"{reset_command(self, 'go on behind it, and declare it lost', '--accept-loss')}, or "
-            f"{reset_command(self, BEGINNING, '--start-again')}"
-        )
-
-
-@dataclass(eq=False)
-class SourceDiverged(PartitionError):
-    """The source's log was cut and written anew below the position (unclean leader election)."""
-
-    position: int
-    epoch: int
-    end_offset: int
-
-    def __str__(self) -> str:
-        return (
-            f"{self.where}: what was copied up to offset {self.position - 1} is no longer in the log: leader epoch "
-            f"{self.epoch} ends at offset {self.end_offset} now (unclean leader election); "
-            f"{reset_command(self, f'go on at offset {self.end_offset} (the copies stay)', '--accept-loss')}, or "
-            f"{reset_command(self, BEGINNING, '--start-again')}"
-        )
-
-
-@dataclass(eq=False)
-class SourceCorrupt(PartitionError):
-    """Batches of the source that can't be read."""
-
-    position: int
-    reason: str
-
-    @property
-    def first_bad(self) -> int:
-        return self.position
-
-    def __str__(self) -> str:
-        return (
-            f"{self.where}: nothing can be read from offset {self.position} on: {self.reason}; "
-            "`kafka-dump-log.sh --deep-iteration` on its broker shows whether the log itself is damaged"
-        )
 
 
 @dataclass(eq=False)
@@ -121,22 +26,6 @@ class HangingTransaction(PartitionError):
             f"{self.first} on and no coordinator knows it, so {self.records} offsets behind it can't be read; end it "
             f"with `kafka-transactions.sh abort --topic {self.topic} --partition {self.partition} "
             f"--start-offset {self.first}`"
-        )
-
-
-@dataclass(eq=False)
-class TopicRecreated(PartitionError):
-    """A topic of the same name, but not the one that was replicated until now."""
-
-    was: str
-    now: str
-
-    def __str__(self) -> str:
-        return (
-            f"{self.where}: the topic was deleted and created again (topic id {self.was} before, {self.now} now); "
-            f"{reset_command(self, BEGINNING, '--start-again')}, or "
-            f"{reset_command(self, 'begin again in an empty remote topic', '--start-again', '--recreate-remote-topic')}; "
-            "or exclude the topic"
         )
 
 
@@ -161,47 +50,6 @@ class ProgressDiffers(PartitionError):
             f"{self.recorded} since; stop it, then "
             f"{reset_command(self, 'go on after what it has copied', '--accept-loss')}, or "
             f"{reset_command(self, 'begin again in an empty remote topic', '--start-again', '--recreate-remote-topic')}"
-        )
-
-
-@dataclass(eq=False)
-class UnexpectedHole(PartitionError):
-    """Offsets without records in a topic that is not compacted (invariant E)."""
-
-    first: int
-    last: int
-
-    @property
-    def first_bad(self) -> int:
-        return self.first
-
-    def __str__(self) -> str:
-        return (
-            f"{self.where}: offsets {self.first} to {self.last} hold nothing although the topic's cleanup.policy has no "
-            "'compact', so records may be lost; if it was compacted once, name it in topics.compacted"
-        )
-
-
-@dataclass(eq=False)
-class ReadBackDiffers(PartitionError):
-    """What the target holds is not what was fetched (invariant D). The transaction was aborted."""
-
-    target: str
-    remote_topic: str
-    first: int
-    last: int
-    target_offset: int
-    difference: str
-
-    @property
-    def first_bad(self) -> int:
-        return self.first
-
-    def __str__(self) -> str:
-        return (
-            f"{self.where}: offsets {self.first} to {self.last} differ from what cluster {self.target!r} holds in "
-            f"{self.remote_topic}-{self.partition} at offset {self.target_offset}: {self.difference}; nothing of it was "
-            "committed"
         )
 
 
@@ -254,59 +102,6 @@ def utc(milliseconds: int) -> str:
 
 
 @dataclass(eq=False)
-class ForeignRecords(PartitionError):
-    """Somebody else writes to the remote topic."""
-
-    target: str
-    remote_topic: str
-    first: int
-    last: int
-
-    def __str__(self) -> str:
-        return (
-            f"{self.where}: cluster {self.target!r} holds records in {self.remote_topic}-{self.partition} at offsets "
-            f"{self.first} to {self.last} that this flow did not write; stop the other writer, then "
-            f"{reset_command(self, 'go on behind them', '--accept-loss')}, or "
-            f"{reset_command(self, 'begin again in an empty remote topic', '--start-again', '--recreate-remote-topic')}"
-        )
-
-
-@dataclass(eq=False)
-class TargetTruncated(PartitionError):
-    """The remote topic ends below what was committed to it, or is another topic by now."""
-
-    target: str
-    remote_topic: str
-    expected_end: int
-    end: int
-
-    def __str__(self) -> str:
-        return (
-            f"{self.where}: {self.remote_topic}-{self.partition} on cluster {self.target!r} ends at offset {self.end}, "
-            f"{self.expected_end} was committed: it was truncated, or deleted and created again; "
-            f"{reset_command(self, 'copy everything again', '--start-again')}, or "
-            f"{reset_command(self, 'go on, and declare what it lacks lost', '--accept-loss')}"
-        )
-
-
-@dataclass(eq=False)
-class TargetUnavailable(PartitionError):
-    """A partition of the target that takes no records now; it alone is left out."""
-
-    transient: ClassVar[bool] = True
-
-    target: str
-    remote_topic: str
-    reason: str
-
-    def __str__(self) -> str:
-        return (
-            f"{self.where}: {self.remote_topic}-{self.partition} on cluster {self.target!r} takes no records: "
-            f"{self.reason}; the next window tries again"
-        )
-
-
-@dataclass(eq=False)
 class TargetDiffers(PartitionError):
     """A comparison of both logs found a difference (the gate fails)."""
 
@@ -336,44 +131,6 @@ class Unaccounted(PartitionError):
 
 
 @dataclass(eq=False)
-class PartitionUnavailable(PartitionError):
-    """A partition that could not be read or written in the time of the window; the next one tries again."""
-
-    transient: ClassVar[bool] = True
-
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.where}: not finished in this window: {self.reason}"
-
-
-@dataclass(eq=False)
-class PartitionFailed(PartitionError):
-    """A partition of a slot that could not go on, for a reason that does not pass by itself."""
-
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.where}: not finished: {self.reason}"
-
-
-@dataclass(eq=False)
-class AccessLost(PartitionError):
-    """A topic of either side that this user may not read or write (any more)."""
-
-    denying: str
-    denied_topic: str
-    operation: str
-
-    def __str__(self) -> str:
-        return (
-            f"{self.where}: cluster {self.denying!r} does not let this user {self.operation.lower()} topic "
-            f"{self.denied_topic!r}; give it the operation {self.operation} again (kafka-acls.sh): the next window goes on "
-            "from the progress that is committed"
-        )
-
-
-@dataclass(eq=False)
 class FlowBusy(AirmirrorError):
     """Another window of the flow is at work (invariant B)."""
 
@@ -389,18 +146,6 @@ class FlowBusy(AirmirrorError):
             f"flow {self.flow!r} is busy: window {self.window!r} of {self.owner} holds the claim "
             f"(last renewed {self.since_ms / 1000:.0f} s before this one asked); wait for it or end it"
         )
-
-
-@dataclass(eq=False)
-class SlotFenced(AirmirrorError):
-    """A later window has taken over; this one must not write any more (invariant B)."""
-
-    flow: str
-    window: str
-    by: str
-
-    def __str__(self) -> str:
-        return f"flow {self.flow!r}: window {self.window!r} was fenced by window {self.by!r}, which goes on from its progress"
 
 
 @dataclass(eq=False)
@@ -454,15 +199,3 @@ class EqualClusterIds(AirmirrorError):
             "listeners, which can't be mirrored to itself, or two that were formatted with one id; only where they are "
             f"two: {self.flow}.equal.cluster.ids.allowed = true"
         )
-
-
-@dataclass(eq=False)
-class InternalTopicUnfit(AirmirrorError):
-    """An internal topic that exists with a configuration that would lose what it must keep."""
-
-    cluster: str
-    topic: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"cluster {self.cluster!r}: topic {self.topic!r} {self.reason}"

@@ -10,17 +10,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
-from airmirror.clusters.appender import Appender
-from airmirror.clusters.log import LATEST, offsets_with_patience
-from airmirror.clusters.routes import Routes, TopicNotFound
-from airmirror.clusters.transactions import TransactionalId, TransactionBusy, TransactionStuck
+from airmirror.clusters.admin.appender import Appender
+from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
+from airmirror.clusters.protocol.routes import Routes, TopicNotFound
+from airmirror.clusters.protocol.transactions import TransactionalId, TransactionBusy, TransactionStuck
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
-from airmirror.windows.claims import LEASE_MS, Renewal, holder, most_slots
-from airmirror.windows.errors import FenceStuck, FlowBusy, SlotFenced
+from airmirror.partitions import TopicPartition
+from airmirror.slot.contract import transaction_timeout_ms, transactional_id
+from airmirror.slot.errors import SlotFenced
+from airmirror.windows.errors import FenceStuck, FlowBusy
 from airmirror.windows.index import Index, InternalTopics, read_claims
-from airmirror.windows.slots import transaction_timeout_ms, transactional_id
-from airmirror.wire.requests import TopicPartition
+from airmirror.windows.renewal import Renewal
+from airmirror.wire.claims import LEASE_MS, holder, most_slots
 from airmirror.wire.segments import Claim, ClaimEvent
 
 FENCE_SECONDS = 60.0

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from uuid import UUID
 
-from airmirror.clusters.routes import Routes
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
+from airmirror.partitions import TopicPartition
+from airmirror.slot.errors import of_flow
 from airmirror.windows.compare import compare, look_at_logs, look_at_target
 from airmirror.windows.coverage import account_error
-from airmirror.windows.errors import of_flow
 from airmirror.windows.index import Index
-from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import SegmentRecord, Verified
 
 

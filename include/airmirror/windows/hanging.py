@@ -13,13 +13,13 @@ from typing import Any
 
 from kafka.protocol.admin import DescribeConfigsRequest, DescribeProducersRequest, ListTransactionsRequest
 
-from airmirror.clusters.connection import UnsupportedBroker
-from airmirror.clusters.log import LATEST, offsets_with_patience
-from airmirror.clusters.routes import Routes
-from airmirror.clusters.topic_configs import DESCRIBE_CONFIGS
+from airmirror.clusters.protocol.connection import UnsupportedBroker
+from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
+from airmirror.clusters.protocol.routes import Routes
+from airmirror.clusters.protocol.topic_configs import DESCRIBE_CONFIGS
+from airmirror.partitions import TopicPartition
 from airmirror.windows.errors import HangingTransaction
 from airmirror.windows.plan import Planned
-from airmirror.wire.requests import TopicPartition
 
 DESCRIBE_PRODUCERS, LIST_TRANSACTIONS = 61, 66
 BROKER = 4  # DescribeConfigs' resource type

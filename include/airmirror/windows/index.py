@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
-from airmirror.clusters.log import LATEST, offsets_with_patience, read_records
-from airmirror.clusters.routes import Routes
+from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_records
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.ledger.errors import LedgerBegunAnew
 from airmirror.ledger.state import State
-from airmirror.windows.claims import ClaimEntry
+from airmirror.partitions import TopicPartition
+from airmirror.wire.claims import ClaimEntry
 from airmirror.wire.primitives import MalformedRecord
-from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import Claim, Hold, SegmentRecord, Verified, decode
 
 log = logging.getLogger(__name__)

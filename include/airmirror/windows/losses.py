@@ -12,13 +12,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from airmirror.partitions import TopicPartition
+from airmirror.slot.account import MOST_SEGMENTS, NO_DIGEST
 from airmirror.windows.compare import Logs, check, read_pairs
 from airmirror.windows.coverage import still_held
 from airmirror.windows.cursor import Pair
 from airmirror.windows.resets import keeping
-from airmirror.windows.slot.account import MOST_SEGMENTS, NO_DIGEST
 from airmirror.wire.records import Array, Records, first_difference
-from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import Segment, SegmentRecord
 
 

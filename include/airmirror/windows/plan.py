@@ -9,9 +9,10 @@ from uuid import UUID
 
 from airmirror.errors import AirmirrorError
 from airmirror.ledger.state import State
-from airmirror.windows.errors import PartitionUnavailable, ProgressDiffers, SourceTruncated, TopicRecreated
-from airmirror.windows.slots import SlotPartition
-from airmirror.wire.requests import TopicPartition
+from airmirror.partitions import TopicPartition
+from airmirror.slot.contract import SlotPartition
+from airmirror.slot.errors import PartitionUnavailable, SourceTruncated, TopicRecreated
+from airmirror.windows.errors import ProgressDiffers
 from airmirror.wire.segments import SegmentRecord
 
 BYTES_GUESSED = 1_000  # a record, where nothing was copied yet

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from airmirror.clusters.log import EARLIEST, LATEST, offsets_with_patience
-from airmirror.clusters.routes import Routes
-from airmirror.clusters.topic_configs import topic_configs
+from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience
+from airmirror.clusters.protocol.routes import Routes
+from airmirror.clusters.protocol.topic_configs import topic_configs
 from airmirror.config import Flow
 from airmirror.ledger.state import State
 from airmirror.naming import progress_topic
+from airmirror.partitions import TopicPartition
+from airmirror.slot.adjacent import explained
+from airmirror.slot.contract import Slot, SlotPartition
+from airmirror.slot.errors import of_flow
 from airmirror.windows.declared import compacted_topics, times_replaced
-from airmirror.windows.errors import of_flow
 from airmirror.windows.fence import Granted
 from airmirror.windows.hanging import name_hanging
 from airmirror.windows.index import InternalTopics
 from airmirror.windows.plan import Extent, Planned, leaderless, left_out, pack, plan
-from airmirror.windows.slot.adjacent import explained
-from airmirror.windows.slots import Slot, SlotPartition
 from airmirror.windows.targets import with_targets
-from airmirror.wire.requests import TopicPartition
 
 LEADER_SECONDS = 5.0
 

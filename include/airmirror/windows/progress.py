@@ -9,12 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 
-from airmirror.clusters.log import LATEST, offsets_with_patience, read_records
-from airmirror.clusters.routes import Routes
+from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_records
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
+from airmirror.partitions import TopicPartition
 from airmirror.wire.primitives import MalformedRecord
-from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import SegmentRecord, decode
 
 log = logging.getLogger(__name__)

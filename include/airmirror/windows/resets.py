@@ -17,9 +17,9 @@ from itertools import pairwise
 from uuid import UUID
 
 from airmirror.errors import AirmirrorError
-from airmirror.windows.slot.account import Digest
+from airmirror.partitions import TopicPartition
+from airmirror.slot.account import Digest
 from airmirror.windows.takeover import TakenOver, start_records
-from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import Segment, SegmentRecord, Verified
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Protocol
 from uuid import UUID
 
-from airmirror.clusters.log import (
+from airmirror.clusters.protocol.log import (
     EARLIEST,
     LATEST,
     offsets_with_patience,
@@ -16,19 +16,20 @@ from airmirror.clusters.log import (
     receive_fetch,
     send_fetch,
 )
-from airmirror.clusters.routes import Routes, TopicNotDescribed
+from airmirror.clusters.protocol.routes import Routes, TopicNotDescribed
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.ledger.state import State
+from airmirror.partitions import TopicPartition
+from airmirror.slot.internal_records import KeyValue
 from airmirror.windows import driver
 from airmirror.windows.declared import compacted_topics, times_replaced
 from airmirror.windows.fence import Granted
 from airmirror.windows.index import Index, InternalTopics
 from airmirror.windows.plan import BYTES_GUESSED, Planned
 from airmirror.windows.resets import Choice, Facts, Reset, ResetNotPossible, segment_records, verified_record
-from airmirror.windows.slot.internal_records import KeyValue
 from airmirror.windows.takeover import TakenOver, take_over
-from airmirror.wire.requests import FetchPosition, TopicPartition
+from airmirror.wire.requests import FetchPosition
 from airmirror.wire.segments import ResetRecord, SegmentRecord
 
 NO_TOPIC = UUID(int=0)

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
-from airmirror.windows.errors import PartitionHeld, PartitionUnavailable, of_flow
+from airmirror.partitions import TopicPartition
+from airmirror.slot.contract import Outcome, SlotResult
+from airmirror.slot.errors import PartitionUnavailable, of_flow
+from airmirror.windows.errors import PartitionHeld
 from airmirror.windows.findings import Finding
 from airmirror.windows.index import Index
 from airmirror.windows.plan import Planned
-from airmirror.windows.slots import Outcome, SlotResult
 from airmirror.windows.verify import Verdict
-from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import SegmentRecord
 
 

@@ -11,20 +11,20 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from airmirror.clusters.routes import Routes
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.ledger.state import State
+from airmirror.partitions import TopicPartition
+from airmirror.slot.account import Account
+from airmirror.slot.errors import PartitionUnavailable, of_flow
+from airmirror.slot.internal_records import KeyValue
 from airmirror.windows.declared import compacted_topics, times_replaced
 from airmirror.windows.driver import commit, progress_of
-from airmirror.windows.errors import PartitionUnavailable, of_flow
 from airmirror.windows.fence import Fenced, Granted
 from airmirror.windows.index import InternalTopics
 from airmirror.windows.plan import Planned
-from airmirror.windows.slot.account import Account
-from airmirror.windows.slot.internal_records import KeyValue
 from airmirror.windows.takeover import TakenOver, candidates, start_records, take_over
-from airmirror.wire.requests import TopicPartition
 
 
 def at_latest(flow: Flow, state: State, planned: Sequence[Planned]) -> list[TakenOver]:

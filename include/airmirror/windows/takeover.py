@@ -14,13 +14,13 @@ from uuid import UUID
 
 import xxhash
 
-from airmirror.clusters.log import EARLIEST, LATEST, offsets_with_patience, read_batches
-from airmirror.clusters.routes import Routes
+from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience, read_batches
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.ledger.state import State
-from airmirror.windows.errors import PartitionError, TargetTruncated, reset_command
+from airmirror.partitions import TopicPartition
+from airmirror.slot.account import Account
+from airmirror.slot.errors import PartitionError, TargetTruncated, reset_command
 from airmirror.windows.plan import Planned
-from airmirror.windows.slot.account import Account
-from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import SegmentRecord
 
 MOST_RECORDS = 200_000  # compared at the tail: what MirrorMaker 2 may have written since it last wrote its progress

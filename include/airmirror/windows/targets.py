@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from airmirror.clusters.log import LATEST, offsets_with_patience
-from airmirror.clusters.routes import Routes
-from airmirror.clusters.writable import unwritable
+from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
+from airmirror.clusters.protocol.routes import Routes
+from airmirror.clusters.protocol.writable import unwritable
 from airmirror.errors import AirmirrorError
-from airmirror.windows.errors import TargetTruncated, TargetUnavailable
+from airmirror.partitions import TopicPartition
+from airmirror.slot.errors import TargetTruncated, TargetUnavailable
 from airmirror.windows.plan import Planned
-from airmirror.wire.requests import TopicPartition
 
 LEADER_SECONDS = 3.0  # for an election
 

@@ -6,13 +6,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from airmirror.clusters.appender import Appender
+from airmirror.clusters.admin.appender import Appender
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
-from airmirror.windows.errors import GateFailed, PartitionError, PartitionHeld, of_flow, utc
+from airmirror.partitions import TopicPartition
+from airmirror.slot.errors import PartitionError, of_flow
+from airmirror.windows.errors import GateFailed, PartitionHeld, utc
 from airmirror.windows.findings import Finding
 from airmirror.windows.index import Index
-from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import GATE, Hold, Verified
 
 # What a gate objects to: a reason for each partition that must not pass. The engine's own checks count in any case.

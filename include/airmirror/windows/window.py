@@ -11,12 +11,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from airmirror.clusters.appender import Appender
-from airmirror.clusters.log import LATEST, LastStableOffsetStuck, offsets_with_patience
-from airmirror.clusters.routes import Routes, TopicNotFound
+from airmirror.clusters.admin.appender import Appender
+from airmirror.clusters.protocol.log import LATEST, LastStableOffsetStuck, offsets_with_patience
+from airmirror.clusters.protocol.routes import Routes, TopicNotFound
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.naming import progress_topic, segment_topic
+from airmirror.partitions import TopicPartition
+from airmirror.slot.contract import Outcome, Slot, SlotResult
 from airmirror.windows.declared import compacted_topics
 from airmirror.windows.ends import check_ends
 from airmirror.windows.errors import ProgressDiffers
@@ -26,11 +28,9 @@ from airmirror.windows.index import Index, InternalTopics, catch_up
 from airmirror.windows.planning import chosen, make_plan, slots_of
 from airmirror.windows.progress import Progress, Watch
 from airmirror.windows.results import WindowResult, standings_of, window_rows
-from airmirror.windows.slots import Outcome, Slot, SlotResult
 from airmirror.windows.starts import commit_starts, need_starts
 from airmirror.windows.targets import without_stuck
 from airmirror.windows.verify import Gate, Verdict, judge
-from airmirror.wire.requests import TopicPartition
 from airmirror.wire.segments import GATE
 
 PRECHECK_SECONDS = 2.0

@@ -15,6 +15,7 @@ from typing import ClassVar, NamedTuple
 from uuid import UUID
 
 from airmirror.errors import AirmirrorError
+from airmirror.partitions import TopicPartition
 
 FETCH, PRODUCE = 1, 0
 FETCH_VERSIONS = (12, 13)
@@ -40,16 +41,6 @@ class MalformedResponse(AirmirrorError):
 
     def __str__(self) -> str:
         return f"a malformed response: {self.reason}"
-
-
-class TopicPartition(NamedTuple):
-    """A partition of a topic."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
 
 
 class FetchPosition(NamedTuple):

@@ -1,0 +1,1 @@
+"""What confluent-kafka does: topics, configs, ACLs, records of internal topics."""

@@ -1,0 +1,146 @@
+"""ACLs of topics on a cluster: described and created."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    ConfigResource,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from airmirror.clusters.admin.client import TIMEOUT, Admin
+from airmirror.errors import AirmirrorError
+
+BATCH = 500
+"""ACLs created in one request: each is a metadata record, and a KRaft controller takes 10,000 in one go."""
+
+
+@dataclass(frozen=True, order=True)
+class Acl:
+    """One ACL of a topic. ``pattern``, ``operation`` and ``permission`` in Kafka's words (LITERAL, READ, ALLOW, …)."""
+
+    topic: str
+    pattern: str
+    principal: str
+    host: str
+    operation: str
+    permission: str
+
+    def __str__(self) -> str:
+        return f"{self.permission} {self.operation} on {self.topic} to {self.principal} from host {self.host}"
+
+
+@dataclass(eq=False)
+class NoAuthorizer(AirmirrorError):
+    """A cluster that has no ACLs, because it has no authorizer."""
+
+    alias: str
+
+    def __str__(self) -> str:
+        return f"cluster {self.alias!r} has no authorizer, so it has no ACLs"
+
+
+@dataclass(eq=False)
+class AclRefused(AirmirrorError):
+    """An ACL that can't be created."""
+
+    alias: str
+    acl: Acl
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"cluster {self.alias!r}: the ACL {self.acl} can't be created: {self.reason}; "
+            "the user needs ALTER on the cluster, or set sync.topic.acls.enabled = false"
+        )
+
+
+def topic_acls(admin: Admin, timeout: float = TIMEOUT) -> frozenset[Acl]:
+    """All ACLs of topics, whatever their pattern. Raises NoAuthorizer, and what describe() raises."""
+    anything: Any = None
+    every = AclBindingFilter(
+        ResourceType.TOPIC,
+        anything,
+        ResourcePatternType.ANY,
+        anything,
+        anything,
+        AclOperation.ANY,
+        AclPermissionType.ANY,
+    )
+    try:
+        bindings = admin.client.describe_acls(every, request_timeout=timeout).result()
+        if not bindings and _has_no_authorizer(admin, timeout):
+            raise NoAuthorizer(admin.cluster.alias)
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.SECURITY_DISABLED:
+            raise NoAuthorizer(admin.cluster.alias) from error
+        raise admin.failed(error) from error
+    return frozenset(map(_acl, bindings))
+
+
+def create_acls(
+    admin: Admin, acls: Sequence[Acl], timeout: float = 60.0
+) -> tuple[tuple[Acl, ...], tuple[AclRefused, ...]]:
+    """Create ACLs; which were created and which were refused, one refused holds up no other."""
+    created, refused = [], []
+    for batch in _batches(acls):
+        futures = admin.client.create_acls(list(map(_binding, batch)), request_timeout=timeout)
+        for binding, future in futures.items():
+            error = future.exception()
+            if error is None:
+                created.append(_acl(binding))
+            else:
+                cause = error.args[0] if isinstance(error, KafkaException) else error
+                said = cause.str() if isinstance(cause, KafkaError) else str(cause)
+                refused.append(AclRefused(admin.cluster.alias, _acl(binding), said))
+    return tuple(created), tuple(refused)
+
+
+def _has_no_authorizer(admin: Admin, timeout: float) -> bool:
+    """Asked of a broker's own configuration: librdkafka (2.16) takes a broker's SECURITY_DISABLED for no ACLs."""
+    broker = next(iter(admin.client.list_topics(timeout=timeout).brokers))
+    resource = ConfigResource(ResourceType.BROKER, str(broker))
+    (future,) = admin.client.describe_configs([resource], request_timeout=timeout).values()
+    try:
+        authorizer = future.result().get("authorizer.class.name")
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED:  # who denies is an authorizer
+            return False
+        raise
+    return authorizer is not None and not authorizer.value
+
+
+def _batches(acls: Sequence[Acl]) -> Iterator[Sequence[Acl]]:
+    return (acls[start : start + BATCH] for start in range(0, len(acls), BATCH))
+
+
+def _acl(binding: Any) -> Acl:
+    return Acl(
+        binding.name,
+        binding.resource_pattern_type.name,
+        binding.principal,
+        binding.host,
+        binding.operation.name,
+        binding.permission_type.name,
+    )
+
+
+def _binding(acl: Acl) -> AclBinding:
+    return AclBinding(
+        ResourceType.TOPIC,
+        acl.topic,
+        ResourcePatternType[acl.pattern],
+        acl.principal,
+        acl.host,
+        AclOperation[acl.operation],
+        AclPermissionType[acl.permission],
+    )

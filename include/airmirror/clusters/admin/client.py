@@ -1,0 +1,263 @@
+"""A cluster as an administrator sees it: its topics and their configs; and settings for confluent-kafka's clients."""
+
+from __future__ import annotations
+
+import logging
+import re
+import socket
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+from uuid import UUID
+
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    ResourceType,
+)
+
+from airmirror.clusters.admin.description import ClusterDescription, ConfigValue
+from airmirror.clusters.admin.librdkafka import librdkafka_config
+from airmirror.clusters.security.settings import UnsupportedClientSetting
+from airmirror.config import Cluster
+from airmirror.config.keys import SET_HERE
+from airmirror.errors import AirmirrorError
+
+TRANSACTION_TIMEOUT_MS = 60_000  # librdkafka's own default
+TIMEOUT = 15.0
+"""Seconds after which a cluster that does not answer is called unreachable."""
+
+BATCH = 500
+"""Topics described in one request."""
+
+log = logging.getLogger(__name__)
+
+# librdkafka says every failed attempt to connect; what matters of it is in the errors raised.
+_librdkafka_log = logging.getLogger("airmirror.librdkafka")
+_librdkafka_log.addFilter(lambda _: log.isEnabledFor(logging.DEBUG))
+
+
+@dataclass(eq=False)
+class ClusterUnreachable(AirmirrorError):
+    """No broker of a cluster answers in time."""
+
+    transient: ClassVar[bool] = True
+
+    alias: str
+    bootstrap: str
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"cluster {self.alias!r} can't be reached at {self.bootstrap}: {self.reason}; "
+            f"are its brokers up, and is {self.alias}.bootstrap.servers right?"
+        )
+
+
+@dataclass(eq=False)
+class HostNotResolved(ClusterUnreachable):
+    """No address belongs to the name of any broker in bootstrap.servers."""
+
+    transient: ClassVar[bool] = False
+
+
+@dataclass(eq=False)
+class AccessDenied(AirmirrorError):
+    """A cluster that refuses to let us in, or to do what we ask."""
+
+    alias: str
+    bootstrap: str
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"cluster {self.alias!r} at {self.bootstrap} denies access: {self.reason}; "
+            f"see {self.alias}.security.protocol, {self.alias}.sasl.… and {self.alias}.ssl.…, or the user's ACLs"
+        )
+
+
+@dataclass
+class Admin:
+    """An AdminClient, the cluster it is for, and what its connections last complained about."""
+
+    cluster: Cluster
+    client: AdminClient
+    complaints: list[KafkaError] = field(default_factory=list)
+
+    def failed(self, error: KafkaException) -> AirmirrorError:
+        """What a KafkaException of this client means: HostNotResolved, ClusterUnreachable or AccessDenied."""
+        self.client.poll(0)
+        cause: KafkaError = error.args[0]
+        complaint = next((c for c in reversed(self.complaints) if c.code() != KafkaError._ALL_BROKERS_DOWN), cause)
+        bootstrap = ",".join(self.cluster.bootstrap_servers)
+        for each in (cause, complaint):
+            if is_denial(each):
+                return AccessDenied(self.cluster.alias, bootstrap, each.str())
+        unknown = _unresolved(self.cluster.bootstrap_servers)
+        if unknown:
+            return HostNotResolved(self.cluster.alias, bootstrap, f"no address belongs to {unknown}")
+        return ClusterUnreachable(self.cluster.alias, bootstrap, complaint.str())
+
+    def topic_names(self, timeout: float = TIMEOUT) -> tuple[str, ...]:
+        """The names of all topics, in order. Raises what describe() raises."""
+        try:
+            return tuple(sorted(self.client.list_topics(timeout=timeout).topics))
+        except KafkaException as error:
+            raise self.failed(error) from error
+
+
+def connect(cluster: Cluster) -> Admin:
+    """A client for administration; nothing is sent yet. Raises UnsupportedClientSetting."""
+    complaints: list[KafkaError] = []
+    settings: dict[str, Any] = librdkafka_config(cluster, "admin")
+    settings |= {"logger": _librdkafka_log, "error_cb": complaints.append}
+    try:
+        return Admin(cluster, AdminClient(settings), complaints)
+    except KafkaException as error:
+        raise UnsupportedClientSetting(cluster.alias, "client settings", error.args[0].str()) from error
+
+
+def admin_client(cluster: Cluster) -> AdminClient:
+    """confluent-kafka's AdminClient for a cluster. Raises UnsupportedClientSetting."""
+    return connect(cluster).client
+
+
+def consumer_config(cluster: Cluster) -> dict[str, Any]:
+    """Settings for confluent-kafka's Consumer: it commits nothing, and starts at the earliest offset unless told."""
+    defaults = {"group.id": "airmirror", "auto.offset.reset": "earliest"}
+    settings: dict[str, Any] = librdkafka_config(cluster, "consumer")
+    settings |= {"enable.auto.commit": "false", "logger": _librdkafka_log}
+    return defaults | settings
+
+
+def producer(cluster: Cluster, settings: Mapping[str, Any]) -> Producer:
+    """confluent-kafka's Producer, with ``settings`` over the cluster's, whose acks and the like do not count.
+
+    Raises UnsupportedClientSetting, also for what librdkafka does not take.
+    """
+    found: dict[str, Any] = {
+        name: value for name, value in librdkafka_config(cluster, "producer").items() if name not in SET_HERE
+    }
+    found |= settings
+    if "transactional.id" in found:  # librdkafka refuses deliveries that may last longer than the transaction
+        longest = int(found.setdefault("transaction.timeout.ms", TRANSACTION_TIMEOUT_MS))
+        found["delivery.timeout.ms"] = min(int(found.get("delivery.timeout.ms", longest)), longest)
+    try:
+        return Producer(found | {"logger": _librdkafka_log})
+    except (KafkaException, TypeError, ValueError) as error:
+        reason = error.args[0].str() if isinstance(error, KafkaException) else str(error)
+        raise UnsupportedClientSetting(cluster.alias, f"{cluster.alias}.producer.…", reason) from error
+
+
+def describe(cluster: Cluster | Admin, timeout: float = TIMEOUT) -> ClusterDescription:
+    """What is on a cluster, within ``timeout`` seconds.
+
+    Raises ClusterUnreachable (transient), HostNotResolved, AccessDenied, UnsupportedClientSetting.
+    """
+    admin = cluster if isinstance(cluster, Admin) else connect(cluster)
+    try:
+        metadata = admin.client.list_topics(timeout=timeout)
+        described: dict[str, Future[Any]] = {}
+        for names in _batches(list(metadata.topics)):
+            described |= admin.client.describe_topics(TopicCollection(names), request_timeout=timeout)
+        topics = {name: topic for name, future in described.items() if (topic := _unless_deleted(future))}
+    except KafkaException as error:
+        raise admin.failed(error) from error
+    return ClusterDescription(
+        cluster_id=metadata.cluster_id or "",
+        topics={name: len(topic.partitions) for name, topic in topics.items()},
+        topic_ids={name: _uuid(topic.topic_id) for name, topic in topics.items()},
+    )
+
+
+def topic_configs(
+    cluster: Cluster | Admin, names: Collection[str], timeout: float = TIMEOUT
+) -> dict[str, dict[str, ConfigValue]]:
+    """The configs of topics, by topic and key; a topic deleted meanwhile is absent. Raises as describe() does."""
+    admin = cluster if isinstance(cluster, Admin) else connect(cluster)
+    found: dict[str, dict[str, ConfigValue]] = {}
+    try:
+        for batch in _batches(names):
+            resources = [ConfigResource(ResourceType.TOPIC, name) for name in batch]
+            for resource, future in admin.client.describe_configs(resources, request_timeout=timeout).items():
+                with _named(admin, resource.name):
+                    if entries := _unless_deleted(future):
+                        found[resource.name] = {name: _config_value(entry) for name, entry in entries.items()}
+    except KafkaException as error:
+        raise admin.failed(error) from error
+    return found
+
+
+@contextmanager
+def _named(admin: Admin, topic: str) -> Iterator[None]:
+    """A denial names the topic and the operation, which the broker does not."""
+    try:
+        yield
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            raise
+        said = f"{error.args[0].str()} this user needs DescribeConfigs on topic {topic!r}"
+        raise AccessDenied(admin.cluster.alias, ",".join(admin.cluster.bootstrap_servers), said) from error
+
+
+def _unless_deleted(future: Future[Any]) -> Any:
+    """The result; None for a topic that is gone (or not everywhere yet)."""
+    try:
+        return future.result()
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            return None
+        raise
+
+
+def _batches(names: Collection[str]) -> Iterator[list[str]]:
+    ordered = sorted(names)
+    return (ordered[start : start + BATCH] for start in range(0, len(ordered), BATCH))
+
+
+def _config_value(entry: ConfigEntry) -> ConfigValue:
+    return ConfigValue(entry.value, ConfigSource(entry.source).name, entry.is_read_only, entry.is_sensitive)
+
+
+def _uuid(topic_id: Any) -> UUID:
+    high, low = (topic_id.get_most_significant_bits(), topic_id.get_least_significant_bits())
+    return UUID(bytes=high.to_bytes(8, "big", signed=True) + low.to_bytes(8, "big", signed=True))
+
+
+DENIED = {
+    KafkaError._AUTHENTICATION,
+    KafkaError._SSL,
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+    KafkaError.UNSUPPORTED_SASL_MECHANISM,
+    KafkaError.ILLEGAL_SASL_STATE,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+}
+
+
+def is_denial(error: KafkaError) -> bool:
+    """Whether an error says that somebody may not; a connection that ends in a log-in says nothing of the kind."""
+    return error.code() in DENIED and not _ENDED.search(error.str() or "")
+
+
+_ENDED = re.compile("disconnected|transport failure", re.IGNORECASE)
+
+
+def _unresolved(servers: Collection[str]) -> str:
+    """The names of the brokers, if none of them has an address; a resolver that is down is not a wrong name."""
+    unknown = []
+    for server in servers:
+        host, _, port = server.rpartition(":")
+        try:
+            socket.getaddrinfo(host.strip("[]"), port)
+            return ""
+        except socket.gaierror as error:
+            if error.errno == socket.EAI_AGAIN:
+                return ""
+            unknown.append(host)
+    return ", ".join(unknown)

@@ -1,0 +1,183 @@
+"""Topics and partitions created on a cluster: in requests of bounded size, waited for until they can be written to."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import NewPartitions as KafkaNewPartitions  # type: ignore[attr-defined]
+from confluent_kafka.admin import NewTopic as KafkaNewTopic  # type: ignore[attr-defined]
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_exponential
+
+from airmirror.clusters.admin.client import Admin
+from airmirror.clusters.admin.description import NewPartitions, NewTopic
+from airmirror.errors import AirmirrorError
+
+REQUEST_RECORDS = 2_000
+"""The most metadata records one request makes: a KRaft controller takes 10,000 in one go (KAFKA-19327)."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(eq=False)
+class TopicCreationRefused(AirmirrorError):
+    """A topic, or its partitions, that can't be created. Somebody must change something first."""
+
+    alias: str
+    topic: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"cluster {self.alias!r}: topic {self.topic!r} can't be created or grown: {self.reason}"
+
+
+@dataclass(eq=False)
+class TopicCreationFailed(TopicCreationRefused):
+    """The same for now: the cluster was too busy, or not all there."""
+
+    transient: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class Created:
+    """What became of a request: the topics that are there now, and what was refused for each of the others."""
+
+    topics: tuple[str, ...]
+    refused: tuple[TopicCreationRefused, ...]
+
+
+def create_topics(admin: Admin, topics: Sequence[NewTopic], timeout: float = 60.0) -> Created:
+    """Create topics and wait, ``timeout`` seconds at most, until all partitions have leaders.
+
+    A topic that is there already counts as created: somebody else was faster. Raises what describe() raises.
+    """
+
+    def request(batch: list[NewTopic]) -> dict[str, Future[None]]:
+        new = [
+            KafkaNewTopic(topic.name, topic.partitions, topic.replication_factor, config=dict(topic.configs))
+            for topic in batch
+        ]
+        return admin.client.create_topics(new, operation_timeout=timeout, request_timeout=timeout)
+
+    return _ask(admin, topics, request, timeout, KafkaError.TOPIC_ALREADY_EXISTS)
+
+
+def create_partitions(admin: Admin, topics: Sequence[NewPartitions], timeout: float = 60.0) -> Created:
+    """Give topics more partitions, and wait for them as create_topics() does."""
+
+    def request(batch: list[NewPartitions]) -> dict[str, Future[None]]:
+        new = [KafkaNewPartitions(topic.name, topic.partitions) for topic in batch]
+        return admin.client.create_partitions(new, operation_timeout=timeout, request_timeout=timeout)
+
+    return _ask(admin, topics, request, timeout, KafkaError.INVALID_PARTITIONS)
+
+
+_New = TypeVar("_New", NewTopic, NewPartitions)
+
+
+def _ask(
+    admin: Admin,
+    topics: Sequence[_New],
+    request: Callable[[list[_New]], dict[str, Future[None]]],
+    timeout: float,
+    done_already: int,
+) -> Created:
+    refused: list[TopicCreationRefused] = []
+    accepted: dict[str, int] = {}
+    for batch in _batches(topics):
+        answers = request(batch)
+        for topic in batch:
+            error = answers[topic.name].exception()
+            if error is None or _code(error) == done_already:
+                accepted[topic.name] = topic.partitions
+            else:
+                kind = TopicCreationFailed if _code(error) in _PASSING else TopicCreationRefused
+                refused.append(kind(admin.cluster.alias, topic.name, _reason(error)))
+    late = _wait_until_usable(admin, accepted, timeout)
+    refused += [TopicCreationFailed(admin.cluster.alias, name, f"has no leaders after {timeout:g} s") for name in late]
+    return Created(tuple(name for name in accepted if name not in late), tuple(refused))
+
+
+def _batches(topics: Sequence[_New]) -> Iterator[list[_New]]:
+    """Topics in the order given, so many at a time that their records fit; a larger topic is alone."""
+    batch: list[_New] = []
+    records = 0
+    for topic in topics:
+        more = _records(topic)
+        if batch and records + more > REQUEST_RECORDS:
+            yield batch
+            batch, records = [], 0
+        batch.append(topic)
+        records += more
+    if batch:
+        yield batch
+
+
+def _records(topic: NewTopic | NewPartitions) -> int:
+    """A topic makes one metadata record for itself, one for each partition and one for each config."""
+    if isinstance(topic, NewTopic):
+        return 1 + topic.partitions + len(topic.configs)
+    return topic.partitions - topic.before
+
+
+def _wait_until_usable(admin: Admin, topics: Mapping[str, int], timeout: float) -> set[str]:
+    """The topics that after ``timeout`` seconds still lack a partition or a leader (no event tells, so it is asked)."""
+
+    def unusable() -> set[str]:
+        try:
+            found = admin.client.list_topics(timeout=timeout).topics
+        except KafkaException as error:
+            raise admin.failed(error) from error
+        usable = {
+            name
+            for name, topic in found.items()
+            if len(topic.partitions) >= topics.get(name, 0) and all(p.leader >= 0 for p in topic.partitions.values())
+        }
+        return topics.keys() - usable
+
+    asking = Retrying(
+        retry=retry_if_result(bool),
+        wait=wait_exponential(multiplier=0.05, max=1),
+        stop=stop_after_delay(timeout),
+        retry_error_callback=lambda state: state.outcome.result() if state.outcome else set(),
+    )
+    return asking(unusable) if topics else set()
+
+
+_PASSING = {
+    KafkaError._TIMED_OUT,
+    KafkaError._TIMED_OUT_QUEUE,
+    KafkaError._TRANSPORT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.NOT_CONTROLLER,
+    KafkaError.NETWORK_EXCEPTION,
+    KafkaError.BROKER_NOT_AVAILABLE,
+    KafkaError.THROTTLING_QUOTA_EXCEEDED,
+    KafkaError.REASSIGNMENT_IN_PROGRESS,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+}
+
+
+def _code(error: BaseException) -> int:
+    return error.args[0].code() if isinstance(error, KafkaException) else KafkaError._FAIL
+
+
+def _reason(error: BaseException) -> str:
+    """What the broker says, and the way out where one is known."""
+    said = error.args[0].str() if isinstance(error, KafkaException) else str(error)
+    way_out = _WAYS_OUT.get(_code(error))
+    return f"{said}; {way_out}" if way_out else said
+
+
+_WAYS_OUT = {
+    KafkaError.INVALID_REPLICATION_FACTOR: "set replication.factor to the number of brokers at most",
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "the user of the target needs CREATE and DESCRIBE on the topic",
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: "the user of the target needs CREATE on the cluster",
+    KafkaError.INVALID_CONFIG: "name the config in config.properties.exclude",
+    KafkaError.POLICY_VIOLATION: "create the topic by hand as the cluster's policy wants it, or exclude it",
+}

@@ -1,0 +1,1 @@
+"""The hot path's own client: sockets, routes to leaders, logs, transactions, groups."""

@@ -1,0 +1,235 @@
+"""Consumer groups of a cluster: listed, their offsets fetched many groups a request and committed one request a group.
+
+By kafka-python's protocol classes, because confluent-kafka takes one group a call. Groups of the classic and of the new
+protocol (KIP-848) are asked alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from kafka.protocol.admin.groups import ListGroupsRequest
+from kafka.protocol.consumer.group import OffsetCommitRequest, OffsetFetchRequest
+
+from airmirror.clusters.protocol.connection import BrokerUnreachable, Connection
+from airmirror.clusters.protocol.error_codes import error_name
+from airmirror.clusters.protocol.routes import GROUP, CoordinatorNotAvailable, Routes, patiently
+from airmirror.errors import AirmirrorError
+from airmirror.partitions import TopicPartition
+
+OFFSET_COMMIT, OFFSET_FETCH, LIST_GROUPS = 8, 9, 16
+GROUPS_AT_ONCE = 100  # of an OffsetFetch
+PATIENCE_SECONDS = 30.0
+PURPOSE = "groups"
+
+_COORDINATOR_MOVED = frozenset({14, 15, 16})  # loading, not available, not the coordinator
+_NOT_FOUND = 69
+_DENIED = frozenset({29, 30, 31})  # of a topic, a group, the cluster
+MEMBERS_ACTIVE = frozenset(
+    {22, 25, 68, 110}
+)  # illegal generation, unknown member, non-empty group, fenced member epoch
+_TYPES = frozenset({"", "classic", "consumer"})  # not share nor streams groups; older brokers name no type
+
+
+@dataclass(eq=False)
+class GroupsNotRead(AirmirrorError):
+    """A broker that does not say which groups it has, or where they stand; ``code`` is Kafka's."""
+
+    cluster: str
+    group: str
+    code: int
+
+    @property
+    def transient(self) -> bool:  # type: ignore[override]
+        return self.code not in _DENIED
+
+    def __str__(self) -> str:
+        what = f"the offsets of group {self.group!r}" if self.group else "its consumer groups"
+        return (
+            f"cluster {self.cluster!r} does not tell {what}: {error_name(self.code)}; "
+            "the user needs DESCRIBE on the cluster or the groups, or leave the group out with groups.exclude"
+        )
+
+
+@dataclass(frozen=True)
+class Group:
+    """A group as its coordinator lists it; ``state`` in Kafka's words (Empty, Stable, …)."""
+
+    name: str
+    state: str
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it has no members, so that its offsets may be written from outside."""
+        return self.state in ("Empty", "Dead")
+
+
+@dataclass(frozen=True)
+class Committed:
+    """An offset that a group has committed: the next one to read, and what its consumer wrote beside it."""
+
+    offset: int
+    metadata: str = ""
+
+
+Offsets = Mapping[TopicPartition, Committed]
+
+
+def list_groups(routes: Routes) -> dict[str, Group]:
+    """The consumer groups of a cluster, by name. Raises GroupsNotRead, BrokerUnreachable."""
+    found: dict[str, Group] = {}
+    for attempt in patiently(PATIENCE_SECONDS, GroupsNotRead, BrokerUnreachable):
+        with attempt:
+            routes.refresh([])
+            for node in routes.nodes:
+                found |= _listed(routes, node)
+    return found
+
+
+def _listed(routes: Routes, node: int) -> dict[str, Group]:
+    connection = _connection(routes, node)
+    version = connection.version(LIST_GROUPS, 4, 5, "ListGroups")
+    answer = _asked(routes, node, connection, [ListGroupsRequest(states_filter=[], types_filter=[])], version)[0]
+    if answer.error_code:
+        raise GroupsNotRead(routes.alias, "", answer.error_code)
+    return {
+        item.group_id: Group(item.group_id, item.group_state)
+        for item in answer.groups
+        if item.protocol_type in ("", "consumer") and (version < 5 or item.group_type.lower() in _TYPES)
+    }
+
+
+def committed_offsets(routes: Routes, groups: Collection[str]) -> dict[str, dict[TopicPartition, Committed]]:
+    """What each of ``groups`` has committed, of all topics; nothing for one that does not exist.
+
+    Raises GroupsNotRead, CoordinatorNotAvailable, BrokerUnreachable.
+    """
+    found: dict[str, dict[TopicPartition, Committed]] = {}
+
+    def ask(node: int, names: Sequence[str]) -> None:
+        connection = _connection(routes, node)
+        version = min(connection.version(OFFSET_FETCH, 6, 9, "OffsetFetch"), 9)
+        answers = _asked(routes, node, connection, _fetches(names, version), version)
+        groups = [group for answer in answers for group in answer.groups] if version >= 8 else answers
+        for name, group in zip(names, groups, strict=True):
+            if group.error_code in _COORDINATOR_MOVED:
+                raise CoordinatorNotAvailable(routes.alias, name, group.error_code, error_name(group.error_code))
+            if group.error_code not in (0, _NOT_FOUND):
+                raise GroupsNotRead(routes.alias, name, group.error_code)
+            found[name] = _offsets(group)
+
+    _at_coordinators(routes, groups, found, ask)
+    return found
+
+
+def _fetches(names: Sequence[str], version: int) -> list[Any]:
+    if version < 8:  # brokers before 3.0: one group a request, pipelined
+        return [OffsetFetchRequest(group_id=name, topics=None, require_stable=False) for name in names]
+    of_group = OffsetFetchRequest.OffsetFetchRequestGroup
+    return [
+        OffsetFetchRequest(
+            groups=[
+                of_group(group_id=name, member_id=None, member_epoch=-1, topics=None)
+                for name in names[start : start + GROUPS_AT_ONCE]
+            ],
+            require_stable=False,
+        )
+        for start in range(0, len(names), GROUPS_AT_ONCE)
+    ]
+
+
+def _offsets(group: Any) -> dict[TopicPartition, Committed]:
+    return {
+        TopicPartition(topic.name, item.partition_index): Committed(item.committed_offset, item.metadata or "")
+        for topic in group.topics
+        for item in topic.partitions
+        if item.error_code == 0 and item.committed_offset >= 0
+    }
+
+
+def commit_offsets(routes: Routes, offsets: Mapping[str, Offsets]) -> dict[tuple[str, TopicPartition], int]:
+    """Write offsets for groups that have no members; a group that is not there is made. Kafka's error, by partition.
+
+    Groups with members refuse (MEMBERS_ACTIVE). Raises CoordinatorNotAvailable, GroupsNotRead, BrokerUnreachable.
+    """
+    errors: dict[tuple[str, TopicPartition], int] = {}
+    done: dict[str, bool] = {}
+
+    def ask(node: int, names: Sequence[str]) -> None:
+        connection = _connection(routes, node)
+        version = connection.version(OFFSET_COMMIT, 6, 9, "OffsetCommit")
+        answers = _asked(routes, node, connection, [_commit(name, offsets[name]) for name in names], version)
+        for name, answer in zip(names, answers, strict=True):
+            codes = {
+                TopicPartition(topic.name, item.partition_index): item.error_code
+                for topic in answer.topics
+                for item in topic.partitions
+            }
+            moved = _COORDINATOR_MOVED.intersection(codes.values())
+            if moved:
+                raise CoordinatorNotAvailable(routes.alias, name, min(moved), error_name(min(moved)))
+            errors.update({(name, partition): code for partition, code in codes.items() if code})
+            done[name] = True
+
+    _at_coordinators(routes, offsets, done, ask)
+    return errors
+
+
+def _commit(name: str, offsets: Offsets) -> Any:
+    of_topic = OffsetCommitRequest.OffsetCommitRequestTopic
+    of_partition = of_topic.OffsetCommitRequestPartition
+    topics: dict[str, list[Any]] = {}
+    for partition, committed in offsets.items():
+        topics.setdefault(partition.topic, []).append(
+            of_partition(
+                partition_index=partition.partition, committed_offset=committed.offset, committed_leader_epoch=-1,
+                committed_metadata=committed.metadata,
+            )
+        )  # fmt: skip
+    return OffsetCommitRequest(
+        group_id=name, generation_id_or_member_epoch=-1, member_id="", group_instance_id=None,
+        topics=[of_topic(name=topic, partitions=partitions) for topic, partitions in topics.items()],
+    )  # fmt: skip
+
+
+_Answer = TypeVar("_Answer")
+
+
+def _at_coordinators(
+    routes: Routes,
+    groups: Iterable[str],
+    done: Mapping[str, _Answer],
+    ask: Callable[[int, Sequence[str]], None],
+) -> None:
+    """Ask every coordinator for its groups; those whose coordinator has moved are asked for again.
+
+    Raises GroupsNotRead for one that this user may not describe.
+    """
+    for attempt in patiently(PATIENCE_SECONDS, CoordinatorNotAvailable, BrokerUnreachable):
+        with attempt:
+            left = sorted(name for name in groups if name not in done)
+            by_node: dict[int, list[str]] = {}
+            try:
+                nodes = routes.coordinators(left, GROUP) if left else {}
+            except CoordinatorNotAvailable as error:
+                if error.error in _DENIED:
+                    raise GroupsNotRead(routes.alias, error.name, error.error) from error
+                raise
+            for name, node in nodes.items():
+                by_node.setdefault(node, []).append(name)
+            for node, names in by_node.items():
+                ask(node, names)
+
+
+def _connection(routes: Routes, node: int) -> Connection:
+    return routes.connection(node, PURPOSE)
+
+
+def _asked(routes: Routes, node: int, connection: Connection, requests: Sequence[Any], version: int) -> list[Any]:
+    try:
+        return list(connection.pipelined(requests, version))
+    except BrokerUnreachable:
+        routes.drop(node, PURPOSE)
+        raise

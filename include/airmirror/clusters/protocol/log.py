@@ -1,0 +1,366 @@
+"""Reading a log: offsets of partitions, batches of a range, and the plain records of small internal topics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from kafka.protocol.consumer.offsets import ListOffsetsRequest
+
+from airmirror.clusters.protocol.connection import LARGEST_FETCH, Allocate, BrokerUnreachable, Connection
+from airmirror.clusters.protocol.error_codes import error_name
+from airmirror.clusters.protocol.routes import TOPIC_DENIED, LeaderNotAvailable, Routes, patiently
+from airmirror.errors import AirmirrorError
+from airmirror.partitions import TopicPartition
+from airmirror.wire.batches import Batch, CorruptBatch, UnknownMessageFormat, control_type, parse
+from airmirror.wire.codecs import UnknownCodec
+from airmirror.wire.plain import LogRecord, plain_records
+from airmirror.wire.requests import (
+    AbortedTransaction,
+    Fetched,
+    FetchPosition,
+    MalformedResponse,
+    decode_fetch,
+    encode_fetch,
+)
+
+LIST_OFFSETS = 2
+EARLIEST, LATEST = -2, -1
+UNKNOWN_SERVER_ERROR, OFFSET_OUT_OF_RANGE = -1, 1
+# Errors that pass: the leader moved, or a broker is starting. Metadata is read anew and the request sent again.
+MOVED = frozenset({3, 5, 6, 7, 9, 13, 56, 74, 75, 76, 78, 100, 103, 106})
+
+
+@dataclass(eq=False)
+class FetchFailed(AirmirrorError):
+    """A fetch or offset request that a broker answered with an error, or with what can't be read."""
+
+    cluster: str
+    partition: TopicPartition
+    error: str
+    offset: int = -1
+
+    def __str__(self) -> str:
+        where = f" from offset {self.offset}" if self.offset >= 0 else ""
+        return f"cluster {self.cluster!r}: {self.partition} can't be read{where}: {self.error}"
+
+
+@dataclass(eq=False)
+class ReadDenied(FetchFailed):
+    """A topic that this user may not read."""
+
+
+@dataclass(eq=False)
+class PartitionMoved(AirmirrorError):
+    """The leader of a partition has moved (or the broker is starting): ask again with new metadata."""
+
+    transient: ClassVar[bool] = True
+
+    cluster: str
+    partition: TopicPartition
+    error: str
+
+    def __str__(self) -> str:
+        return f"cluster {self.cluster!r}: the leader of {self.partition} has moved: {self.error}"
+
+
+@dataclass(eq=False)
+class RecordsWithheld(AirmirrorError):
+    """Offsets that can be read, and yet a broker gives nothing from there on."""
+
+    transient: ClassVar[bool] = True
+
+    cluster: str
+    partition: TopicPartition
+    position: int
+    end: int
+    answer: str
+
+    def __str__(self) -> str:
+        return f"cluster {self.cluster!r}: {withheld(self.partition, self.position, self.end, self.answer)}"
+
+
+def withheld(partition: TopicPartition, position: int, end: int, answer: str) -> str:
+    """What to say where a broker gives nothing of ``[position, end)``."""
+    return (
+        f"the leader of {partition} gives nothing from offset {position} on, though {end} is the end ({answer}); where the "
+        "topic is in tiered storage its remote store fails, or needs longer than remote.fetch.max.wait.ms: see the broker's "
+        "log. What is there is fetched when it answers"
+    )
+
+
+@dataclass(eq=False)
+class LastStableOffsetStuck(AirmirrorError):
+    """An open transaction keeps records from being read."""
+
+    transient: ClassVar[bool] = True
+
+    cluster: str
+    partition: TopicPartition
+    position: int
+    end: int
+
+    def __str__(self) -> str:
+        return (
+            f"cluster {self.cluster!r}: {self.partition} can be read up to offset {self.position} only, {self.end} is needed: "
+            "a transaction is open there; it ends with its producer or after its transaction.timeout.ms "
+            "(`kafka-transactions.sh find-hanging` names one that does not)"
+        )
+
+
+def list_offsets(
+    routes: Routes, partitions: Iterable[TopicPartition], at: int, *, read_committed: bool = False
+) -> dict[TopicPartition, int]:
+    """The earliest or latest offset of each partition; the latest of read_committed is the last stable offset.
+
+    All brokers are asked at once. Raises PartitionMoved (ask again after a refresh) or FetchFailed.
+    """
+    request_of: dict[int, dict[str, list[int]]] = {}
+    for wanted in partitions:
+        node = routes.leader(wanted).node
+        request_of.setdefault(node, {}).setdefault(wanted.topic, []).append(wanted.partition)
+    found: dict[TopicPartition, int] = {}
+    of_topic = ListOffsetsRequest.ListOffsetsTopic
+    of_partition = of_topic.ListOffsetsPartition
+    for node, topics in request_of.items():
+        connection = routes.connection(node, "offsets")
+        answer = connection.request(
+            ListOffsetsRequest(
+                replica_id=-1,
+                isolation_level=int(read_committed),
+                topics=[
+                    of_topic(
+                        name=topic,
+                        partitions=[
+                            of_partition(partition_index=number, current_leader_epoch=-1, timestamp=at)
+                            for number in numbers
+                        ],
+                    )
+                    for topic, numbers in topics.items()
+                ],
+            ),
+            connection.version(LIST_OFFSETS, 4, 6, "ListOffsets"),
+        )
+        for topic in answer.topics:
+            for item in topic.partitions:
+                partition = TopicPartition(topic.name, item.partition_index)
+                if item.error_code in MOVED:
+                    raise PartitionMoved(routes.alias, partition, error_name(item.error_code))
+                if item.error_code == TOPIC_DENIED:
+                    routes.refresh([topic.name])  # which says so where the topic may not be described
+                if item.error_code:
+                    raise FetchFailed(routes.alias, partition, error_name(item.error_code))
+                found[partition] = item.offset
+        missing = {TopicPartition(topic, number) for topic in topics for number in topics[topic]} - set(found)
+        if missing:
+            raise connection.nonsense(f"its answer to ListOffsets leaves out {min(missing)}")
+    return found
+
+
+def offsets_with_patience(
+    routes: Routes,
+    partitions: Iterable[TopicPartition],
+    at: int,
+    *,
+    read_committed: bool = False,
+    patience: float = 30.0,
+) -> dict[TopicPartition, int]:
+    """``list_offsets`` that refreshes the metadata where a leader is not known, or has moved, or can't be reached."""
+    wanted = list(partitions)
+    if not wanted:
+        return {}
+    for attempt in patiently(patience, PartitionMoved, LeaderNotAvailable, BrokerUnreachable):
+        with attempt:
+            if attempt.retry_state.attempt_number > 1 or not all(map(routes.is_led, wanted)):
+                routes.refresh({partition.topic for partition in wanted})
+            try:
+                return list_offsets(routes, wanted, at, read_committed=read_committed)
+            except BrokerUnreachable:
+                routes.drop_all("offsets")
+                raise
+    raise AssertionError("unreachable")  # pragma: no cover
+
+
+def send_fetch(
+    routes: Routes,
+    connection: Connection,
+    positions: Mapping[TopicPartition, FetchPosition],
+    *,
+    max_wait_ms: int,
+    max_bytes: int,
+    read_committed: bool,
+) -> int:
+    """Send a fetch request and return the version its answer has."""
+    version = connection.fetch_version
+    connection.send(
+        [
+            encode_fetch(
+                version, connection.next_correlation_id(), connection.client_id, positions, routes.topic_ids,
+                max_wait_ms=max_wait_ms, max_bytes=max_bytes, read_committed=read_committed,
+            )
+        ]
+    )  # fmt: skip
+    return version
+
+
+def receive_fetch(
+    routes: Routes, connection: Connection, version: int, allocate: Allocate = bytearray
+) -> tuple[memoryview, dict[TopicPartition, Fetched]]:
+    """The response's buffer and its partitions, for the oldest fetch under way on ``connection``."""
+    buffer = connection.receive(allocate, LARGEST_FETCH)
+    try:
+        error, partitions = decode_fetch(version, buffer, routes.topic_names)
+    except MalformedResponse as problem:
+        raise connection.nonsense(f"its answer to a fetch ({problem.reason})") from problem
+    if error:
+        raise BrokerUnreachable(routes.alias, connection.broker, f"it refuses fetches: {error_name(error)}")
+    return buffer, partitions
+
+
+@dataclass
+class AbortedFilter:
+    """Tells the batches of aborted transactions, as a read_committed consumer does (KIP-98).
+
+    A fetch response names the aborted transactions of its range: a producer's batches from the first offset on are
+    aborted up to its abort marker. Every response names all that reach into it, those that began before it too; compaction
+    can leave a control batch empty, and an empty one ends nothing (as in CompletedFetch.java).
+    """
+
+    _pending: list[AbortedTransaction] = field(default_factory=list)
+    _open: set[int] = field(default_factory=set)
+
+    def begin(self, aborted: Sequence[AbortedTransaction]) -> None:
+        """Take over the list of a response, before its batches."""
+        self._pending = sorted(aborted, key=lambda item: item.first_offset, reverse=True)
+        self._open.clear()
+
+    def is_aborted(self, buffer: memoryview, batch: Batch) -> bool:
+        """Whether the batch's records are to be left out; to be asked for every batch in order, control ones too."""
+        while self._pending and self._pending[-1].first_offset < batch.next_offset:
+            self._open.add(self._pending.pop().producer_id)
+        if not batch.is_transactional or batch.producer_id not in self._open:
+            return False
+        if batch.is_control:
+            if batch.count and control_type(buffer, batch) == 0:
+                self._open.discard(batch.producer_id)
+            return False
+        return True
+
+
+def read_records(
+    routes: Routes,
+    partition: TopicPartition,
+    start: int,
+    end: int,
+    *,
+    read_committed: bool = True,
+    patience: float = 60.0,
+    max_bytes: int = 4 << 20,
+) -> Iterator[LogRecord]:
+    """The records of a small topic's partition with offsets in ``[start, end)``, decoded one by one.
+
+    Waits until everything below ``end`` can be read: LastStableOffsetStuck where an open transaction keeps it back for
+    longer than ``patience`` seconds. A position below the log's start is moved up to it.
+    """
+    for buffer, batches in read_batches(
+        routes, partition, start, end, read_committed=read_committed, patience=patience, max_bytes=max_bytes
+    ):
+        for batch, aborted in batches:
+            if aborted or batch.is_control or batch.next_offset <= start:
+                continue
+            try:
+                yield from (record for record in plain_records(buffer, batch) if start <= record.offset < end)
+            except (CorruptBatch, UnknownCodec) as error:
+                raise FetchFailed(routes.alias, partition, str(error), batch.base_offset) from error
+
+
+def read_batches(
+    routes: Routes,
+    partition: TopicPartition,
+    start: int,
+    end: int,
+    *,
+    read_committed: bool,
+    patience: float = 60.0,
+    max_bytes: int = 4 << 20,
+    purpose: str = "read",
+) -> Iterator[tuple[memoryview, list[tuple[Batch, bool]]]]:
+    """Every batch that overlaps ``[start, end)``, a response at a time: its buffer and (batch, whether aborted).
+
+    Goes on until a batch ends at or past ``end``. An empty answer proves no hole, since a broker gives one when its remote
+    store is slow (KIP-405): only in a compacted topic, which has none, the rest of the range may be holes. Raises FetchFailed;
+    LastStableOffsetStuck or RecordsWithheld after ``patience`` seconds without a record.
+    """
+    from airmirror.clusters.protocol.topic_configs import is_compacted
+
+    position = start
+    filter_ = AbortedFilter()
+    stalled = patiently(
+        patience, LastStableOffsetStuck, RecordsWithheld, PartitionMoved, LeaderNotAvailable, BrokerUnreachable
+    )
+    while position < end:
+        for attempt in stalled:
+            with attempt:
+                try:
+                    buffer, fetched = _fetch_one(routes, partition, position, read_committed, max_bytes, purpose)
+                except (PartitionMoved, LeaderNotAvailable, BrokerUnreachable):
+                    routes.drop_all(purpose)
+                    routes.refresh([partition.topic])
+                    raise
+                if fetched.error == OFFSET_OUT_OF_RANGE and position < fetched.log_start_offset:
+                    position = fetched.log_start_offset
+                    continue
+                if fetched.error == UNKNOWN_SERVER_ERROR:
+                    raise RecordsWithheld(routes.alias, partition, position, end, error_name(fetched.error))
+                readable = fetched.last_stable_offset if read_committed else fetched.high_watermark
+                if fetched.start == fetched.end and readable < end:
+                    raise LastStableOffsetStuck(routes.alias, partition, position, end)
+                if fetched.start == fetched.end and not is_compacted(routes, partition.topic):
+                    raise RecordsWithheld(routes.alias, partition, position, end, "an answer without records")
+        if fetched.error == OFFSET_OUT_OF_RANGE:
+            continue
+        if fetched.start == fetched.end:
+            return  # the rest are holes
+        filter_.begin(fetched.aborted)
+        batches = []
+        begun = position
+        try:
+            for batch in parse(buffer, fetched.start, fetched.end):
+                aborted = read_committed and filter_.is_aborted(buffer, batch)
+                if batch.base_offset >= end:
+                    position = end
+                    break
+                batches.append((batch, aborted))
+                position = max(position, batch.next_offset)
+        except (CorruptBatch, UnknownMessageFormat) as error:
+            raise FetchFailed(routes.alias, partition, str(error), position) from error
+        if position == begun:
+            raise FetchFailed(routes.alias, partition, "its leader answers with other offsets", position)
+        yield buffer, batches
+
+
+def _fetch_one(
+    routes: Routes, partition: TopicPartition, position: int, read_committed: bool, max_bytes: int, purpose: str
+) -> tuple[memoryview, Fetched]:
+    leader = routes.leader(partition)
+    connection = routes.connection(leader.node, purpose)
+    where = FetchPosition(position, leader.epoch, -1, max_bytes)
+    version = send_fetch(
+        routes, connection, {partition: where}, max_wait_ms=100, max_bytes=max_bytes, read_committed=read_committed
+    )
+    buffer, partitions = receive_fetch(routes, connection, version)
+    if partition not in partitions:
+        raise connection.nonsense(f"its answer to a fetch leaves out {partition}")
+    fetched = partitions[partition]
+    if fetched.error in MOVED:
+        raise PartitionMoved(routes.alias, partition, error_name(fetched.error))
+    if fetched.error == OFFSET_OUT_OF_RANGE:
+        earliest = list_offsets(routes, [partition], EARLIEST)[partition]
+        fetched.log_start_offset = earliest
+        if position >= earliest:
+            raise FetchFailed(routes.alias, partition, "its end is below this offset", position)
+    elif fetched.error not in (0, UNKNOWN_SERVER_ERROR):
+        failed = ReadDenied if fetched.error == TOPIC_DENIED else FetchFailed
+        raise failed(routes.alias, partition, error_name(fetched.error), position)
+    return buffer, fetched

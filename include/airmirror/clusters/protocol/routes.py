@@ -1,0 +1,304 @@
+"""Who leads what: a cluster's metadata for the hot path, and its connections, one a broker and purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import ClassVar
+from uuid import UUID
+
+from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
+
+from airmirror.clusters.protocol.connection import BrokerUnreachable, Connection
+from airmirror.clusters.protocol.transport import Transport, transport
+from airmirror.config import Cluster
+from airmirror.errors import AirmirrorError
+from airmirror.partitions import TopicPartition
+
+METADATA, FIND_COORDINATOR = 3, 10
+GROUP, TRANSACTION = 0, 1  # FindCoordinator's key types
+KEYS_AT_ONCE = 500
+UNKNOWN_TOPIC, TOPIC_DENIED = 3, 29
+WRITING = frozenset({"produce", "transactions"})  # purposes
+
+
+@dataclass(eq=False)
+class LeaderNotAvailable(AirmirrorError):
+    """A partition without a leader just now."""
+
+    transient: ClassVar[bool] = True
+
+    cluster: str
+    partition: TopicPartition
+    error: int
+
+    def __str__(self) -> str:
+        return f"cluster {self.cluster!r}: {self.partition} has no leader now (error {self.error})"
+
+
+@dataclass(eq=False)
+class TopicNotFound(AirmirrorError):
+    """A topic or partition that the cluster does not have (any more)."""
+
+    cluster: str
+    topic: str
+    partition: int = -1
+
+    def __str__(self) -> str:
+        what = f"topic {self.topic!r}" if self.partition < 0 else f"partition {self.topic}-{self.partition}"
+        return (
+            f"cluster {self.cluster!r} has no {what}: it was deleted, or this user may not describe it; "
+            "leave it out with topics.exclude, or bring it back"
+        )
+
+
+@dataclass(eq=False)
+class TopicNotDescribed(TopicNotFound):
+    """A topic that the cluster has, but does not let this user see (any more)."""
+
+    def __str__(self) -> str:
+        return (
+            f"cluster {self.cluster!r} does not let this user describe topic {self.topic!r}: give it the operation "
+            "Describe (Read and Write include it); what is not replicated yet is as soon as it may"
+        )
+
+
+@dataclass(eq=False)
+class CoordinatorNotAvailable(AirmirrorError):
+    """No coordinator for a transactional id or a group just now."""
+
+    transient: ClassVar[bool] = True
+
+    cluster: str
+    name: str
+    error: int
+    message: str
+
+    def __str__(self) -> str:
+        return (
+            f"cluster {self.cluster!r}: no coordinator for the transactional id or group {self.name!r} now "
+            f"(error {self.error}: {self.message}); is a partition of its internal topic without a leader or in-sync "
+            "replicas, or are there fewer brokers than transaction.state.log.replication.factor (or "
+            "offsets.topic.replication.factor) asks for?"
+        )
+
+
+@dataclass(frozen=True)
+class Leader:
+    """Where a partition is led, and how many of its replicas are in sync."""
+
+    node: int
+    epoch: int
+    in_sync: int = 1
+    replicas: int = 1
+
+
+class Routes:
+    """A cluster's leaders, topic ids and connections. Not thread-safe; close it (or use it as a context manager).
+
+    What writes is a producer to the cluster's settings, everything else a consumer. Raises UnsupportedClientSetting for a
+    security.protocol, a log-in or a store that can't be had.
+    """
+
+    def __init__(self, cluster: Cluster, client_id: str, timeout: float = 30.0) -> None:
+        self._transports: dict[str, Transport] = {role: transport(cluster, role) for role in ("consumer", "producer")}
+        self.cluster = cluster
+        self.alias = cluster.alias
+        self.topic_ids: dict[str, UUID] = {}
+        self.topic_names: dict[UUID, str] = {}
+        self.cluster_id = ""
+        self._client_id = client_id
+        self._timeout = timeout
+        self._nodes: dict[int, tuple[str, int]] = {}
+        self._leaders: dict[TopicPartition, Leader] = {}
+        self._partitions: dict[str, int] = {}
+        self._errors: dict[TopicPartition, int] = {}
+        self._connections: dict[tuple[int, str], Connection] = {}
+
+    def refresh(self, topics: Iterable[str]) -> None:
+        """Read the metadata of ``topics`` anew. Raises BrokerUnreachable when no broker answers, TopicNotFound."""
+        wanted = MetadataRequest.MetadataRequestTopic
+        connection = self._any()
+        version = connection.version(METADATA, 10, 12, "Metadata")
+        answer = connection.request(
+            MetadataRequest(
+                topics=[wanted(name=topic, topic_id=UUID(int=0)) for topic in sorted(set(topics))],
+                allow_auto_topic_creation=False,  # kafka-python's default would bring a deleted topic back
+                include_topic_authorized_operations=False,
+                include_cluster_authorized_operations=False,
+            ),
+            version,
+        )
+        self.cluster_id = answer.cluster_id or ""
+        nodes = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
+        for node in [key for key in self._connections if nodes.get(key[0]) != self._nodes.get(key[0])]:
+            if node[0] >= 0:
+                self._connections.pop(node).close()
+        self._nodes = nodes
+        for topic in answer.topics:
+            if topic.error_code == UNKNOWN_TOPIC:
+                raise TopicNotFound(self.alias, topic.name)
+            if topic.error_code == TOPIC_DENIED:
+                raise TopicNotDescribed(self.alias, topic.name)
+            self.topic_ids[topic.name] = topic.topic_id
+            self.topic_names[topic.topic_id] = topic.name
+            self._partitions[topic.name] = len(topic.partitions)
+            for partition in topic.partitions:
+                key = TopicPartition(topic.name, partition.partition_index)
+                self._errors[key] = partition.error_code
+                replicas = len(partition.isr_nodes), len(partition.replica_nodes)
+                self._leaders[key] = Leader(partition.leader_id, partition.leader_epoch, *replicas)
+
+    def leader(self, partition: TopicPartition) -> Leader:
+        """Raises LeaderNotAvailable or TopicNotFound."""
+        leader = self._leaders.get(partition)
+        if leader is None:
+            raise TopicNotFound(self.alias, partition.topic, partition.partition)
+        if leader.node not in self._nodes:
+            raise LeaderNotAvailable(self.alias, partition, self._errors[partition])
+        return leader
+
+    def is_led(self, partition: TopicPartition) -> bool:
+        """Whether its leader is known, as of the last refresh of its topic."""
+        leader = self._leaders.get(partition)
+        return leader is not None and leader.node in self._nodes
+
+    def refresh_existing(self, topics: Iterable[str]) -> dict[str, TopicNotFound]:
+        """``refresh`` those of ``topics`` that are there; what is wrong with each of the others."""
+        existing = set(topics)
+        missing: dict[str, TopicNotFound] = {}
+        while existing:
+            try:
+                self.refresh(existing)
+                break
+            except TopicNotFound as gone:
+                existing.discard(gone.topic)
+                self._partitions.pop(gone.topic, None)
+                missing[gone.topic] = gone
+        return missing
+
+    def with_leader(self, partitions: Sequence[TopicPartition], seconds: float) -> list[TopicPartition]:
+        """Those of ``partitions`` (of refreshed topics) that have a leader; an election is awaited for ``seconds``."""
+
+        with suppress(LeaderNotAvailable):
+            for attempt in patiently(seconds, LeaderNotAvailable):
+                with attempt:
+                    if attempt.retry_state.attempt_number > 1:
+                        self.refresh({key.topic for key in partitions})
+                    for key in partitions:
+                        self.leader(key)
+        return [key for key in partitions if self.is_led(key)]
+
+    def partitions(self, topic: str) -> int:
+        """How many partitions the topic has, as of the last refresh."""
+        return self._partitions.get(topic, 0)
+
+    def has(self, partition: TopicPartition) -> bool:
+        """Whether the partition is there, as of the last refresh of its topic."""
+        return partition.partition < self.partitions(partition.topic)
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        return tuple(self._nodes)
+
+    @property
+    def endpoints(self) -> frozenset[str]:
+        """The addresses that the cluster's brokers tell their clients, as of the last refresh: ``host:port``."""
+        return frozenset(f"{host}:{port}" for host, port in self._nodes.values())
+
+    def connection(self, node: int, purpose: str) -> Connection:
+        """The connection to a broker for one purpose, opened when it is first asked for. Raises BrokerUnreachable."""
+        key = (node, purpose)
+        connection = self._connections.get(key)
+        if connection is None:
+            if node not in self._nodes:
+                raise BrokerUnreachable(self.alias, f"node {node}", "the cluster does not name it any more")
+            host, port = self._nodes[node]
+            connection = self._connections[key] = self._connect(host, port, purpose)
+        return connection
+
+    def _connect(self, host: str, port: int, purpose: str) -> Connection:
+        secured = self._transports["producer" if purpose in WRITING else "consumer"]
+        return Connection(self.alias, host, port, f"{self._client_id}|{purpose}", self._timeout, secured)
+
+    def drop(self, node: int, purpose: str) -> None:
+        """Close a connection that failed; the next call for it opens a new one."""
+        connection = self._connections.pop((node, purpose), None)
+        if connection is not None:
+            connection.close()
+
+    def drop_all(self, purpose: str) -> None:
+        """Close every broker's connection of one purpose."""
+        for node, name in list(self._connections):
+            if name == purpose:
+                self.drop(node, name)
+
+    def coordinator(self, transactional_id: str) -> int:
+        """The broker that coordinates a transactional id. Raises CoordinatorNotAvailable."""
+        return self.coordinators([transactional_id], TRANSACTION)[transactional_id]
+
+    def coordinators(self, keys: Sequence[str], key_type: int) -> dict[str, int]:
+        """The brokers that coordinate groups or transactional ids. Raises CoordinatorNotAvailable."""
+        connection = self._any()
+        version = connection.version(FIND_COORDINATOR, 3, 4, "FindCoordinator")
+        if version >= 4:
+            batches = [keys[start : start + KEYS_AT_ONCE] for start in range(0, len(keys), KEYS_AT_ONCE)]
+            asked = [FindCoordinatorRequest(key_type=key_type, coordinator_keys=list(batch)) for batch in batches]
+            answers = [
+                (found.key, found) for answer in connection.pipelined(asked, version) for found in answer.coordinators
+            ]
+        else:
+            single = [FindCoordinatorRequest(key=key, key_type=key_type) for key in keys]
+            answers = list(zip(keys, connection.pipelined(single, version), strict=True))
+        nodes: dict[str, int] = {}
+        for key, found in answers:
+            if found.error_code:
+                message = found.error_message or "its topic is being made"
+                raise CoordinatorNotAvailable(self.alias, key, found.error_code, message)
+            self._nodes[found.node_id] = (found.host, found.port)
+            nodes[key] = int(found.node_id)
+        if missing := set(keys) - nodes.keys():
+            raise connection.nonsense(f"its answer to FindCoordinator leaves {min(missing)!r} out")
+        return nodes
+
+    def close(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    def __enter__(self) -> Routes:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _any(self) -> Connection:
+        """A connection for metadata: one that is open, else the first bootstrap server that answers."""
+        for key, connection in list(self._connections.items()):
+            if key[1] == "metadata" and not connection.waiting and not connection.readable():
+                return connection
+            if key[1] == "metadata":
+                self.drop(*key)
+        reasons = []
+        for address in self.cluster.bootstrap_servers:
+            host, _, port = address.rpartition(":")
+            try:
+                connection = self._connect(host.strip("[]"), int(port), "metadata")
+            except BrokerUnreachable as error:
+                reasons.append(f"{address}: {error.reason}")
+                continue
+            self._connections[(-1, "metadata")] = connection
+            return connection
+        raise BrokerUnreachable(self.alias, ", ".join(self.cluster.bootstrap_servers), "; ".join(reasons))
+
+
+def patiently(seconds: float, *errors: type[AirmirrorError]) -> Retrying:
+    """Try again on transient ``errors`` for at most ``seconds``, with exponential backoff; the last one is raised."""
+    return Retrying(
+        retry=retry_if_exception_type(errors),
+        stop=stop_after_delay(seconds),
+        wait=wait_exponential_jitter(multiplier=0.05, max=2.0),
+        reraise=True,
+    )

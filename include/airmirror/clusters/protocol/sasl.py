@@ -1,0 +1,147 @@
+"""Logging in over SASL, with kafka-python's mechanisms: at the beginning of a connection and before its session ends.
+
+SaslHandshake 1, then SaslAuthenticate as often as the mechanism wants (KIP-152); from version 1 on the broker says how long
+the session lasts (KIP-368).
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
+
+from airmirror.clusters.protocol.error_codes import error_name
+from airmirror.clusters.security.settings import GSSAPI, OAUTHBEARER, PLAIN, SCRAM, Login, UnsupportedClientSetting
+from airmirror.clusters.security.tokens import Tokens
+from airmirror.errors import AirmirrorError
+
+if TYPE_CHECKING:
+    from airmirror.clusters.protocol.connection import Connection
+
+SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
+UNSUPPORTED_MECHANISM, ILLEGAL_STATE, AUTHENTICATION_FAILED = 33, 34, 58
+REFUSED = frozenset({UNSUPPORTED_MECHANISM, ILLEGAL_STATE, AUTHENTICATION_FAILED})
+SHARE_OF_SESSION = 0.85  # as Kafka's own clients: logged in again after 85 % of the session at the earliest
+FEWEST_ITERATIONS = 4096  # ScramMechanism.minIterations, which Kafka's own clients insist on
+_ITERATIONS = re.compile(rb"(?:^|,)i=\s*([+-]?\d{1,20})")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(eq=False)
+class AuthenticationFailed(AirmirrorError):
+    """A broker that does not let this user in, or not any more."""
+
+    cluster: str
+    broker: str
+    mechanism: str
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"cluster {self.cluster!r}: broker {self.broker} refuses the log-in with {self.mechanism}: {self.reason}; set "
+            f"{self.cluster}.sasl.mechanism and {self.cluster}.sasl.jaas.config (or its Airflow connection) to what the "
+            "cluster knows, or give the user its credentials back (kafka-configs.sh): the next window goes on from the "
+            "progress that is committed"
+        )
+
+
+@dataclass(eq=False)
+class AuthenticationInterrupted(AuthenticationFailed):
+    """A broker that could not say whether it lets this user in."""
+
+    transient: ClassVar[bool] = True
+
+    def __str__(self) -> str:
+        return f"cluster {self.cluster!r}: broker {self.broker} could not judge the log-in with {self.mechanism}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Authentication:
+    """A mechanism by its name, and how to begin an exchange of it (with an object of kafka-python's)."""
+
+    name: str
+    begin: Callable[[], Any]
+
+
+def authentication_of(alias: str, login: Login) -> Authentication:
+    """The mechanism that the settings name. Raises UnsupportedClientSetting for one that is not spoken here."""
+    if login.mechanism == PLAIN:
+        return Authentication(PLAIN, lambda: _mechanism(PLAIN, login.username, login.password))
+    if login.mechanism in SCRAM:
+        # RFC 5802, 5.1: what kafka-python leaves to its caller
+        user = login.username.replace("=", "=3D").replace(",", "=2C")
+        return Authentication(login.mechanism, lambda: _mechanism(login.mechanism, user, login.password))
+    if login.mechanism == OAUTHBEARER:
+        tokens = Tokens(alias, login)
+        return Authentication(OAUTHBEARER, lambda: _bearer(tokens.token()))
+    reason = (
+        f"{GSSAPI} (Kerberos) is not spoken where records are copied; give Airmirror a listener with SCRAM, PLAIN, "
+        "OAUTHBEARER or certificates"
+    )
+    raise UnsupportedClientSetting(alias, "sasl.mechanism", reason)
+
+
+def authenticate(connection: Connection, authentication: Authentication) -> float | None:
+    """Log in; the seconds after which to do it again, or None for never.
+
+    Raises AuthenticationFailed, AuthenticationInterrupted, and what the connection and the tokens raise.
+    """
+    name = authentication.name
+    handshake = connection.request(
+        SaslHandshakeRequest(mechanism=name), connection.version(SASL_HANDSHAKE, 1, 1, "SaslHandshake")
+    )
+    if handshake.error_code == UNSUPPORTED_MECHANISM:
+        offered = ", ".join(handshake.mechanisms) or "none"
+        raise AuthenticationFailed(connection.cluster, connection.broker, name, f"it offers {offered}")
+    _check(connection, name, handshake.error_code, None)
+    version = connection.version(SASL_AUTHENTICATE, 0, 2, "SaslAuthenticate")
+    exchange = authentication.begin()
+    lifetime = 0
+    while not exchange.is_done():
+        answer = connection.request(SaslAuthenticateRequest(auth_bytes=exchange.auth_bytes()), version)
+        _check(connection, name, answer.error_code, answer.error_message)
+        if name in SCRAM:
+            _check_iterations(connection, name, bytes(answer.auth_bytes))
+        try:
+            exchange.receive(bytes(answer.auth_bytes))
+        except (ValueError, LookupError) as error:  # binascii's and Unicode's are ValueErrors
+            reason = "it does not prove that it knows the user's credentials, or answers nonsense"
+            raise AuthenticationFailed(connection.cluster, connection.broker, name, reason) from error
+        lifetime = answer.session_lifetime_ms if version >= 1 else 0
+    if not exchange.is_authenticated():
+        raise AuthenticationFailed(connection.cluster, connection.broker, name, "it does not accept the credentials")
+    return lifetime / 1000 * SHARE_OF_SESSION if lifetime > 0 else None
+
+
+def _check_iterations(connection: Connection, mechanism: str, answer: bytes) -> None:
+    """A false broker that asks for few would learn what tells the password by trying."""
+    if any(int(found) < FEWEST_ITERATIONS for found in _ITERATIONS.findall(answer)):
+        reason = f"it asks for fewer than {FEWEST_ITERATIONS:,} iterations, which no broker of Kafka does"
+        raise AuthenticationFailed(connection.cluster, connection.broker, mechanism, reason)
+
+
+def _check(connection: Connection, mechanism: str, error: int, message: str | None) -> None:
+    if error:
+        kind = AuthenticationFailed if error in REFUSED else AuthenticationInterrupted
+        raise kind(connection.cluster, connection.broker, mechanism, message or error_name(error))
+
+
+def _mechanism(name: str, user: str, password: str) -> Any:
+    from kafka.net.sasl import get_sasl_mechanism
+
+    return get_sasl_mechanism(name)(sasl_mechanism=name, sasl_plain_username=user, sasl_plain_password=password)
+
+
+def _bearer(token: str) -> Any:
+    from kafka.net.sasl.oauth import AbstractTokenProvider, SaslMechanismOAuth
+
+    class Given(AbstractTokenProvider):  # type: ignore[misc]
+        def token(self) -> str:
+            return token
+
+    return SaslMechanismOAuth(sasl_oauth_token_provider=Given())

@@ -1,0 +1,70 @@
+"""Effective settings of topics, over the hot path's connections."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from kafka.protocol.admin import DescribeConfigsRequest
+
+from airmirror.clusters.protocol.connection import BrokerUnreachable
+from airmirror.clusters.protocol.error_codes import error_name
+from airmirror.clusters.protocol.log import FetchFailed
+from airmirror.clusters.protocol.routes import Routes
+from airmirror.partitions import TopicPartition
+
+DESCRIBE_CONFIGS = 32
+UNKNOWN_TOPIC = 3
+CLEANUP_POLICY = "cleanup.policy"
+TOPIC = 2  # DescribeConfigs' resource type
+
+
+def topic_configs(routes: Routes, topics: Collection[str], keys: Collection[str]) -> dict[str, dict[str, str]]:
+    """The values of ``keys`` for each topic, the cluster's defaults included; a topic that is gone is absent.
+
+    Raises FetchFailed, BrokerUnreachable.
+    """
+    if not topics:
+        return {}
+    answer = _ask(routes, topics, keys)
+    found: dict[str, dict[str, str]] = {}
+    for result in answer.results:
+        if result.error_code == UNKNOWN_TOPIC:
+            continue
+        if result.error_code:
+            reason = f"its configuration, for which this user needs DescribeConfigs: {error_name(result.error_code)}"
+            raise FetchFailed(routes.alias, TopicPartition(result.resource_name, 0), reason)
+        found[result.resource_name] = {config.name: config.value or "" for config in result.configs}
+    return found
+
+
+def is_compacted(routes: Routes, topic: str) -> bool:
+    """Whether a topic is compacted as it is configured now; not where that can't be told."""
+    try:
+        return "compact" in topic_configs(routes, [topic], [CLEANUP_POLICY]).get(topic, {}).get(CLEANUP_POLICY, "")
+    except FetchFailed:
+        return False
+
+
+def _ask(routes: Routes, topics: Collection[str], keys: Collection[str]) -> Any:
+    """The answer of the first node that gives one: metadata names a node that died for a while."""
+    of_resource = DescribeConfigsRequest.DescribeConfigsResource
+    error = BrokerUnreachable(routes.alias, "of any number", "the cluster names no brokers")
+    for node in [node for node in routes.nodes for _ in range(2)]:  # a connection that was kept may be closed by now
+        try:
+            connection = routes.connection(node, "configs")
+            return connection.request(
+                DescribeConfigsRequest(
+                    resources=[
+                        of_resource(resource_type=TOPIC, resource_name=topic, configuration_keys=list(keys))
+                        for topic in sorted(topics)
+                    ],
+                    include_synonyms=False,
+                    include_documentation=False,
+                ),
+                connection.version(DESCRIBE_CONFIGS, 1, 4, "DescribeConfigs"),
+            )
+        except BrokerUnreachable as unreachable:
+            routes.drop(node, "configs")
+            error = unreachable
+    raise error

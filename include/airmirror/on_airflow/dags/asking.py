@@ -1,0 +1,50 @@
+"""Asking somebody what becomes of partitions that the gate holds: one run of ``decide.…`` an incident."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
+from airflow.sdk import conf
+from airflow.sdk.exceptions import AirflowSkipException
+
+from airmirror.on_airflow.dags.operators import HELD
+from airmirror.on_airflow.pausing import dag_is_paused
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+log = logging.getLogger(__name__)
+
+
+class AskToDecide(TriggerDagRunOperator):
+    """Starts the run in which somebody decides what the gate holds: one an incident, however often it is judged again."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(skip_when_already_exists=True, **arguments)
+
+    def execute(self, context: Context) -> None:
+        held = context["ti"].xcom_pull(task_ids="verify_window", key=HELD)
+        if not held:
+            raise AirflowSkipException("the gate holds nothing")
+        self.trigger_run_id = incident_id(held)
+        self.conf = {"held": held}
+        log.info("To be answered under Required Actions: %s", where_to_answer(self.trigger_dag_id, self.trigger_run_id))
+        if dag_is_paused(self.trigger_dag_id):
+            log.warning("%s is paused, so that nobody is asked: switch it on.", self.trigger_dag_id)
+        super().execute(context)
+
+
+def incident_id(held: list[list[Any]]) -> str:
+    """The same for the same partitions, held at the same offsets."""
+    return f"incident__{hashlib.sha256(json.dumps(sorted(held)).encode()).hexdigest()[:16]}"
+
+
+def where_to_answer(dag_id: str, run_id: str) -> str:
+    """The page of Airflow on which the question of a run is answered."""
+    base = str(conf.get("api", "base_url", fallback="") or "").rstrip("/")
+    return f"{base}/dags/{quote(dag_id)}/runs/{quote(run_id)}/required_actions"

@@ -1,0 +1,45 @@
+"""What a verified window has brought, for others: events of the flow's AssetAlias, and OpenLineage's datasets.
+
+An asset is a topic of the target, ``kafka://<first bootstrap server>/<topic>``, as Airflow's Kafka provider and OpenLineage
+name it. DAGs can be scheduled on the alias (whatever the flow brings), or on the asset of one topic.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import Asset, AssetAlias
+
+from airmirror.config import Flow
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from airflow.providers.openlineage.extractors import OperatorLineage
+    from airflow.sdk import Context
+
+    from airmirror.on_airflow.tasks.window import Received
+
+
+def alias_of(flow: Flow) -> AssetAlias:
+    """``airmirror.<source>.<target>``."""
+    return AssetAlias(f"airmirror.{flow.source.alias}.{flow.target.alias}")
+
+
+def add_to_alias(context: Context, alias: Any, received: Received) -> None:
+    """One event: the topic's asset, with its records and target offsets by partition, ends exclusive."""
+    uri = f"kafka://{received.target}/{received.remote_topic}"
+    offsets = {str(partition): list(places) for partition, places in received.offsets.items()}
+    extra: dict[str, Any] = {"source_topic": received.topic, "records": received.records, "offsets": offsets}
+    context["outlet_events"][alias].add(Asset(uri=uri, name=uri, group="airmirror"), extra=extra)
+
+
+def lineage_of(received: Sequence[Received]) -> OperatorLineage[Any, Any]:
+    """Source topics as inputs, remote topics as outputs."""
+    from airflow.providers.common.compat.openlineage.facet import Dataset
+    from airflow.providers.openlineage.extractors import OperatorLineage
+
+    return OperatorLineage(
+        inputs=[Dataset(f"kafka://{topic.source}", topic.topic) for topic in received],
+        outputs=[Dataset(f"kafka://{topic.target}", topic.remote_topic) for topic in received],
+    )

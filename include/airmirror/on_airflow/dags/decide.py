@@ -1,0 +1,113 @@
+"""The DAG ``decide.<source>.<target>``: somebody decides what becomes of partitions that the gate holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.sdk import DAG, Param
+from airflow.sdk.exceptions import AirflowSkipException
+
+from airmirror.config import Flow
+from airmirror.on_airflow.dags.operators import FlowOperator, window_id
+from airmirror.on_airflow.dags.replicate import OWNER, RETRIES, RETRY_DELAY, START, decide_id, tags
+from airmirror.on_airflow.deployment import deployment
+from airmirror.on_airflow.question import KEEP, MOST_ASKED, OPTIONS, options_table
+from airmirror.on_airflow.retries import ByError
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from airmirror.flows.choice import Choice
+
+ASK, ASKED = "ask", "asked"
+DOC = """
+Asks what becomes of partitions of **{flow}** that the gate holds: one run an incident, started by `replicate.{source}.{target}`.
+The question is under *Required Actions*; until it is answered the partitions wait and the others go on. **Leave this DAG
+switched on**: it runs only when there is something to decide.
+
+{options}
+
+`ask` reads what is held when it asks, and `carry_out` again when it acts: an answer is for what was shown, and only as long as
+that is still held. A run that somebody starts by hand asks about everything that is held; `held` in its configuration, a list
+of `[topic, partition, last offset]`, narrows it down. `carry_out` fails where what was decided fails; to answer again, clear
+`ask`. Who decided, when and why is in the segment topic: `airmirror hold list --history`.
+"""
+
+
+class Ask(HITLOperator):
+    """Asks about what the gate really holds, as the segment topic has it now; skipped where it holds nothing."""
+
+    template_fields = ()
+
+    def __init__(self, *, flow: str, **arguments: Any) -> None:
+        super().__init__(retry_policy=ByError(), **arguments)
+        self.flow = flow
+
+    def execute(self, context: Context) -> None:
+        from airmirror.on_airflow.tasks.decide import ask
+
+        conf = context["dag_run"].conf or {}
+        asked = ask(deployment(), self.flow, conf.get("held"), most=MOST_ASKED)
+        if asked is None:
+            raise AirflowSkipException("the gate holds nothing of this: there is nothing to decide")
+        context["ti"].xcom_push(ASKED, [list(item) for item in asked.incidents])
+        self.subject, self.body = asked.subject, asked.body
+        super().execute(context)
+
+
+class CarryOut(FlowOperator):
+    """Does what was decided, after it is written down who has decided it."""
+
+    def work(self, context: Context, choice: Choice) -> None:
+        from airmirror.on_airflow.tasks.decide import Answer, carry_out
+
+        task = context["ti"]
+        given, asked = task.xcom_pull(task_ids=ASK), task.xcom_pull(task_ids=ASK, key=ASKED)
+        user = given.get("responded_by_user") or {}
+        answer = Answer(
+            given["chosen_options"][0], str((given.get("params_input") or {}).get("reason") or ""),
+            str(user.get("name") or user.get("id") or "somebody in Airflow"),
+            f"{context['run_id']} of {given.get('responded_at')}",
+        )  # fmt: skip
+        carry_out(deployment(), self.flow, window_id(context, "decide"), asked or [], answer, choice)
+
+
+def decide_dag(flow: Flow) -> DAG:
+    """The decisions of a flow. On from the start: a question that waits for somebody to switch it on reaches nobody."""
+    source, target = flow.source.alias, flow.target.alias
+    users = [{"id": user, "name": user} for user in deciders(flow)]
+    with DAG(
+        decide_id(flow),
+        schedule=None,
+        start_date=START,
+        catchup=False,
+        max_active_runs=16,
+        is_paused_upon_creation=False,
+        default_args={"owner": OWNER, "retries": RETRIES, "retry_delay": RETRY_DELAY},
+        description=f"Leave it on: asks somebody what becomes of partitions of {flow.name} that the gate holds.",
+        doc_md=DOC.format(flow=flow.name, source=source, target=target, options=options_table(source, target)),
+        tags=tags(flow),
+    ) as dag:
+        ask = Ask(
+            task_id=ASK,
+            flow=flow.name,
+            subject=f"{flow.name}: partitions did not pass the gate",
+            options=[option.name for option in OPTIONS],
+            assigned_users=users or None,
+            params={
+                "reason": Param(
+                    "",
+                    type="string",
+                    title="Reason",
+                    description_md=f"Why, for those who find it later. Needed for every answer but *{KEEP}*.",
+                )
+            },
+        )
+        ask >> CarryOut(task_id="carry_out", flow=flow.name)
+    return dag
+
+
+def deciders(flow: Flow) -> list[str]:
+    """The users who may answer, by their ids in Airflow (``decide.users``); nobody named: all who may answer there."""
+    return [user for user in map(str.strip, flow.settings.get("decide.users", "").split(",")) if user]

@@ -1,0 +1,65 @@
+"""The DAG ``maintenance``: once a day each flow forgets what is older than its ``retention.days``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from airflow.sdk import DAG
+
+from airmirror.config import Flow
+from airmirror.on_airflow.dags.operators import FlowOperator
+from airmirror.on_airflow.dags.replicate import OWNER, RETRIES, RETRY_DELAY, START
+from airmirror.on_airflow.dags.schedules import timetable
+from airmirror.on_airflow.deployment import deployment
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from airmirror.flows.choice import Choice
+
+DAG_ID = "maintenance"
+DOC = """
+Forgets, once a day and flow by flow, verified segment records (in the segment topic and the ledger), Data Docs and reports of
+audits that are older than `retention.days`. Positions of consumer groups that are older than what is kept can't be translated
+any more, and such intervals can't be audited. Flows without `retention.days` keep everything, and have no task here.
+
+Airflow's own database is not touched: see docs/operations.md for `airflow db clean`.
+"""
+
+
+class Prune(FlowOperator):
+    """One flow forgets what is old."""
+
+    def __init__(self, *, days: int, **arguments: object) -> None:
+        super().__init__(**arguments)  # type: ignore[arg-type]
+        self.days = days
+
+    def work(self, context: Context, choice: Choice) -> None:
+        from airmirror.flows.maintenance import prune
+        from airmirror.on_airflow.tasks.window import opened_flow, when_free
+
+        place = deployment()
+        with opened_flow(place, self.flow, choice) as opened:
+            pruned = when_free(lambda: prune(opened, self.days, place.data_docs, tell=self.log.info))
+        self.log.info("Forgotten: %d segment records, %d pages.", pruned.segments, pruned.pages)
+
+
+def maintenance_dag(flows: Sequence[Flow]) -> DAG:
+    """The DAG, with a task for each flow that has ``retention.days``."""
+    with DAG(
+        DAG_ID,
+        schedule=timetable(DAG_ID, "@daily"),
+        start_date=START,
+        catchup=False,
+        max_active_runs=1,
+        default_args={"owner": OWNER, "retries": RETRIES, "retry_delay": RETRY_DELAY},
+        description="Switch this on to forget, once a day, what is older than retention.days.",
+        doc_md=DOC,
+        tags=[DAG_ID],
+    ) as dag:
+        for flow in flows:
+            if days := flow.settings.get("retention.days"):
+                name = f"prune_{flow.source.alias}_{flow.target.alias}"
+                Prune(task_id=name, flow=flow.name, days=int(days), max_active_tis_per_dag=1)
+    return dag

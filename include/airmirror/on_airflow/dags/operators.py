@@ -1,0 +1,234 @@
+"""The tasks of a flow's DAG as operators. They are made at parse time, so what they do is loaded when they run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
+from airflow.providers.standard.triggers.temporal import TimeDeltaTrigger
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
+
+from airmirror.errors import AirmirrorError
+from airmirror.on_airflow.dags.assets import add_to_alias, lineage_of
+from airmirror.on_airflow.dags.links import DataDocsLink
+from airmirror.on_airflow.deployment import deployment
+from airmirror.on_airflow.pausing import PauseWatch, WindowPaused, dag_is_paused
+from airmirror.on_airflow.retries import ByError
+
+if TYPE_CHECKING:
+    from airflow.providers.openlineage.extractors import OperatorLineage
+    from airflow.sdk import Context
+
+    from airmirror.flows.choice import Choice
+    from airmirror.on_airflow.tasks.spark import Windows
+    from airmirror.on_airflow.tasks.window import Received
+
+REPLICATE, IDLE, NEXT = "replicate_window", "idle", "next_window"
+ROUNDS = CHECKPOINTS, GROUPS = "emit_checkpoints", "sync_group_offsets"
+CUT, EMPTY, HELD = "cut", "empty", "held"
+
+
+class FlowOperator(BaseOperator):
+    """A task of one flow. Final errors fail at once, transient ones are retried."""
+
+    ui_color = "#e8f1fa"
+
+    def __init__(self, *, flow: str, **arguments: Any) -> None:
+        super().__init__(retry_policy=ByError(), **arguments)
+        self.flow = flow
+
+    def execute(self, context: Context) -> Any:
+        try:
+            return self.work(context, choice(context))
+        except AirmirrorError as error:
+            raise error.with_traceback(None) from None  # raised on purpose: what it says is what counts
+
+    def work(self, context: Context, choice: Choice) -> Any:
+        """What the task does. Raises AirmirrorError."""
+        raise NotImplementedError
+
+
+class SyncTopics(FlowOperator):
+    """Remote topics and partitions exist; the gate's expectations make sense."""
+
+    def work(self, context: Context, choice: Choice) -> None:
+        from airmirror.on_airflow.tasks.window import sync_topics
+
+        sync_topics(deployment(), self.flow, choice)
+
+
+class ReplicateWindow(FlowOperator):
+    """One window: planned, claimed, fenced, copied by Spark, committed; its id is the result. Not judged yet.
+
+    When it is killed it interrupts its Spark job and fences its slots; nothing relies on code that runs in a slot.
+    """
+
+    def __init__(self, *, spark_conn_id: str, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.spark_conn_id = spark_conn_id
+        self._on_kill: Callable[[], None] | None = None
+
+    def work(self, context: Context, choice: Choice) -> None:
+        if choice.dry_run:
+            raise AirflowSkipException("a dry run")
+        window = window_id(context)
+        task = context["ti"]
+        task.xcom_push("return_value", window)  # before the work: what a failed window has committed is judged too
+        windows = self.windows(context, window, choice)
+        self._on_kill = windows.interrupt
+        dag_id = str(context["dag"].dag_id)
+        with PauseWatch(partial(dag_is_paused, dag_id), windows.interrupt) as watch:
+            try:
+                result = windows.replicate()
+            except Exception as error:
+                if watch.paused:
+                    raise WindowPaused(dag_id, window) from error
+                raise
+        task.xcom_push(CUT, result.is_cut)
+        task.xcom_push(EMPTY, not result.rows)
+        needless = {IDLE: bool(result.rows), NEXT: not result.is_cut}
+        _skip([name for name in self.downstream_task_ids if needless.get(name)])
+
+    def windows(self, context: Context, window: str, choice: Choice) -> Windows:
+        """How the window is run and ended: of everything that is new, where the Spark connection says."""
+        from airmirror.on_airflow.tasks.spark import windows_of
+        from airmirror.on_airflow.tasks.window import replicate
+
+        place = deployment()
+        return windows_of(
+            self.spark_conn_id, place, self.flow, window, choice,
+            lambda url: replicate(place, self.flow, window, url, choice),
+        )  # fmt: skip
+
+    def on_kill(self) -> None:
+        if self._on_kill is not None:
+            self._on_kill()
+
+
+class VerifyWindow(FlowOperator):
+    """The gate: what passes is advanced, what does not is held, and fails the task."""
+
+    operator_extra_links = (DataDocsLink(),)
+    page: Path | None = None
+    received: tuple[Received, ...] = ()
+
+    def work(self, context: Context, choice: Choice) -> None:
+        from airmirror.on_airflow.tasks.telling import NotVerified
+        from airmirror.on_airflow.tasks.window import verify
+
+        if choice.dry_run:
+            raise AirflowSkipException("a dry run")
+        task = context["ti"]
+        window = task.xcom_pull(task_ids=REPLICATE)
+        # Tried or run again, the gate takes nobody's word and reads the target.
+        trusted = {window} if window and task.try_number == 1 else set()
+        try:
+            judge = window_id(context, "verify")
+            verified = verify(deployment(), self.flow, judge, trusted, choice, show=partial(setattr, self, "page"))
+        except NotVerified as error:
+            task.xcom_push(HELD, [list(item) for item in error.held])
+            raise
+        self.received = verified.received
+        for alias in self.outlets:
+            for topic in verified.received:
+                add_to_alias(context, alias, topic)
+
+    def get_openlineage_facets_on_complete(self, _task_instance: Any) -> OperatorLineage[Any, Any]:
+        """From topic to topic, for those that received records; called by Airflow's OpenLineage listener."""
+        return lineage_of(self.received)
+
+
+class EmitOffsetSyncs(FlowOperator):
+    """MirrorMaker 2's offset syncs, up to the verified offsets. The tasks for groups whose time has not come are skipped."""
+
+    def work(self, context: Context, choice: Choice) -> None:
+        from airmirror.flows.rounds import OFFSET_SYNCS
+        from airmirror.on_airflow.tasks.window import do_round
+
+        if choice.dry_run:
+            raise AirflowSkipException("a dry run")
+        now = do_round(deployment(), self.flow, OFFSET_SYNCS, window_id(context, "syncs"), choice)
+        _skip([name for name in self.get_flat_relative_ids(upstream=False) if name in ROUNDS and name not in now])
+
+
+class EmitCheckpoints(FlowOperator):
+    """MirrorMaker 2's checkpoints of the source's consumer groups, up to the verified offsets."""
+
+    def work(self, context: Context, choice: Choice) -> None:
+        from airmirror.on_airflow.tasks.window import do_round
+
+        if choice.dry_run:
+            raise AirflowSkipException("a dry run")
+        do_round(deployment(), self.flow, CHECKPOINTS, window_id(context, "checkpoints"), choice)
+
+
+class SyncGroupOffsets(FlowOperator):
+    """Consumer groups without members on the target are moved to where they stand on the source."""
+
+    def work(self, context: Context, choice: Choice) -> None:
+        from airmirror.on_airflow.tasks.window import do_round
+
+        if choice.dry_run:
+            raise AirflowSkipException("a dry run")
+        do_round(deployment(), self.flow, GROUPS, window_id(context, "groups"), choice)
+
+
+class NextWindow(TriggerDagRunOperator):
+    """Starts the next run at once where this one's window was cut by time or bytes."""
+
+    def execute(self, context: Context) -> None:
+        if not context["ti"].xcom_pull(task_ids=REPLICATE, key=CUT):
+            raise AirflowSkipException("the window was not cut")
+        super().execute(context)
+
+
+class Idle(BaseOperator):
+    """Waits after a window that was empty or failed, so that ``@continuous`` does not spin. Waits in the triggerer."""
+
+    def __init__(self, *, idle_ms: int, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.idle_ms = idle_ms
+
+    def execute(self, context: Context) -> None:
+        if context["ti"].xcom_pull(task_ids=REPLICATE, key=EMPTY) is False:
+            raise AirflowSkipException("the window was not empty")
+        delta = timedelta(milliseconds=self.idle_ms)
+        self.defer(trigger=TimeDeltaTrigger(delta, end_from_trigger=True), method_name="execute")
+
+
+def _skip(tasks: list[str]) -> None:
+    """End a task so that others are skipped, without a process of their own to find out that there is nothing to do."""
+    if tasks:
+        raise DownstreamTasksSkipped(tasks=sorted(tasks))  # type: ignore[no-untyped-call]
+
+
+def window_id(context: Context, purpose: str = "") -> str:
+    """The run's id, the attempt, and what tells apart two starts of one attempt: each is a window of its own (B)."""
+    start = f"{context['ti'].try_number}-{uuid4().hex[:4]}"
+    return "#".join(filter(None, (str(context["run_id"]), purpose, start)))
+
+
+def choice(context: Context) -> Choice:
+    """What the trigger form was filled in with."""
+    from airmirror.flows.choice import Choice
+
+    given = context["params"]
+    if "topic" in given:
+        return Choice((given["topic"],), (given["partition"],), given["verify"], bool(given["dry_run"]))
+    return Choice(
+        topics=tuple(given.get("topics") or ()),
+        partitions=tuple(given.get("partitions") or ()),
+        verify=given.get("verify"),
+        dry_run=bool(given.get("dry_run")),
+    )
+
+
+def timeout(window_max_ms: int) -> timedelta:
+    """How long ``replicate_window`` may take: the window, waiting for another one, and what comes before and after."""
+    return timedelta(milliseconds=window_max_ms) + timedelta(minutes=8)

@@ -1,0 +1,208 @@
+"""The DAG ``replicate.<source>.<target>`` of a flow: topics → window → gate → offset syncs → checkpoints → group offsets."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import DAG, AsyncCallback, BaseOperator, DeadlineAlert, DeadlineReference, Param, TriggerRule  # type: ignore[attr-defined]
+
+from airmirror.config import Flow
+from airmirror.config.schedules import CONTINUOUS
+from airmirror.config.values import as_boolean
+from airmirror.on_airflow.dags.asking import AskToDecide
+from airmirror.on_airflow.dags.assets import alias_of
+from airmirror.on_airflow.dags.notifications import callbacks
+from airmirror.on_airflow.dags.operators import (
+    CHECKPOINTS,
+    GROUPS,
+    IDLE,
+    NEXT,
+    EmitCheckpoints,
+    EmitOffsetSyncs,
+    FlowOperator,
+    Idle,
+    NextWindow,
+    ReplicateWindow,
+    SyncGroupOffsets,
+    SyncTopics,
+    VerifyWindow,
+    timeout,
+)
+from airmirror.on_airflow.dags.schedules import schedule
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+OWNER = "airmirror"
+ALLOWED = ("scheduled", "manual", "operator_triggered", "asset_triggered")
+RETRIES = 3
+RETRY_DELAY = timedelta(seconds=15)  # the claim of a window that died ends after 30 s
+
+DOC = """
+Replicates **{flow}**: one run is one window.
+
+1. `sync_topics`: remote topics and partitions exist on {target}.
+2. `replicate_window`: every record that {source} has beyond the progress is copied by Spark, in transactions with the
+   progress itself, and read back before each commit. A run with nothing new ends without Spark.
+3. `verify_window`: the gate. Partitions that pass advance; one that does not is held, fails this task, and the others go on.
+4. `emit_offset_syncs`: MirrorMaker 2's offset syncs, up to what is verified.
+5. `next_window`: lets the next run begin as soon as this one ends where the window was cut. (`idle` under `@continuous`:
+   waits `window.idle.ms` after a window that was empty or failed, while the others go on.)
+6. `ask_to_decide`: where the gate holds partitions, a run of `decide.{source}.{target}` asks somebody what to do.
+7. `emit_checkpoints`: where consumer groups stand on both clusters, for MirrorMaker 2's tools and clients.
+8. `sync_group_offsets`: groups without members on {target} are moved to where they stand on {source}. Both are skipped until
+   their intervals have passed.
+
+When a run is red: the failed task's log ends with what is wrong and what to do. A window can always be run again: it goes
+on from the committed progress. To judge again what is held, clear `verify_window`; it then reads the target anew.
+
+Backfills are refused here; they are for `audit.{source}.{target}`:
+`airflow backfill create --dag-id audit.{source}.{target} --from-date … --to-date …`.
+"""
+
+
+def dag_id(flow: Flow) -> str:
+    return f"replicate.{flow.source.alias}.{flow.target.alias}"
+
+
+def decide_id(flow: Flow) -> str:
+    return f"decide.{flow.source.alias}.{flow.target.alias}"
+
+
+def replicate_dag(flow: Flow) -> DAG:
+    """The DAG of a flow. Raises BadSchedule."""
+    source, target = flow.source.alias, flow.target.alias
+    when = schedule(flow.name, flow.settings["window.schedule"], flow.settings.get("window.trigger.records"))
+    with DAG(
+        dag_id(flow),
+        schedule=when,
+        start_date=START,
+        catchup=False,
+        max_active_runs=1,
+        default_args={"owner": OWNER, "retries": RETRIES, "retry_delay": RETRY_DELAY},
+        description=f"Switch this on to mirror {flow.name}: each run replicates what is new, and proves it.",
+        doc_md=DOC.format(flow=flow.name, source=source, target=target),
+        tags=tags(flow),
+        params=form(flow),
+        # Past intervals are audit's: a window knows no interval, and ends at the log's end.
+        allowed_run_types=ALLOWED,  # type: ignore[arg-type]
+        deadline=deadline(flow),
+        **callbacks(flow, "replicate"),
+    ) as dag:
+        sync_topics = SyncTopics(task_id="sync_topics", flow=flow.name, execution_timeout=sync_timeout(flow))
+        replicate_window = ReplicateWindow(
+            task_id="replicate_window",
+            flow=flow.name,
+            spark_conn_id=flow.settings["spark.conn.id"],
+            max_active_tis_per_dag=1,
+            execution_timeout=timeout(flow.window.max_ms),
+        )
+        # What a failed window has committed, for other partitions or before it failed, is judged all the same.
+        verify_window = VerifyWindow(
+            task_id="verify_window",
+            flow=flow.name,
+            max_active_tis_per_dag=1,
+            trigger_rule=TriggerRule.ALL_DONE,
+            outlets=[alias_of(flow)],
+        )
+        # What has passed gets its syncs, whatever is held.
+        emit_offset_syncs = EmitOffsetSyncs(
+            task_id="emit_offset_syncs", flow=flow.name, max_active_tis_per_dag=1, trigger_rule=TriggerRule.ALL_DONE
+        )
+        # What is held is somebody's to decide, in a run of its own; this one stays failed. (A gate that passed needs no process
+        # to find that out: each one is a second of a run.)
+        ask = AskToDecide(
+            task_id="ask_to_decide", trigger_dag_id=decide_id(flow), trigger_rule=TriggerRule.ONE_FAILED, retries=0
+        )
+        following: BaseOperator
+        if when == CONTINUOUS:  # the next run begins in any case
+            idle_ms = int(flow.settings["window.idle.ms"])
+            following = Idle(task_id=IDLE, idle_ms=idle_ms, trigger_rule=TriggerRule.ALL_DONE, retries=0)
+        else:
+            following = NextWindow(task_id=NEXT, trigger_dag_id=dag_id(flow), retries=0)
+        # The run's state is its last task's: failed where anything before has failed.
+        done = EmptyOperator(task_id="done", trigger_rule=TriggerRule.NONE_FAILED)
+        sync_topics >> replicate_window >> verify_window >> emit_offset_syncs
+        replicate_window >> following
+        verify_window >> ask
+        for_groups = _for_groups(flow, emit_offset_syncs)
+        [replicate_window, verify_window, emit_offset_syncs, ask, following, *for_groups] >> done
+    return dag
+
+
+def _for_groups(flow: Flow, after: EmitOffsetSyncs) -> list[FlowOperator]:
+    """Checkpoints and group offsets, one after the other: they take the claim; failed or not, the data keeps flowing."""
+    tasks: list[FlowOperator] = []
+    if as_boolean(flow.settings["emit.checkpoints.enabled"]):
+        tasks.append(
+            EmitCheckpoints(
+                task_id=CHECKPOINTS, flow=flow.name, max_active_tis_per_dag=1, trigger_rule=TriggerRule.ALL_DONE
+            )
+        )
+    if as_boolean(flow.settings["sync.group.offsets.enabled"]):
+        tasks.append(
+            SyncGroupOffsets(
+                task_id=GROUPS,
+                flow=flow.name,
+                max_active_tis_per_dag=1,
+                trigger_rule=TriggerRule.ALL_DONE,
+            )
+        )
+    for one, other in pairwise([after, *tasks]):
+        one >> other
+    return tasks
+
+
+def deadline(flow: Flow) -> DeadlineAlert:
+    """A run that does not end is counted as late: so long after the average of the last ten (``window.deadline.ms``).
+
+    Not measured from when it was queued: Airflow 3.3.2 can't clear a task of a run that has such a deadline.
+    """
+    given = flow.settings.get("window.deadline.ms")
+    longest = timedelta(milliseconds=int(given)) if given else 2 * timeout(flow.window.max_ms)
+    late = AsyncCallback("airmirror.on_airflow.triggers.deadlines.run_is_late", {"flow": flow.name})
+    average = DeadlineReference.AVERAGE_RUNTIME(max_runs=10, min_runs=1)
+    return DeadlineAlert(reference=average, interval=longest, callback=late)
+
+
+def sync_timeout(flow: Flow) -> timedelta:
+    """How long ``sync_topics`` may take: four kinds of changes on the target, and what is read before."""
+    return timedelta(minutes=15) + 4 * timedelta(milliseconds=int(flow.settings["admin.timeout.ms"]))
+
+
+def tags(flow: Flow) -> list[str]:
+    """By which people find a flow's DAGs."""
+    return [f"flow:{flow.name}", f"source:{flow.source.alias}", f"target:{flow.target.alias}"]
+
+
+def form(flow: Flow) -> dict[str, Param]:
+    """What a run can be narrowed down to."""
+    return {
+        "topics": Param(
+            None,
+            type=["null", "array"],
+            items={"type": "string"},
+            title="Topics",
+            description_md="Only these topics of the source. Empty: all that the flow mirrors.",
+        ),
+        "partitions": Param(
+            None,
+            type=["null", "array"],
+            items={"type": "integer", "minimum": 0},
+            title="Partitions",
+            description_md="Only these partition numbers. Empty: all.",
+        ),
+        "verify": Param(
+            None,
+            type=["null", "string"],
+            enum=[None, "readback", "acks"],
+            title="Verify mode",
+            description_md=f"What proves the window. Empty: as configured (`{flow.window.verify}`).",
+        ),
+        "dry_run": Param(
+            False,
+            type="boolean",
+            title="Dry run",
+            description_md="Tell in the log of `sync_topics` what would be done; write nothing.",
+        ),
+    }

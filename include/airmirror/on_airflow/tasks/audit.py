@@ -1,0 +1,163 @@
+"""What the tasks of audits and replays do. Loaded in tasks only."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+
+from airmirror.errors import AirmirrorError, listed
+from airmirror.flows.audit import Range, audit, ranges_of
+from airmirror.flows.audit_report import as_text, write_page
+from airmirror.flows.backfill import before_the_first, joined
+from airmirror.flows.choice import Choice
+from airmirror.flows.prepare import Opened, backfill_of, prepare
+from airmirror.on_airflow.deployment import Deployment
+from airmirror.on_airflow.tasks.submit import UpTo
+from airmirror.on_airflow.tasks.telling import NotMirrored, phase, tell_progress
+from airmirror.on_airflow.tasks.window import check_result, opened_flow, when_free
+from airmirror.on_spark.ranges import run_ranges
+from airmirror.topics.sync import look
+from airmirror.windows.results import WindowResult
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(eq=False)
+class AuditFailed(AirmirrorError):
+    """Partitions of a range that are not on the target as they are on the source."""
+
+    flow: str
+    errors: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"flow {self.flow!r}: {len(self.errors)} partitions did not pass the audit:\n{listed(self.errors)}"
+
+
+@dataclass(eq=False)
+class NoInterval(AirmirrorError):
+    """An audit that was started without an interval."""
+
+    flow: str
+
+    def __str__(self) -> str:
+        name = self.flow.replace("->", ".")
+        return (
+            f"flow {self.flow!r}: this run has no data interval: fill in `from` and `to`, or start audits with "
+            f"`airflow backfill create --dag-id audit.{name} --from-date … --to-date …`"
+        )
+
+
+@dataclass(eq=False)
+class BadRange(AirmirrorError):
+    """A range of offsets that makes no sense for its partition."""
+
+    flow: str
+    topic: str
+    partition: int
+    start: int
+    end: int
+    reason: str
+
+    def __str__(self) -> str:
+        where = f"{self.topic}-{self.partition} offsets {self.start} to {self.end - 1}"
+        return f"flow {self.flow!r}: {where}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Interval:
+    """From ``begin`` until before ``end``, of the records' timestamps."""
+
+    begin: datetime
+    end: datetime
+
+    def ranges(self, opened: Opened, topics: Sequence[str], choice: Choice) -> list[Range]:
+        """What of the source lies in the interval, as far as the run is narrowed down to it."""
+        chosen = [topic for topic in topics if not choice.topics or topic in choice.topics]
+        begin, end = (int(time.timestamp() * 1000) for time in (self.begin, self.end))
+        found, unavailable = ranges_of(opened, chosen, begin, end)
+        for error in unavailable:
+            if choice.takes(error.key):
+                raise error
+        return [item for item in found if choice.takes(item.key)]
+
+
+@dataclass(frozen=True)
+class Offsets:
+    """One explicit range."""
+
+    range: Range
+
+    def ranges(self, opened: Opened, topics: Sequence[str], choice: Choice) -> list[Range]:
+        """The range itself. Raises NotMirrored, BadRange."""
+        item, name = self.range, opened.flow.name
+        if item.topic not in topics:
+            raise NotMirrored(name, (item.topic,))
+        everything, _ = ranges_of(opened, [item.topic], 0, 2**62)
+        there = {found.key: found for found in everything}.get(item.key)
+        if not item.start < item.end:
+            raise BadRange(name, item.topic, item.partition, item.start, item.end, "it is empty: `end` is exclusive")
+        if there is None or item.end > there.end:
+            reason = f"the source ends at {there.end if there else 0}"
+            raise BadRange(name, item.topic, item.partition, item.start, item.end, reason)
+        return [item]
+
+
+Places = Interval | Offsets
+
+
+def ranges_in(places: Places, choice: Choice) -> Callable[[Opened], list[Range]]:
+    """The ranges of what a run is about, asked of the source when the work begins."""
+
+    def ranges(opened: Opened) -> list[Range]:
+        found = places.ranges(opened, sorted(look(opened.flow).topics), choice)
+        log.info("Partitions with records in the range: %d.", len(found))
+        return found
+
+    return ranges
+
+
+def replicate_ranges(
+    place: Deployment, name: str, window: str, spark_url: str, choice: Choice, only_up_to: UpTo
+) -> WindowResult:
+    """Replicate, over Spark Connect, what lies beyond progress up to the ends of the ranges. Raises PartitionsFailed."""
+    with opened_flow(place, name, choice) as opened:
+        prepared = prepare(opened)
+        return run_ranges(
+            prepared, spark_url, window, only_up_to.ranges(opened), before=only_up_to.before, only=choice.takes,
+            done=partial(check_result, prepared), patiently=when_free, tell=phase, report=tell_progress,
+        )  # fmt: skip
+
+
+def compare_ranges(
+    place: Deployment, name: str, choice: Choice, places: Places, title: str, *, strict: bool,
+    show: Callable[[Path], None], tell: Callable[[str], None] = log.info,
+) -> None:  # fmt: skip
+    """Compare the ranges with the target; ``show`` hears of the report's page. ``strict``: what can't be replicated fails too.
+
+    Raises AuditFailed, after the report is written.
+    """
+    with opened_flow(place, name, choice) as opened:
+        ranges = places.ranges(opened, sorted(look(opened.flow).topics), choice)
+        beside = backfill_of(opened)
+        # Records that came into an interval since its window ended are the next window's.
+        missing = strict and isinstance(places, Offsets) and not choice.dry_run
+        found = audit(
+            opened, ranges, refuse_before=strict and beside is None, refuse_missing=missing, tell=tell
+        )  # fmt: skip
+        if beside is not None:
+            parts = before_the_first(opened, ranges)
+            found = joined(
+                found,
+                audit(beside, parts, refuse_before=False, refuse_missing=strict and not choice.dry_run, tell=tell),
+            )
+    page = write_page(found, place.data_docs / "audits" / name.replace("->", "."), f"{name}: {title}", title)
+    show(page)
+    log.info("Report: the button of this name. In short:\n%s", as_text(found))
+    if found.errors:
+        if all(error.transient for error in found.errors):
+            raise found.errors[0]
+        raise AuditFailed(name, tuple(map(str, found.errors)))

@@ -1,0 +1,131 @@
+"""What the decision of a gate's incident leads to. Loaded in tasks only."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from airmirror.errors import AirmirrorError
+from airmirror.flows.choice import Choice
+from airmirror.flows.decisions import JUDGED, carry_out_reset, held_by_gate, waived, write_down
+from airmirror.on_airflow.deployment import Deployment
+from airmirror.on_airflow.question import (
+    ACCEPT_LOSS,
+    AGAIN,
+    KEEP,
+    LET_PASS,
+    NEW_TOPIC,
+    VERIFY_AGAIN,
+    question,
+)
+from airmirror.on_airflow.tasks.telling import NotVerified, partitions
+from airmirror.on_airflow.tasks.window import opened_flow, verify, when_free
+from airmirror.partitions import TopicPartition
+from airmirror.wire.segments import Action
+
+log = logging.getLogger(__name__)
+
+ACTIONS = {
+    VERIFY_AGAIN: Action.VERIFY_AGAIN,
+    LET_PASS: Action.LET_PASS,
+    ACCEPT_LOSS: Action.ACCEPT_LOSS,
+    AGAIN: Action.START_AGAIN,
+    NEW_TOPIC: Action.NEW_TOPIC,
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question as it is shown, and what it is about: topic, partition and last offset."""
+
+    subject: str
+    body: str
+    incidents: tuple[tuple[str, int, int], ...]
+
+
+def ask(place: Deployment, flow: str, narrowed: Sequence[Sequence[Any]] | None, *, most: int) -> Asked | None:
+    """What to ask about: what the gate holds now, and of that what ``narrowed`` names, where it names anything.
+
+    None: nothing of it is held. Raises a cluster's error.
+    """
+    with opened_flow(place, flow, Choice()) as opened:
+        held = held_by_gate(opened, None if narrowed is None else _incidents(narrowed))[:most]
+    log.info("Held: %s.", ", ".join(str(item.key) for item in held) or "nothing of it")
+    if not held:
+        return None
+    verb = "was" if len(held) == 1 else "were"
+    subject = f"{flow}: {partitions(len(held))} {verb} not let through by the gate: what is to be done?"
+    return Asked(subject, question(held, flow), tuple(item.incident for item in held))
+
+
+def _incidents(given: Sequence[Sequence[Any]]) -> set[tuple[str, int, int]]:
+    try:
+        return {(str(topic), int(number), int(last)) for topic, number, last in given}
+    except (TypeError, ValueError) as error:
+        raise NotNamed(str(given)[:200]) from error
+
+
+@dataclass(eq=False)
+class NotNamed(AirmirrorError):
+    """A run that somebody has started with a configuration that names no partitions."""
+
+    given: str
+
+    def __str__(self) -> str:
+        return (
+            f"`held` of this run's configuration is to be a list of [topic, partition, last offset], not {self.given}"
+        )
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was chosen, why, by whom; ``name`` tells it from every other answer."""
+
+    option: str
+    reason: str
+    by: str
+    name: str
+
+
+def carry_out(
+    place: Deployment, flow: str, window: str, asked: Sequence[Sequence[Any]], answer: Answer, choice: Choice
+) -> None:
+    """Write the decision down, do it and judge again. ``asked``: topic, partition and last offset of what was shown.
+
+    What the gate does not hold any more at that offset is left alone. Raises DecisionIncomplete without a reason,
+    ResetNotPossible, NotVerified where what was decided does not pass.
+    """
+    if answer.option == KEEP:
+        log.info("Nothing changes.")
+        return
+    action, by, reason = ACTIONS[answer.option], answer.by, answer.reason
+    with opened_flow(place, flow, choice) as opened:
+        held = held_by_gate(opened, _incidents(asked))
+        if len(held) < len(asked):
+            log.warning("%d of them are not held any more, and are left alone.", len(asked) - len(held))
+        if not held:
+            return
+        keys = [item.key for item in held]
+        write_down(opened, keys, action, reason=reason, by=by)
+        log.info("%s: %s, as %s wants it: %s", answer.option, ", ".join(map(str, keys)), by, reason)
+        resets = when_free(
+            lambda: carry_out_reset(
+                opened, keys, action, reason=reason, by=by, name=answer.name,
+                tell=lambda phase: log.info("Now: %s.", phase),
+            )
+        )  # fmt: skip
+        for reset in resets:
+            lost = f", {reset.lost:,} offsets from {reset.lost_first:,} on are lost" if reset.lost else ""
+            log.info("%s to %s goes on at %s%s.", reset.facts.key, reset.facts.remote_topic, f"{reset.start:,}", lost)
+        passing = waived(opened, keys, [item.last for item in held], action)
+    if action not in JUDGED:
+        log.info("The next window copies it all, and its gate judges it.")
+        return
+    try:
+        verify(place, flow, window, (), choice, passing)
+    except NotVerified as error:
+        if any(TopicPartition(topic, number) in keys for topic, number, _ in error.held):
+            raise
+        log.warning("What was decided has passed. Not so, for incidents of their own: %s", error)

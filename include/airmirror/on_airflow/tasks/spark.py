@@ -1,0 +1,89 @@
+"""Where a window's slots run, by the type of the Spark connection: Spark Connect, or spark-submit for all others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowNotFoundException
+
+from airmirror.errors import AirmirrorError
+from airmirror.flows.choice import Choice
+from airmirror.on_airflow.deployment import Deployment
+from airmirror.on_airflow.tasks import window as work
+from airmirror.windows.results import WindowResult
+
+if TYPE_CHECKING:
+    from airmirror.on_airflow.tasks.submit import UpTo
+
+CONNECT, SUBMIT = "spark_connect", ("spark", "yarn", "k8s", "local")
+
+
+@dataclass(eq=False)
+class BadSparkConnection(AirmirrorError):
+    """An Airflow connection that windows can't be run with."""
+
+    conn_id: str
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"Spark connection {self.conn_id!r} (spark.conn.id): {self.reason}; make one of type {CONNECT!r} (host and port of "
+            f"a Spark Connect server) or {SUBMIT[0]!r} (a master for spark-submit)"
+        )
+
+
+@dataclass(frozen=True)
+class Windows:
+    """How a window is run, and how it is ended from outside."""
+
+    replicate: Callable[[], WindowResult]
+    interrupt: Callable[[], None]
+
+
+def windows_of(
+    conn_id: str,
+    place: Deployment,
+    flow: str,
+    window: str,
+    choice: Choice,
+    over_connect: Callable[[str], WindowResult],
+    only_up_to: UpTo | None = None,
+) -> Windows:
+    """Windows by the connection's type: ``over_connect`` is given a Spark Connect server's URL, anything else is submitted.
+
+    Raises BadSparkConnection, LedgerOutOfReach, DriverNotPossible.
+    """
+    kind = _kind(conn_id)
+    if kind == CONNECT:
+        return connect_windows(conn_id, place, flow, window, choice, over_connect)
+    if kind not in SUBMIT:
+        raise BadSparkConnection(conn_id, f"its type is {kind!r}")
+    from airmirror.on_airflow.tasks.submit import submitting
+
+    submission = submitting(place, flow, window, conn_id, choice, only_up_to)
+
+    def interrupt() -> None:
+        submission.kill()
+        work.interrupt(place, flow, window, None, choice)
+
+    return Windows(submission.run, interrupt)
+
+
+def connect_windows(
+    conn_id: str, place: Deployment, flow: str, window: str, choice: Choice, replicate: Callable[[str], WindowResult]
+) -> Windows:
+    """Windows over Spark Connect, which ``replicate`` is given the URL of."""
+    url = SparkConnectHook(conn_id).get_connection_url()
+    return Windows(partial(replicate, url), partial(work.interrupt, place, flow, window, url, choice))
+
+
+def _kind(conn_id: str) -> str:
+    try:
+        return str(BaseHook.get_connection(conn_id).conn_type)
+    except AirflowNotFoundException as error:
+        raise BadSparkConnection(conn_id, "there is no such connection") from error

@@ -1,0 +1,225 @@
+"""A window by spark-submit, for Spark connections that are not Spark Connect: local, standalone, YARN, Kubernetes masters.
+
+The application gets the window's id and reports through the segment topic; what is secret travels in a file of mode 0600.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+import javaproperties
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowException
+
+from airmirror.config import connections_of
+from airmirror.errors import AirmirrorError
+from airmirror.flows.audit import Range
+from airmirror.flows.choice import Choice
+from airmirror.flows.prepare import Opened, dry_run
+from airmirror.on_airflow.deployment import ROOT, Deployment
+from airmirror.on_airflow.tasks.telling import tell_result
+from airmirror.on_airflow.tasks.window import opened_flow
+from airmirror.on_spark.job import FINAL, LEDGER
+from airmirror.on_spark.library import build, digest
+from airmirror.on_spark.ranges import write_ranges
+from airmirror.windows.results import WindowResult, rows_of
+
+RANGES = "ranges.json"
+APPLICATION = ROOT / "spark_jobs" / "replicate_window.py"
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(eq=False)
+class SubmittedWindowFailed(AirmirrorError):
+    """A window that spark-submit ran and that did not end well; what its slots committed counts."""
+
+    flow: str
+    window: str
+    reason: str
+    again: bool
+
+    @property
+    def transient(self) -> bool:  # type: ignore[override]
+        return self.again
+
+    def __str__(self) -> str:
+        return (
+            f"flow {self.flow!r}: spark-submit of window {self.window!r} failed; the lines above that begin with "
+            f"'airmirror:' say why ({self.reason})"
+        )
+
+
+@dataclass(eq=False)
+class LedgerOutOfReach(AirmirrorError):
+    """A driver that runs elsewhere can't read a ledger that is a file here."""
+
+    conn_id: str
+
+    def __str__(self) -> str:
+        return (
+            f"Spark connection {self.conn_id!r} has deploy mode cluster and the ledger is a SQLite file: a driver on another "
+            f"machine can't open it; set {LEDGER} to a PostgreSQL URL, or use deploy mode client"
+        )
+
+
+@dataclass(eq=False)
+class DriverNotPossible(AirmirrorError):
+    """A standalone master runs no Python drivers."""
+
+    conn_id: str
+
+    def __str__(self) -> str:
+        return (
+            f"Spark connection {self.conn_id!r} has deploy mode cluster and a standalone master, on which Spark runs no Python "
+            "drivers; use deploy mode client, or a Spark Connect server in front of that cluster"
+        )
+
+
+def submitting(
+    place: Deployment, name: str, window: str, conn_id: str, choice: Choice, only_up_to: UpTo | None = None
+) -> Submission:
+    """What is to be submitted; nothing is started yet. Raises LedgerOutOfReach, DriverNotPossible."""
+    connection = BaseHook.get_connection(conn_id)
+    is_cluster = connection.extra_dejson.get("deploy-mode") == "cluster"
+    host = connection.host or ""
+    if is_cluster and (host.startswith("spark://") or ("://" not in host and connection.port)):
+        raise DriverNotPossible(conn_id)
+    if is_cluster and place.ledger.startswith("sqlite"):
+        raise LedgerOutOfReach(conn_id)
+    return Submission(place, name, window, conn_id, choice, is_cluster, only_up_to)
+
+
+@dataclass(frozen=True)
+class UpTo:
+    """What a submission is bounded by: the ranges, found when it begins, and whether what lies before the first is wanted."""
+
+    ranges: Callable[[Opened], Sequence[Range]]
+    before: bool
+
+
+@dataclass
+class Submission:
+    """One window, submitted to a Spark connection."""
+
+    place: Deployment
+    flow: str
+    window: str
+    conn_id: str
+    choice: Choice
+    is_cluster: bool
+    only_up_to: UpTo | None = None
+    _hook: SparkSubmitHook | None = None
+
+    def run(self) -> WindowResult:
+        """Submit, wait, and read from the ledger what was done. Raises SubmittedWindowFailed."""
+        begun = time.monotonic()
+        with opened_flow(self.place, self.flow, self.choice) as opened, self._files(opened) as (files, secrets):
+            arguments = {
+                "--config": self.place.config.name if self.is_cluster else str(self.place.config),
+                "--flow": self.flow,
+                "--window": self.window,
+                "--secrets": secrets.name if self.is_cluster else str(secrets),
+                "--topics": ",".join(self.choice.topics),
+                "--partitions": ",".join(map(str, self.choice.partitions)),
+                "--verify": self.choice.verify or "",
+                "--ranges": self._ranges(opened, secrets.parent),
+            }
+            given = [part for option, value in arguments.items() if value for part in (option, value)]
+            self._hook = SparkSubmitHook(
+                conn_id=self.conn_id,
+                name=f"airmirror {self.flow} {self.window}",
+                application_args=[*given, *self._flags()],
+                files=files["files"],
+                py_files=files["py_files"],
+            )
+            try:
+                self._hook.submit(str(APPLICATION))
+            except AirflowException as error:
+                status = getattr(self._hook._submit_sp, "returncode", None)
+                raise SubmittedWindowFailed(
+                    self.flow, self.window, str(error).splitlines()[0][:500], again=status != FINAL
+                ) from error
+            result = self._result(opened, time.monotonic() - begun)
+        tell_result(result)
+        return result
+
+    def kill(self) -> None:
+        """End the driver where it runs in client mode; the fence ends what it leaves."""
+        if self._hook is not None:
+            self._hook.on_kill()
+
+    def _flags(self) -> list[str]:
+        return ["--no-advance", *(["--before"] if self.only_up_to and self.only_up_to.before else [])]
+
+    def _ranges(self, opened: Opened, directory: Path) -> str:
+        """The file with the ranges that the windows are bounded by, beside the one with the secrets; empty: no bounds."""
+        if self.only_up_to is None:
+            return ""
+        path = directory / RANGES
+        write_ranges(path, self.only_up_to.ranges(opened))
+        return path.name if self.is_cluster else str(path)
+
+    def _result(self, opened: Opened, seconds: float) -> WindowResult:
+        _, planned = dry_run(opened)  # reads what the window has written to the segment topic
+        flow = opened.flow
+        rows = tuple(row for name in self._windows(opened) for row in rows_of(flow, name, opened.ledger, planned))
+        size = sum(row.bytes for row in rows)
+        # The application can't say that it was cut: where work is left, its time or its bytes tell.
+        bounded = seconds * 1000 >= flow.window.max_ms or (
+            flow.window.max_bytes is not None and size >= flow.window.max_bytes
+        )
+        is_cut = (
+            self.only_up_to is None
+            and bounded
+            and any(item.has_work and self.choice.takes(item.key) for item in planned)
+        )
+        return WindowResult(self.flow, self.window, rows, len(planned), seconds, {}, is_cut)
+
+    def _windows(self, opened: Opened) -> Iterator[str]:
+        """The windows that the application has run: one, or as many as the ranges have taken."""
+        yield self.window
+        for number in count(2):
+            name = f"{self.window}-{number}"
+            if self.only_up_to is None or not opened.ledger.of_window(name):
+                return
+            yield name
+
+    @contextmanager
+    def _files(self, opened: Opened) -> Iterator[tuple[Mapping[str, str | None], Path]]:
+        """What a driver elsewhere must be sent (nothing in client mode), and the file of secrets; removed afterwards."""
+        with tempfile.TemporaryDirectory(prefix="airmirror-submit-") as directory:  # of mode 0700
+            secrets = Path(directory) / "secrets.properties"
+            settings = {**_connected(opened), LEDGER: self.place.ledger}
+            with os.fdopen(os.open(secrets, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+                file.write(javaproperties.dumps(settings, timestamp=None))
+            if self.is_cluster:
+                library = str(build(digest(), directory))
+                ranges = [str(Path(directory) / RANGES)] if self.only_up_to else []
+                files = ",".join([str(self.place.config), str(secrets), *ranges])
+                yield {"files": files, "py_files": library}, secrets
+            else:
+                yield {"files": None, "py_files": None}, secrets
+
+
+def _connected(opened: Opened) -> dict[str, str]:
+    """What the clusters' Airflow connections add to the configuration, as keys of it."""
+    found: dict[str, str] = {}
+    named = connections_of(opened.configuration)
+    as_written = opened.configuration.flow(opened.flow.name)
+    for cluster, plain in ((opened.flow.source, as_written.source), (opened.flow.target, as_written.target)):
+        if cluster.alias in named:  # always: it tells the driver that it has what the connection holds
+            found[f"{cluster.alias}.bootstrap.servers"] = ",".join(cluster.bootstrap_servers)
+        for key, value in cluster.properties.items():
+            if plain.properties.get(key) != value:
+                found[f"{cluster.alias}.{key}"] = value
+    return found

@@ -1,0 +1,193 @@
+"""What the tasks of a flow's DAG do: the same steps as the commands', told to the task's log. Loaded in tasks only."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
+from airmirror.config import Flow
+from airmirror.flows import rounds
+from airmirror.flows.choice import Choice
+from airmirror.flows.gates import Expectations, expectations_of, judge_flow
+from airmirror.flows.groups import rounds_due
+from airmirror.flows.prepare import Opened, Prepared, backfill_of, open_flow, prepare
+from airmirror.naming import segment_topic
+from airmirror.on_airflow.connections import with_connections, with_neighbours
+from airmirror.on_airflow.deployment import Deployment
+from airmirror.on_airflow.tasks.telling import (
+    NotMirrored,
+    PartitionsFailed,
+    not_verified,
+    phase,
+    tell_judgement,
+    tell_plan,
+    tell_progress,
+    tell_result,
+    tell_topics,
+)
+from airmirror.on_spark.windows import run
+from airmirror.partitions import TopicPartition
+from airmirror.quality.suites import BUILT_IN, check_suites, load_suites
+from airmirror.windows.errors import FlowBusy, PartitionHeld
+from airmirror.windows.fence import end_window
+from airmirror.windows.findings import Finding
+from airmirror.windows.results import WindowResult
+from airmirror.windows.window import Judged
+
+log = logging.getLogger(__name__)
+
+Done = TypeVar("Done")
+CLAIM_SECONDS, CLAIM_RETRY_SECONDS = 180, 5  # longer than a window copies (window.max.ms), unless told otherwise
+
+
+@contextmanager
+def opened_flow(place: Deployment, name: str, choice: Choice) -> Iterator[Opened]:
+    """The flow of a task: with its connections, and verified as the trigger form wants it."""
+    with open_flow(place.config, name, place.ledger) as opened:
+        flow = choice.applied(with_connections(opened.configuration, opened.flow))
+        yield replace(opened, flow=flow, configuration=with_neighbours(opened.configuration, flow))
+
+
+def when_free(work: Callable[[], Done]) -> Done:
+    """Do what needs the flow's claim, and wait for it while another window has it; FlowBusy after three minutes."""
+    return Retrying(
+        retry=retry_if_exception_type(FlowBusy),
+        wait=wait_fixed(CLAIM_RETRY_SECONDS),
+        stop=stop_after_delay(CLAIM_SECONDS),
+        before_sleep=lambda state: log.info("Waits: %s", state.outcome and state.outcome.exception()),
+        reraise=True,
+    )(work)
+
+
+def sync_topics(place: Deployment, name: str, choice: Choice) -> None:
+    """Create what is missing on the target; of a dry run, tell what would be done. Bad expectations are refused here."""
+    suites = load_suites(place.expectations)
+    users = [suite for suite in suites if Path(suite.path).name != BUILT_IN]
+    check_suites(users)
+    log.info("Gate: %s.", Expectations(suites))
+    with opened_flow(place, name, choice) as opened:
+        if choice.dry_run:
+            tell_plan(opened, choice)
+            return
+        prepared = prepare(opened)
+    tell_topics(prepared)
+    if strangers := sorted(set(choice.topics) - set(prepared.topics)):
+        raise NotMirrored(name, tuple(strangers))
+
+
+def replicate(place: Deployment, name: str, window: str, spark_url: str, choice: Choice) -> WindowResult:
+    """Run a window and leave its judgement to ``verify``. Raises PartitionsFailed when all is done that can be."""
+    with opened_flow(place, name, choice) as opened:
+        prepared = prepare(opened)
+        log.info("Window %s of flow %s: verify=%s.", window, name, opened.flow.window.verify)
+        result = when_free(
+            lambda: run(
+                prepared, spark_url, window,
+                only=choice.takes, advance=False, tell=phase, report=tell_progress,
+            )
+        )  # fmt: skip
+    check_result(prepared, result)
+    return result
+
+
+def check_result(prepared: Prepared, result: WindowResult) -> None:
+    """Tell what a window did. Raises PartitionsFailed where something is wrong that is not the gate's to tell."""
+    tell_result(result)
+    # What the gate holds is its own to tell, in verify_window.
+    errors = [row.error for row in result.rows if row.error is not None and not isinstance(row.error, PartitionHeld)]
+    if errors or prepared.refused:
+        final = any(not error.transient for error in errors) or bool(prepared.refused)
+        raise PartitionsFailed(result.flow, result.window, (*map(str, errors), *prepared.refused), final)
+
+
+@dataclass(frozen=True)
+class Received:
+    """A topic that received verified records: how many, and at which target offsets ``[start, end)`` by partition."""
+
+    topic: str
+    remote_topic: str
+    source: str  # bootstrap servers' first, as OpenLineage names a cluster
+    target: str
+    records: int
+    offsets: Mapping[int, tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class VerifiedWindow:
+    """What a gate let pass: the topics that received records."""
+
+    received: tuple[Received, ...] = ()
+
+
+def verify(
+    place: Deployment,
+    name: str,
+    window: str,
+    trusted: Collection[str],
+    choice: Choice,
+    waived: Mapping[TopicPartition, int] | None = None,
+    show: Callable[[Path], None] = lambda page: None,
+) -> VerifiedWindow:
+    """Judge what is not verified yet, advance what passes, hold what does not; ``show`` hears of the page. Raises NotVerified."""
+    by = expectations_of(place.expectations)
+    docs = place.data_docs / name.replace("->", ".")
+    with opened_flow(place, name, choice) as opened:
+        judged, judgement = when_free(
+            lambda: judge_flow(opened, by, window=window, trusted=trusted, waived=waived, docs=docs, tell=phase)
+        )
+    if not judged.verdicts:
+        log.info("Nothing to judge: everything that was replicated is verified.")
+        return VerifiedWindow()
+    tell_judgement(judged, judgement)
+    if by.suites is None:
+        log.warning("Judged by %s.", by)
+    if judgement is not None and judgement.docs is not None:
+        show(judgement.docs)
+    if judged.errors:
+        if all(error.transient for error in judged.errors):
+            raise judged.errors[0]
+        raise not_verified(name, window, judged)
+    return VerifiedWindow(_received(opened.flow, judged))
+
+
+def _received(flow: Flow, judged: Judged) -> tuple[Received, ...]:
+    by_topic: dict[tuple[str, str], list[Finding]] = {}
+    for finding in judged.findings:
+        if finding.copied:
+            by_topic.setdefault((finding.topic, finding.remote_topic), []).append(finding)
+    return tuple(
+        Received(
+            *topics, flow.source.bootstrap_servers[0], flow.target.bootstrap_servers[0],
+            sum(finding.copied for finding in findings),
+            {finding.partition: (finding.target_start, finding.target_end) for finding in findings},
+        )
+        for topics, findings in sorted(by_topic.items())
+    )  # fmt: skip
+
+
+def do_round(place: Deployment, name: str, round_: str, window: str, choice: Choice) -> set[str]:
+    """Do one of the rounds that follow a window, if it is time to; which of the groups' rounds are due now."""
+    with opened_flow(place, name, choice) as opened:
+        log.info("%s.", rounds.do_round(opened, round_, window, phase))
+        return rounds_due(opened)
+
+
+def interrupt(place: Deployment, name: str, window: str, spark_url: str | None, choice: Choice) -> None:
+    """End a window from outside: its Spark Connect job by tag, then, while no other has claimed, its slots by the fence."""
+    from airmirror.on_spark.execute import interrupt as interrupt_job
+
+    with opened_flow(place, name, choice) as opened:
+        try:
+            if spark_url is not None:
+                interrupt_job(spark_url, opened.flow)
+        finally:  # whatever Spark says: its workers write no more
+            ended = end_window(opened.flow, window, segment_topic(opened.flow.source.alias), opened.ledger)
+            if beside := backfill_of(opened):  # its windows hold both claims
+                ended |= end_window(beside.flow, window, segment_topic(beside.flow.source.alias), beside.ledger)
+    log.info("Window %s: %s.", window, "fenced and released" if ended else "it holds no claim (any more)")

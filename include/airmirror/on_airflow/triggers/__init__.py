@@ -1,0 +1,1 @@
+"""What Airflow's triggerer runs: growth of a source, heartbeats, late runs."""

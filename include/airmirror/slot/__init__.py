@@ -1,0 +1,1 @@
+"""What one slot does on an executor: fetch, restamp, produce, read back, commit; it knows nothing of the driver."""

@@ -1,0 +1,268 @@
+"""A slot from its first attempt to its result: initialise, check the claim, read progress, copy; again where that helps.
+
+Every attempt does, in this order (invariant B): InitProducerId; read the segment topic to an end asked for after that
+answer, and end as fenced where another window's claim holds; read progress; copy. It starts from the progress that is
+committed, never from the plan (invariant C).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_records, withheld
+from airmirror.clusters.protocol.routes import Routes, TopicNotFound
+from airmirror.clusters.protocol.transactions import TransactionalId, TransactionStuck
+from airmirror.clusters.protocol.writable import unwritable
+from airmirror.errors import AirmirrorError
+from airmirror.partitions import TopicPartition
+from airmirror.slot.adjacent import explained, look
+from airmirror.slot.contract import Outcome, Slot, SlotPartition, SlotResult, transaction_timeout_ms
+from airmirror.slot.copy import Source, copy
+from airmirror.slot.dead_letters import open_dead_letter_topic
+from airmirror.slot.errors import (
+    PartitionError,
+    PartitionFailed,
+    PartitionUnavailable,
+    SlotFenced,
+    TargetTruncated,
+    TargetUnavailable,
+    TopicRecreated,
+)
+from airmirror.slot.intake import Intake, Way
+from airmirror.slot.outbox import Outbox
+from airmirror.slot.pace import Pace
+from airmirror.slot.readback import ReadBack
+from airmirror.slot.refusals import Refusals
+from airmirror.wire.claims import ClaimEntry, holder
+from airmirror.wire.merging import Merging
+from airmirror.wire.primitives import MalformedRecord
+from airmirror.wire.segments import Claim, SegmentRecord, decode
+
+LEADER_SECONDS = 3.0  # for an election on the target
+MOST_PAUSE = 5.0  # seconds between two attempts
+GRACE_SECONDS = 15.0  # what a fault, or reading back, may take beyond the window's end
+
+
+@dataclass
+class _Progress:
+    """What the attempts so far have found out."""
+
+    positions: dict[TopicPartition, int]
+    failed: dict[TopicPartition, AirmirrorError] = field(default_factory=dict)
+    limits: dict[TopicPartition, int] = field(default_factory=dict)  # copied up to here only: what comes is bad
+    refusals: dict[TopicPartition, Refusals] = field(default_factory=dict)
+
+
+def run_slot(slot: Slot) -> list[SlotResult]:
+    """Copy a slot's partitions; one result each. Raises nothing: errors are in the results."""
+    begun = time.monotonic()
+    deadline = begun + slot.max_ms / 1000
+    progress = _Progress({partition.source: partition.start for partition in slot.partitions})
+    pace = Pace(transaction_timeout_ms(slot.flow))
+    outcome = Outcome.DONE
+    error: AirmirrorError | None = None
+    pause = 0.1
+    while True:
+        try:
+            with (
+                Routes(slot.flow.source, f"airmirror|{slot.flow.name}|{slot.number}") as source,
+                Routes(slot.flow.target, f"airmirror|{slot.flow.name}|{slot.number}") as target,
+            ):
+                done = _attempt(slot, source, target, progress, pace, deadline)
+            outcome = Outcome.DONE if done else Outcome.CUT
+            break
+        except SlotFenced as fenced:
+            outcome, error = Outcome.FENCED, fenced
+            break
+        except PartitionError as bad:
+            late = time.monotonic() - deadline
+            if not progress.refusals.setdefault(bad.key, Refusals()).allow(bad, slot.flow):
+                _leave_out(progress, bad.key, bad, bad.first_bad)
+            elif late > 0 and bad.first_bad is not None:
+                progress.limits[bad.key] = bad.first_bad  # what comes before it is committed, the next window goes on
+            if late > GRACE_SECONDS:
+                outcome = Outcome.CUT
+                break
+        except TopicNotFound as gone:
+            _leave_out_topic(slot, progress, gone)
+        except TransactionStuck as stuck:  # the next window goes on with another id, without what takes no marker
+            outcome, error = _leave_out_stuck(slot, progress, stuck)
+            break
+        except AirmirrorError as fault:
+            if not fault.transient or time.monotonic() > deadline + GRACE_SECONDS:
+                outcome, error = Outcome.FAILED, fault
+                break
+            pace.failed()
+            time.sleep(pause)  # backoff: the cluster is asked again, nothing tells when it is well
+            pause = min(pause * 2, MOST_PAUSE)
+    return list(_results(slot, progress, outcome, error, time.monotonic() - begun))
+
+
+def _results(
+    slot: Slot, progress: _Progress, outcome: Outcome, error: AirmirrorError | None, seconds: float
+) -> Iterator[SlotResult]:
+    for partition in slot.partitions:
+        key = partition.source
+        position = progress.positions[key]
+        problem = progress.failed.get(key) or error
+        if key in progress.failed:
+            how = Outcome.FAILED
+        elif outcome in (Outcome.FAILED, Outcome.FENCED):
+            how = outcome
+        else:
+            how = Outcome.DONE if position >= partition.end else Outcome.CUT
+        if how is Outcome.FAILED and problem is not None and not isinstance(problem, PartitionError):
+            wrapped = PartitionUnavailable if problem.transient else PartitionFailed
+            problem = wrapped(slot.flow.source.alias, partition.topic, partition.partition, str(problem))
+        yield SlotResult(partition.topic, partition.partition, how, position, seconds, problem)
+
+
+def _attempt(slot: Slot, source: Routes, target: Routes, progress: _Progress, pace: Pace, deadline: float) -> bool:
+    """One attempt at everything that is left; whether it was finished."""
+    target.refresh([slot.segment_topic, slot.progress_topic])
+    transaction = TransactionalId(target, slot.transactional_id, pace.timeout_ms)
+    transaction.initialise()
+    committed = _committed(slot, target)
+    partitions = []
+    for partition in slot.partitions:
+        key = partition.source
+        partition = _continued(partition, committed.get(key))
+        progress.positions[key] = partition.start
+        end = min(partition.end, progress.limits.get(key, partition.end))
+        if partition.start < end and (key not in progress.failed or key in progress.limits):
+            partitions.append((partition, end))
+    if not partitions:
+        return True
+    source.refresh({partition.topic for partition, _ in partitions})
+    target.refresh({partition.remote_topic for partition, _ in partitions} | {slot.segment_topic, slot.progress_topic})
+    partitions = _usable(slot, source, target, progress, partitions)
+    if not partitions:
+        return True
+    read_back = ReadBack(target, deadline + GRACE_SECONDS) if slot.flow.window.verify == "readback" else None
+    dead_letters = open_dead_letter_topic(slot.flow, target)
+    way = Way(slot, target, transaction, Outbox(target, transaction), read_back, Merging(), dead_letters)
+    intakes = [Intake(way, partition, end, progress.refusals.get(partition.source)) for partition, end in partitions]
+    try:
+        done = copy(way, Source(source, slot, intakes, pace), intakes, deadline)
+    except AirmirrorError:
+        with contextlib.suppress(AirmirrorError):  # the next InitProducerId aborts it too; this is sooner
+            transaction.end(commit=False)
+        raise
+    finally:
+        for intake in intakes:
+            progress.positions[intake.partition.source] = intake.account.start
+    for intake in intakes:
+        if intake.withheld and not intake.is_done:
+            key = intake.partition.source
+            reason = withheld(key, intake.position, intake.end, intake.withheld)
+            progress.failed.setdefault(key, PartitionUnavailable(source.alias, *key, reason))
+    return done
+
+
+def _committed(slot: Slot, target: Routes) -> dict[TopicPartition, SegmentRecord]:
+    """The newest segments that this window has committed. Raises SlotFenced where a later claim holds."""
+    log = TopicPartition(slot.segment_topic, 0)
+    end = offsets_with_patience(target, [log], LATEST)[log]
+    newest: dict[TopicPartition, SegmentRecord] = {}
+    claims: list[ClaimEntry] = []
+    for entry in read_records(target, log, slot.claim_offset, end):
+        try:
+            record = decode(entry.key or b"", entry.value)
+        except MalformedRecord:
+            continue  # the ledger counts and logs it
+        if isinstance(record, Claim):
+            claims.append(ClaimEntry(entry.offset, entry.timestamp, record))
+        elif isinstance(record, SegmentRecord):
+            newest[TopicPartition(record.topic, record.partition)] = record
+    held = holder(claims)
+    if held is None or held.offset != slot.claim_offset or held.released:
+        raise SlotFenced(
+            slot.flow.name, slot.window, "(released)" if held is None or held.released else held.claim.window
+        )
+    return newest
+
+
+def _continued(partition: SlotPartition, committed: SegmentRecord | None) -> SlotPartition:
+    if committed is None or committed.source_end <= partition.start:
+        return partition
+    return replace(
+        partition,
+        start=committed.source_end,
+        target_end=committed.target_end,
+        known_end=max(explained(committed), partition.known_end),
+        leader_epoch=committed.leader_epoch,
+    )
+
+
+def _usable(
+    slot: Slot, source: Routes, target: Routes, progress: _Progress, partitions: Sequence[tuple[SlotPartition, int]]
+) -> list[tuple[SlotPartition, int]]:
+    """Those of ``partitions`` that can go on now; each of the others is left out with its error, before anything is written."""
+    errors: dict[TopicPartition, AirmirrorError] = {}
+    refusing = unwritable(target, [partition.target for partition, _ in partitions], LEADER_SECONDS)
+    for partition, _ in partitions:
+        error = _changed(partition, source, target)
+        if error is None and partition.target in refusing:
+            error = _unavailable(slot, partition, refusing[partition.target])
+        if error is not None:
+            errors[partition.source] = error
+    known: dict[TopicPartition, int] = {}
+    if not slot.flow.is_aggregate:
+        known, found = look(source.alias, target, [part for part, _ in partitions if part.source not in errors])
+        errors |= found
+    for key, error in errors.items():
+        _leave_out(progress, key, error, None)
+    return [
+        (replace(partition, known_end=known.get(partition.source, partition.known_end)), end)
+        for partition, end in partitions
+        if partition.source not in errors
+    ]
+
+
+def _changed(partition: SlotPartition, source: Routes, target: Routes) -> AirmirrorError | None:
+    """The error of a topic that is not the one of the plan any more."""
+    where = (source.alias, partition.topic, partition.partition)
+    now = source.topic_ids[partition.topic]
+    if now != partition.source_topic_id:
+        return TopicRecreated(*where, str(partition.source_topic_id), str(now))
+    if target.topic_ids[partition.remote_topic] != partition.target_topic_id:
+        return TargetTruncated(*where, target.alias, partition.remote_topic, max(partition.target_end, 0), 0)
+    return None
+
+
+def _unavailable(slot: Slot, partition: SlotPartition, reason: str) -> TargetUnavailable:
+    where = (slot.flow.source.alias, partition.topic, partition.partition)
+    return TargetUnavailable(*where, slot.flow.target.alias, partition.remote_topic, reason)
+
+
+def _leave_out_stuck(slot: Slot, progress: _Progress, stuck: TransactionStuck) -> tuple[Outcome, AirmirrorError | None]:
+    """The partitions that take no marker have failed; the others are cut."""
+    lacking = [partition for partition in slot.partitions if partition.target in stuck.reasons]
+    for partition in lacking:
+        _leave_out(progress, partition.source, _unavailable(slot, partition, stuck.reasons[partition.target]), None)
+    return (Outcome.CUT, None) if lacking else (Outcome.FAILED, stuck)
+
+
+def _leave_out(progress: _Progress, key: TopicPartition, error: AirmirrorError, first_bad: int | None) -> None:
+    """Hold a partition from where it is bad; what comes before is still copied."""
+    again = key in progress.failed and progress.limits.get(key) == first_bad
+    progress.failed[key] = error
+    if first_bad is None or again:
+        progress.limits.pop(key, None)
+    else:
+        progress.limits[key] = first_bad
+
+
+def _leave_out_topic(slot: Slot, progress: _Progress, gone: TopicNotFound) -> None:
+    found = False
+    for partition in slot.partitions:
+        name = partition.topic if gone.cluster == slot.flow.source.alias else partition.remote_topic
+        if name == gone.topic and gone.partition in (-1, partition.partition):
+            found = True
+            _leave_out(progress, partition.source, gone, None)
+    if not found:  # an internal topic: nothing of the slot can go on
+        for partition in slot.partitions:
+            _leave_out(progress, partition.source, gone, None)

@@ -1,0 +1,91 @@
+"""What a slot is told and what it answers: plain values that travel to a Spark task and back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from uuid import UUID
+
+from airmirror.config import Flow
+from airmirror.errors import AirmirrorError
+from airmirror.partitions import TopicPartition
+
+TRANSACTION_TIMEOUT_MS = 60_000  # as Kafka's own producer has it
+
+
+@dataclass(frozen=True)
+class SlotPartition:
+    """A partition's part of a window, and what must be known to continue it exactly."""
+
+    topic: str
+    partition: int
+    remote_topic: str
+    start: int  # the first source offset that is not accounted for yet
+    end: int  # exclusive
+    source_topic_id: UUID
+    target_topic_id: UUID
+    target_end: int  # where the last segment ends on the target (exclusive), -1: there is none yet
+    leader_epoch: int  # of the last accounted batch, -1 unknown
+    compacted: bool  # whether holes are allowed (invariant E)
+    max_message_bytes: int  # what the remote topic takes
+    known_end: int = 0  # a log of the target that ends here (exclusive) holds nothing of others
+    keeps_times: bool = True  # False: the target may stamp records with its own time (topics.log.append.time)
+
+    @property
+    def source(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def target(self) -> TopicPartition:
+        return TopicPartition(self.remote_topic, self.partition)
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One Spark task of a window: partitions, copied under one transactional id."""
+
+    flow: Flow
+    window: str
+    number: int
+    claim_offset: int  # of the window's claim in the segment topic
+    max_ms: int  # from the slot's start on, by its own clock: after that nothing new is begun
+    max_bytes: int | None  # the slot's share of window.max.bytes
+    progress_topic: str
+    progress_partitions: int
+    segment_topic: str
+    partitions: tuple[SlotPartition, ...]
+
+    @property
+    def transactional_id(self) -> str:
+        return transactional_id(self.flow, self.number)
+
+
+def transactional_id(flow: Flow, number: int) -> str:
+    """Invariant B's transactional ids."""
+    return f"airmirror.{flow.source.alias}.{flow.target.alias}.{number}"
+
+
+def transaction_timeout_ms(flow: Flow) -> int:
+    """How long a transaction of the flow may last: the target's ``producer.transaction.timeout.ms``, else a minute."""
+    return int(flow.target.client("producer").get("transaction.timeout.ms", TRANSACTION_TIMEOUT_MS))
+
+
+class Outcome(StrEnum):
+    """How a partition's part of a window ended."""
+
+    DONE = "done"  # up to the planned end
+    CUT = "cut"  # by window.max.ms or window.max.bytes: the next window continues
+    FAILED = "failed"
+    FENCED = "fenced"
+
+
+@dataclass(frozen=True)
+class SlotResult:
+    """One row a partition: how it ended. What was copied is told by the segments, which are committed with the records."""
+
+    topic: str
+    partition: int
+    outcome: Outcome
+    position: int  # the first source offset that is not accounted for
+    seconds: float
+    error: AirmirrorError | None = None

@@ -1,0 +1,79 @@
+"""The records that go with every commit: MirrorMaker 2's progress and our segments (invariant A)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from kafka.record.default_records import DefaultRecordBatchBuilder
+
+from airmirror.partitions import TopicPartition
+from airmirror.wire.mirrormaker import murmur2_partition, source_offset_key, source_offset_value
+
+if TYPE_CHECKING:
+    from airmirror.slot.contract import Slot
+    from airmirror.slot.intake import Intake, Way
+
+BATCH_BYTES = 512 << 10
+
+KeyValue = tuple[bytes, bytes | None]
+Build = Callable[[int, int, int], bytes]  # producer id, epoch, sequence -> a transactional batch
+
+
+def commit_records(way: Way, intakes: Sequence[Intake]) -> dict[TopicPartition, list[tuple[int, Build]]]:
+    """By partition of the internal topics: batches as (number of records, how to build it)."""
+    slot = way.slot
+    now = int(time.time() * 1000)
+    by_partition: dict[TopicPartition, list[KeyValue]] = {}
+    for intake in intakes:
+        partition, account = intake.partition, intake.account
+        segment = account.record(slot, partition, now)
+        by_partition.setdefault(TopicPartition(slot.segment_topic, 0), []).append(
+            (segment.encode_key(), segment.encode_value())
+        )
+        target, progress = progress_record(slot, partition.topic, partition.partition, account.end - 1)
+        by_partition.setdefault(target, []).append(progress)
+    return batches(by_partition, now)
+
+
+def batches(
+    records: Mapping[TopicPartition, Sequence[KeyValue]], timestamp: int
+) -> dict[TopicPartition, list[tuple[int, Build]]]:
+    """By partition: batches as (number of records, how to build it), in the order of the records."""
+    return {
+        target: [(len(part), _builder(part, timestamp)) for part in _parts(found)] for target, found in records.items()
+    }
+
+
+def progress_record(slot: Slot, topic: str, partition: int, offset: int | None) -> tuple[TopicPartition, KeyValue]:
+    """MirrorMaker 2's progress of a partition and where it belongs; None deletes it."""
+    key = source_offset_key(slot.flow.source.alias, topic, partition)
+    target = TopicPartition(slot.progress_topic, murmur2_partition(key, slot.progress_partitions))
+    return target, (key, None if offset is None else source_offset_value(offset))
+
+
+def _parts(records: Iterable[KeyValue]) -> list[list[KeyValue]]:
+    parts: list[list[KeyValue]] = []
+    size = BATCH_BYTES
+    for key, value in records:
+        length = len(key) + len(value or b"")
+        if size + length > BATCH_BYTES:
+            parts.append([])
+            size = 0
+        parts[-1].append((key, value))
+        size += length + 30
+    return parts
+
+
+def _builder(records: list[KeyValue], timestamp: int) -> Build:
+    def build(producer_id: int, epoch: int, sequence: int) -> bytes:
+        builder = DefaultRecordBatchBuilder(
+            magic=2, compression_type=0, is_transactional=True,
+            producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence, batch_size=1 << 30,
+        )  # fmt: skip
+        for number, (key, value) in enumerate(records):
+            builder.append(number, timestamp=timestamp, key=key, value=value, headers=[])
+        return bytes(builder.build())
+
+    return build

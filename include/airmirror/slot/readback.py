@@ -1,0 +1,205 @@
+"""Reading back what was written, before it is committed, and comparing it with what was fetched (invariant D).
+
+Read uncommitted, on connections of their own. A batch must come back with the same payload digest, count, codec, timestamp
+type and times; where the target compressed it anew, its records are decoded on both sides and compared one by one. (What the
+slow path writes anew it compares with what was fetched before it is sent.)
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from airmirror.clusters.protocol.connection import BrokerUnreachable
+from airmirror.clusters.protocol.error_codes import error_name
+from airmirror.clusters.protocol.log import MOVED, receive_fetch, send_fetch
+from airmirror.clusters.protocol.routes import Routes
+from airmirror.errors import AirmirrorError
+from airmirror.partitions import TopicPartition
+from airmirror.slot.account import Digest, payload_digest
+from airmirror.wire.batches import CODEC_MASK, HEADER_SIZE, LOG_APPEND_TIME, Batch, CorruptBatch, parse
+from airmirror.wire.requests import FetchPosition
+
+PURPOSE = "read back"
+LEAST_BYTES = 2 << 20  # asked for at once, unless it is the last of a transaction
+MOST_BYTES = 4 << 20
+
+Differs = Callable[[int, str], Exception]
+Unread = Callable[[int], Exception]
+
+
+@dataclass(slots=True)
+class Expected:
+    """A batch as it was sent, and where the target says it is."""
+
+    target_first: int
+    count: int
+    attributes: int
+    base_timestamp: int
+    max_timestamp: int
+    payload: memoryview
+    digest: bytes
+    account: Digest
+    differs: Differs  # the error to raise, given the target's offset and what differs
+    unread: Unread  # the same for Kafka's code of an error that lets nothing be read
+    keeps_times: bool = True
+
+    @property
+    def size(self) -> int:
+        return HEADER_SIZE + len(self.payload)
+
+
+@dataclass(eq=False)
+class ReadBackTooSlow(AirmirrorError):
+    """What was written could not be read back in the window's time."""
+
+    transient: ClassVar[bool] = True
+
+    cluster: str
+    bytes: int
+
+    def __str__(self) -> str:
+        return (
+            f"cluster {self.cluster!r}: {self.bytes} bytes that were written were not read back in the window's time, and so "
+            "not committed; is a consumer quota (consumer_byte_rate) of this user in the way?"
+        )
+
+
+class ReadBack:
+    """What was written and not read back yet, by partition of the target."""
+
+    def __init__(self, routes: Routes, until: float) -> None:
+        """``until``: how long it may take, by ``time.monotonic``."""
+        self._routes = routes
+        self._until = until
+        self._expected: dict[TopicPartition, deque[Expected]] = {}
+        self._bytes = 0
+        self._under_way: dict[int, int] = {}  # node -> version of the fetch
+
+    def expect(self, target: TopicPartition, expected: Expected) -> None:
+        self._expected.setdefault(target, deque()).append(expected)
+        self._bytes += expected.size
+
+    def step(self, most: int) -> None:
+        """Compare what was asked for before, then ask for more: one fetch a broker is under way while the slot goes on.
+
+        Waits where more than ``most`` bytes are not compared yet. Raises what ``drain`` does.
+        """
+        self._down_to(max(most, LEAST_BYTES))
+        if self._bytes >= LEAST_BYTES:
+            self._send()
+
+    def drain(self) -> None:
+        """Read back and compare everything. Raises the error of the first batch that differs, ReadBackTooSlow."""
+        self._down_to(0)
+
+    def _down_to(self, most: int) -> None:
+        self._receive()
+        while self._bytes > most:
+            if time.monotonic() > self._until:
+                raise ReadBackTooSlow(self._routes.alias, self._bytes)
+            self._send()
+            self._receive()
+
+    def _send(self) -> None:
+        by_node: dict[int, dict[TopicPartition, FetchPosition]] = {}
+        for target, expected in self._expected.items():
+            if expected:
+                leader = self._routes.leader(target)
+                size = min(sum(item.size for item in expected), MOST_BYTES)
+                position = FetchPosition(expected[0].target_first, leader.epoch, -1, size)
+                by_node.setdefault(leader.node, {})[target] = position
+        for node, positions in by_node.items():
+            self._under_way[node] = send_fetch(
+                self._routes,
+                self._routes.connection(node, PURPOSE),
+                positions,
+                max_wait_ms=500,
+                max_bytes=min(sum(position.max_bytes for position in positions.values()), MOST_BYTES),
+                read_committed=False,
+            )
+
+    def _receive(self) -> None:
+        while self._under_way:
+            node, version = self._under_way.popitem()
+            connection = self._routes.connection(node, PURPOSE)
+            buffer, partitions = receive_fetch(self._routes, connection, version)
+            for target, fetched in partitions.items():
+                if fetched.error in MOVED:
+                    # The transaction may well go on, but what was written must be found by the new leader first.
+                    reason = f"{target} moved while it was read back: {error_name(fetched.error)}"
+                    raise BrokerUnreachable(self._routes.alias, connection.broker, reason)
+                expected = self._expected.get(target)
+                if not expected:
+                    raise connection.nonsense(f"its answer to a fetch has {target}, which it was not asked for")
+                if fetched.error:
+                    raise expected[0].unread(fetched.error)
+                self._compare(buffer, expected, parse(buffer, fetched.start, fetched.end))
+
+    def _compare(self, buffer: memoryview, expected: deque[Expected], batches: Iterable[Batch]) -> None:
+        for batch in batches:
+            if not expected:
+                return
+            if batch.next_offset <= expected[0].target_first:
+                continue
+            head = expected.popleft()
+            self._bytes -= head.size
+            difference = _difference(buffer, batch, head)
+            if difference:
+                raise head.differs(batch.base_offset, difference)
+
+
+def _difference(buffer: memoryview, batch: Batch, expected: Expected) -> str | None:
+    """What is not equal, or None; equal batches are added to the account's digest as the target holds them."""
+    if batch.base_offset != expected.target_first:
+        return f"a batch begins at {batch.base_offset} where {expected.target_first} was answered"
+    if batch.count != expected.count or not batch.is_dense:
+        return f"{batch.count} records in place of {expected.count}"
+    stamped = bool(batch.attributes & LOG_APPEND_TIME)
+    if stamped and expected.keeps_times:
+        return "the remote topic has message.timestamp.type=LogAppendTime, which changes every timestamp"
+    payload = buffer[batch.position + HEADER_SIZE : batch.position + batch.size]
+    digest = payload_digest(payload)
+    unchanged = (
+        digest == expected.digest
+        and batch.attributes & CODEC_MASK == expected.attributes & CODEC_MASK
+        and batch.base_timestamp == expected.base_timestamp
+        and (stamped or batch.max_timestamp == expected.max_timestamp)
+    )
+    if not unchanged:
+        difference = _record_difference(buffer, batch, expected)
+        if difference:
+            return difference
+    expected.account.add(batch.attributes, batch.count, batch.base_timestamp, batch.max_timestamp, len(payload), digest)
+    return None
+
+
+def _record_difference(buffer: memoryview, batch: Batch, expected: Expected) -> str | None:
+    # loads compiled loops: only where records must be decoded
+    from airmirror.wire.codecs import UnknownCodec
+    from airmirror.wire.records import first_difference, index, without_times
+
+    payload = expected.payload
+    if payload_digest(payload) != expected.digest:
+        return "the batch was altered between the fetch and the write"
+    whole = batch._replace(
+        position=-HEADER_SIZE,
+        size=HEADER_SIZE + len(payload),
+        attributes=expected.attributes & ~LOG_APPEND_TIME,
+        base_timestamp=expected.base_timestamp,
+    )
+    try:
+        found, source = index(buffer, [batch]), index(payload, [whole])
+    except (CorruptBatch, UnknownCodec) as error:
+        return f"its records can't be compared: {error}"
+    if batch.attributes & LOG_APPEND_TIME:
+        source, found = without_times(source), without_times(found)
+    number = first_difference(source, found)
+    if number >= 0:
+        return f"record {number} of the batch is not equal"
+    if len(found) != len(source):
+        return f"{len(found)} records in place of {len(source)}"
+    return None

@@ -1,0 +1,140 @@
+"""What the target does not take, and how a slot gets along with it: it writes otherwise, or declares records lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from airmirror.config import Flow
+from airmirror.slot.errors import PartitionError
+
+MESSAGE_TOO_LARGE, INVALID_TIMESTAMP, INVALID_RECORD = 10, 32, 87
+
+# By Kafka's error code, what of the remote topic lets the records in.
+_LET_IN = {
+    MESSAGE_TOO_LARGE: "raise its max.message.bytes, or set its compression.type to producer",
+    INVALID_TIMESTAMP: "raise its message.timestamp.before.max.ms and message.timestamp.after.max.ms",
+    INVALID_RECORD: "a compacted topic takes no records without a key: correct its cleanup.policy",
+}
+
+
+@dataclass(eq=False)
+class RecordTooLarge(PartitionError):
+    """A single record larger than the target topic takes."""
+
+    offset: int
+    size: int
+    limit: int
+    target: str
+    remote_topic: str
+
+    @property
+    def first_bad(self) -> int:
+        return self.offset
+
+    def __str__(self) -> str:
+        return (
+            f"{self.where}: the record at offset {self.offset} is {self.size} bytes, {self.remote_topic!r} on cluster "
+            f"{self.target!r} takes {self.limit}; raise its max.message.bytes"
+        )
+
+
+@dataclass(eq=False)
+class BatchOverLimit(PartitionError):
+    """A batch that must be taken apart, and is too large for that without its compression (window.largest.batch.bytes)."""
+
+    offset: int
+    limit: int
+    target: str
+
+    @property
+    def first_bad(self) -> int:
+        return self.offset
+
+    def __str__(self) -> str:
+        return (
+            f"{self.where}: the batch at offset {self.offset} holds more than {self.limit} bytes without its compression, and "
+            f"can't be copied whole; raise {self.cluster}->{self.target}.window.largest.batch.bytes (and the memory of the "
+            f"slots), or copy around it with {self.cluster}->{self.target}.errors.tolerance = all"
+        )
+
+
+@dataclass(eq=False)
+class WriteRefused(PartitionError):
+    """The target refuses a batch for good; ``code`` is Kafka's error code."""
+
+    target: str
+    remote_topic: str
+    first: int
+    last: int
+    code: int
+    error: str
+    offsets: tuple[int, ...] = ()  # those of the records that it is about, where that is known
+
+    @property
+    def is_of_records(self) -> bool:
+        """Whether the records themselves are refused, and would be in any other batch too."""
+        return self.code in _LET_IN
+
+    @property
+    def first_bad(self) -> int:
+        return min(self.offsets, default=self.first)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.where}: cluster {self.target!r} refuses offsets {self.first} to {self.last} for "
+            f"{self.remote_topic!r}: {self.error}; {_LET_IN.get(self.code, 'change its configuration')}, "
+            "or leave the topic out"
+        )
+
+
+@dataclass(eq=False)
+class DeadLetterRefused(PartitionError):
+    """The dead letter topic does not take a record either; it is lost without a copy."""
+
+    offset: int
+    target: str
+    dead_letter_topic: str
+    code: int
+    error: str
+
+    @property
+    def is_of_records(self) -> bool:
+        """Whether the record itself is refused."""
+        return self.code in _LET_IN
+
+    @property
+    def first_bad(self) -> int:
+        return self.offset
+
+    def __str__(self) -> str:
+        return (
+            f"{self.where}: {self.dead_letter_topic!r} on cluster {self.target!r} does not take the record at offset "
+            f"{self.offset} either: {self.error}"
+        )
+
+
+@dataclass
+class Refusals:
+    """What the target has refused of a partition in the attempts of a slot so far, and what that leads to."""
+
+    rewritten: bool = False  # no batch goes whole: as the target compresses them, one was too large
+    lost: dict[int, str] = field(default_factory=dict)  # source offsets that are declared lost, with the reason
+    unfit: set[int] = field(default_factory=set)  # those that the dead letter topic does not take either
+
+    def allow(self, bad: PartitionError, flow: Flow) -> bool:
+        """Take note of what was refused; whether the next attempt can get along with it."""
+        if isinstance(bad, WriteRefused) and bad.code == MESSAGE_TOO_LARGE and not self.rewritten:
+            self.rewritten = True
+            return True
+        if isinstance(bad, WriteRefused) and bad.is_of_records and bad.offsets and is_tolerant(flow):
+            self.lost.update(dict.fromkeys(bad.offsets, str(bad)))
+            return True
+        if isinstance(bad, DeadLetterRefused) and bad.is_of_records:
+            self.unfit.add(bad.offset)
+            return True
+        return False
+
+
+def is_tolerant(flow: Flow) -> bool:
+    """Whether records that the target does not take are copied around (errors.tolerance=all)."""
+    return flow.settings.get("errors.tolerance", "none").strip() == "all"

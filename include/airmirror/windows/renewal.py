@@ -1,0 +1,48 @@
+"""Renews a window's claim while the window runs."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from types import TracebackType
+
+from airmirror.errors import AirmirrorError
+from airmirror.wire.segments import Claim, ClaimEvent
+
+log = logging.getLogger(__name__)
+
+RENEW_SECONDS = 10.0
+
+
+class Renewal:
+    """Renews a claim every ten seconds in a thread of its own while its window runs; a context manager."""
+
+    def __init__(self, claim: Claim, append: Callable[[Claim], object]) -> None:
+        self.claim = claim
+        self._append = append
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"claim {claim.window}", daemon=True)
+
+    def __enter__(self) -> Renewal:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def grow(self, slots: int) -> None:
+        """Renew the claim for more slots, from now on."""
+        self.claim = replace(self.claim, slots=slots)
+        self._append(replace(self.claim, event=ClaimEvent.RENEWED))
+
+    def _run(self) -> None:
+        while not self._ended.wait(RENEW_SECONDS):
+            try:
+                self._append(replace(self.claim, event=ClaimEvent.RENEWED))
+            except AirmirrorError as error:  # the next renewal may come in time; the fence keeps the data right
+                log.warning("the claim of window %s was not renewed: %s", self.claim.window, error)
