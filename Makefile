@@ -101,7 +101,7 @@ down: install ## stop what up has started
 	$(BIN)/airmirror down
 
 status: install ## where the flow of the running stack stands
-	$(BIN)/airmirror status --config .local/up/mirror.properties --ledger sqlite:///.local/up/ledger.db
+	$(BIN)/airmirror status
 
 requirements: ## compile requirements.txt from requirements.in
 	@set -e; scratch=$$(mktemp -d); trap 'rm -rf "$$scratch"' EXIT; $(PYTHON) -m venv $$scratch; \

@@ -22,6 +22,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from airmirror.errors import AirmirrorError
 
 DELIVERY_SECONDS = 10
+LOG_LEVEL = 4  # warnings: librdkafka tells on standard error what it purges when it ends
 
 
 @dataclass(eq=False)
@@ -101,7 +102,7 @@ def read_table(table: Table) -> tuple[Row, ...]:
 
 def create_topics(bootstrap: str) -> None:
     """A topic for every table; their old records are kept for ever."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": LOG_LEVEL})
     new = [NewTopic(table.name, table.partitions, 1, config={"retention.ms": "-1"}) for table in TABLES]
     for future in admin.create_topics(new).values():
         future.result()
@@ -165,6 +166,7 @@ class _Sender:
             "linger.ms": 20,
             "delivery.timeout.ms": DELIVERY_SECONDS * 1000,
             "topic.metadata.propagation.max.ms": 1000,
+            "log_level": LOG_LEVEL,
         }
         self._producer = Producer(settings)
 

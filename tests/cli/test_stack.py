@@ -12,21 +12,19 @@ import psutil
 import pytest
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-CODE = """
-import sys
-from pathlib import Path
-from rich.console import Console
-from airmirror.cli import stack
-stack.HOME = Path(sys.argv[1])
-stack.STATE = stack.HOME / "processes.json"
-sys.exit(getattr(stack, sys.argv[2])(Console(width=200)))
-"""
+from airmirror_local.stack import ROOT
 
 pytestmark = pytest.mark.timeout(900)
 
+AIRMIRROR = Path(sys.executable).with_name("airmirror")
 
-def command(home: Path, name: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", CODE, str(home), name], capture_output=True, text=True, timeout=400)
+
+def place(home: Path) -> dict[str, str]:
+    return {**os.environ, "AIRMIRROR_UP": str(home)}
+
+
+def command(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(words, env=place(home), cwd=ROOT, capture_output=True, text=True, timeout=400)
 
 
 def of(home: Path) -> list[psutil.Process]:
@@ -54,21 +52,33 @@ def wait(look, seconds: float) -> None:  # type: ignore[no-untyped-def]
 def test_up_leaves_the_stack_running_and_down_ends_all_of_it(tmp_path: Path) -> None:
     home = tmp_path / "up"
     try:
-        up = command(home, "up")
-        assert up.returncode == 0, up.stdout + up.stderr
+        up = command(home, str(AIRMIRROR), "up")
+        assert up.returncode == 0 and up.stderr == "", up.stdout + up.stderr
         assert "http://127.0.0.1:" in up.stdout and "password" in up.stdout
-        assert "It is running already" in command(home, "up").stdout
+        for step in ("starting cluster east", "loading real records", "starting Spark Connect", "starting Airflow"):
+            assert f"✓ {step}" in up.stdout, up.stdout
+        assert "It is running already" in command(home, str(AIRMIRROR), "up").stdout
         assert len(of(home)) >= 7
+        # What it says to try runs as it is printed, and talks to what was started.
+        tried = [line.split() for line in up.stdout.splitlines() if line.startswith("  ") and "airmirror" in line]
+        assert [words[-1] for words in tried] == ["status", "run-window", "verify"]
+        for words in tried:
+            done = command(home, *words)
+            assert done.returncode == 0, done.stdout + done.stderr
+        of_make = command(home, "make", "--old-file=install", "status")
+        assert of_make.returncode == 0, of_make.stdout + of_make.stderr
+        (row,) = [line.split() for line in of_make.stdout.splitlines() if line.startswith("east->west")]
+        assert row[3:] == ["0", "0", "0", "0"], "everything is mirrored and judged, nothing is held"
     finally:
-        down = command(home, "down")
-    assert "7 processes stopped" in down.stdout
+        down = command(home, str(AIRMIRROR), "down")
+    assert "✓ stopping Airflow scheduler" in down.stdout and "7 processes stopped" in down.stdout
     wait(lambda: not of(home), 10)
-    assert "Nothing was running" in command(home, "down").stdout
+    assert "Nothing was running" in command(home, str(AIRMIRROR), "down").stdout
 
 
 def test_when_up_is_killed_nothing_is_left(tmp_path: Path) -> None:
     home = tmp_path / "up"
-    up = subprocess.Popen([sys.executable, "-c", CODE, str(home), "up"], stdout=subprocess.DEVNULL)
+    up = subprocess.Popen([str(AIRMIRROR), "up"], env=place(home), stdout=subprocess.DEVNULL)
     try:
         wait(lambda: (home / "processes.json").exists(), 60)
     finally:

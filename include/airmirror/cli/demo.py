@@ -5,16 +5,15 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from airmirror.cli import show
+from airmirror.cli.steps import steps
 from airmirror.cli.tables import line
 from airmirror.cli.tables import show as print_all
 from airmirror.flows.prepare import Opened, dry_run, open_flow
@@ -35,17 +34,10 @@ def run_demo(console: Console, seconds: int) -> int:
     LOCAL.mkdir(exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="demo-", dir=LOCAL))
     try:
-        with _progress(console) as progress:
-
-            @contextmanager
-            def step(name: str) -> Iterator[None]:
-                task = progress.add_task(name, total=1)
-                yield
-                progress.update(task, completed=1)
-
-            with running_stack(directory, schedule=SCHEDULE, share=0.9, step=step) as stack:
-                results, compared, arrived, failed = _mirror(stack, step, seconds)
-                produced = {topic: count + arrived.get(topic, 0) for topic, count in stack.loaded.items()}
+        step = steps(console)
+        with running_stack(directory, schedule=SCHEDULE, share=0.9, step=step) as stack:
+            results, compared, arrived, failed = _mirror(stack, step, seconds)
+            produced = {topic: count + arrived.get(topic, 0) for topic, count in stack.loaded.items()}
     except (ProcessFailed, TimeoutError) as error:
         console.print(f"[red]failed[/] {error}", highlight=False)
         return 1
@@ -163,8 +155,3 @@ def _failures(client: AirflowClient) -> Iterator[str]:
 
 def _last(lines: Sequence[str]) -> Sequence[str]:
     return lines[-30:]
-
-
-def _progress(console: Console) -> Progress:
-    columns = (SpinnerColumn(finished_text="[green]✓[/]"), TextColumn("{task.description}"), TimeElapsedColumn())
-    return Progress(*columns, console=console)

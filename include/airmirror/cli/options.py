@@ -13,11 +13,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from airmirror.cli import running
 from airmirror.config import Configuration, ConnectionNeeded, Flow, connections_of, properties
 from airmirror.flows.prepare import Opened, open_flow
 from airmirror.topics.sound import Sound, sound
 
-DEFAULT_CONFIG = Path("include/mirror.properties")
+DEFAULT_CONFIG = running.configuration_or(Path("include/mirror.properties"))
 DEFAULT_EXPECTATIONS = Path("include/expectations")
 DEFAULT_LEDGER = "sqlite:///.local/ledger.db"
 DEFAULT_SPARK = "sc://127.0.0.1:15002"
@@ -53,11 +54,18 @@ def opened_flow(config: Path, flow: str, ledger: str, secrets: Path | None, *, s
     """
     overrides = properties.overrides(secrets)
     ledger = overrides.pop(LEDGER, "") or ledger
+    if ledger == DEFAULT_LEDGER and running.is_stack(config):
+        ledger = running.ledger()
     with ExitStack() as stack:
         if shows and _is_missing(ledger):
             ledger = f"sqlite:///{stack.enter_context(TemporaryDirectory(prefix='airmirror-'))}/ledger.db"
         opened = stack.enter_context(open_flow(config, flow, ledger, overrides))
         yield connected(opened)
+
+
+def spark_of(config: Path, spark: str) -> str:
+    """The Spark Connect server that is meant: of the stack that `airmirror up` has started its own, with the token."""
+    return running.spark_file().read_text() if spark == DEFAULT_SPARK and running.is_stack(config) else spark
 
 
 def loaded(config: Path, secrets: Path | None) -> Sound:

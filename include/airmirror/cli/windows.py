@@ -25,6 +25,7 @@ from airmirror.cli.options import (
     console,
     loaded,
     opened_flow,
+    spark_of,
 )
 from airmirror.cli.tables import BAD, DOUBTFUL, line, print_json
 from airmirror.cli.tables import show as print_all
@@ -112,7 +113,7 @@ def run_window(
         said = f"window {identifier}: "
         prepared = prepare(opened, lambda phase: status.update(said + phase))
         result = run_judged(
-            prepared, None if local else spark, identifier, by,
+            prepared, None if local else spark_of(config, spark), identifier, by,
             tell=lambda phase: status.update(said + phase),
             report=lambda progress: status.update(said + show.progress(progress)),
         ).result  # fmt: skip

@@ -1,0 +1,30 @@
+"""The stack that `airmirror up` leaves running: where its files are, and that commands without options talk to it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+HOME = Path(os.environ.get("AIRMIRROR_UP") or Path(__file__).parents[3] / ".local" / "up").resolve()
+
+
+def configuration() -> Path:
+    return HOME / "mirror.properties"
+
+
+def ledger() -> str:
+    return f"sqlite:///{HOME / 'ledger.db'}"
+
+
+def spark_file() -> Path:
+    """The URL of its Spark Connect server, with the token: nobody else's to read."""
+    return HOME / "spark-url"
+
+
+def configuration_or(default: Path) -> Path:
+    """What commands read that name no configuration: the running stack's, if there is one."""
+    return configuration() if configuration().exists() else default
+
+
+def is_stack(config: Path) -> bool:
+    return config.resolve() == configuration()
