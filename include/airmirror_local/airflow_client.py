@@ -15,6 +15,9 @@ Found = TypeVar("Found")
 ENDED = ("success", "failed")
 RENEW_SECONDS = 600.0  # a token lives for a day; the demo may not
 LIMIT = 100
+PATIENCE_SECONDS = (
+    400.0  # for what hangs, not for what a busy machine makes slow; a component that ended is noticed at once
+)
 
 
 @dataclass
@@ -111,7 +114,7 @@ class AirflowClient:
         }  # fmt: skip
         self.request("POST", f"/dags/{dag_id}/clearTaskInstances", body)
 
-    def wait(self, look: Callable[[], Found], seconds: float = 120, every: float = 0.5) -> Found:
+    def wait(self, look: Callable[[], Found], seconds: float = PATIENCE_SECONDS, every: float = 0.5) -> Found:
         """Ask until the answer is true; TimeoutError after ``seconds``, ProcessFailed where Airflow has ended meanwhile."""
 
         def asked() -> Found:
@@ -129,7 +132,7 @@ class AirflowClient:
         )
         return waiting(asked)
 
-    def wait_for_run(self, dag_id: str, run_id: str, seconds: float = 180) -> str:
+    def wait_for_run(self, dag_id: str, run_id: str, seconds: float = PATIENCE_SECONDS) -> str:
         """The state in which a run ended: ``success`` or ``failed``."""
         state = self.wait(
             lambda: found if (found := self.run(dag_id, run_id)["state"]) in ENDED else None, seconds

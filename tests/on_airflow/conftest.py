@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from airmirror_local.airflow_client import AirflowClient
+from airmirror_local.airflow_client import PATIENCE_SECONDS, AirflowClient
 from airmirror_local.airflow_stack import AirflowStack, start_airflow
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import LOOPBACK, free_port
@@ -117,12 +117,12 @@ class AirflowFlow:
         """The runs that have ended, the first one first."""
         return [run for run in reversed(self.client.runs(self.dag_id)) if run["state"] in ("success", "failed")]
 
-    def first_run(self, seconds: float = 120) -> dict[str, Any]:
+    def first_run(self, seconds: float = PATIENCE_SECONDS) -> dict[str, Any]:
         """Switch the DAG on and wait for the run that this begins."""
         self.client.unpause(self.dag_id)
         return self.client.wait(self.ended, seconds)[0]
 
-    def run(self, conf: dict[str, Any] | None = None, seconds: float = 120) -> tuple[str, str]:
+    def run(self, conf: dict[str, Any] | None = None, seconds: float = PATIENCE_SECONDS) -> tuple[str, str]:
         """Trigger a run and wait for its end: its id and state."""
         run_id = self.client.trigger(self.dag_id, conf)
         return run_id, self.client.wait_for_run(self.dag_id, run_id, seconds)

@@ -47,7 +47,7 @@ def backfilled(flow: AirflowFlow, dag_id: str, hours: list[int], attempts: int =
         ended = [run for run in runs if run["state"] in ("success", "failed")]
         return runs if len(ended) == len(begins) == len(runs) else None
 
-    runs = flow.client.wait(found, 400)
+    runs = flow.client.wait(found)
     assert runs is not None
     for run in runs:
         tasks = flow.client.tasks(dag_id, run["dag_run_id"])

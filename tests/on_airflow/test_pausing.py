@@ -32,7 +32,7 @@ def test_it_stops_again_and_again_until_the_work_has_ended() -> None:
             raise OSError("Spark is away")
 
     with PauseWatch(is_paused, stop, every=0.01) as watch:
-        assert enough.wait(10)
+        assert enough.wait(60)
     assert watch.paused
 
 
@@ -45,7 +45,7 @@ def test_nothing_is_stopped_while_the_dag_is_on() -> None:
         return False
 
     with PauseWatch(is_paused, lambda: stopped.append(1), every=0.01) as watch:
-        assert asked.wait(10)
+        assert asked.wait(60)
     assert not watch.paused and stopped == []
 
 
