@@ -23,13 +23,10 @@ WORKDIR /var/lib/spark
 
 FROM base AS airflow
 RUN pip install -r requirements.txt
-COPY pyproject.toml requirements.in README.md LICENSE ./
+COPY pyproject.toml README.md LICENSE ./
 COPY include include
 COPY dags dags
-COPY plugins plugins
-COPY spark_jobs spark_jobs
-RUN pip install --no-deps --editable . \
-    && python -m compileall -q include \
+RUN pip install --no-deps . \
     && mkdir -p /opt/airflow/logs /opt/airflow/data-docs && chown -R airmirror /opt/airflow
 ENV AIRFLOW_HOME=/opt/airflow
 USER airmirror

@@ -27,6 +27,7 @@ $(INSTALLED): requirements.txt pyproject.toml
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv
 	@$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@rm -rf include/*.egg-info # a second description of the package, in which Airflow would find the plugin again
 	@echo "Compiling bytecode, which halves every start."
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m compileall -q -j 0 .venv/lib include >/dev/null || true
 	@touch $@

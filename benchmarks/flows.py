@@ -29,12 +29,13 @@ from airmirror_local.airflow_client import AirflowClient
 from airmirror_local.airflow_stack import AirflowStack, start_airflow
 from airmirror_local.jars import LOCAL
 from airmirror_local.spark_connect import start_connect_server
-from airmirror_local.stack import ROOT, airflow_environment
+from airmirror_local.stack import airflow_environment
 from benchmarks import sections
 from benchmarks.report import Grid
 from benchmarks.topics import two_clusters
 from benchmarks.usage import machine_seconds, processor_seconds
 
+ROOT = Path(__file__).resolve().parents[1]
 PARTITIONS = 10
 QUIET_SECONDS = 30
 TASKS_AT_ONCE = 4
@@ -72,7 +73,6 @@ def main() -> None:
                 airflow = start_airflow(
                     directory / "airflow",
                     dags=ROOT / "dags",
-                    plugins=ROOT / "plugins",
                     environment=environment,
                     parallelism=TASKS_AT_ONCE,
                 )

@@ -1,5 +1,5 @@
-"""No DAG: what is wrong with mirror.properties, as one import error. The flows that nothing is wrong with have their DAGs."""
+"""No DAG: what is wrong with single flows of mirror.properties, as an import error. The others have their DAGs."""
 
-from airmirror.on_airflow.dags.flows import check_configuration
+from airmirror.airflow import check_configuration
 
 check_configuration()

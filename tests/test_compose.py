@@ -143,7 +143,7 @@ def test_paths_in_the_environment_are_in_the_image_or_mounted() -> None:
     for value in SERVICES["airflow-scheduler"]["environment"].values():
         if isinstance(value, str) and value.startswith("/opt/"):
             assert any(value == known or value.startswith(f"{known}/") for known in targets | copied), value
-    assert copied == {f"/opt/airmirror/{name}" for name in ("include", "dags", "plugins", "spark_jobs")}
+    assert copied == {f"/opt/airmirror/{name}" for name in ("include", "dags")}
 
 
 def test_both_images_have_one_python_and_the_versions_that_are_tested() -> None:

@@ -99,7 +99,6 @@ def start_airflow(
     directory: Path,
     *,
     dags: Path,
-    plugins: Path | None = None,
     environment: Mapping[str, str] | None = None,
     parallelism: int = 4,
     port: int | None = None,
@@ -121,7 +120,7 @@ def start_airflow(
     passwords = directory / "passwords.json"
     with os.fdopen(os.open(passwords, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         json.dump({USER: password}, file)
-    settings = _settings(directory, url, port, dags, plugins, passwords, parallelism)
+    settings = _settings(directory, url, port, dags, passwords, parallelism)
     if database is not None:
         settings["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"] = database
     components = list(COMPONENTS)
@@ -151,9 +150,7 @@ def start_airflow(
     return stack
 
 
-def _settings(
-    directory: Path, url: str, port: int, dags: Path, plugins: Path | None, passwords: Path, parallelism: int
-) -> dict[str, str]:
+def _settings(directory: Path, url: str, port: int, dags: Path, passwords: Path, parallelism: int) -> dict[str, str]:
     sections = {
         "CORE": {
             "AUTH_MANAGER": "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager",
@@ -164,7 +161,7 @@ def _settings(
             "LOAD_EXAMPLES": "False",
             "MP_FORKSERVER_PRELOAD": ",".join(PRELOADED),
             "PARALLELISM": str(parallelism),  # each place is a process
-            "PLUGINS_FOLDER": str((plugins or directory / "plugins").resolve()),
+            "PLUGINS_FOLDER": str(directory / "plugins"),
             "SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
             "SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
         },

@@ -16,7 +16,6 @@ from airmirror_local.processes import Process
 from airmirror_local.records import create_topics, load
 from airmirror_local.spark_connect import ConnectServer, start_connect_server
 
-ROOT = Path(__file__).resolve().parents[2]
 FLOW = "east->west"
 DAG_ID = "replicate.east.west"
 START_SECONDS = 120
@@ -33,6 +32,8 @@ offset-syncs.topic.replication.factor = 1
 checkpoints.topic.replication.factor = 1
 heartbeats.topic.replication.factor = 1
 """
+
+DAGS = "from airmirror.airflow import dags\n\nglobals().update(dags())\n"
 
 Step = Callable[[str], AbstractContextManager[object]]
 
@@ -95,12 +96,14 @@ def start_stack(
         configuration = directory / "mirror.properties"
         text = CONFIGURATION.format(east=east.bootstrap, west=west.bootstrap, schedule=schedule)
         configuration.write_text(text)
+        dags = directory / "dags"
+        dags.mkdir(exist_ok=True)
+        (dags / "airmirror_dags.py").write_text(DAGS)
         ledger = f"sqlite:///{directory / 'ledger.db'}"
         with step("starting Airflow"):
             airflow = start_airflow(
                 directory / "airflow",
-                dags=ROOT / "dags",
-                plugins=ROOT / "plugins",
+                dags=dags,
                 environment=airflow_environment(configuration, ledger, directory / "data-docs", spark),
                 on_start=note,
             )

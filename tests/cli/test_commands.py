@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import uuid
 from contextlib import nullcontext
 from dataclasses import replace
@@ -20,7 +19,6 @@ from airmirror.on_spark import windows as spark_windows
 from airmirror.wire.segments import GATE, Hold
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import free_port
-from airmirror_local.stack import ROOT
 from support.flows import in_this_process
 from support.groups import commit, committed
 from support.topics import Record, assert_mirrored, create_topic, produce, read_all
@@ -206,7 +204,7 @@ def test_status_and_plan_tell_what_needs_a_person(east: Broker, west: Broker, tm
     topic = create_topic(east, f"orders-{uuid.uuid4().hex[:8]}", 1)
     produce(east, topic, [Record(b"v")], partition=0)
     suites = tmp_path / "suites"
-    shutil.copytree(ROOT / "include" / "expectations", suites)
+    suites.mkdir()
     rule = "{type: expect_column_values_to_be_between, kwargs: {column: copied, max_value: 0}}"
     (suites / "mine.yaml").write_text(f"name: mine\nexpectations: [{rule}]")
     command = Deployment(tmp_path, east.bootstrap, west.bootstrap, topic)
@@ -276,7 +274,7 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
     assert failed.exit_code == 2
     for number in (6, 7, 8, 9, 11, 12, 13, 14):
         assert f"line {number}: " in failed.stderr, (number, failed.stderr)
-    assert "mine.yaml: " in failed.stderr and "replication.yaml: missing" in failed.stderr
+    assert "mine.yaml: " in failed.stderr
     shown = CliRunner().invoke(app, ["config", "a->b.window.schedule", "--explain"])
     assert shown.exit_code == 0 and "window.schedule" in shown.stdout and "window.max.ms" not in shown.stdout
     assert CliRunner().invoke(app, ["config", "--explain", "xyzzy"]).exit_code == 2

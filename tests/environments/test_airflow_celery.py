@@ -15,7 +15,8 @@ from airmirror_local.brokers import Broker
 from airmirror_local.ports import LOOPBACK, answers, free_port
 from airmirror_local.processes import start_process, wait_until_ready
 from airmirror_local.spark_connect import ConnectServer
-from airmirror_local.stack import ROOT, airflow_environment
+from airmirror_local.stack import airflow_environment
+from support import ROOT
 from support.databases import new_database
 from support.hostile import numbered
 from support.topics import assert_mirrored, create_topic, produce
@@ -78,7 +79,7 @@ def airflow(
         "AIRFLOW_CONN_EAST_CLUSTER": json.dumps({"conn_type": "kafka", "extra": json.dumps(east_cluster)}),
     }
     stack = start_airflow(
-        directory / "airflow", dags=ROOT / "dags", plugins=ROOT / "plugins", environment=environment,
+        directory / "airflow", dags=ROOT / "dags", environment=environment,
         database=new_database(postgresql, f"airflow_{uuid.uuid4().hex[:8]}"), celery_broker=redis, parallelism=4,
     )  # fmt: skip
     try:

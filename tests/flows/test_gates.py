@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import uuid
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from airmirror.windows.verify import ENGINE_ALONE
 from airmirror.windows.window import run_window
 from airmirror.wire.segments import GATE
 from airmirror_local.brokers import Broker
-from airmirror_local.stack import ROOT
 from support.flows import Mirror, in_this_process, mirror
 from support.topics import Record, produce
 
@@ -45,7 +43,7 @@ def slots_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def suites(tmp_path: Path) -> Path:
     directory = tmp_path / "expectations"
-    shutil.copytree(ROOT / "include" / "expectations", directory)
+    directory.mkdir()
     (directory / "mine.yaml").write_text(SUITE % "copied")
     return directory
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +21,6 @@ from airmirror.on_airflow.tasks.telling import WIDTH, NotVerified
 from airmirror.windows.window import run_window
 from airmirror.wire.segments import Action
 from airmirror_local.brokers import Broker
-from airmirror_local.stack import ROOT
 from flows.test_gates import SUITE
 from support.flows import Mirror, in_this_process, mirror
 from support.topics import Record, produce
@@ -35,7 +33,7 @@ def flow(east: Broker, west: Broker, tmp_path: Path) -> Mirror:
     for partition, count in ((0, 50), (1, 20), (2, 5)):
         produce(east, found.topic, [Record(b"value-%d" % n) for n in range(count)], partition=partition)
     suites = tmp_path / "expectations"
-    shutil.copytree(ROOT / "include" / "expectations", suites)
+    suites.mkdir()
     (suites / "mine.yaml").write_text(SUITE % "copied")
     run_window(
         found.flow, found.opened.ledger, prepare(found.opened).topics, in_this_process,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,8 @@ from airmirror_local.airflow_stack import AirflowStack, start_airflow
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import LOOPBACK, free_port
 from airmirror_local.spark_connect import ConnectServer, start_connect_server
-from airmirror_local.stack import ROOT, airflow_environment
+from airmirror_local.stack import airflow_environment
+from support import ROOT
 from support.databases import new_database
 from support.servers import keep
 from support.topics import assert_mirrored, create_topic
@@ -217,7 +218,7 @@ def airflow(
     lines.append(f'gate->west.on.failure.notifier = support.notifier.FileNotifier {{"path": "{directory}/notified"}}')
     configuration.write_text("\n".join(lines))
     expectations = directory / "expectations"
-    shutil.copytree(ROOT / "include" / "expectations", expectations)
+    expectations.mkdir()
     ledger = directory / "ledger.db"
     port = free_port()
     spark = {"server": start_connect_server(directory / "spark", port=port)}
@@ -244,11 +245,13 @@ def airflow(
         "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "15",
         "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "3",
     }
+    assert "airmirror" in {each.name for each in entry_points(group="airflow.plugins")}, (
+        "the plugin is not installed: make install"
+    )
     try:
         stack = start_airflow(
             directory / "airflow",
             dags=ROOT / "dags",
-            plugins=ROOT / "plugins",
             environment=environment,
             database=new_database(postgresql, "airflow"),
         )

@@ -14,7 +14,8 @@ import pytest
 from airflow.sdk import AssetOrTimeSchedule
 
 from airmirror.on_airflow.dags.schedules import CONTINUOUS, BadSchedule, schedule, timetable
-from airmirror_local.stack import ROOT
+from airmirror_local.stack import DAGS
+from support import ROOT
 
 GOOD = """
 clusters = a, b
@@ -172,9 +173,11 @@ def test_what_is_wrong_with_one_flow_leaves_the_others_their_dags(line: str, sai
     assert "replicate.a.b" not in dags
 
 
-def test_a_file_without_sense_is_one_clear_import_error(tmp_path: Path) -> None:
-    _, _, errors, dags, _ = parse(tmp_path, "nonsense = 1")
+@pytest.mark.parametrize("text", ["nonsense = 1", GOOD + "topics = [\nemit.heartbeats.enabled = false\n"])
+def test_a_file_without_a_flow_that_can_run_is_one_clear_import_error(text: str, tmp_path: Path) -> None:
+    _, _, errors, dags, _ = parse(tmp_path, text)
     assert isinstance(errors, dict) and len(errors) == 1 and dags == {}
+    assert all("airmirror_dags.py" in file for file in errors)
 
 
 @pytest.mark.parametrize(
@@ -208,9 +211,17 @@ def test_a_window_starts_when_the_source_has_grown_too(tmp_path: Path) -> None:
         schedule("a->b", "@continuous", "500")
 
 
-def test_the_plugins_folder_holds_one_file() -> None:
-    # Airflow executes every file in it as a top-level module, which can shadow the standard library.
-    assert [path.name for path in (ROOT / "plugins").rglob("*.py")] == ["airmirror_plugin.py"]
+def test_airflow_finds_the_plugin_by_its_entry_point() -> None:
+    from airflow.plugins_manager import get_plugin_info
+
+    (found,) = (plugin for plugin in get_plugin_info() if plugin["name"] == "airmirror")
+    assert "airmirror==" in str(found["source"]) and "/airmirror" in str(found["fastapi_apps"])
+
+
+def test_the_stack_s_dags_folder_has_the_two_lines_that_are_documented() -> None:
+    assert DAGS in (ROOT / "dags" / "airmirror_dags.py").read_text()
+    for document in ("README.md", "docs/deploy.md"):
+        assert DAGS in (ROOT / document).read_text(), document
 
 
 def test_tasks_load_only_what_all_of_them_need() -> None:

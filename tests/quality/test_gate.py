@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -12,10 +11,8 @@ import pytest
 
 from airmirror.quality.gate import Judgement, Limits, judge
 from airmirror.quality.rows import COLUMNS
-from airmirror.quality.suites import BadExpectations, Suite, check_suites, load_suites
-from airmirror_local.stack import ROOT
+from airmirror.quality.suites import OWN, BadExpectations, Suite, check_suites, default_directory, load_suites
 
-BUILT_IN = ROOT / "include" / "expectations"
 GOOD: Mapping[str, object] = {
     "topic": "orders", "partition": 0, "remote_topic": "east.orders", "source_start": 0, "source_end": 12,
     "target_start": 0, "target_end": 10, "offsets": 12, "accounted": 12, "copied": 10, "target_records": 10, "control": 2,
@@ -30,13 +27,12 @@ def rows(*changes: Mapping[str, object]) -> list[Mapping[str, object]]:
 
 
 def asked(given: list[Mapping[str, object]], suites: tuple[Suite, ...] | None = None, **limits: float) -> Judgement:
-    chosen = load_suites(BUILT_IN) if suites is None else suites
+    chosen = load_suites(OWN) if suites is None else suites
     return judge(given, chosen, flow="east->west", window="w", limits=Limits(**limits), docs=None)  # type: ignore[arg-type]
 
 
 def written(directory: Path, text: str, name: str = "mine.yaml") -> tuple[Suite, ...]:
     """The product's own suite and one of a user's."""
-    shutil.copy(BUILT_IN / "replication.yaml", directory)
     (directory / name).write_text(text)
     return load_suites(directory)
 
@@ -162,8 +158,21 @@ def test_a_missing_value_fails(column: str) -> None:
     assert list(asked(rows({column: None})).failed) == [("orders", 1)]
 
 
-def test_without_the_products_own_suite_there_is_no_gate(tmp_path: Path) -> None:
-    with pytest.raises(BadExpectations, match=r"replication\.yaml: missing"):
+def test_the_products_own_suite_is_always_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (own,) = load_suites(OWN)
+    assert own.name == "replication" and len(own.expectations) == 8
+    monkeypatch.chdir(tmp_path)  # without an include/expectations
+    assert default_directory() == OWN
+    (tmp_path / "include" / "expectations").mkdir(parents=True)
+    assert load_suites(default_directory()) == (own,)
+    (default_directory() / "replication.yaml").write_text(
+        "name: mine\nexpectations: [{type: expect_table_row_count_to_be_between}]"
+    )
+    assert [suite.name for suite in load_suites(default_directory())] == ["mine"], "a file of its name takes its place"
+
+
+def test_a_directory_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(BadExpectations, match="nowhere: no such directory"):
         load_suites(tmp_path / "nowhere")
 
 
@@ -176,7 +185,7 @@ def test_names_are_unique(tmp_path: Path) -> None:
 def test_reading_files_does_not_load_great_expectations() -> None:
     code = (
         "import sys, pathlib; from airmirror.quality.suites import load_suites; import airmirror.quality.gate;"
-        f"load_suites(pathlib.Path({str(BUILT_IN)!r})); print('great_expectations' in sys.modules, 'pandas' in sys.modules)"
+        f"load_suites(pathlib.Path({str(OWN)!r})); print('great_expectations' in sys.modules, 'pandas' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]

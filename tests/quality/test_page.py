@@ -10,7 +10,7 @@ from pathlib import Path
 from airmirror.quality.gate import Judgement, Limits, judge
 from airmirror.quality.page import MOST_ROWS, PAGES_KEPT
 from airmirror.quality.suites import Suite, load_suites
-from quality.test_gate import BUILT_IN, GOOD, rows, written
+from quality.test_gate import GOOD, OWN, rows, written
 
 MARKUP = "<script>alert('x')</script><svg onload=alert(1)><img src=//evil.example/p.png onerror=x>"
 NOTES = "Stocks must stay quiet at the weekend."
@@ -50,7 +50,7 @@ def test_a_page_tells_what_was_asked_what_failed_the_rows_and_the_notes(tmp_path
     assert len(judgement.asked) == 9 and asked["mine", "expect_column_max_to_be_between"].failed
     assert "Segments follow one another without a gap" in page.text  # the product's own notes too
     assert all(name in page.text for name in GOOD)
-    _, good = judged(rows({}), load_suites(BUILT_IN), tmp_path / "docs")
+    _, good = judged(rows({}), load_suites(OWN), tmp_path / "docs")
     assert "all 2 partitions passed" in good.text
 
 
@@ -87,7 +87,7 @@ def test_a_page_is_small_and_old_ones_are_forgotten(tmp_path: Path) -> None:
         os.utime(docs / f"old-{number}.html", (1_000_000 + number,) * 2)
     os.utime(docs / "a site of an earlier version", (1_000, 1_000))
     many = rows(*({"error": "x" * 5000} for _ in range(MOST_ROWS + 10)))
-    judgement, page = judged(many, load_suites(BUILT_IN), docs)
+    judgement, page = judged(many, load_suites(OWN), docs)
     assert judgement.docs == docs / "run-1-verify-1-ab.html" and judgement.docs.stat().st_size < 2_000_000
     assert f"… and {len(many) - MOST_ROWS} more" in page.text
     kept = {path.name for path in docs.iterdir()}

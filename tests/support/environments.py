@@ -10,14 +10,15 @@ from pathlib import Path
 
 import javaproperties
 
+from airmirror.on_spark.job import APPLICATION
 from airmirror_local.processes import Process, start_process
 from airmirror_local.spark_connect import TOKEN, ConnectServer
+from support import ROOT
 from support.flows import Mirror
 
-ROOT = Path(__file__).resolve().parents[2]
 AIRMIRROR = (sys.executable, "-m", "airmirror.cli.main", "run-window")
 SUBMIT = str(Path(sys.executable).parent / "spark-submit")
-JOB = str(ROOT / "spark_jobs" / "replicate_window.py")
+JOB = str(APPLICATION)
 SECONDS = 200
 
 

@@ -13,7 +13,7 @@ from airmirror.web import alerts, app, tokens
 from airmirror.web.runs import StartedRun
 from airmirror.web.tokens import KEPT_SECONDS, Tokens
 from airmirror.web.webhooks import MOST_ALERTS
-from airmirror_local.stack import ROOT
+from support import ROOT
 
 TOKEN = {"Authorization": "Bearer token-of-alerts"}
 

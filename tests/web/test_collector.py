@@ -20,8 +20,8 @@ from airmirror.ledger import GroupLag, Ledger
 from airmirror.web.collector import LedgerCollector, exposition
 from airmirror.windows.results import Standing
 from airmirror.wire.segments import Action, Decision, Hold
-from airmirror_local.stack import ROOT
 from ledger.test_ledger import entries, load, segment, verified
+from support import ROOT
 
 MONITORING = ROOT / "include" / "monitoring"
 ORDER = (

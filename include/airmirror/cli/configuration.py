@@ -14,7 +14,6 @@ from airmirror.cli import show
 from airmirror.cli.failures import failures_reported
 from airmirror.cli.options import (
     DEFAULT_CONFIG,
-    DEFAULT_EXPECTATIONS,
     AsJson,
     Config,
     Expectations,
@@ -36,7 +35,7 @@ def config(
     key: Annotated[str, typer.Argument(help="With --explain: only this key, or those that begin so.")] = "",
     config: Config = DEFAULT_CONFIG,
     explain_keys: Annotated[bool, typer.Option("--explain", help="List every key with what it does here.")] = False,
-    expectations: Expectations = DEFAULT_EXPECTATIONS,
+    expectations: Expectations = None,
     secrets: Secrets = None,
     as_json: AsJson = False,
 ) -> None:
@@ -102,12 +101,13 @@ def _notifiers(configuration: Configuration) -> Iterator[Problem]:
                 yield Problem(at, key, str(error))
 
 
-def _expectations(directory: Path) -> Iterator[Problem]:
+def _expectations(given: Path | None) -> Iterator[Problem]:
     """What is wrong with the gate's suites; Great Expectations is loaded only where there are some of users' own."""
-    from airmirror.quality.suites import BUILT_IN, BadExpectations, check_suites, load_suites
+    from airmirror.quality.suites import OWN, BadExpectations, check_suites, default_directory, load_suites
 
+    directory = given or default_directory()
     try:
-        check_suites([suite for suite in load_suites(directory) if Path(suite.path).name != BUILT_IN])
+        check_suites([suite for suite in load_suites(directory) if Path(suite.path).parent != OWN])
     except BadExpectations as error:
         for problem in error.problems:
             yield Problem(None, str(directory), problem)

@@ -19,7 +19,6 @@ from airmirror.flows.prepare import Opened, open_flow
 from airmirror.topics.sound import Sound, sound
 
 DEFAULT_CONFIG = running.configuration_or(Path("include/mirror.properties"))
-DEFAULT_EXPECTATIONS = Path("include/expectations")
 DEFAULT_LEDGER = "sqlite:///.local/ledger.db"
 DEFAULT_SPARK = "sc://127.0.0.1:15002"
 LEDGER = "AIRMIRROR_LEDGER"  # the environment's name for it, and the key in the file of secrets
@@ -37,7 +36,11 @@ Secrets = Annotated[
     ),
 ]
 Expectations = Annotated[
-    Path, typer.Option(envvar="AIRMIRROR_EXPECTATIONS", help="The directory of the gate's suites of expectations.")
+    Path | None,
+    typer.Option(
+        envvar="AIRMIRROR_EXPECTATIONS",
+        help="A directory of expectations of your own; include/expectations by default, if it is there.",
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 

@@ -13,7 +13,6 @@ from airmirror.cli import plain, show
 from airmirror.cli.failures import failures_reported
 from airmirror.cli.options import (
     DEFAULT_CONFIG,
-    DEFAULT_EXPECTATIONS,
     DEFAULT_LEDGER,
     DEFAULT_SPARK,
     AsJson,
@@ -81,7 +80,7 @@ def run_window(
     spark: Annotated[str, typer.Option(envvar="AIRMIRROR_SPARK", help="The Spark Connect server.")] = DEFAULT_SPARK,
     local: Annotated[bool, typer.Option("--local", help="Run Spark in this process.")] = False,
     window: Annotated[str, typer.Option(help="The window's id; a new one by default.")] = "",
-    expectations: Expectations = DEFAULT_EXPECTATIONS,
+    expectations: Expectations = None,
     no_expectations: Annotated[
         bool, typer.Option("--no-expectations", help="Judge by the engine's own checks alone; what is held stays held.")
     ] = False,
@@ -137,7 +136,7 @@ def verify(
     config: Config = DEFAULT_CONFIG,
     ledger: LedgerUrl = DEFAULT_LEDGER,
     topics: Annotated[str, typer.Option(help="Only these topics: names, separated by commas.")] = "",
-    expectations: Expectations = DEFAULT_EXPECTATIONS,
+    expectations: Expectations = None,
     secrets: Secrets = None,
     as_json: AsJson = False,
 ) -> None:

@@ -15,7 +15,7 @@ from airmirror.flows.measure import measure_judged, measure_latency
 from airmirror.flows.prepare import Opened
 from airmirror.partitions import TopicPartition
 from airmirror.quality.gate import Judgement, Limits, judge
-from airmirror.quality.suites import Suite, check_suites, load_suites
+from airmirror.quality.suites import Suite, check_suites, default_directory, load_suites
 from airmirror.windows.findings import Finding
 from airmirror.windows.window import Judged, judge_window
 
@@ -33,16 +33,16 @@ class Expectations:
         return ", ".join(f"suite {suite.name} ({len(suite.expectations)} expectations)" for suite in self.suites)
 
 
-def expectations_of(directory: Path, *, wanted: bool = True) -> Expectations:
-    """The suites of a directory, checked by Great Expectations only when there is something to judge. Raises BadExpectations.
+def expectations_of(directory: Path | None, *, wanted: bool = True) -> Expectations:
+    """The suites of a directory (None: the default one). Great Expectations checks them when there is something to judge.
 
-    Where they are not ``wanted``, or where Great Expectations is not installed, the engine's own checks judge alone.
+    Where they are not ``wanted``, or where it is not installed, the engine's own checks judge alone. Raises BadExpectations.
     """
     if not wanted:
         return Expectations(None, "no expectations were wanted")
     if find_spec("great_expectations") is None:
         return Expectations(None, "Great Expectations is not installed")
-    return Expectations(load_suites(directory))
+    return Expectations(load_suites(directory or default_directory()))
 
 
 def judge_flow(

@@ -1,6 +1,6 @@
 """Where this deployment keeps its configuration, ledger, expectations and Data Docs: environment variables, with defaults.
 
-The defaults are those of a checkout, in which ``dags/`` and ``include/`` lie beside each other.
+By default ``include/`` lies alongside Airflow's DAGs folder, as in a checkout and in Astronomer's projects.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
+from airflow.sdk.configuration import conf
+
+from airmirror.quality.suites import default_directory
 
 
 @dataclass(frozen=True)
@@ -31,14 +33,16 @@ class Deployment:
 def deployment() -> Deployment:
     """What the environment variables ``AIRMIRROR_…`` say (docs/airflow.md lists them)."""
 
-    def path(name: str, default: str) -> Path:
-        return Path(os.environ.get(name) or ROOT / default).absolute()
+    home = Path(conf.get("core", "dags_folder")).absolute().parent
+
+    def path(name: str, default: Path) -> Path:
+        return Path(os.environ.get(name) or default).absolute()
 
     return Deployment(
-        config=path("AIRMIRROR_CONFIG", "include/mirror.properties"),
-        ledger=os.environ.get("AIRMIRROR_LEDGER") or f"sqlite:///{ROOT / '.local' / 'ledger.db'}",
-        expectations=path("AIRMIRROR_EXPECTATIONS", "include/expectations"),
-        data_docs=path("AIRMIRROR_DATA_DOCS", ".local/data-docs"),
+        config=path("AIRMIRROR_CONFIG", home / "include" / "mirror.properties"),
+        ledger=os.environ.get("AIRMIRROR_LEDGER") or f"sqlite:///{home / '.local' / 'ledger.db'}",
+        expectations=path("AIRMIRROR_EXPECTATIONS", default_directory(home)),
+        data_docs=path("AIRMIRROR_DATA_DOCS", home / ".local" / "data-docs"),
         alert_receivers=tuple((os.environ.get("AIRMIRROR_ALERT_RECEIVERS") or "airmirror_alerts").split(",")),
         metrics_conn_id=os.environ.get("AIRMIRROR_METRICS_CONNECTION") or "airmirror_metrics",
     )

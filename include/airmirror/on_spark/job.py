@@ -19,6 +19,7 @@ from airmirror.on_spark.windows import run, run_judged
 from airmirror.windows.progress import Progress
 from airmirror.windows.results import WindowResult
 
+APPLICATION = Path(__file__).parents[1] / "spark_jobs" / "replicate_window.py"  # the file that spark-submit is given
 DONE, FINAL, TRANSIENT = 0, 2, 75  # argparse ends with 2 too; EX_TEMPFAIL of sysexits.h; Python itself fails with 1
 LEDGER = "AIRMIRROR_LEDGER"  # the environment's name for it, and the key in the file of secrets
 EXPECTATIONS = "AIRMIRROR_EXPECTATIONS"
@@ -103,8 +104,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--expectations",
         type=Path,
-        default=Path(os.environ.get(EXPECTATIONS) or "include/expectations"),
-        help=f"the directory of the gate's suites; {EXPECTATIONS} by default",
+        default=Path(os.environ[EXPECTATIONS]) if os.environ.get(EXPECTATIONS) else None,
+        help=f"a directory of expectations of your own; {EXPECTATIONS} by default",
     )
     parser.add_argument(
         "--no-expectations",

@@ -20,6 +20,7 @@ from airmirror.errors import AirmirrorError
 from airmirror.quality.rows import COLUMNS
 
 BUILT_IN = "replication.yaml"
+OWN = Path(__file__).with_name("expectations")  # the product's
 LAG = "lag"  # the name of the suite that window.max.lag.… stands for
 SEVERITIES = ("critical", "warning", "info")
 SUITE_KEYS = ("name", "flows", "topics", "expectations")
@@ -63,14 +64,21 @@ class BadExpectations(AirmirrorError):
         return "the gate's expectations have errors:\n  " + "\n  ".join(self.problems)
 
 
+def default_directory(home: Path = Path()) -> Path:
+    """The directory of suites where none is named: ``include/expectations`` if ``home`` has it, else the product's own."""
+    directory = home / "include" / "expectations"
+    return directory if directory.is_dir() else OWN
+
+
 def load_suites(directory: Path) -> tuple[Suite, ...]:
     """The suites of ``*.yaml`` and ``*.yml``, by file name; Great Expectations is not loaded. Raises BadExpectations.
 
-    The product's own must be among them: without it the gate would let everything pass.
+    The product's own is always among them; a file of its name in the directory takes its place.
     """
     suites: list[Suite] = []
-    problems: list[str] = []
-    for path in sorted(path for ending in ("*.yaml", "*.yml") for path in directory.glob(ending) if path.is_file()):
+    problems = [] if directory.is_dir() else [f"{directory}: no such directory"]
+    files = {path.name: path for ending in ("*.yaml", "*.yml") for path in directory.glob(ending) if path.is_file()}
+    for _, path in sorted(({BUILT_IN: OWN / BUILT_IN} | files).items()):
         try:
             content = yaml.safe_load(path.read_text())
         except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -86,8 +94,6 @@ def load_suites(directory: Path) -> tuple[Suite, ...]:
         for number, suite in enumerate(suites)
         if suite.name in names[:number]
     ]
-    if not (directory / BUILT_IN).is_file():
-        problems.append(f"{BUILT_IN}: missing in {directory}: it is what every window must pass")
     if problems:
         raise BadExpectations(tuple(problems))
     return tuple(suites)

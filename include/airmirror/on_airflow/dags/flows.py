@@ -1,45 +1,59 @@
-"""The flows of the DAG files: those that nothing is wrong with. What is wrong is one import error, of dags/configuration.py."""
+"""All DAGs of the configuration, and what is wrong with it.
+
+A file with an import error has no DAGs in Airflow. So what is wrong with single flows is the import error of a second file
+(``check_configuration``), and only what leaves no flow at all is that of the file with the DAGs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import logging
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import groupby
 
 from airflow.sdk import DAG
 
 from airmirror.config import Configuration, ConfigurationError, Flow, Problem
 from airmirror.config.explain import line_of
+from airmirror.config.pairs import heartbeat_flows
 from airmirror.errors import AirmirrorError
+from airmirror.on_airflow.dags.audit import audit_dag, replay_dag
+from airmirror.on_airflow.dags.decide import decide_dag
+from airmirror.on_airflow.dags.heartbeats import heartbeats_dag
+from airmirror.on_airflow.dags.maintenance import maintenance_dag
 from airmirror.on_airflow.dags.notifications import KEY, callbacks
+from airmirror.on_airflow.dags.replicate import replicate_dag
 from airmirror.on_airflow.deployment import deployment
 from airmirror.topics.sound import sound
 
-
-def sound_configuration() -> Configuration | None:
-    """The configuration with the flows that can run; None: there is nothing that can."""
-    with suppress(ConfigurationError):
-        return sound(deployment().config).configuration
-    return None
+log = logging.getLogger(__name__)
 
 
-def enabled_flows() -> tuple[Flow, ...]:
-    """The enabled flows that can run."""
-    configuration = sound_configuration()
-    return configuration.enabled if configuration else ()
+def dags() -> dict[str, DAG]:
+    """Make every DAG of the flows that can run, by its id; log what is wrong with the others.
 
-
-def dags_of(flows: Iterable[Flow], make: Callable[[Flow], DAG]) -> dict[str, DAG]:
-    """A DAG for each flow, by its id; one that can't be made is left out."""
-    found: dict[str, DAG] = {}
-    for flow in flows:
-        with suppress(AirmirrorError):
-            dag = make(flow)
-            found[dag.dag_id] = dag
-    return found
+    Raises ConfigurationError where something is wrong and no flow can run.
+    """
+    configuration, problems = _read()
+    if problems and not _has_flows(configuration):
+        raise ConfigurationError(configuration.path, problems)
+    for problem in problems:
+        log.warning("%s: %s", configuration.path, problem)
+    return {dag.dag_id: dag for dag in _dags(configuration)}
 
 
 def check_configuration() -> None:
-    """Raises ConfigurationError with everything that is wrong: with flows that have no DAGs for it, and notifiers."""
+    """Raise ConfigurationError with what is wrong with single flows; what leaves no flow is the error of ``dags``."""
+    try:
+        configuration, problems = _read()
+    except ConfigurationError:
+        return
+    if problems and _has_flows(configuration):
+        raise ConfigurationError(configuration.path, problems)
+
+
+def _read() -> tuple[Configuration, tuple[Problem, ...]]:
+    """The flows that can run, and everything that is wrong, with their notifiers too. Raises ConfigurationError."""
     found = sound(deployment().config)
     problems = list(found.problems)
     for flow in found.whole.enabled:
@@ -48,5 +62,26 @@ def check_configuration() -> None:
         except AirmirrorError as error:
             line, key = line_of(found.whole, flow.name, KEY)
             problems.append(Problem(line, key, str(error)))
-    if problems:
-        raise ConfigurationError(found.configuration.path, tuple(problems))
+    return found.configuration, tuple(problems)
+
+
+def _has_flows(configuration: Configuration) -> bool:
+    return bool(configuration.enabled or heartbeat_flows(configuration))
+
+
+def _dags(configuration: Configuration) -> Iterator[DAG]:
+    flows = configuration.enabled
+    for flow in flows:
+        for make in (replicate_dag, audit_dag, replay_dag, decide_dag):
+            with suppress(AirmirrorError):  # it is among the problems
+                yield make(flow)
+    yield from _heartbeats(heartbeat_flows(configuration))
+    if kept := [flow for flow in flows if flow.settings.get("retention.days")]:
+        yield maintenance_dag(kept)
+
+
+def _heartbeats(flows: Iterable[Flow]) -> Iterator[DAG]:
+    """A DAG for every cluster that heartbeats are written to."""
+    ordered = sorted(flows, key=lambda flow: (flow.target.alias, flow.name))
+    for target, emitting in groupby(ordered, key=lambda flow: flow.target.alias):
+        yield heartbeats_dag(target, list(emitting))

@@ -25,16 +25,15 @@ from airmirror.errors import AirmirrorError
 from airmirror.flows.audit import Range
 from airmirror.flows.choice import Choice
 from airmirror.flows.prepare import Opened, dry_run
-from airmirror.on_airflow.deployment import ROOT, Deployment
+from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.tasks.telling import tell_result
 from airmirror.on_airflow.tasks.window import opened_flow
-from airmirror.on_spark.job import FINAL, LEDGER
+from airmirror.on_spark.job import APPLICATION, FINAL, LEDGER
 from airmirror.on_spark.library import build, digest
 from airmirror.on_spark.ranges import write_ranges
 from airmirror.windows.results import WindowResult, rows_of
 
 RANGES = "ranges.json"
-APPLICATION = ROOT / "spark_jobs" / "replicate_window.py"
 
 log = logging.getLogger(__name__)
 
