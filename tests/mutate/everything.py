@@ -31,7 +31,7 @@ SETTINGS = """
 [tool.mutmut]
 source_paths = ["src"]
 only_mutate = {files}
-also_copy = ["tests", "benchmarks", "dags", "plugins"]
+also_copy = ["tests", "benchmarks", "dags"]
 pytest_add_cli_args_test_selection = {tests}
 pytest_add_cli_args = ["-p", "no:cacheprovider", "-m", "not long", "-o", "pythonpath=. tests", "-o", "timeout=0"]
 """
