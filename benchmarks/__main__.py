@@ -18,8 +18,8 @@ from confluent_kafka import KafkaException, Producer
 from rich.console import Console
 
 from airmirror.errors import AirmirrorError
+from airmirror.local import LOCAL
 from airmirror_local.brokers import KAFKA_DEFAULTS, Broker, start_broker, start_cluster
-from airmirror_local.jars import LOCAL
 from airmirror_local.spark_connect import start_connect_server
 from benchmarks import append_limit, mirrormaker, sections
 from benchmarks.data import (

@@ -19,8 +19,8 @@ from typing import Any
 import psutil
 from rich.console import Console
 
+from airmirror.local import LOCAL
 from airmirror_local.airflow_client import AirflowClient
-from airmirror_local.jars import LOCAL
 from airmirror_local.records import TABLES, load
 from airmirror_local.stack import DAG_ID, Stack, running_stack
 from benchmarks import sections

@@ -25,9 +25,9 @@ from airmirror.clusters.admin.client import connect
 from airmirror.clusters.admin.creation import create_topics
 from airmirror.clusters.admin.description import NewTopic
 from airmirror.config import parse
+from airmirror.local import LOCAL
 from airmirror_local.airflow_client import AirflowClient
 from airmirror_local.airflow_stack import AirflowStack, start_airflow
-from airmirror_local.jars import LOCAL
 from airmirror_local.spark_connect import start_connect_server
 from airmirror_local.stack import airflow_environment
 from benchmarks import sections

@@ -22,11 +22,11 @@ from airmirror.clusters.protocol.groups import Committed, commit_offsets, commit
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.flows.groups import checkpoints_round, group_offsets_round
 from airmirror.flows.prepare import Opened, open_flow, prepare
+from airmirror.local import LOCAL
 from airmirror.partitions import TopicPartition
 from airmirror.slot.attempts import run_slot
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.windows.window import run_window
-from airmirror_local.jars import LOCAL
 from benchmarks import sections
 from benchmarks.data import create_topic
 from benchmarks.report import Grid

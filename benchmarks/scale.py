@@ -25,7 +25,7 @@ from airmirror.clusters.admin.client import connect
 from airmirror.clusters.admin.creation import create_topics
 from airmirror.clusters.admin.description import NewTopic
 from airmirror.config import Flow, parse
-from airmirror_local.jars import LOCAL
+from airmirror.local import LOCAL
 from airmirror_local.spark_connect import TOKEN, start_connect_server
 from benchmarks import sections
 from benchmarks.report import Grid

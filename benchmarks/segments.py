@@ -18,11 +18,11 @@ from rich.console import Console
 from tenacity import Retrying, stop_after_delay, wait_fixed
 
 from airmirror.flows.prepare import Opened, catch_up_ledger, open_flow, prepare
+from airmirror.local import LOCAL
 from airmirror.naming import segment_topic
 from airmirror.offsets.pruning import prune_segments
 from airmirror.windows.window import run_window
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
-from airmirror_local.jars import LOCAL
 from benchmarks import sections
 from benchmarks.data import create_topic
 from benchmarks.groups import in_this_process

@@ -23,11 +23,11 @@ from confluent_kafka import Producer
 from rich.console import Console
 
 from airmirror.flows.prepare import open_flow, prepare
+from airmirror.local import LOCAL
 from airmirror.slot.attempts import run_slot
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.windows.window import run_window as run_in_this_process
 from airmirror_local.brokers import KAFKA_DEFAULTS, Broker, start_broker
-from airmirror_local.jars import LOCAL
 from airmirror_local.spark_connect import start_connect_server
 from benchmarks.data import DENSE, TEN_A_BATCH, Data, create_topic, delete_topics, fill
 from benchmarks.windows import CONFIGURATION, Sites, run_window

@@ -19,9 +19,9 @@ from airmirror.clusters.admin.client import connect
 from airmirror.clusters.admin.creation import create_topics
 from airmirror.clusters.admin.description import NewTopic
 from airmirror.config import Flow, parse
+from airmirror.local import LOCAL
 from airmirror.topics.sync import look, sync_topics
 from airmirror_local.brokers import KAFKA_DEFAULTS, Broker, start_broker
-from airmirror_local.jars import LOCAL
 from benchmarks import sections
 from benchmarks.report import Grid
 

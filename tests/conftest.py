@@ -14,8 +14,8 @@ import psutil
 import pytest
 from hypothesis import HealthCheck, settings
 
+from airmirror.local import LOCAL
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
-from airmirror_local.jars import LOCAL
 from airmirror_local.ports import free_port
 from airmirror_local.proxy import Proxy, start_proxy
 from airmirror_local.spark_connect import ConnectServer, start_connect_server

@@ -15,12 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from airmirror.errors import AirmirrorError
+from airmirror.local import LOCAL
 from airmirror_local.java import find_java
 
 KAFKA_VERSION = os.environ.get("KAFKA_VERSION", "4.2.0")
-_CHECKOUT = Path(__file__).resolve().parents[2]
-# In a checkout, and else where the command is given: nothing is written into an installed package's place.
-LOCAL = (_CHECKOUT if (_CHECKOUT / "pyproject.toml").is_file() else Path.cwd()) / ".local"
 MODULES = Path(__file__).with_name("kafka.ivy.xml")
 
 

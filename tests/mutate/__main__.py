@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 
-from airmirror_local.jars import LOCAL
+from airmirror.local import LOCAL
 from mutate.mutations import DoesNotApply, Mutation, load, mutated
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from airmirror_local.jars import LOCAL
+from airmirror.local import LOCAL
 from mutate.__main__ import LEFT_OUT, LINKED, ROOT
 
 MUTMUT = LOCAL / "mutmut"

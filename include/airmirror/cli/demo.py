@@ -18,9 +18,9 @@ from airmirror.cli.tables import line
 from airmirror.cli.tables import show as print_all
 from airmirror.flows.prepare import Opened, dry_run, open_flow
 from airmirror.flows.verification import ComparedPartition, compare_all
+from airmirror.local import LOCAL
 from airmirror.windows.results import Row, WindowResult, rows_of
 from airmirror_local.airflow_client import ENDED, AirflowClient
-from airmirror_local.jars import LOCAL
 from airmirror_local.processes import ProcessFailed
 from airmirror_local.records import keep_producing
 from airmirror_local.stack import DAG_ID, FLOW, Stack, running_stack

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-HOME = Path(os.environ.get("AIRMIRROR_UP") or Path(__file__).parents[3] / ".local" / "up").resolve()
+from airmirror.local import LOCAL
+
+HOME = Path(os.environ.get("AIRMIRROR_UP") or LOCAL / "up").resolve()
 
 
 def configuration() -> Path:
