@@ -13,7 +13,8 @@ from airmirror.clusters.protocol.connection import Connection
 from airmirror.clusters.protocol.routes import Routes, TopicNotFound
 from airmirror.config import Cluster
 from airmirror.partitions import TopicPartition
-from airmirror.wire.batches import HEADER_SIZE, Batch, build
+from airmirror.wire.batch import Batch
+from airmirror.wire.batches import HEADER_SIZE, build
 from airmirror.wire.requests import decode_produce, encode_produce
 from airmirror_local.brokers import Broker
 from benchmarks.data import DENSE, PARTITIONS, Data, create_topic, delete_topics, fill, largest_batch

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from airmirror.wire.batches import Batch, parse
+from airmirror.wire.batch import Batch
+from airmirror.wire.batches import parse
 from airmirror_local.brokers import KAFKA_DEFAULTS, LOGGING, Broker
 from airmirror_local.jars import classpath
 from airmirror_local.java import find_java

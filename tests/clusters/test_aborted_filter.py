@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from airmirror.clusters.protocol.log import AbortedFilter
-from airmirror.wire.batches import CONTROL, TRANSACTIONAL, Batch
+from airmirror.wire.batch import CONTROL, TRANSACTIONAL, Batch
 from airmirror.wire.requests import AbortedTransaction
 
 

@@ -26,7 +26,7 @@ from airmirror.clusters.admin.creation import (
     create_topics,
 )
 from airmirror.clusters.admin.description import ConfigValue, NewPartitions, NewTopic
-from airmirror.clusters.security.settings import UnsupportedClientSetting
+from airmirror.clusters.security.model import UnsupportedClientSetting
 from airmirror.config import Cluster
 from airmirror_local.brokers import Broker
 

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from airmirror.clusters.admin.librdkafka import librdkafka_config
-from airmirror.clusters.security.settings import UnsupportedClientSetting
+from airmirror.clusters.security.model import UnsupportedClientSetting
 from airmirror.config import Cluster
 
 PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="me" password="a \\"b\\\\; c";'

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from airmirror.clusters.protocol.sasl import AuthenticationFailed, authenticate, authentication_of
-from airmirror.clusters.security.settings import Login
+from airmirror.clusters.security.model import Login
 
 
 class Broker:

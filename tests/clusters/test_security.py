@@ -12,7 +12,8 @@ import pytest
 from airmirror.clusters.admin.librdkafka import librdkafka_config
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.clusters.protocol.sasl import AuthenticationFailed
-from airmirror.clusters.security.settings import UnsupportedClientSetting, jaas_options, security_of, self_contained
+from airmirror.clusters.security.model import UnsupportedClientSetting
+from airmirror.clusters.security.settings import jaas_options, security_of, self_contained
 from airmirror.clusters.security.stores import identity, trusted
 from airmirror.clusters.security.tls import context_of
 from airmirror.config import Cluster

@@ -10,7 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from airmirror.clusters.security import tokens as module
-from airmirror.clusters.security.settings import UnsupportedClientSetting, security_of
+from airmirror.clusters.security.model import UnsupportedClientSetting
+from airmirror.clusters.security.settings import security_of
 from airmirror.clusters.security.tokens import TokenEndpointUnreachable, TokenRefused, Tokens
 
 SECRET = "planted-secret"

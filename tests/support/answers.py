@@ -11,7 +11,8 @@ from uuid import UUID
 
 import crc32c
 
-from airmirror.wire.batches import Batch, parse
+from airmirror.wire.batch import Batch
+from airmirror.wire.batches import parse
 from airmirror.wire.requests import FETCH, PRODUCE, Fetched, decode_fetch, read_unsigned_varint, unsigned_varint
 from airmirror_local.proxy import Exchange
 

@@ -14,7 +14,8 @@ from airmirror.slot import account, slow
 from airmirror.slot.intake import Intake
 from airmirror.slot.refusals import BatchOverLimit
 from airmirror.slot.sent import Sent
-from airmirror.wire.batches import LOG_APPEND_TIME, parse
+from airmirror.wire.batch import LOG_APPEND_TIME
+from airmirror.wire.batches import parse
 from airmirror.wire.records import index
 from airmirror.wire.requests import Produced
 from support.hostile import batch, numbered

@@ -8,7 +8,8 @@ import pytest
 
 from airmirror.slot.readback import ReadBack
 from airmirror.wire import transcode
-from airmirror.wire.batches import Batch, parse
+from airmirror.wire.batch import Batch
+from airmirror.wire.batches import parse
 from airmirror_local.brokers import Broker
 from airmirror_local.proxy import Proxy, pass_on
 from support.answers import FETCH, PRODUCE, Altered, alter

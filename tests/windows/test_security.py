@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
@@ -14,7 +15,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from airmirror.clusters.protocol.connection import Connection
 from airmirror.clusters.protocol.routes import Routes, patiently
-from airmirror.clusters.protocol.sasl import AuthenticationFailed
+from airmirror.clusters.protocol.sasl import AuthenticationFailed, authenticate
 from airmirror.clusters.protocol.transactions import TransactionalId
 from airmirror.clusters.protocol.transport import transport
 from airmirror.clusters.security.tls import TlsFailed
@@ -142,8 +143,9 @@ def test_a_client_that_the_token_endpoint_does_not_know(vault: Secured, tokens: 
 def test_a_mechanism_that_the_cluster_does_not_have(vault: Secured) -> None:
     missing = vault.access("GUARDED", "SCRAM-SHA-256")
     transport_ = transport(cluster(missing), "consumer")
-    assert transport_.authentication is not None
-    other = replace(transport_, authentication=replace(transport_.authentication, name="SCRAM-SHA-1"))
+    assert isinstance(transport_.log_in, partial)
+    known = transport_.log_in.keywords["authentication"]
+    other = replace(transport_, log_in=partial(authenticate, authentication=replace(known, name="SCRAM-SHA-1")))
     host, _, port = missing["bootstrap.servers"].rpartition(":")
     with pytest.raises(AuthenticationFailed, match="it offers PLAIN, "):
         Connection("vault", host, int(port), "test", transport=other)

@@ -10,16 +10,8 @@ from contextlib import contextmanager
 import crc32c
 import pytest
 
-from airmirror.wire.batches import (
-    HEADER_SIZE,
-    LOG_APPEND_TIME,
-    MOST_RECORDS,
-    Batch,
-    BatchTooLarge,
-    CorruptBatch,
-    build,
-    parse,
-)
+from airmirror.wire.batch import LOG_APPEND_TIME, MOST_RECORDS, Batch, BatchTooLarge, CorruptBatch
+from airmirror.wire.batches import HEADER_SIZE, build, parse
 from airmirror.wire.codecs import compress
 from airmirror.wire.headers import record, varint
 from airmirror.wire.plain import plain_records

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airmirror.wire.batches import Batch
+from airmirror.wire.batch import Batch
 from airmirror.wire.merging import MERGED_BELOW, MERGED_FROM, Merging
 
 

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airmirror.errors import AirmirrorError
-from airmirror.wire.batches import CorruptBatch, build, parse
+from airmirror.wire.batch import CorruptBatch
+from airmirror.wire.batches import build, parse
 from airmirror.wire.records import Records, first_difference, index
 from airmirror.wire.transcode import dense_batches
 from support.old_formats import Message, compressed, plain

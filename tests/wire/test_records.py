@@ -10,15 +10,8 @@ from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
 from airmirror.errors import AirmirrorError
-from airmirror.wire.batches import (
-    HEADER_SIZE,
-    CorruptBatch,
-    UnknownMessageFormat,
-    build,
-    next_sequence,
-    parse,
-    restamp,
-)
+from airmirror.wire.batch import CorruptBatch, UnknownMessageFormat
+from airmirror.wire.batches import HEADER_SIZE, build, next_sequence, parse, restamp
 from airmirror.wire.records import first_difference, index
 from airmirror.wire.transcode import dense_batches
 

@@ -15,7 +15,7 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.evidence.alignment import Marks
 from airmirror.partitions import TopicPartition
 from airmirror.windows.cursor import decoded
-from airmirror.wire.batches import Batch
+from airmirror.wire.batch import Batch
 from airmirror.wire.headers import parts_of
 from airmirror.wire.records import Array, Records, without_times
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import xxhash
 
 from airmirror.slot.contract import Slot, SlotPartition
-from airmirror.wire.batches import CODEC_MASK, LOG_APPEND_TIME
+from airmirror.wire.batch import CODEC_MASK, LOG_APPEND_TIME
 from airmirror.wire.segments import Segment, SegmentRecord
 
 MOST_SEGMENTS = 20_000  # in one record of the segment topic, which stays well below max.message.bytes then

@@ -24,18 +24,16 @@ from airmirror.slot.readback import ReadBack
 from airmirror.slot.refusals import BatchOverLimit, Refusals, is_tolerant
 from airmirror.slot.sent import Sent
 from airmirror.slot.slow import SlowPath
-from airmirror.wire.batches import (
+from airmirror.wire.batch import (
     CODEC_MASK,
-    HEADER_SIZE,
     LOG_APPEND_TIME,
     MESSAGE_SET,
     Batch,
     BatchTooLarge,
     CorruptBatch,
     UnknownMessageFormat,
-    parse,
-    restamp,
 )
+from airmirror.wire.batches import HEADER_SIZE, parse, restamp
 from airmirror.wire.merging import Merging
 from airmirror.wire.requests import Fetched
 

@@ -20,7 +20,8 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
 from airmirror.slot.account import Digest, payload_digest
-from airmirror.wire.batches import CODEC_MASK, HEADER_SIZE, LOG_APPEND_TIME, Batch, CorruptBatch, parse
+from airmirror.wire.batch import CODEC_MASK, LOG_APPEND_TIME, Batch, CorruptBatch
+from airmirror.wire.batches import HEADER_SIZE, parse
 from airmirror.wire.requests import FetchPosition
 
 PURPOSE = "read back"

@@ -13,16 +13,8 @@ from airmirror.slot.account import payload_digest
 from airmirror.slot.errors import ReadBackDiffers
 from airmirror.slot.refusals import RecordTooLarge
 from airmirror.slot.sent import Sent
-from airmirror.wire.batches import (
-    CODEC_MASK,
-    HEADER_SIZE,
-    MESSAGE_SET,
-    Batch,
-    BatchTooLarge,
-    CorruptBatch,
-    build,
-    parse,
-)
+from airmirror.wire.batch import CODEC_MASK, MESSAGE_SET, Batch, BatchTooLarge, CorruptBatch
+from airmirror.wire.batches import HEADER_SIZE, build, parse
 from airmirror.wire.merging import MERGED_SIZE
 
 if TYPE_CHECKING:

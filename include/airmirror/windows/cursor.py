@@ -10,7 +10,7 @@ import numpy as np
 from airmirror.clusters.protocol.log import FetchFailed, read_batches
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.partitions import TopicPartition
-from airmirror.wire.batches import Batch, CorruptBatch
+from airmirror.wire.batch import Batch, CorruptBatch
 from airmirror.wire.codecs import UnknownCodec
 from airmirror.wire.records import Array, Records, pieces
 from airmirror.wire.segments import Segment

@@ -9,28 +9,25 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
 
 import crc32c
 
-from airmirror.errors import AirmirrorError
+from airmirror.wire.batch import (
+    CODEC_MASK,
+    DELETE_HORIZON,
+    LARGEST,
+    MOST_RECORDS,
+    TRANSACTIONAL,
+    Batch,
+    CorruptBatch,
+    UnknownMessageFormat,
+)
+from airmirror.wire.message_sets import read
 
 HEADER = struct.Struct(">qiibIHiqqqhii")
 HEADER_SIZE = HEADER.size  # 61
 CHECKSUM_FROM = 21  # the checksum covers everything from the attributes on
 
-CODEC_MASK = 0x07
-LOG_APPEND_TIME = 0x08
-TRANSACTIONAL = 0x10
-CONTROL = 0x20
-DELETE_HORIZON = 0x40
-MESSAGE_SET = 0x10000  # above the bits of any header: these bytes are messages of format 0 or 1
-
-CODECS = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
-
-LARGEST = 1 << 28  # bytes that a batch can have without its compression; Kafka's own limits are far below
-MOST_RECORDS = 10_000_000  # in a compressed batch: what claims more is damaged
 LEAST_RECORD = 7  # bytes: length, attributes, two deltas, two lengths, number of headers
 
 _MAGIC_AT = 16
@@ -41,90 +38,6 @@ _int32 = struct.Struct(">i")
 _uint32 = struct.Struct(">I")
 _int16 = struct.Struct(">h")
 _uint16 = struct.Struct(">H")
-
-
-@dataclass(eq=False)
-class CorruptBatch(AirmirrorError):
-    """A batch whose bytes do not agree with its header."""
-
-    transient: ClassVar[bool] = True  # a fetch may have been cut; a log that is really corrupt fails again
-
-    base_offset: int
-    reason: str
-
-    def __str__(self) -> str:
-        return f"the record batch at offset {self.base_offset} is corrupt: {self.reason}"
-
-
-@dataclass(eq=False)
-class BatchTooLarge(CorruptBatch):
-    """A batch with more bytes of records, without their compression, than who reads it takes."""
-
-    transient: ClassVar[bool] = False
-
-    limit: int
-
-    def __str__(self) -> str:
-        return f"the record batch at offset {self.base_offset} holds {self.reason}"
-
-
-@dataclass(eq=False)
-class UnknownMessageFormat(AirmirrorError):
-    """A batch of a format that Kafka did not have when this was written."""
-
-    offset: int
-    magic: int
-
-    def __str__(self) -> str:
-        return (
-            f"the log holds message format {self.magic} at offset {self.offset}, which is not known; "
-            "a newer version of Airmirror may know it, or leave the topic out with topics.exclude"
-        )
-
-
-class Batch(NamedTuple):
-    """A record batch as its header tells it; ``position`` is where it begins in the buffer it was read from."""
-
-    position: int
-    size: int  # bytes, the header included
-    base_offset: int
-    leader_epoch: int
-    checksum: int
-    attributes: int
-    last_offset_delta: int
-    base_timestamp: int
-    max_timestamp: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody wants of a batch
-
-    @property
-    def next_offset(self) -> int:
-        """The offset after the batch's last one."""
-        return self.base_offset + self.last_offset_delta + 1
-
-    @property
-    def codec(self) -> int:
-        return self.attributes & CODEC_MASK
-
-    @property
-    def is_control(self) -> bool:
-        return bool(self.attributes & CONTROL)
-
-    @property
-    def is_transactional(self) -> bool:
-        return bool(self.attributes & TRANSACTIONAL)
-
-    @property
-    def is_dense(self) -> bool:
-        """Whether every offset of the batch holds a record."""
-        return self.last_offset_delta + 1 == self.count
-
-    @property
-    def is_message_set(self) -> bool:
-        """Whether its bytes are messages of format 0 or 1: no header, no producer, no leader epoch."""
-        return bool(self.attributes & MESSAGE_SET)
 
 
 def parse(buffer: memoryview, start: int, end: int, largest: int = LARGEST) -> Iterator[Batch]:
@@ -167,7 +80,6 @@ def parse(buffer: memoryview, start: int, end: int, largest: int = LARGEST) -> I
 
 
 def _message_set(buffer: memoryview, position: int, end: int, largest: int) -> Batch | None:
-    from airmirror.wire.message_sets import read  # only where a log holds them; it needs this module
 
     magic = buffer[position + _MAGIC_AT]
     if magic > 2:

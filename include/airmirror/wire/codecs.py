@@ -18,7 +18,7 @@ import zstandard
 from kafka.codec import gzip_encode, lz4_encode, snappy_encode
 
 from airmirror.errors import AirmirrorError
-from airmirror.wire.batches import LARGEST
+from airmirror.wire.batch import LARGEST
 
 CHUNK = 1 << 20
 XERIAL = b"\x82SNAPPY\0"  # how the framing of xerial's snappy begins, which Java's clients use; then two int32 versions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airmirror.wire.batches import Batch
+from airmirror.wire.batch import Batch
 
 # The size in bytes, by codec, below which a batch is merged with its neighbours. What merging saves is one request of the
 # target's (about 80 µs); what it costs is to compress again, which gzip makes dear.

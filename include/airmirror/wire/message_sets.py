@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from airmirror.wire.batches import (
+from airmirror.wire.batch import (
     CODEC_MASK,
     LARGEST,
     LOG_APPEND_TIME,

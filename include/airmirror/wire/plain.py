@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from airmirror.wire.batches import HEADER_SIZE, LOG_APPEND_TIME, Batch, BatchTooLarge, CorruptBatch
+from airmirror.wire.batch import LOG_APPEND_TIME, Batch, BatchTooLarge, CorruptBatch
+from airmirror.wire.batches import HEADER_SIZE
 from airmirror.wire.codecs import DecompressionFailed, TooLarge, decompress_into
 
 LARGEST_PLAIN = 64 << 20  # bytes of a batch without its compression

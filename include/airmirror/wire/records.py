@@ -16,16 +16,8 @@ from typing import Any
 import numpy as np
 
 from airmirror.native.code import address, loops
-from airmirror.wire.batches import (
-    CODEC_MASK,
-    HEADER_SIZE,
-    LARGEST,
-    LEAST_RECORD,
-    LOG_APPEND_TIME,
-    MESSAGE_SET,
-    Batch,
-    CorruptBatch,
-)
+from airmirror.wire.batch import CODEC_MASK, LARGEST, LOG_APPEND_TIME, MESSAGE_SET, Batch, CorruptBatch
+from airmirror.wire.batches import HEADER_SIZE, LEAST_RECORD
 from airmirror.wire.plain import unpack
 
 PACKED = CODEC_MASK | MESSAGE_SET  # the attributes of batches whose records do not lie there as format 2 has them

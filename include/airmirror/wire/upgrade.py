@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from airmirror.native.code import address, loops
-from airmirror.wire.batches import LARGEST, Batch, CorruptBatch
+from airmirror.wire.batch import LARGEST, Batch, CorruptBatch
 from airmirror.wire.message_sets import append_time, at, inner
 
 _MOST_ADDED = 16  # bytes that a record of format 2 can be longer than its message of format 0

@@ -23,7 +23,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from airmirror.clusters.admin.description import ClusterDescription, ConfigValue
 from airmirror.clusters.admin.librdkafka import librdkafka_config
-from airmirror.clusters.security.settings import UnsupportedClientSetting
+from airmirror.clusters.security.model import UnsupportedClientSetting
 from airmirror.config import Cluster
 from airmirror.config.keys import SET_HERE
 from airmirror.errors import AirmirrorError

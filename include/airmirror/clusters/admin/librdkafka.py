@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 
-from airmirror.clusters.security.settings import GSSAPI, OAUTHBEARER, Login, Security, Store, security_of
+from airmirror.clusters.security.model import GSSAPI, OAUTHBEARER, Login, Security, Store
+from airmirror.clusters.security.settings import security_of
 from airmirror.clusters.security.stores import kind_of, trusted
 from airmirror.config import Cluster
 

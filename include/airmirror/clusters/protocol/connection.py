@@ -25,8 +25,6 @@ from typing import Any, ClassVar
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
 from airmirror.clusters.protocol.nulls import null_field
-from airmirror.clusters.protocol.sasl import authenticate
-from airmirror.clusters.protocol.transport import PLAINTEXT, Transport
 from airmirror.clusters.security.tls import RECORD_BYTES, TlsFailed
 from airmirror.errors import AirmirrorError
 from airmirror.wire.requests import FETCH, FETCH_VERSIONS, PRODUCE, PRODUCE_VERSIONS, Buffer
@@ -84,6 +82,20 @@ class UnsupportedBroker(AirmirrorError):
         )
 
 
+@dataclass(frozen=True)
+class Transport:
+    """What every connection of one kind of client shares: TLS, and how to log in.
+
+    ``log_in`` returns the seconds after which to log in again, or None for never.
+    """
+
+    tls: ssl.SSLContext | None = None
+    log_in: Callable[[Connection], float | None] | None = None
+
+
+PLAINTEXT = Transport()
+
+
 class Connection:
     """A connection to one broker. Not thread-safe; use it as a context manager or close it."""
 
@@ -117,7 +129,7 @@ class Connection:
             if transport.tls is not None:
                 self._socket = self._tls = self._encrypted(transport.tls, host, timeout)
             self._greet()
-            if transport.authentication is not None:
+            if transport.log_in is not None:
                 self._log_in()
             self._greeted = True
         except BaseException:
@@ -155,14 +167,14 @@ class Connection:
 
     def _log_in(self) -> None:
         """Log in for the first time or again; answers to what was asked before come first and are kept."""
-        if self._transport.authentication is None:  # pragma: no cover - only who logged in does it again
+        if self._transport.log_in is None:  # pragma: no cover - only who logged in does it again
             return
         self._log_in_at = None
         while self._asked:
             self._held.append(self._read(bytearray, LARGEST_FETCH))
         held, self._held = self._held, deque()
         try:
-            seconds = authenticate(self, self._transport.authentication)
+            seconds = self._transport.log_in(self)
         except BaseException:
             self._log_in_at = 0.0  # nothing goes out before that
             raise

@@ -13,7 +13,8 @@ from airmirror.clusters.protocol.error_codes import error_name
 from airmirror.clusters.protocol.routes import TOPIC_DENIED, LeaderNotAvailable, Routes, patiently
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
-from airmirror.wire.batches import Batch, CorruptBatch, UnknownMessageFormat, control_type, parse
+from airmirror.wire.batch import Batch, CorruptBatch, UnknownMessageFormat
+from airmirror.wire.batches import control_type, parse
 from airmirror.wire.codecs import UnknownCodec
 from airmirror.wire.plain import LogRecord, plain_records
 from airmirror.wire.requests import (

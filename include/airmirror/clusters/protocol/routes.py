@@ -11,8 +11,8 @@ from uuid import UUID
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
 
-from airmirror.clusters.protocol.connection import BrokerUnreachable, Connection
-from airmirror.clusters.protocol.transport import Transport, transport
+from airmirror.clusters.protocol.connection import BrokerUnreachable, Connection, Transport
+from airmirror.clusters.protocol.transport import transport
 from airmirror.config import Cluster
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition

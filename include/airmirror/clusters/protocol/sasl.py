@@ -10,17 +10,15 @@ import logging
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
+from airmirror.clusters.protocol.connection import Connection
 from airmirror.clusters.protocol.error_codes import error_name
-from airmirror.clusters.security.settings import GSSAPI, OAUTHBEARER, PLAIN, SCRAM, Login, UnsupportedClientSetting
+from airmirror.clusters.security.model import GSSAPI, OAUTHBEARER, PLAIN, SCRAM, Login, UnsupportedClientSetting
 from airmirror.clusters.security.tokens import Tokens
 from airmirror.errors import AirmirrorError
-
-if TYPE_CHECKING:
-    from airmirror.clusters.protocol.connection import Connection
 
 SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
 UNSUPPORTED_MECHANISM, ILLEGAL_STATE, AUTHENTICATION_FAILED = 33, 34, 58

@@ -8,15 +8,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
+from airmirror.clusters.security.model import (
+    GSSAPI,
+    MECHANISMS,
+    OAUTHBEARER,
+    PLAIN,
+    SCRAM,
+    Login,
+    Security,
+    Store,
+    UnsupportedClientSetting,
+)
+from airmirror.clusters.security.stores import identity, trusted
 from airmirror.config import Cluster
-from airmirror.errors import AirmirrorError
 
-PLAIN, SCRAM, OAUTHBEARER, GSSAPI = "PLAIN", ("SCRAM-SHA-256", "SCRAM-SHA-512"), "OAUTHBEARER", "GSSAPI"
-MECHANISMS = (PLAIN, *SCRAM, OAUTHBEARER, GSSAPI)
 TOKEN_ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
 
 _CLASSES = {
@@ -33,62 +41,6 @@ _CLASSES = {
     "ssl.engine.factory.class": ("org.apache.kafka.common.security.ssl.DefaultSslEngineFactory",),
 }
 """Settings that name a Java class that logs in or decides whom to trust, and those of Kafka's own that are done here."""
-
-
-@dataclass(eq=False)
-class UnsupportedClientSetting(AirmirrorError):
-    """A client setting that can't be used. The message never holds its value."""
-
-    alias: str
-    key: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"cluster {self.alias!r}: {self.key}: {self.reason}"
-
-
-@dataclass(frozen=True)
-class Store:
-    """A truststore (``name`` "ssl.truststore") or a keystore: a file, or PEM texts among the settings."""
-
-    alias: str
-    name: str
-    kind: str  # as the settings name it: JKS, PKCS12 or PEM
-    location: str = ""
-    password: str | None = field(default=None, repr=False)
-    certificates: str = field(default="", repr=False)
-    key: str = field(default="", repr=False)
-    key_password: str | None = field(default=None, repr=False)
-
-
-@dataclass(frozen=True)
-class Login:
-    """How to log in: the mechanism, and what it needs of the JAAS configuration and of ``sasl.oauthbearer.…``."""
-
-    mechanism: str
-    username: str = ""
-    password: str = field(default="", repr=False)
-    token_url: str = ""
-    client_id: str = ""
-    client_secret: str = field(default="", repr=False)
-    scope: str = ""
-    options: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-
-@dataclass(frozen=True)
-class Security:
-    """What ``security.protocol``, ``ssl.…`` and ``sasl.…`` of one kind of client of a cluster come to."""
-
-    protocol: str
-    checks_names: bool = True
-    truststore: Store | None = None
-    keystore: Store | None = None
-    protocols: tuple[str, ...] = ()  # ssl.enabled.protocols
-    login: Login | None = None
-
-    @property
-    def is_encrypted(self) -> bool:
-        return self.protocol.endswith("SSL")
 
 
 def security_of(alias: str, settings: Mapping[str, str]) -> Security:
@@ -123,8 +75,6 @@ def self_contained(cluster: Cluster) -> Cluster:
 
     Raises UnsupportedClientSetting.
     """
-    from airmirror.clusters.security.stores import identity, trusted
-
     consumer, producer = (security_of(cluster.alias, cluster.client(role)) for role in ("consumer", "producer"))
     alike = (consumer.truststore, consumer.keystore) == (producer.truststore, producer.keystore)
     own: dict[str, str] = {}

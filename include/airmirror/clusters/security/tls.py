@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from airmirror.clusters.security.settings import Security, Store, UnsupportedClientSetting
+from airmirror.clusters.security.model import Security, Store, UnsupportedClientSetting
 from airmirror.clusters.security.stores import identity, trusted
 from airmirror.errors import AirmirrorError
 

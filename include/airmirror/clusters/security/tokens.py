@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any, ClassVar
 
-from airmirror.clusters.security.settings import TOKEN_ENDPOINT, Login
+from airmirror.clusters.security.model import Login
+from airmirror.clusters.security.settings import TOKEN_ENDPOINT
 from airmirror.errors import AirmirrorError
 from airmirror.threads import begin
 
