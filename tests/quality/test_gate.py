@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from airmirror.quality.gate import Judgement, Limits, judge
+from airmirror.quality.gate import Limits, judge
 from airmirror.quality.rows import COLUMNS
 from airmirror.quality.suites import OWN, BadExpectations, Suite, check_suites, default_directory, load_suites
+from airmirror.quality.verdict import Judgement
 
 GOOD: Mapping[str, object] = {
     "topic": "orders", "partition": 0, "remote_topic": "east.orders", "source_start": 0, "source_end": 12,

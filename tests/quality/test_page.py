@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from html.parser import HTMLParser
 from pathlib import Path
 
-from airmirror.quality.gate import Judgement, Limits, judge
+from airmirror.quality.gate import Limits, judge
 from airmirror.quality.page import MOST_ROWS, PAGES_KEPT
 from airmirror.quality.suites import Suite, load_suites
+from airmirror.quality.verdict import Judgement
 from quality.test_gate import GOOD, OWN, rows, written
 
 MARKUP = "<script>alert('x')</script><svg onload=alert(1)><img src=//evil.example/p.png onerror=x>"

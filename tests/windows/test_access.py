@@ -10,8 +10,8 @@ from confluent_kafka.admin import AclOperation, ResourceType
 
 from airmirror.clusters.admin import client as admin
 from airmirror.clusters.admin.client import AccessDenied
+from airmirror.clusters.protocol.errors import FetchFailed
 from airmirror.clusters.protocol.groups import GroupsNotRead
-from airmirror.clusters.protocol.log import FetchFailed
 from airmirror.clusters.protocol.routes import Routes, TopicNotDescribed
 from airmirror.clusters.protocol.topic_configs import topic_configs
 from airmirror.config import Cluster

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from airmirror.clusters.protocol.log import RecordsWithheld, read_batches
+from airmirror.clusters.protocol.errors import RecordsWithheld
+from airmirror.clusters.protocol.log import read_batches
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import parse
 from airmirror.partitions import TopicPartition

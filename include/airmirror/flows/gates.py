@@ -14,8 +14,9 @@ from pathlib import Path
 from airmirror.flows.measure import measure_judged, measure_latency
 from airmirror.flows.prepare import Opened
 from airmirror.partitions import TopicPartition
-from airmirror.quality.gate import Judgement, Limits, judge
+from airmirror.quality.gate import Limits, judge
 from airmirror.quality.suites import Suite, check_suites, default_directory, load_suites
+from airmirror.quality.verdict import Judgement
 from airmirror.windows.findings import Finding
 from airmirror.windows.window import Judged, judge_window
 

@@ -8,8 +8,9 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
+from airmirror.clusters.protocol.errors import FetchFailed
 from airmirror.clusters.protocol.groups import Committed, committed_offsets
-from airmirror.clusters.protocol.log import FetchFailed, offsets_with_patience, read_records
+from airmirror.clusters.protocol.log import offsets_with_patience, read_records
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError, command
 from airmirror.flows.prepare import Opened, caught_up

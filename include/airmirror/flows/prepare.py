@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from airmirror.clusters.protocol.log import LastStableOffsetStuck
+from airmirror.clusters.protocol.errors import LastStableOffsetStuck
 from airmirror.clusters.protocol.routes import Routes, TopicNotDescribed, TopicNotFound
 from airmirror.config import Configuration, Flow
 from airmirror.ledger import FlowLedger, Ledger

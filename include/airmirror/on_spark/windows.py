@@ -13,7 +13,7 @@ from airmirror.flows.gates import Expectations, judge_flow
 from airmirror.flows.measure import measure_failure, measure_latency, measure_window
 from airmirror.flows.prepare import Opened, Prepared
 from airmirror.partitions import TopicPartition
-from airmirror.quality.gate import Judgement
+from airmirror.quality.verdict import Judgement
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.windows.progress import Progress
 from airmirror.windows.results import WindowResult, with_verdicts

@@ -6,7 +6,7 @@ Great Expectations is loaded when there is something to judge, and never for an 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,7 @@ from typing import Any
 from airmirror.quality.page import write_page
 from airmirror.quality.rows import COLUMNS, KEY, MEASURED, NULLABLE, Row, partition_of
 from airmirror.quality.suites import LAG, Expectation, Suite, build
-
-Partition = tuple[str, int]
+from airmirror.quality.verdict import Asked, Judgement, Partition
 
 
 @dataclass(frozen=True)
@@ -24,38 +23,6 @@ class Limits:
 
     lag_records: int | None = None
     lag_seconds: float | None = None
-
-
-@dataclass(frozen=True)
-class Asked:
-    """One expectation of a suite, of how many partitions it was asked, and which of them it failed."""
-
-    suite: str
-    expectation: Expectation
-    partitions: int
-    failed: tuple[Partition, ...]
-    is_critical: bool
-
-    @property
-    def text(self) -> str:
-        """As the suite has it: the type and its arguments."""
-        arguments = ", ".join(f"{name}={value!r}" for name, value in self.expectation.kwargs.items())
-        return f"{self.expectation.type}({arguments})"
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """The gate's answer. ``failed``: reasons by partition; ``lagging``: partitions over a limit; ``docs``: their page."""
-
-    failed: Mapping[Partition, tuple[str, ...]]
-    warnings: tuple[str, ...]
-    lagging: frozenset[Partition]
-    docs: Path | None
-    asked: tuple[Asked, ...] = ()
-
-    @property
-    def passed(self) -> bool:
-        return not self.failed
 
 
 def judge(

@@ -8,12 +8,9 @@ import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from airmirror.quality.rows import COLUMNS, Row, partition_of
-
-if TYPE_CHECKING:
-    from airmirror.quality.gate import Judgement
+from airmirror.quality.verdict import Judgement
 
 PAGES_KEPT = 200  # of a flow, one a validation; some kilobytes each
 MOST_ROWS = 200

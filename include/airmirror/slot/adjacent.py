@@ -9,15 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from airmirror.clusters.protocol.log import (
-    LATEST,
-    FetchFailed,
-    LastStableOffsetStuck,
-    ReadDenied,
-    RecordsWithheld,
-    offsets_with_patience,
-    read_batches,
-)
+from airmirror.clusters.protocol.errors import FetchFailed, LastStableOffsetStuck, ReadDenied, RecordsWithheld
+from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_batches
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import SlotPartition

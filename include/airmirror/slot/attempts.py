@@ -12,7 +12,8 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_records, withheld
+from airmirror.clusters.protocol.errors import withheld
+from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_records
 from airmirror.clusters.protocol.routes import Routes, TopicNotFound
 from airmirror.clusters.protocol.transactions import TransactionalId, TransactionStuck
 from airmirror.clusters.protocol.writable import unwritable

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from airmirror.clusters.protocol.log import FetchFailed, read_batches
+from airmirror.clusters.protocol.errors import FetchFailed
+from airmirror.clusters.protocol.log import read_batches
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.partitions import TopicPartition
 from airmirror.wire.batch import Batch, CorruptBatch

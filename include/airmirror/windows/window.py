@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from airmirror.clusters.admin.appender import Appender
-from airmirror.clusters.protocol.log import LATEST, LastStableOffsetStuck, offsets_with_patience
+from airmirror.clusters.protocol.errors import LastStableOffsetStuck
+from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
 from airmirror.clusters.protocol.routes import Routes, TopicNotFound
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError

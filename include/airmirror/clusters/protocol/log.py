@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from kafka.protocol.consumer.offsets import ListOffsetsRequest
 
 from airmirror.clusters.protocol.connection import LARGEST_FETCH, Allocate, BrokerUnreachable, Connection
 from airmirror.clusters.protocol.error_codes import error_name
+from airmirror.clusters.protocol.errors import (
+    FetchFailed,
+    LastStableOffsetStuck,
+    PartitionMoved,
+    ReadDenied,
+    RecordsWithheld,
+)
 from airmirror.clusters.protocol.routes import TOPIC_DENIED, LeaderNotAvailable, Routes, patiently
-from airmirror.errors import AirmirrorError
+from airmirror.clusters.protocol.topic_configs import is_compacted
 from airmirror.partitions import TopicPartition
 from airmirror.wire.batch import Batch, CorruptBatch, UnknownMessageFormat
 from airmirror.wire.batches import control_type, parse
@@ -31,83 +37,6 @@ EARLIEST, LATEST = -2, -1
 UNKNOWN_SERVER_ERROR, OFFSET_OUT_OF_RANGE = -1, 1
 # Errors that pass: the leader moved, or a broker is starting. Metadata is read anew and the request sent again.
 MOVED = frozenset({3, 5, 6, 7, 9, 13, 56, 74, 75, 76, 78, 100, 103, 106})
-
-
-@dataclass(eq=False)
-class FetchFailed(AirmirrorError):
-    """A fetch or offset request that a broker answered with an error, or with what can't be read."""
-
-    cluster: str
-    partition: TopicPartition
-    error: str
-    offset: int = -1
-
-    def __str__(self) -> str:
-        where = f" from offset {self.offset}" if self.offset >= 0 else ""
-        return f"cluster {self.cluster!r}: {self.partition} can't be read{where}: {self.error}"
-
-
-@dataclass(eq=False)
-class ReadDenied(FetchFailed):
-    """A topic that this user may not read."""
-
-
-@dataclass(eq=False)
-class PartitionMoved(AirmirrorError):
-    """The leader of a partition has moved (or the broker is starting): ask again with new metadata."""
-
-    transient: ClassVar[bool] = True
-
-    cluster: str
-    partition: TopicPartition
-    error: str
-
-    def __str__(self) -> str:
-        return f"cluster {self.cluster!r}: the leader of {self.partition} has moved: {self.error}"
-
-
-@dataclass(eq=False)
-class RecordsWithheld(AirmirrorError):
-    """Offsets that can be read, and yet a broker gives nothing from there on."""
-
-    transient: ClassVar[bool] = True
-
-    cluster: str
-    partition: TopicPartition
-    position: int
-    end: int
-    answer: str
-
-    def __str__(self) -> str:
-        return f"cluster {self.cluster!r}: {withheld(self.partition, self.position, self.end, self.answer)}"
-
-
-def withheld(partition: TopicPartition, position: int, end: int, answer: str) -> str:
-    """What to say where a broker gives nothing of ``[position, end)``."""
-    return (
-        f"the leader of {partition} gives nothing from offset {position} on, though {end} is the end ({answer}); where the "
-        "topic is in tiered storage its remote store fails, or needs longer than remote.fetch.max.wait.ms: see the broker's "
-        "log. What is there is fetched when it answers"
-    )
-
-
-@dataclass(eq=False)
-class LastStableOffsetStuck(AirmirrorError):
-    """An open transaction keeps records from being read."""
-
-    transient: ClassVar[bool] = True
-
-    cluster: str
-    partition: TopicPartition
-    position: int
-    end: int
-
-    def __str__(self) -> str:
-        return (
-            f"cluster {self.cluster!r}: {self.partition} can be read up to offset {self.position} only, {self.end} is needed: "
-            "a transaction is open there; it ends with its producer or after its transaction.timeout.ms "
-            "(`kafka-transactions.sh find-hanging` names one that does not)"
-        )
 
 
 def list_offsets(
@@ -293,8 +222,6 @@ def read_batches(
     store is slow (KIP-405): only in a compacted topic, which has none, the rest of the range may be holes. Raises FetchFailed;
     LastStableOffsetStuck or RecordsWithheld after ``patience`` seconds without a record.
     """
-    from airmirror.clusters.protocol.topic_configs import is_compacted
-
     position = start
     filter_ = AbortedFilter()
     stalled = patiently(

@@ -10,7 +10,7 @@ from airmirror.errors import AirmirrorError, command, listed
 from airmirror.flows.choice import Choice
 from airmirror.flows.prepare import Opened, Prepared, dry_run
 from airmirror.quality import report
-from airmirror.quality.gate import Judgement
+from airmirror.quality.verdict import Judgement
 from airmirror.windows.errors import PartitionHeld
 from airmirror.windows.progress import Progress
 from airmirror.windows.results import WindowResult

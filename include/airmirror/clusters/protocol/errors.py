@@ -1,0 +1,86 @@
+"""What can be wrong where a log is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from airmirror.errors import AirmirrorError
+from airmirror.partitions import TopicPartition
+
+
+@dataclass(eq=False)
+class FetchFailed(AirmirrorError):
+    """A fetch or offset request that a broker answered with an error, or with what can't be read."""
+
+    cluster: str
+    partition: TopicPartition
+    error: str
+    offset: int = -1
+
+    def __str__(self) -> str:
+        where = f" from offset {self.offset}" if self.offset >= 0 else ""
+        return f"cluster {self.cluster!r}: {self.partition} can't be read{where}: {self.error}"
+
+
+@dataclass(eq=False)
+class ReadDenied(FetchFailed):
+    """A topic that this user may not read."""
+
+
+@dataclass(eq=False)
+class PartitionMoved(AirmirrorError):
+    """The leader of a partition has moved (or the broker is starting): ask again with new metadata."""
+
+    transient: ClassVar[bool] = True
+
+    cluster: str
+    partition: TopicPartition
+    error: str
+
+    def __str__(self) -> str:
+        return f"cluster {self.cluster!r}: the leader of {self.partition} has moved: {self.error}"
+
+
+@dataclass(eq=False)
+class RecordsWithheld(AirmirrorError):
+    """Offsets that can be read, and yet a broker gives nothing from there on."""
+
+    transient: ClassVar[bool] = True
+
+    cluster: str
+    partition: TopicPartition
+    position: int
+    end: int
+    answer: str
+
+    def __str__(self) -> str:
+        return f"cluster {self.cluster!r}: {withheld(self.partition, self.position, self.end, self.answer)}"
+
+
+@dataclass(eq=False)
+class LastStableOffsetStuck(AirmirrorError):
+    """An open transaction keeps records from being read."""
+
+    transient: ClassVar[bool] = True
+
+    cluster: str
+    partition: TopicPartition
+    position: int
+    end: int
+
+    def __str__(self) -> str:
+        return (
+            f"cluster {self.cluster!r}: {self.partition} can be read up to offset {self.position} only, {self.end} is needed: "
+            "a transaction is open there; it ends with its producer or after its transaction.timeout.ms "
+            "(`kafka-transactions.sh find-hanging` names one that does not)"
+        )
+
+
+def withheld(partition: TopicPartition, position: int, end: int, answer: str) -> str:
+    """What to say where a broker gives nothing of ``[position, end)``."""
+    return (
+        f"the leader of {partition} gives nothing from offset {position} on, though {end} is the end ({answer}); where the "
+        "topic is in tiered storage its remote store fails, or needs longer than remote.fetch.max.wait.ms: see the broker's "
+        "log. What is there is fetched when it answers"
+    )
