@@ -12,7 +12,7 @@ import psutil
 import pytest
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from airmirror_local.stack import ROOT
+from support import ROOT
 
 pytestmark = pytest.mark.timeout(900)
 
