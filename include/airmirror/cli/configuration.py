@@ -102,7 +102,7 @@ def _notifiers(configuration: Configuration) -> Iterator[Problem]:
 
 
 def _expectations(given: Path | None) -> Iterator[Problem]:
-    """What is wrong with the gate's suites; Great Expectations is loaded only where there are some of users' own."""
+    """Yield the problems of the gate's suites; Great Expectations is loaded only for suites of users' own."""
     from airmirror.quality.suites import OWN, BadExpectations, check_suites, default_directory, load_suites
 
     directory = given or default_directory()

@@ -61,7 +61,7 @@ def run_demo(console: Console, seconds: int) -> int:
 def _doubts(
     results: Sequence[WindowResult], compared: Sequence[ComparedPartition], produced: Mapping[str, int]
 ) -> Iterator[str]:
-    """What keeps the copy from being proven: every record produced is equal on both sides, and nothing else is there."""
+    """Yield the reasons why the copy is not proven: every record produced must be equal on both sides, and nothing else there."""
     for topic, count in produced.items():
         equal = sum(row.records for row in compared if row.topic == topic)
         if equal != count:

@@ -1,4 +1,4 @@
-"""What commands have in common: their options, the console they print to, and the flow that they open."""
+"""The common parts of commands: their options, the console they print to, and the flow that they open."""
 
 from __future__ import annotations
 
@@ -116,6 +116,6 @@ def _set_up_airflow(configuration: Configuration, flow: Flow) -> None:
 
 
 def _is_missing(ledger: str) -> bool:
-    """Whether it is a SQLite file that is not there."""
+    """Return whether it is a SQLite file that does not exist."""
     file = ledger.removeprefix("sqlite:///")
     return file != ledger and bool(file) and not Path(file).exists()

@@ -24,7 +24,7 @@ def spark_file() -> Path:
 
 
 def configuration_or(default: Path) -> Path:
-    """What commands read that name no configuration: the running stack's, if there is one."""
+    """Return the running stack's configuration, else ``default``: for commands that name none."""
     return configuration() if configuration().exists() else default
 
 

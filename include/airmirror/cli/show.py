@@ -69,7 +69,7 @@ def _verified(passed: bool, read_back: bool) -> Text:
 
 
 def progress(state: Progress) -> str:
-    """What is committed of a window that runs."""
+    """Return one line for a running window: the committed part of it."""
     left = "" if state.seconds_left is None else f", {state.seconds_left:.0f} s left"
     return (
         f"{state.offsets / max(1, state.planned):.0%} committed: {state.records:,} records, {decimal(state.bytes)}, "
@@ -78,7 +78,7 @@ def progress(state: Progress) -> str:
 
 
 def problems(result: WindowResult, refused: Sequence[str]) -> Iterator[Text]:
-    """What went wrong, and what to do."""
+    """Yield each error and its way out."""
     for row in result.rows:
         if row.lost:
             what = f"{row.topic}-{row.partition}: {row.lost:,} records that the target does not take"
@@ -94,7 +94,7 @@ def problems(result: WindowResult, refused: Sequence[str]) -> Iterator[Text]:
 def plan(
     topics: TopicPlan, planned: Sequence[Planned], held: Sequence[Hold], fails: Sequence[Failing] = ()
 ) -> list[RenderableType]:
-    """What a window would do: topics first, then offsets, then what it leaves out."""
+    """Render a window's plan: topics first, then offsets, then what it leaves out."""
     changes: list[list[Cell]] = [
         [new.name, f"create with {counted(new.partitions, 'partition')}"] for new in topics.create
     ]
@@ -136,7 +136,7 @@ def comparison(rows: Sequence[ComparedPartition]) -> RenderableType:
 
 
 def status(item: FlowStatus) -> list[RenderableType]:
-    """Where a flow stands."""
+    """Render a flow's status."""
     numbers = (
         "topics", "partitions", "behind (partitions)", "lag (records)", "not judged (segments)", "held (partitions)",
     )  # fmt: skip
@@ -168,7 +168,7 @@ def _ended(row: LastWindow) -> Text:
 
 
 def failing(found: Sequence[Failing], told: Collection[str] = ()) -> list[RenderableType]:
-    """What fails window after window, since when, and why; ``told``: partitions whose error is shown anyway."""
+    """Render what fails window after window, since when, and why; ``told``: partitions whose error is shown anyway."""
     if not found:
         return []
     numbers = ("partition", "failed windows")
@@ -185,7 +185,7 @@ def failing(found: Sequence[Failing], told: Collection[str] = ()) -> list[Render
 
 
 def latency(rows: Sequence[Latency]) -> RenderableType:
-    """How long heartbeats took, of the last window that had any: the quickest, the mean, the slowest."""
+    """Render the latency of heartbeats in the last window that had any: the quickest, the mean, the slowest."""
     numbers = ("flows", "heartbeats", "until readable (s)", "until verified (s)", "newest is old (s)")
     found: list[list[Cell]] = []
     for row in rows:
@@ -205,7 +205,7 @@ def holds(found: Sequence[Hold]) -> RenderableType:
 
 
 def decisions(found: Sequence[Decision]) -> RenderableType:
-    """Who has decided what."""
+    """Render decisions: who made each, when, and why."""
     numbers = ("partition", "at offset")
     rows: list[list[Cell]] = [
         [

@@ -43,7 +43,7 @@ def up(console: Console) -> int:
 
 
 def _told(stack: Stack) -> Iterator[str]:
-    """Where everything is, and what to try next: lines that run as they are printed."""
+    """Yield the addresses of the stack and commands to try next, each of which runs as printed."""
     yield f"Airflow     {stack.airflow.url}/dags/{DAG_ID}"
     yield f"            log in as {stack.airflow.user}, password {stack.airflow.password}"
     yield f"Clusters    east {stack.east.bootstrap}, west {stack.west.bootstrap}"

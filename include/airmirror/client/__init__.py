@@ -1,4 +1,4 @@
-"""What applications use: which topics came from where, and where a consumer group continues on this cluster.
+"""The client library for applications: the origin of topics, and a consumer group's offsets on this cluster.
 
 MirrorMaker 2's RemoteClusterUtils and MirrorClient (Kafka 4.2) for Python, on topics of Airmirror and of MirrorMaker 2
 alike. Nothing but confluent-kafka is imported, and nothing is written or committed. ``properties`` are confluent-kafka's

@@ -1,4 +1,4 @@
-"""What a cluster's topics tell about replication: by their names alone, with the rules of MirrorClient.java.
+"""Facts about replication that topic names alone give, by the rules of MirrorClient.java.
 
 The one difference: Airmirror's segment topics are internal here. MirrorClient, which takes every dotted name for a
 remote topic, lists them among its remote topics.
@@ -65,7 +65,7 @@ def replication_hops(properties: Mapping[str, Any], upstream_cluster: str, *, ti
 
 
 def _sources(topic: str, policy: ReplicationPolicy) -> Iterator[str]:
-    """Where a topic came from, the nearest cluster first; ends before a cluster comes again (some policies see no cycles)."""
+    """Yield the clusters a topic came from, the nearest first; end before one repeats (some policies see no cycles)."""
     seen: set[str] = set()
     upstream: str | None = topic
     while upstream is not None and (source := policy.topic_source(upstream)) is not None and source not in seen:

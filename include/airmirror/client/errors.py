@@ -1,4 +1,4 @@
-"""What can go wrong between an application and a cluster."""
+"""The errors of an application that asks a cluster."""
 
 from __future__ import annotations
 

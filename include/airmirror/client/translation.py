@@ -1,4 +1,4 @@
-"""Where a consumer group of another cluster continues on this one, from the checkpoints (MirrorClient.remoteConsumerOffsets).
+"""Offsets on this cluster for a consumer group of another, from the checkpoints (MirrorClient.remoteConsumerOffsets).
 
 Unlike the Java client, a topic that could not be read to its end in time is an error and not a part of the answer, and a
 deleted checkpoint (a null value) is gone.

@@ -1,4 +1,4 @@
-"""What can be wrong with a configuration."""
+"""The errors of a configuration."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class KeyRow:
 
 @dataclass(frozen=True)
 class ValueRow:
-    """What counts for a flow: ``value`` masked where it is secret, ``origin`` "default", "line 12" or "override"."""
+    """The effective value for a flow: ``value`` masked if secret, ``origin`` "default", "line 12" or "override"."""
 
     key: str
     value: str
@@ -61,7 +61,7 @@ def resolve(configuration: Configuration, name: str) -> list[ValueRow]:
 
 
 def line_of(configuration: Configuration, name: str, key: str) -> tuple[int | None, str]:
-    """Where the value of a key that counts for a flow was set: the line, and the key with its prefix."""
+    """Return the line that sets a key's effective value for a flow, and the key with its prefix."""
     found = next((each.setting for each in effective(name, placed(configuration)) if each.key == key), None)
     return (found.line, found.key) if found else (None, f"{name}.{key}")
 

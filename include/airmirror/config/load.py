@@ -31,7 +31,7 @@ def parse(text: str, name: str, overrides: Mapping[str, str] | None = None) -> C
 
 @dataclass(frozen=True)
 class Survey:
-    """What is wrong with a file, and the configuration that is left without the settings in question (None: nothing)."""
+    """The problems of a file, and the configuration that is left without the settings in question (None: nothing)."""
 
     configuration: Configuration | None
     problems: tuple[Problem, ...]

@@ -1,4 +1,4 @@
-"""What a configuration is: clusters, flows between them, and a flow's window. Plain, so that it can be pickled."""
+"""The configuration: clusters, flows between them, and a flow's window. Plain values that can be pickled."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Window:
-    """How far one window goes and how it is proven; the keys ``window.…``."""
+    """The extent of one window, and its proof; the keys ``window.…``."""
 
     max_ms: int = 120_000
     max_bytes: int | None = None
@@ -47,7 +47,7 @@ class Window:
 
     @property
     def reads_back(self) -> bool:
-        """Whether slots read the target before they commit; else they trust its acknowledgements."""
+        """Return whether slots read the target before they commit; else they trust its acknowledgements."""
         return self.verify != "acks"
 
 
@@ -82,12 +82,12 @@ class Flow:
 
     @property
     def is_aggregate(self) -> bool:
-        """Whether other flows may write the same remote topics: declared with ``aggregate``."""
+        """Return whether other flows may write the same remote topics: declared with ``aggregate``."""
         return self.settings.get("aggregate", "false").strip().lower() == "true"
 
     @property
     def translates_groups(self) -> bool:
-        """Whether checkpoints and group offsets are written: of an aggregate only for the source that is named.
+        """Return whether checkpoints and group offsets are written: in an aggregate only for the source that is named.
 
         A position in an aggregate says of one source's records which were read, and nothing of the others'.
         """

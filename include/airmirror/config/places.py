@@ -1,4 +1,4 @@
-"""Where a key stands (top level, ``<cluster>.``, ``<source>-><target>.``) and whether anything reads it there."""
+"""The place of a key (top level, ``<cluster>.``, ``<source>-><target>.``), and the readers it has there."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ClientSetting:
 
 @dataclass(frozen=True)
 class Unread:
-    """Why nothing reads a key: an error, or only worth a note because MirrorMaker 2 accepts it too."""
+    """The reason why nothing reads a key: an error, or only a note if MirrorMaker 2 accepts it too."""
 
     message: str
     error: bool
@@ -82,7 +82,7 @@ def place(key: str, aliases: Sequence[str]) -> Place:
 
 
 def client_setting(at: Place) -> ClientSetting | None:
-    """What a client setting means at its place; None where no client reads it there (M/MirrorConnectorConfig.java)."""
+    """Return the meaning of a client setting at its place; None if no client reads it there (M/MirrorConnectorConfig.java)."""
     if at.level is Level.TOP:
         return ClientSetting(_BOTH, at.name) if at.name in SECURITY else None
     if role := _ROLE.fullmatch(at.name):
@@ -99,7 +99,7 @@ def client_setting(at: Place) -> ClientSetting | None:
 
 
 def unread(at: Place, aliases: Sequence[str]) -> Unread | None:
-    """Why nothing reads a key at its place; None where something does."""
+    """Return the reason why nothing reads a key at its place; None if something does."""
     if key := KEYS.get(at.name):
         if at.level not in READ_AT[key.scope]:
             known_to_mm2 = at.name not in OWN and key.scope is not Scope.FLOW_ONLY
@@ -118,7 +118,7 @@ def unread(at: Place, aliases: Sequence[str]) -> Unread | None:
 
 
 def _of_producer(property_: str) -> Unread | None:
-    """What people tune a producer with, and what it does not do here: worth a note."""
+    """Return a note on a tuning setting of producers that has no effect here."""
     role, _, name = property_.partition(".")
     if role == "producer" and name in SET_HERE:
         return Unread("has no effect: everything is written with acks=all, records in transactions", error=False)

@@ -20,7 +20,7 @@ _BITS = {Type.SHORT: 16, Type.INT: 32, Type.LONG: 64}
 
 
 def is_secret(key: str) -> bool:
-    """Whether values of this key are passwords, JAAS configurations, PEM keys and the like."""
+    """Return whether values of this key are passwords, JAAS configurations, PEM keys and the like."""
     return bool(_SECRET.search(key))
 
 

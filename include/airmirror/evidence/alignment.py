@@ -102,7 +102,7 @@ def _equal(one: Marks, other: Marks) -> int:
 
 
 def _sorted_out(one: Marks, other: Marks, pairs: Sequence[Pair]) -> Alignment:
-    """What is left of both sides after the pairs in order."""
+    """Align the records of both sides that are left after the pairs in order."""
     free, other_free = np.ones(len(one), bool), np.ones(len(other), bool)
     for i, j in pairs:
         free[i] = other_free[j] = False

@@ -12,7 +12,7 @@ from airmirror.wire.headers import parts_of
 
 
 def superseded(log: Log, offsets: Collection[int]) -> set[int]:
-    """Which records of a log its cleaner may take; the log is read from the first of ``offsets`` on.
+    """Return the records of a log that its cleaner may take; the log is read from the first of ``offsets`` on.
 
     The newest record of a key stays, so a copy that lacks it lacks a record; a tombstone goes after
     ``delete.retention.ms`` (Kafka documentation, "Log Compaction").

@@ -111,7 +111,7 @@ class _Comparison:
         self._other.advance(end[1])
 
     def _note(self, one: Region, other: Region, found: Alignment) -> None:
-        """What an aligned part says of its records."""
+        """Note the findings of an aligned part."""
         pairs = np.array(found.pairs, np.int64).reshape(-1, 2)
         self._equal(one.offsets[pairs[:, 0]], other.offsets[pairs[:, 1]])
         for i, j in found.moved:
@@ -182,7 +182,7 @@ class _Comparison:
         reader.advance(count)
 
     def _settle(self) -> None:
-        """What is still open at the end of both logs."""
+        """Settle the records that are still open at the end of both logs."""
         for mark in [mark for mark in self._extra.offsets if mark in self._missing.offsets]:
             while self._missing.offsets.get(mark) and self._extra.offsets.get(mark):
                 self._found.differs(Kind.REORDERED, self._missing.take(mark) or 0, self._extra.take(mark) or 0)
@@ -211,7 +211,7 @@ class _Comparison:
 
 
 def _together(pairs: Sequence[Pair]) -> Pair | None:
-    """Where the last long run of neighbours that are equal on both sides begins; None: there is none."""
+    """Return the first pair of the last long run of neighbours that are equal on both sides; None if there is none."""
     run = 0
     for number in range(len(pairs) - 1, 0, -1):
         (i, j), (before_i, before_j) = pairs[number], pairs[number - 1]
@@ -268,7 +268,7 @@ def _gaps(found: Alignment) -> Iterator[tuple[list[int], list[int]]]:
 
 
 def _likeness(one: Region, i: int, other: Region, j: int) -> int:
-    """How many telling parts two records share; 0: they are not one record. Empty keys and headers tell nothing."""
+    """Return the number of telling parts two records share; 0: not one record. Empty keys and headers tell nothing."""
     try:
         ours, theirs = one.parts(i), other.parts(j)
     except MalformedRecord:

@@ -1,4 +1,4 @@
-"""What a comparison finds in one partition: counts of every kind of record, and the first differences by offset."""
+"""The result of comparing one partition: counts of every kind of record, and the first differences by offset."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_NAMED = 10_000  # runs of differences of a partition that are named; all re
 
 
 class Kind(StrEnum):
-    """Where a record is, or what became of it. Only ``FINE`` kinds are no difference."""
+    """The fate of a record in the comparison. Only ``FINE`` kinds are no difference."""
 
     EQUAL = "equal"
     MISSING = "missing"  # on the source only
@@ -90,7 +90,7 @@ class Findings:
 
     @property
     def is_equal(self) -> bool:
-        """Whether no record differs."""
+        """Return whether no record differs."""
         return all(kind in FINE for kind, count in self.counts.items() if count)
 
     def equal(self, source: Array, target: Array) -> None:

@@ -170,7 +170,7 @@ class Reader:
         return Region(offsets, joined, self._ended and len(offsets) == total, tuple(chunks))
 
     def _held(self, size: int) -> int:
-        """How many records are in memory; more than anybody wants where they take more than ``size`` bytes."""
+        """Return the number of records in memory, or one beyond any need if they take more than ``size`` bytes."""
         taken = sum(chunk.records.data.nbytes for chunk in self._chunks)
         return 1 << 62 if taken > size else sum(len(chunk.rest()) for chunk in self._chunks)
 

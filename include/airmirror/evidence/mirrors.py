@@ -55,7 +55,7 @@ class BadRename(AirmirrorError):
 
 @dataclass(frozen=True)
 class Asked:
-    """What is to be compared. ``first_ms`` and ``end_ms``: only records of these times (epoch, the end not included), or None.
+    """The parts to compare. ``first_ms`` and ``end_ms``: only records of these times (epoch, the end not included), or None.
 
     ``rename`` makes a target's topic of a source's; ``is_committed``: as consumers with read_committed see both logs.
     """
@@ -209,7 +209,7 @@ def _row(topic: str, remote: str, partition: int, found: Findings, notes: tuple[
 
 
 def _notes(found: Findings, source: Log, target: Log) -> tuple[str, ...]:
-    """How sure the counts are, and why."""
+    """Return the reservations about the counts."""
     notes = []
     if not source.times:
         notes.append("timestamps were not compared")

@@ -54,7 +54,7 @@ class Move:
 def moves(
     source: Cluster, target: Cluster, rows: Sequence[ComparedLogs], groups: Sequence[str], source_alias: str = ""
 ) -> list[Move]:
-    """What would become of the groups that match, on every compared partition that they have a position on.
+    """Return the moves of the groups that match, on every compared partition that they have a position on.
 
     ``source_alias``: the source's name in MirrorMaker 2's configuration; empty: checkpoints are not read. Raises
     GroupsNotRead, InvalidPattern, or a cluster's error.

@@ -82,7 +82,7 @@ class Audited:
 
 @dataclass(frozen=True)
 class Audit:
-    """What an audit found. ``buckets`` by the beginning of their ten minutes, in epoch milliseconds."""
+    """The findings of an audit. ``buckets`` by the beginning of their ten minutes, in epoch milliseconds."""
 
     partitions: tuple[Audited, ...]
     buckets: Mapping[int, Bucket]
@@ -200,7 +200,7 @@ def audit(
 def _compared(
     logs: Logs, item: Range, segments: Sequence[SegmentRecord], replicated: tuple[int, int], buckets: dict[int, Bucket]
 ) -> Audited:
-    """What is replicated of a range, ``replicated`` of its source offsets: compared, and counted where nothing tells of it."""
+    """Compare the replicated part of a range, ``replicated`` of its source offsets; count what no segment record covers."""
     equal, expired = 0, 0
     errors: list[AirmirrorError] = []
     for first, end in uncovered(segments, *replicated):

@@ -1,4 +1,4 @@
-"""What an audit has found, for people: a table as text, and a page with table and plot."""
+"""The report of an audit: a table as text, and a page with table and plot."""
 
 from __future__ import annotations
 

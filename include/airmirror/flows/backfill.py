@@ -1,9 +1,9 @@
-"""What lies before the first replicated offset, replicated into topics of its own: ``backfill.into.suffix``.
+"""The backfill: records before the first replicated offset, copied into topics of their own (``backfill.into.suffix``).
 
-Behind what was replicated it would be out of order (invariant C), so it goes into ``<remote topic><suffix>``, from the source's
-first offset on, by the same windows as ever: those of a flow beside the flow, whose segment topic and progress are its own, so
-that the copy is exactly once, in order and verified, and can go on where it ended. While it copies it holds the claims of both
-flows (invariant B): it and the schedule never write at once.
+Appended to the remote topic they would be out of order (invariant C), so they go into ``<remote topic><suffix>``, from the
+source's first offset on, by the same windows as ever. These are windows of a second flow, whose segment topic and progress are
+its own, so that the copy is exactly once, in order and verified, and can be resumed. While it copies it holds the claims of
+both flows (invariant B): it and the schedule never write at the same time.
 """
 
 from __future__ import annotations

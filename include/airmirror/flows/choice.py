@@ -1,4 +1,4 @@
-"""What a run is narrowed down to: topics, partitions, the way of verifying."""
+"""The narrowing of a run: topics, partitions, the way of verifying."""
 
 from __future__ import annotations
 

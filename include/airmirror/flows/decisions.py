@@ -1,4 +1,4 @@
-"""What somebody decides of partitions that the gate holds: what is really held, the decision written down and carried out."""
+"""An operator's decision on partitions that the gate holds: check what is held, write the decision down, carry it out."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class HeldRange:
 
     @property
     def incident(self) -> tuple[str, int, int]:
-        """What a decision is about: another range of the same partition is another decision."""
+        """The subject of a decision: another range of the same partition is another decision."""
         return self.topic, self.partition, self.last
 
 
 def held_by_gate(opened: Opened, only: Collection[tuple[str, int, int]] | None = None) -> list[HeldRange]:
-    """What the gate really holds now, read from the segment topic; ``only``: of these incidents, None for all."""
+    """Return what the gate holds now, read from the segment topic; ``only``: of these incidents, None for all."""
     catch_up_ledger(opened)
     progress, copied = opened.ledger.progress(), Counter[tuple[str, int]]()
     for segment in opened.ledger.unverified():
@@ -70,7 +70,7 @@ def held_by_gate(opened: Opened, only: Collection[tuple[str, int, int]] | None =
 def write_down(
     opened: Opened, held: Sequence[TopicPartition], action: Action, *, reason: str, by: str
 ) -> list[TopicPartition]:
-    """Who decided, when and why, for each partition, in the segment topic and so the ledger. Raises DecisionIncomplete."""
+    """Write who decided, when and why, for each partition, into the segment topic. Raises DecisionIncomplete."""
     return [TopicPartition(each.topic, each.partition) for each in record(opened, held, action, reason=reason, by=by)]
 
 
@@ -84,7 +84,7 @@ def carry_out_reset(
     name: str,
     tell: Callable[[str], None] = lambda phase: None,
 ) -> list[Reset]:
-    """What a decision changes beside the judgement; nothing for those that only have the gate judge again.
+    """Carry out what a decision changes beyond the judgement; nothing if the gate only judges again.
 
     An accepted loss and a new beginning are of the held partitions; a new topic is of all partitions of their topics.
     ``name`` is the answer's: carried out again under the same name, nothing is done twice. Raises FlowBusy,

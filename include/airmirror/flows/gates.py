@@ -23,7 +23,7 @@ from airmirror.windows.window import Judged, judge_window
 
 @dataclass(frozen=True)
 class Expectations:
-    """What a flow is judged by. ``suites`` None: by the engine's own checks alone, for the reason in ``alone``."""
+    """The expectations of a flow. ``suites`` None: only the engine's own checks judge, for the reason in ``alone``."""
 
     suites: tuple[Suite, ...] | None
     alone: str = ""

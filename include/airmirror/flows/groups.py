@@ -17,13 +17,13 @@ EARLY = 0.1  # a schedule of a minute does not come to the second: a round may b
 
 
 def due(opened: Opened, task: str, seconds: int) -> bool:
-    """Whether the interval of a task has passed since its last round. The ledger remembers; lost, it is due."""
+    """Return whether the interval of a task has passed since its last round, which the ledger remembers; if lost, it has."""
     last = opened.ledger.last_round(task)
     return last is None or time.time() * 1000 - last >= seconds * 1000 * (1 - EARLY)
 
 
 def rounds_due(opened: Opened) -> set[str]:
-    """Which of the rounds for groups are to be done now."""
+    """Return the rounds for groups that are due now."""
     return {task for task in (CHECKPOINTS, GROUP_OFFSETS) if _is_due(opened, task)}
 
 

@@ -86,13 +86,13 @@ def release_holds(opened: Opened, topic: str, partitions: Collection[int], *, re
 
 
 def list_holds(opened: Opened) -> list[Hold]:
-    """What is held now, by topic and partition."""
+    """Return the holds, by topic and partition."""
     catch_up_ledger(opened)
     return [hold for _, hold in sorted(opened.ledger.holds().items())]
 
 
 def list_decisions(opened: Opened) -> list[Decision]:
-    """What people have decided, the oldest first."""
+    """Return the decisions of operators, the oldest first."""
     catch_up_ledger(opened)
     return opened.ledger.decisions()
 

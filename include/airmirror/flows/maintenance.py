@@ -24,7 +24,7 @@ PRUNE, PRUNE_SECONDS = "prune_segments", 3600
 
 @dataclass(frozen=True)
 class Pruned:
-    """How many were forgotten."""
+    """The numbers of segment records and pages removed."""
 
     segments: int
     pages: int

@@ -1,4 +1,4 @@
-"""What a flow's windows and gates leave in the ledger to be shown as metrics (docs/metrics.md)."""
+"""The measurements that a flow's windows and gates leave in the ledger for metrics (docs/metrics.md)."""
 
 from __future__ import annotations
 

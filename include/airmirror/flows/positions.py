@@ -38,7 +38,7 @@ class NoSuchGroup(AirmirrorError):
 
 @dataclass(eq=False)
 class NoSuchPosition(AirmirrorError):
-    """What is neither an offset nor a time."""
+    """The text is neither an offset nor a time."""
 
     text: str
 
@@ -74,7 +74,7 @@ class GroupRow:
 
 
 def list_positions(opened: Opened, only: Collection[str] = ()) -> list[GroupRow]:
-    """Where the flow's groups (or ``only`` these) stand on both clusters. Nothing is written but the ledger."""
+    """Return the positions of the flow's groups (or ``only`` these) on both clusters. Writes only the ledger."""
     opened = caught_up(opened)
     flow = opened.flow
     client = f"airmirror|{flow.name}|groups"
@@ -136,7 +136,7 @@ def _row(
 
 
 def _age(routes: Routes, key: TopicPartition, position: int, end: int | None) -> float | None:
-    """How old the next record to read is, in seconds; 0 where there is none, None where it can't be read."""
+    """Return the age of the next record to read in seconds; 0 if there is none, None if it can't be read."""
     if end is None:
         return None
     if position >= end:

@@ -1,4 +1,4 @@
-"""What commands and tasks begin with: the flow of a configuration, its ledger, its topics on both sides."""
+"""The beginning of commands and tasks: the flow of a configuration, its ledger, its topics on both sides."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def backfill_of(opened: Opened) -> Opened | None:
 
 
 def plan_topics(opened: Opened, around: Neighbours | None = None, own: Collection[str] = ()) -> TopicPlan:
-    """What ``prepare`` will do to remote topics, beside the flows of this and other configurations.
+    """Return what ``prepare`` will do to remote topics, given the flows of this and other configurations.
 
     ``own``: topics that the flow may write although its backfill does. Raises what ``guard`` raises.
     """
@@ -134,7 +134,7 @@ def plan_topics(opened: Opened, around: Neighbours | None = None, own: Collectio
 
 
 def dry_run(opened: Opened) -> tuple[TopicPlan, list[Planned]]:
-    """What ``prepare`` would create and a window would copy; nothing is written but the ledger."""
+    """Return what ``prepare`` would create and a window would copy. Writes only the ledger."""
     topics = _or_idle(opened.flow, plan_topics(opened))
     catch_up_ledger(opened)
     client = f"airmirror|{opened.flow.name}|plan"

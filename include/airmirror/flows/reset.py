@@ -50,7 +50,7 @@ class NotOfTheFlow(AirmirrorError):
 
 @dataclass(frozen=True)
 class Order:
-    """What is to be done, and who says so. ``partitions``: empty for all, as it must be for a new topic.
+    """An order to reset partitions, and who gave it. ``partitions``: empty for all, as it must be for a new topic.
 
     ``recreate``: the remote topics are deleted and made anew. ``name``: what was done in this name is not done again.
     """
@@ -70,7 +70,7 @@ def whoami() -> str:
 
 
 def consider(opened: Opened, order: Order) -> list[Reset]:
-    """What the order would do; nothing is written but the ledger. Raises ResetNotPossible, NotOfTheFlow."""
+    """Return what the order would do. Writes only the ledger. Raises ResetNotPossible, NotOfTheFlow."""
     catch_up_ledger(opened)
     topics = _remote_topics(opened, order)
     flow, client = opened.flow, f"airmirror|{opened.flow.name}|reset"
@@ -176,7 +176,7 @@ def _decide(opened: Opened, source: Routes, target: Routes, topics: Mapping[str,
 
 
 def _was_done(opened: Opened, order: Order, held: Callable[[], None], tell: Tell) -> bool:
-    """Whether a new beginning was committed in the name of the order; what may have been left to do is done."""
+    """Return whether a reset of the order's name was committed; finishes the part that was left to do."""
     if not order.name or order.choice is Choice.ACCEPT_LOSS:  # accepted again, a loss is the same
         return False
     done = {
@@ -209,7 +209,7 @@ def _losses(
     opened: Opened, source: Routes, target: Routes, topics: Mapping[str, str], order: Order,
     but: Collection[TopicPartition] = (),
 ) -> list[Reset]:  # fmt: skip
-    """What accepting a loss declares of records that no gate has let pass yet: those that are not equal on both sides.
+    """Return the losses to declare among records that no gate has passed yet: those that are not equal on both sides.
 
     ``but``: partitions that are to be decided first.
     """

@@ -1,4 +1,4 @@
-"""What follows a window: offset syncs, checkpoints, group offsets. A run in Airflow has a task for each, a command does all."""
+"""The rounds after a window: offset syncs, checkpoints, group offsets. A task for each in Airflow; a command runs all."""
 
 from __future__ import annotations
 

@@ -92,14 +92,14 @@ def flow_status(opened: Opened) -> FlowStatus:
 def needs_somebody(
     topics: TopicPlan, planned: Sequence[Planned], holds: Sequence[Hold], failing: Sequence[Failure]
 ) -> bool:
-    """Whether a person must act: what somebody holds is decided, and what is transient passes, unless it goes on and on."""
+    """Return whether an operator must act; holds by decision are excluded, and transient errors unless they persist."""
     final = any(item.error is not None and not item.error.transient for item in planned)
     stuck = any(failure.needs_somebody for failure in failing)
     return final or stuck or bool(topics.refused) or any(hold.by == GATE for hold in holds)
 
 
 def still_failing(ledger: FlowLedger) -> list[Failing]:
-    """What failed in the last windows that tried it; what is held since is told as that."""
+    """Return what failed in the last windows that tried it, less what is held since."""
     held, committed = ledger.holds().keys(), {key: last.time_ms for key, last in ledger.last_segments().items()}
     return [
         Failing(committed_ms=committed.get(failure.place, -1), **asdict(failure))

@@ -1,1 +1,1 @@
-"""What confluent-kafka does: topics, configs, ACLs, records of internal topics."""
+"""The admin client, over confluent-kafka: topics, configs, ACLs, records of internal topics."""

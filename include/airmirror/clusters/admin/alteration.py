@@ -41,7 +41,7 @@ class ConfigsRefused(AirmirrorError):
 
 @dataclass(frozen=True)
 class Altered:
-    """What became of the changes."""
+    """The results of the changes."""
 
     changes: tuple[ConfigChange, ...]
     refused: tuple[ConfigsRefused, ...]
@@ -91,7 +91,7 @@ def _wait_until_seen(admin: Admin, changes: Sequence[ConfigChange]) -> None:
 
 
 def _shows(value: ConfigValue | None, change: ConfigChange) -> bool:
-    """Whether a change has arrived; a topic that is gone has nothing to show."""
+    """Return whether a change has arrived; a topic that is gone has nothing to show."""
     if value is None:
         return True
     return not value.is_own if change.after is None else value.value == change.after

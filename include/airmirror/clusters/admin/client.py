@@ -90,7 +90,7 @@ class Admin:
     complaints: list[KafkaError] = field(default_factory=list)
 
     def failed(self, error: KafkaException) -> AirmirrorError:
-        """What a KafkaException of this client means: HostNotResolved, ClusterUnreachable or AccessDenied."""
+        """Return the error that a KafkaException of this client means: HostNotResolved, ClusterUnreachable or AccessDenied."""
         self.client.poll(0)
         cause: KafkaError = error.args[0]
         complaint = next((c for c in reversed(self.complaints) if c.code() != KafkaError._ALL_BROKERS_DOWN), cause)
@@ -155,7 +155,7 @@ def producer(cluster: Cluster, settings: Mapping[str, Any]) -> Producer:
 
 
 def describe(cluster: Cluster | Admin, timeout: float = TIMEOUT) -> ClusterDescription:
-    """What is on a cluster, within ``timeout`` seconds.
+    """Return a cluster's topics and ids, within ``timeout`` seconds.
 
     Raises ClusterUnreachable (transient), HostNotResolved, AccessDenied, UnsupportedClientSetting.
     """
@@ -241,7 +241,7 @@ DENIED = {
 
 
 def is_denial(error: KafkaError) -> bool:
-    """Whether an error says that somebody may not; a connection that ends in a log-in says nothing of the kind."""
+    """Return whether an error denies access; a connection that ends during a log-in says nothing of the kind."""
     return error.code() in DENIED and not _ENDED.search(error.str() or "")
 
 

@@ -1,4 +1,4 @@
-"""What each of Kafka's client settings does here: rows for ``airmirror config --explain``."""
+"""The effect of each of Kafka's client settings: rows for ``airmirror config --explain``."""
 
 from __future__ import annotations
 

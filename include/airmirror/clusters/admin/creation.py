@@ -44,7 +44,7 @@ class TopicCreationFailed(TopicCreationRefused):
 
 @dataclass(frozen=True)
 class Created:
-    """What became of a request: the topics that are there now, and what was refused for each of the others."""
+    """The results of a request: the topics that exist now, and for each of the others the refusal."""
 
     topics: tuple[str, ...]
     refused: tuple[TopicCreationRefused, ...]
@@ -168,7 +168,7 @@ def _code(error: BaseException) -> int:
 
 
 def _reason(error: BaseException) -> str:
-    """What the broker says, and the way out where one is known."""
+    """Return the broker's reason, and the way out if one is known."""
     said = error.args[0].str() if isinstance(error, KafkaException) else str(error)
     way_out = _WAYS_OUT.get(_code(error))
     return f"{said}; {way_out}" if way_out else said

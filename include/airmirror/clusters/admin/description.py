@@ -9,7 +9,7 @@ from uuid import UUID
 
 @dataclass(frozen=True)
 class ClusterDescription:
-    """What is on a cluster: for each topic the number of its partitions and its id."""
+    """The topics of a cluster: for each the number of its partitions and its id."""
 
     cluster_id: str
     topics: Mapping[str, int]
@@ -31,7 +31,7 @@ class ConfigValue:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is set on the topic itself."""
+        """Return whether it is set on the topic itself."""
         return self.source == "DYNAMIC_TOPIC_CONFIG"
 
 

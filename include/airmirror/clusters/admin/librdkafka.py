@@ -80,7 +80,7 @@ def librdkafka_config(cluster: Cluster, role: str) -> dict[str, str]:
 
 
 def is_read(name: str) -> bool:
-    """Whether a client setting, by its Java name, means anything to librdkafka."""
+    """Return whether librdkafka knows a client setting, by its Java name."""
     return name in _READ or any(name in _SAME_FOR[role] or name in _RENAMED_FOR[role] for role in _SAME_FOR)
 
 

@@ -59,7 +59,7 @@ class BrokerUnreachable(AirmirrorError):
 
 @dataclass(eq=False)
 class NotAKafkaAnswer(BrokerUnreachable):
-    """What listens there answers with bytes that are no answer to what it was asked."""
+    """The listener's answer is not an answer of the Kafka protocol."""
 
     def __str__(self) -> str:
         return f"cluster {self.cluster!r}: broker {self.broker}: {self.reason}"
@@ -84,7 +84,7 @@ class UnsupportedBroker(AirmirrorError):
 
 @dataclass(frozen=True)
 class Transport:
-    """What every connection of one kind of client shares: TLS, and how to log in.
+    """The parts that all connections of one kind of client share: TLS and the log-in.
 
     ``log_in`` returns the seconds after which to log in again, or None for never.
     """
@@ -211,12 +211,12 @@ class Connection:
 
     @property
     def waiting(self) -> int:
-        """How many requests were sent whose answers were not received yet."""
+        """The number of requests that were sent and not answered yet."""
         return len(self._asked) + len(self._held)
 
     @property
     def has_bytes(self) -> bool:
-        """Whether bytes of an answer were taken from the socket already."""
+        """Return whether bytes of an answer were taken from the socket already."""
         return bool(self._held) or (self._tls is not None and self._tls.pending() > 0)
 
     def send(self, buffers: Sequence[Buffer]) -> None:
@@ -324,7 +324,7 @@ class Connection:
         return answer
 
     def readable(self, timeout: float = 0.0) -> bool:
-        """Whether bytes of an answer (or the connection's end) are there within ``timeout`` seconds."""
+        """Return whether bytes of an answer (or the connection's end) arrive within ``timeout`` seconds."""
         return self.has_bytes or bool(select.select([self._socket], [], [], timeout)[0])
 
     def fileno(self) -> int:
@@ -358,7 +358,7 @@ class Connection:
             raise self._lost(error) from error
 
     def _lost(self, error: OSError | ValueError) -> BrokerUnreachable | TlsFailed:
-        """What an error of the socket means; only at the beginning does one of TLS tell that the two can't agree."""
+        """Return the error that one of the socket means; an error of TLS means no agreement only at the beginning."""
         ended = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
         if isinstance(error, ssl.SSLError) and not self._greeted and not isinstance(error, ended):
             detail = getattr(error, "verify_message", None) or error.reason or str(error)

@@ -1,4 +1,4 @@
-"""What can be wrong where a log is read."""
+"""The errors of reading a log."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class LastStableOffsetStuck(AirmirrorError):
 
 
 def withheld(partition: TopicPartition, position: int, end: int, answer: str) -> str:
-    """What to say where a broker gives nothing of ``[position, end)``."""
+    """Return the message for a broker that gives nothing of ``[position, end)``."""
     return (
         f"the leader of {partition} gives nothing from offset {position} on, though {end} is the end ({answer}); where the "
         "topic is in tiered storage its remote store fails, or needs longer than remote.fetch.max.wait.ms: see the broker's "

@@ -62,7 +62,7 @@ class Group:
 
     @property
     def is_idle(self) -> bool:
-        """Whether it has no members, so that its offsets may be written from outside."""
+        """Return whether the group has no members, so that its offsets may be written from outside."""
         return self.state in ("Empty", "Dead")
 
 
@@ -102,7 +102,7 @@ def _listed(routes: Routes, node: int) -> dict[str, Group]:
 
 
 def committed_offsets(routes: Routes, groups: Collection[str]) -> dict[str, dict[TopicPartition, Committed]]:
-    """What each of ``groups`` has committed, of all topics; nothing for one that does not exist.
+    """Return the committed offsets of each of ``groups``, of all topics; none for a group that does not exist.
 
     Raises GroupsNotRead, CoordinatorNotAvailable, BrokerUnreachable.
     """

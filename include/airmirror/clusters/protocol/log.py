@@ -166,7 +166,7 @@ class AbortedFilter:
         self._open.clear()
 
     def is_aborted(self, buffer: memoryview, batch: Batch) -> bool:
-        """Whether the batch's records are to be left out; to be asked for every batch in order, control ones too."""
+        """Return whether the batch's records are to be left out; call it for every batch in order, control ones too."""
         while self._pending and self._pending[-1].first_offset < batch.next_offset:
             self._open.add(self._pending.pop().producer_id)
         if not batch.is_transactional or batch.producer_id not in self._open:

@@ -1,4 +1,4 @@
-"""Who leads what: a cluster's metadata for the hot path, and its connections, one a broker and purpose."""
+"""The leaders of partitions: a cluster's metadata for the hot path, and its connections, one a broker and purpose."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class CoordinatorNotAvailable(AirmirrorError):
 
 @dataclass(frozen=True)
 class Leader:
-    """Where a partition is led, and how many of its replicas are in sync."""
+    """A partition's leader, and the number of its replicas in sync."""
 
     node: int
     epoch: int
@@ -161,7 +161,7 @@ class Routes:
         return leader
 
     def is_led(self, partition: TopicPartition) -> bool:
-        """Whether its leader is known, as of the last refresh of its topic."""
+        """Return whether its leader is known, as of the last refresh of its topic."""
         leader = self._leaders.get(partition)
         return leader is not None and leader.node in self._nodes
 
@@ -192,11 +192,11 @@ class Routes:
         return [key for key in partitions if self.is_led(key)]
 
     def partitions(self, topic: str) -> int:
-        """How many partitions the topic has, as of the last refresh."""
+        """Return the topic's number of partitions, as of the last refresh."""
         return self._partitions.get(topic, 0)
 
     def has(self, partition: TopicPartition) -> bool:
-        """Whether the partition is there, as of the last refresh of its topic."""
+        """Return whether the partition exists, as of the last refresh of its topic."""
         return partition.partition < self.partitions(partition.topic)
 
     @property

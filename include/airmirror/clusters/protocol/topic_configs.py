@@ -39,7 +39,7 @@ def topic_configs(routes: Routes, topics: Collection[str], keys: Collection[str]
 
 
 def is_compacted(routes: Routes, topic: str) -> bool:
-    """Whether a topic is compacted as it is configured now; not where that can't be told."""
+    """Return whether a topic is configured as compacted now; False if that is unknown."""
     try:
         return "compact" in topic_configs(routes, [topic], [CLEANUP_POLICY]).get(topic, {}).get(CLEANUP_POLICY, "")
     except FetchFailed:

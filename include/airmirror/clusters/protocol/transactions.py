@@ -50,7 +50,7 @@ class TransactionBusy(AirmirrorError):
 
 @dataclass(eq=False)
 class TransactionStuck(AirmirrorError):
-    """How the last transaction of this id ends is decided, but some of its partitions do not take the marker.
+    """The end of this id's last transaction is decided, but some of its partitions do not take the marker.
 
     ``reasons``: what is wrong with each of them; the marker is in all its other partitions. ``aborted``: nobody writes or
     commits under this id any more before it is initialised anew. A transaction that was committed may be followed by
@@ -315,5 +315,5 @@ class TransactionalId:
 
 
 def prefix_of(transactional_id: str) -> str:
-    """What all transactional ids of a flow begin with, as an ACL names them."""
+    """Return the prefix of all transactional ids of a flow, as an ACL names it."""
     return transactional_id.rpartition(".")[0] + "."

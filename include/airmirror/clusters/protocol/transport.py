@@ -1,4 +1,4 @@
-"""How bytes travel to the brokers of a cluster: in plain or over TLS, and who we say that we are."""
+"""The transport to the brokers of a cluster: plaintext or TLS, and the log-in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client's security settings come to: stores, a log-in, and the setting that can't be used."""
+"""A client's security settings in effect: stores, a log-in, and the setting that can't be used."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Store:
 
 @dataclass(frozen=True)
 class Login:
-    """How to log in: the mechanism, and what it needs of the JAAS configuration and of ``sasl.oauthbearer.…``."""
+    """A log-in: the mechanism, and what it needs of the JAAS configuration and of ``sasl.oauthbearer.…``."""
 
     mechanism: str
     username: str = ""
@@ -53,7 +53,7 @@ class Login:
 
 @dataclass(frozen=True)
 class Security:
-    """What ``security.protocol``, ``ssl.…`` and ``sasl.…`` of one kind of client of a cluster come to."""
+    """The effect of ``security.protocol``, ``ssl.…`` and ``sasl.…`` for one kind of client of a cluster."""
 
     protocol: str
     checks_names: bool = True

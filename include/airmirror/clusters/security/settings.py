@@ -44,7 +44,7 @@ _CLASSES = {
 
 
 def security_of(alias: str, settings: Mapping[str, str]) -> Security:
-    """What the settings (by Java's names) say, without a look at any file. Raises UnsupportedClientSetting."""
+    """Return the security that settings (by Java's names) ask for, reading no file. Raises UnsupportedClientSetting."""
     protocol = settings.get("security.protocol", "PLAINTEXT").strip().upper()
     if protocol == "PLAINTEXT":
         return Security(protocol)
@@ -66,7 +66,7 @@ JAVA_CLASS = "Java classes can't run here; log in with PLAIN, SCRAM, OAUTHBEARER
 
 
 def is_class(name: str) -> bool:
-    """Whether a setting names a Java class that logs in or decides whom to trust."""
+    """Return whether a setting names a Java class that logs in or decides whom to trust."""
     return name in _CLASSES
 
 
@@ -151,7 +151,7 @@ def _token_login(alias: str, settings: Mapping[str, str], options: Mapping[str, 
 
 
 def _is_safe(url: str) -> bool:
-    """Whether a secret may be sent there: by TLS, or without leaving this machine."""
+    """Return whether a secret may be sent there: by TLS, or without leaving this machine."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""

@@ -1,4 +1,4 @@
-"""What one configuration key is: its name, type, default, where it may stand, and what it does here."""
+"""A configuration key: its name, type, default, the places where it may stand, and its effect here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Type(StrEnum):
 
 
 class Scope(StrEnum):
-    """Where a key is read. The later level wins: top level, then ``<cluster>.``, then ``<source>-><target>.``"""
+    """The places where a key is read. The later level wins: top level, then ``<cluster>.``, then ``<source>-><target>.``"""
 
     DEPLOYMENT = "at the top level"
     CLUSTER = "at <cluster>."
@@ -30,7 +30,7 @@ class Scope(StrEnum):
 
 
 class Use(StrEnum):
-    """What a key does here."""
+    """The kinds of effect that a key has here."""
 
     USED = "used"
     LATER = "accepted, not used yet"
@@ -54,5 +54,5 @@ class Key:
 
     @property
     def here(self) -> str:
-        """What the key does here, with the reason: "used", "accepted, without effect: …", …"""
+        """The key's effect here, with the reason: "used", "accepted, without effect: …", …"""
         return f"{self.use}: {self.reason}" if self.reason else str(self.use)
