@@ -12,8 +12,9 @@ import pytest
 
 from airmirror.config import parse
 from airmirror.slot.contract import Slot, SlotPartition
+from airmirror.slot.delivery import Way
 from airmirror.slot.errors import SourceCorrupt, TargetTruncated, UnexpectedHole
-from airmirror.slot.intake import Intake, Way
+from airmirror.slot.intake import Intake
 from airmirror.wire.batches import build
 from airmirror.wire.merging import Merging
 from airmirror.wire.requests import Fetched

@@ -11,9 +11,9 @@ import crc32c
 import pytest
 
 from airmirror.slot import account, slow
+from airmirror.slot.delivery import Sent
 from airmirror.slot.intake import Intake
 from airmirror.slot.refusals import BatchOverLimit
-from airmirror.slot.sent import Sent
 from airmirror.wire.batch import LOG_APPEND_TIME
 from airmirror.wire.batches import parse
 from airmirror.wire.records import index
@@ -101,7 +101,7 @@ def test_one_fetch_of_many_runs_becomes_several_transactions(monkeypatch: pytest
     monkeypatch.setattr(slow, "RUN_RECORDS", 300)
     log = [at(200 * number, batch(numbered(100), offsets=range(0, 200, 2))) for number in range(30)]
     taker, sent = taking(5999)
-    taker.partition = replace(taker.partition, compacted=True)
+    taker.partition = taker.delivery.partition = replace(taker.partition, compacted=True)
     transactions = []
     while not taker.is_done:
         take(taker, *log)
@@ -137,7 +137,7 @@ def test_a_damaged_batch_in_a_run_is_named_itself() -> None:
 
 def sent_with(runs: list[tuple[int, int]]) -> Sent:
     taker, _ = intake(1)
-    return Sent(taker, taker.account, runs, sum(count for _, count in runs), 0, 0, 0, memoryview(b""), b"")
+    return Sent(taker.delivery, taker.account, runs, sum(count for _, count in runs), 0, 0, 0, memoryview(b""), b"")
 
 
 def test_a_refused_batch_is_not_expanded_by_its_count() -> None:

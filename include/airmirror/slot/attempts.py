@@ -23,6 +23,7 @@ from airmirror.slot.adjacent import explained, look
 from airmirror.slot.contract import Outcome, Slot, SlotPartition, SlotResult, transaction_timeout_ms
 from airmirror.slot.copy import Source, copy
 from airmirror.slot.dead_letters import open_dead_letter_topic
+from airmirror.slot.delivery import Way
 from airmirror.slot.errors import (
     PartitionError,
     PartitionFailed,
@@ -32,7 +33,7 @@ from airmirror.slot.errors import (
     TargetUnavailable,
     TopicRecreated,
 )
-from airmirror.slot.intake import Intake, Way
+from airmirror.slot.intake import Intake
 from airmirror.slot.outbox import Outbox
 from airmirror.slot.pace import Pace
 from airmirror.slot.readback import ReadBack

@@ -29,6 +29,7 @@ from airmirror.clusters.protocol.topic_configs import is_compacted
 from airmirror.clusters.protocol.writable import unwritable
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Slot
+from airmirror.slot.delivery import Way
 from airmirror.slot.errors import (
     AccessLost,
     InternalTopicUnfit,
@@ -37,7 +38,7 @@ from airmirror.slot.errors import (
     SourceTruncated,
     TopicRecreated,
 )
-from airmirror.slot.intake import Intake, Way
+from airmirror.slot.intake import Intake
 from airmirror.slot.internal_records import Build, commit_records
 from airmirror.slot.outbox import Outgoing
 from airmirror.slot.pace import Pace
@@ -80,7 +81,7 @@ class Source:
         for partition, intake in self._intakes.items():
             if not intake.is_done and partition not in asked:
                 by_node.setdefault(self._routes.leader(partition).node, []).append(intake)
-        decodes = any(intake.decodes for intake in self._intakes.values())
+        decodes = any(intake.delivery.decodes for intake in self._intakes.values())
         most = min(DECODED_FETCH_BYTES if decodes else FETCH_BYTES, self.pace.bytes)
         for node, intakes in by_node.items():
             if node in self._under_way:
@@ -284,7 +285,7 @@ def check_targets(way: Way, intakes: Sequence[Intake]) -> None:
     refusing = unwritable(way.target, [intake.partition.target for intake in intakes])
     for intake in intakes:
         if reason := refusing.get(intake.partition.target):
-            raise intake.unavailable(reason)
+            raise intake.delivery.unavailable(reason)
 
 
 def put_internal_records(way: Way, intakes: Sequence[Intake]) -> None:

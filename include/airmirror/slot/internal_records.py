@@ -13,7 +13,8 @@ from airmirror.wire.mirrormaker import murmur2_partition, source_offset_key, sou
 
 if TYPE_CHECKING:
     from airmirror.slot.contract import Slot
-    from airmirror.slot.intake import Intake, Way
+    from airmirror.slot.delivery import Way
+    from airmirror.slot.intake import Intake
 
 BATCH_BYTES = 512 << 10
 

@@ -10,15 +10,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from airmirror.slot.account import payload_digest
+from airmirror.slot.delivery import Delivery, Sent
 from airmirror.slot.errors import ReadBackDiffers
 from airmirror.slot.refusals import RecordTooLarge
-from airmirror.slot.sent import Sent
 from airmirror.wire.batch import CODEC_MASK, MESSAGE_SET, Batch, BatchTooLarge, CorruptBatch
 from airmirror.wire.batches import HEADER_SIZE, build, parse
 from airmirror.wire.merging import MERGED_SIZE
 
 if TYPE_CHECKING:
-    from airmirror.slot.intake import Intake
     from airmirror.wire.records import Records, Unpacked
     from airmirror.wire.transcode import DenseBatch
 
@@ -32,9 +31,9 @@ UNPACKED_BYTES = 64 << 20  # of their records without compression
 class SlowPath:
     """Batches of one kind that follow each other, until they are sent."""
 
-    def __init__(self, intake: Intake) -> None:
-        self._intake = intake
-        self._lost = sorted(intake.refusals.lost)
+    def __init__(self, delivery: Delivery) -> None:
+        self._delivery = delivery
+        self._lost = sorted(delivery.refusals.lost)
         self._run: list[tuple[Batch, bool]] = []  # and whether it could go whole
         self._kind = 0  # their codec, and whether they are of an old format
         self._run_first = 0
@@ -60,30 +59,30 @@ class SlowPath:
 
         So does one whose records are too many to be merged.
         """
-        intake, run, self._run = self._intake, self._run, []
+        delivery, run, self._run = self._delivery, self._run, []
         if not run:
             return
         if len(run) == 1 and run[0][1]:
-            intake.send_whole(buffer, run[0][0])
+            delivery.send_whole(buffer, run[0][0])
             return
         from airmirror.wire.codecs import UnknownCodec
         from airmirror.wire.records import Unpacked, index  # loads the compiled loops
 
-        intake.decodes = True
+        delivery.decodes = True
         try:
             if not self._kind:
                 batches = [batch for batch, _ in run]
-                self._send(batches, index(buffer, batches, self._run_first, intake.end))
+                self._send(batches, index(buffer, batches, self._run_first, delivery.end))
                 return
             unpacked = Unpacked(buffer)
             for batch, whole in run:
                 try:
-                    unpacked.add(batch, MERGED_SIZE if whole else intake.largest)
+                    unpacked.add(batch, MERGED_SIZE if whole else delivery.largest)
                 except BatchTooLarge:
                     self._send_unpacked(unpacked)
                     unpacked = Unpacked(buffer)
                     if whole:
-                        intake.send_whole(buffer, batch)
+                        delivery.send_whole(buffer, batch)
                     else:
                         self._leave_out(batch)
                 if unpacked.size > UNPACKED_BYTES:
@@ -91,43 +90,43 @@ class SlowPath:
                     unpacked = Unpacked(buffer)
             self._send_unpacked(unpacked)
         except CorruptBatch as error:
-            raise intake.corrupt(max(error.base_offset, self._run_first), str(error)) from error
+            raise delivery.corrupt(max(error.base_offset, self._run_first), str(error)) from error
         except UnknownCodec as error:
-            raise intake.corrupt(self._run_first, str(error)) from error
+            raise delivery.corrupt(self._run_first, str(error)) from error
 
     def _send_unpacked(self, unpacked: Unpacked) -> None:
         if unpacked.batches:
-            self._send(unpacked.batches, unpacked.records(self._run_first, self._intake.end))
+            self._send(unpacked.batches, unpacked.records(self._run_first, self._delivery.end))
 
     def _send(self, batches: Sequence[Batch], records: Records) -> None:
         """Send ``records``, which are those of ``batches`` that are to be copied."""
         from airmirror.wire.transcode import dense_batches
 
-        intake, codec = self._intake, batches[0].codec
+        delivery, codec = self._delivery, batches[0].codec
         first = max(batches[0].base_offset, self._run_first)
-        offsets = sum(min(batch.next_offset, intake.end) - max(batch.base_offset, first) for batch in batches)
-        if len(records) < offsets and not intake.partition.compacted:
-            intake.unexpected_hole(first, batches[-1].next_offset - 1)
-        intake.account.holes += offsets - len(records)
+        offsets = sum(min(batch.next_offset, delivery.end) - max(batch.base_offset, first) for batch in batches)
+        if len(records) < offsets and not delivery.partition.compacted:
+            delivery.unexpected_hole(first, batches[-1].next_offset - 1)
+        delivery.account.holes += offsets - len(records)
         if self._lost:
             records, lost = records.split(self._lost)
             for number, offset in enumerate(lost.offsets.tolist()):
-                self._lose(lost.slice(number, number + 1), codec, intake.refusals.lost[offset])
-        for dense in dense_batches(records, codec, intake.partition.max_message_bytes):
+                self._lose(lost.slice(number, number + 1), codec, delivery.refusals.lost[offset])
+        for dense in dense_batches(records, codec, delivery.partition.max_message_bytes):
             self._send_dense(dense)
 
     def _leave_out(self, batch: Batch) -> None:
         """Declare the records of a batch lost that is too large to be taken apart (errors.tolerance=all)."""
-        intake = self._intake
-        first, end = max(batch.base_offset, self._run_first), min(batch.next_offset, intake.end)
-        error = intake.over_limit(first)
-        if not intake.tolerant:
+        delivery = self._delivery
+        first, end = max(batch.base_offset, self._run_first), min(batch.next_offset, delivery.end)
+        error = delivery.over_limit(first)
+        if not delivery.tolerant:
             raise error
-        intake.account.lost += end - first
-        log.warning("%s offsets %d to %d are declared lost: %s", intake.partition.source, first, end - 1, error)
+        delivery.account.lost += end - first
+        log.warning("%s offsets %d to %d are declared lost: %s", delivery.partition.source, first, end - 1, error)
 
     def _send_dense(self, dense: DenseBatch) -> None:
-        intake, partition, way = self._intake, self._intake.partition, self._intake.way
+        delivery, partition, way = self._delivery, self._delivery.partition, self._delivery.way
         count = len(dense.offsets)
         if len(dense.payload) + HEADER_SIZE > partition.max_message_bytes:
             too_large = RecordTooLarge(
@@ -135,7 +134,7 @@ class SlowPath:
                 len(dense.payload) + HEADER_SIZE, partition.max_message_bytes,
                 way.slot.flow.target.alias, partition.remote_topic,
             )  # fmt: skip
-            if not intake.tolerant:
+            if not delivery.tolerant:
                 raise too_large
             self._lose(dense.records, dense.codec, str(too_large))
             return
@@ -148,19 +147,19 @@ class SlowPath:
             self._compare_with_fetched(batch, dense)
         payload = memoryview(batch)[HEADER_SIZE:]
         sent = Sent(
-            intake, intake.account, dense.runs(), count, dense.codec, dense.base_timestamp, dense.max_timestamp,
+            delivery, delivery.account, dense.runs(), count, dense.codec, dense.base_timestamp, dense.max_timestamp,
             payload, payload_digest(payload),
         )  # fmt: skip
-        intake.put(sent, [batch])
+        delivery.put(sent, [batch])
 
     def _compare_with_fetched(self, batch: bytearray, dense: DenseBatch) -> None:
         """The records of a batch that was written anew are those that were fetched (invariant D)."""
         from airmirror.wire.records import first_difference, index
 
-        found = index(memoryview(batch), list(parse(memoryview(batch), 0, len(batch))), largest=self._intake.largest)
+        found = index(memoryview(batch), list(parse(memoryview(batch), 0, len(batch))), largest=self._delivery.largest)
         number = first_difference(dense.records, found)
         if number >= 0 or len(found) != len(dense.records):
-            flow, partition, offsets = self._intake.way.slot.flow, self._intake.partition, dense.offsets
+            flow, partition, offsets = self._delivery.way.slot.flow, self._delivery.partition, dense.offsets
             raise ReadBackDiffers(
                 flow.source.alias, partition.topic, partition.partition, flow.target.alias, partition.remote_topic,
                 int(offsets[0]), int(offsets[-1]), -1, "the slow path did not write what was fetched",
@@ -168,8 +167,8 @@ class SlowPath:
 
     def _lose(self, record: Records, codec: int, reason: str) -> None:
         """Declare a record lost, and write it to the dead letter topic where it fits (errors.tolerance=all)."""
-        intake, way, offset = self._intake, self._intake.way, int(record.offsets[0])
-        intake.account.lost += 1
-        log.warning("%s offset %d is declared lost: %s", intake.partition.source, offset, reason)
-        if way.dead_letters is not None and offset not in intake.refusals.unfit:
-            way.dead_letters.write(intake.partition.source, record, codec, reason, way.transaction, way.outbox)
+        delivery, way, offset = self._delivery, self._delivery.way, int(record.offsets[0])
+        delivery.account.lost += 1
+        log.warning("%s offset %d is declared lost: %s", delivery.partition.source, offset, reason)
+        if way.dead_letters is not None and offset not in delivery.refusals.unfit:
+            way.dead_letters.write(delivery.partition.source, record, codec, reason, way.transaction, way.outbox)

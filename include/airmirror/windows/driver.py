@@ -16,7 +16,7 @@ from airmirror.config import Flow
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Slot, transaction_timeout_ms
 from airmirror.slot.copy import put_batches
-from airmirror.slot.intake import Way
+from airmirror.slot.delivery import Way
 from airmirror.slot.internal_records import KeyValue, batches, progress_record
 from airmirror.slot.outbox import Outbox
 from airmirror.windows.fence import Granted, check_claim

@@ -1,0 +1,198 @@
+"""One partition's delivery to the target: the account of the open transaction, batches on their way, and their answers."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from airmirror.clusters.protocol.error_codes import error_name
+from airmirror.clusters.protocol.routes import TOPIC_DENIED, Routes
+from airmirror.clusters.protocol.transactions import TransactionalId
+from airmirror.slot.account import Account, payload_digest
+from airmirror.slot.adjacent import foreign
+from airmirror.slot.contract import Slot, SlotPartition
+from airmirror.slot.dead_letters import DeadLetterTopic
+from airmirror.slot.errors import (
+    AccessLost,
+    ReadBackDiffers,
+    SourceCorrupt,
+    TargetTruncated,
+    TargetUnavailable,
+    UnexpectedHole,
+)
+from airmirror.slot.outbox import Outbox, Outgoing
+from airmirror.slot.readback import Expected, ReadBack
+from airmirror.slot.refusals import BatchOverLimit, Refusals, WriteRefused, is_tolerant
+from airmirror.wire.batch import CODEC_MASK, LOG_APPEND_TIME, Batch
+from airmirror.wire.batches import HEADER_SIZE, restamp
+from airmirror.wire.merging import Merging
+from airmirror.wire.requests import Produced
+
+
+@dataclass(frozen=True)
+class Way:
+    """What all partitions of a slot share on their way to the target. ``read_back`` is None with window.verify=acks."""
+
+    slot: Slot
+    target: Routes
+    transaction: TransactionalId
+    outbox: Outbox
+    read_back: ReadBack | None
+    merging: Merging
+    dead_letters: DeadLetterTopic | None = None
+
+
+class Delivery:
+    """What of one partition is sent in the open transaction; ``end``: the planned end of its source offsets."""
+
+    def __init__(self, way: Way, partition: SlotPartition, end: int, refusals: Refusals) -> None:
+        self.way = way
+        self.partition = partition
+        self.end = end
+        self.refusals = refusals
+        self.account = Account(partition.start, partition.target_end)
+        self.tolerant = is_tolerant(way.slot.flow)
+        self.largest = way.slot.flow.window.largest_batch_bytes
+        self.decodes = False  # whether records had to be decoded
+        self._known_end = partition.known_end
+
+    def committed(self, position: int, leader_epoch: int) -> None:
+        """Begin the account of the next transaction."""
+        if self.account.segments:
+            self._known_end += 1  # the marker that has committed them
+        self.account = Account(position, self.account.target_end, leader_epoch=leader_epoch)
+
+    def send_whole(self, buffer: memoryview, batch: Batch) -> None:
+        way = self.way
+        producer = way.transaction
+        sequence = way.outbox.sequence(self.partition.target, batch.count)
+        payload = buffer[batch.position + HEADER_SIZE : batch.position + batch.size]
+        digest = payload_digest(payload)
+        restamp(buffer, batch, producer.producer_id, producer.epoch, sequence)
+        self.put(
+            Sent(
+                self, self.account, [(batch.base_offset, batch.count)], batch.count,
+                batch.attributes & (CODEC_MASK | LOG_APPEND_TIME), batch.base_timestamp, batch.max_timestamp,
+                payload, digest,
+            ),
+            [buffer[batch.position : batch.position + batch.size]],
+        )  # fmt: skip
+
+    def put(self, sent: Sent, buffers: list[memoryview | bytearray]) -> None:
+        size = sum(map(len, buffers))
+        self.account.bytes += size
+        self.account.sent(sent.runs)
+        stamped = sent.attributes & LOG_APPEND_TIME  # all its records have the time of the last
+        self.account.times(sent.max_timestamp if stamped else sent.base_timestamp, sent.max_timestamp)
+        self.way.outbox.put(
+            Outgoing(self.partition.target, buffers, size, sent.count, sent.written, sent.refused, sent.late)
+        )
+
+    def check_adjacent(self, account: Account, base: int, count: int) -> None:
+        """Nothing of others may lie between what this flow wrote last and ``base`` (invariants B and G), unless declared."""
+        way, partition = self.way, self.partition
+        last = account.target_end
+        alias, target = way.slot.flow.source.alias, way.slot.flow.target.alias
+        if base < last:
+            raise TargetTruncated(
+                alias, partition.topic, partition.partition, target, partition.remote_topic, last, base
+            )
+        if base > self._known_end and not way.slot.flow.is_aggregate:
+            error = foreign(alias, way.target, partition, max(last, 0), base)
+            if error is not None:
+                raise error
+        self._known_end = base + count
+
+    def unavailable(self, reason: str) -> TargetUnavailable:
+        """The error of the target's partition where it takes or gives no records."""
+        source, target, partition = self.way.slot.flow.source.alias, self.way.slot.flow.target.alias, self.partition
+        return TargetUnavailable(source, partition.topic, partition.partition, target, partition.remote_topic, reason)
+
+    def corrupt(self, offset: int, reason: str) -> SourceCorrupt:
+        partition = self.partition
+        return SourceCorrupt(self.way.slot.flow.source.alias, partition.topic, partition.partition, offset, reason)
+
+    def over_limit(self, offset: int) -> BatchOverLimit:
+        flow, partition = self.way.slot.flow, self.partition
+        return BatchOverLimit(
+            flow.source.alias, partition.topic, partition.partition, offset, self.largest, flow.target.alias
+        )
+
+    def unexpected_hole(self, first: int, last: int) -> None:
+        raise UnexpectedHole(
+            self.way.slot.flow.source.alias, self.partition.topic, self.partition.partition, first, last
+        )
+
+
+@dataclass(slots=True)
+class Sent:
+    """What to do when the target has given a batch an offset, or refused it; ``runs``: of source offsets (first, count)."""
+
+    delivery: Delivery
+    account: Account
+    runs: list[tuple[int, int]]
+    count: int
+    attributes: int
+    base_timestamp: int
+    max_timestamp: int
+    payload: memoryview
+    digest: bytes
+
+    def written(self, base: int) -> None:
+        delivery, account = self.delivery, self.account
+        delivery.check_adjacent(account, base, self.count)
+        account.written(self.runs, base)
+        read_back = delivery.way.read_back
+        if read_back is None:
+            account.digest.add(
+                self.attributes, self.count, self.base_timestamp, self.max_timestamp, len(self.payload), self.digest
+            )
+            return
+        read_back.expect(
+            delivery.partition.target,
+            Expected(
+                base, self.count, self.attributes, self.base_timestamp, self.max_timestamp, self.payload, self.digest,
+                account.digest, self._differs, self._unread, delivery.partition.keeps_times,
+            ),
+        )  # fmt: skip
+
+    def refused(self, answer: Produced) -> Exception:
+        slot, partition = self.delivery.way.slot, self.delivery.partition
+        target = slot.flow.target.alias
+        if answer.error == TOPIC_DENIED:
+            where = (slot.flow.source.alias, partition.topic, partition.partition)
+            return AccessLost(*where, target, partition.remote_topic, "Write")
+        first, last = self.runs[0][0], sum(self.runs[-1]) - 1
+        about = (first,) if self.count == 1 else tuple(_offsets(self.runs, answer.refused))
+        return WriteRefused(
+            slot.flow.source.alias, partition.topic, partition.partition, slot.flow.target.alias,
+            partition.remote_topic, first, last, answer.error, answer.message or error_name(answer.error), about,
+        )  # fmt: skip
+
+    def late(self, reason: str) -> Exception:
+        return self.delivery.unavailable(reason)
+
+    def _unread(self, code: int) -> Exception:
+        if code == TOPIC_DENIED:
+            slot, partition = self.delivery.way.slot, self.delivery.partition
+            where = (slot.flow.source.alias, partition.topic, partition.partition)
+            return AccessLost(*where, slot.flow.target.alias, partition.remote_topic, "Read")
+        return self.delivery.unavailable(f"it can't be read back ({error_name(code)})")
+
+    def _differs(self, target_offset: int, difference: str) -> Exception:
+        slot, partition = self.delivery.way.slot, self.delivery.partition
+        return ReadBackDiffers(
+            slot.flow.source.alias, partition.topic, partition.partition, slot.flow.target.alias,
+            partition.remote_topic, self.runs[0][0], sum(self.runs[-1]) - 1, target_offset, difference,
+        )  # fmt: skip
+
+
+def _offsets(runs: Sequence[tuple[int, int]], numbers: Iterable[int]) -> Iterator[int]:
+    """The source offsets of records by their number in ``runs`` (first offset, count), of those that there are."""
+    ends = list(accumulate(count for _, count in runs))
+    for number in numbers:
+        if 0 <= number < ends[-1]:
+            run = bisect_right(ends, number)
+            yield sum(runs[run]) - (ends[run] - number)
