@@ -1,4 +1,4 @@
-"""What can be wrong with the ledger. None of it is the end of anything: a ledger can be made anew from Kafka."""
+"""The errors of the ledger. None of them is fatal: a ledger can be rebuilt from Kafka."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class LedgerUnavailable(AirmirrorError):
 
 @dataclass(eq=False)
 class LedgerUrlInvalid(AirmirrorError):
-    """What was given is no URL of a database that the ledger knows. The URL is not told: it may hold a password."""
+    """The text is no URL of a database that the ledger supports. It is not repeated: it may hold a password."""
 
     reason: str
 

@@ -25,7 +25,7 @@ Position = tuple[str, int, UUID, int]  # and an offset in it
 
 @dataclass(frozen=True)
 class GroupOffset:
-    """Where a round saw a group in a source partition, and what became of it; ``reason`` is empty where it was moved.
+    """A group's position in a source partition in one round, and the outcome; ``reason`` is empty if the group was moved.
 
     ``upstream`` is the position that was translated to ``downstream``, ``again`` how many offsets lie between it and
     ``position``, ``on_target`` where the group stood on the target. Times in epoch milliseconds.
@@ -47,7 +47,7 @@ class GroupOffset:
 
 @dataclass(frozen=True)
 class GroupLag:
-    """Where a group stood in a partition of ``cluster`` when it was read: the next offset, and its lag.
+    """A group's position in a partition of ``cluster`` when it was read: the next offset, and its lag.
 
     ``lag`` in records (offsets) to the high watermark; ``lag_ms`` how old the next record to read was, None: not known.
     """
@@ -63,7 +63,7 @@ class GroupLag:
 
 
 def unfit_name(group: str) -> str:
-    """Why the ledger can't have a consumer group of this name; empty: it can. Kafka takes any, of up to 32,767 bytes."""
+    """Return why the ledger can't hold a consumer group of this name, or "". Kafka takes any name, of up to 32,767 bytes."""
     if "\0" in group:
         return "its name has a NUL character"
     return f"its name is longer than {LONGEST_GROUP} characters" if len(group) > LONGEST_GROUP else ""
@@ -119,7 +119,7 @@ def segments_around(
 
 
 def all_checkpoints(connection: Connection, flow: str) -> dict[tuple[str, str, int], Checkpoint]:
-    """By group, the target's topic, and partition."""
+    """Return checkpoints by group, the target's topic, and partition."""
     columns = [checkpoints.c[field.name] for field in fields(Checkpoint)]
     rows = connection.execute(sql.select(*columns).where(checkpoints.c.flow == flow))
     return {(row[0], row[1], row[2]): Checkpoint(*row) for row in rows}
@@ -138,7 +138,7 @@ def replace_group_offsets(connection: Connection, flow: str, rows: Sequence[Grou
 
 
 def all_group_offsets(connection: Connection, flow: str) -> list[GroupOffset]:
-    """What the last round saw and did, by group, topic and partition."""
+    """Return the rows of the last round, by group, topic and partition."""
     columns = [group_offsets.c[field.name] for field in fields(GroupOffset)]
     found = connection.execute(sql.select(*columns).where(group_offsets.c.flow == flow))
     return sorted((GroupOffset(*row) for row in found), key=lambda row: (row.group, row.topic, row.partition))

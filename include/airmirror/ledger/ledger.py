@@ -89,7 +89,7 @@ class Ledger:
             return metrics.partitions(connection)
 
     def holds(self) -> list[tuple[str, Hold]]:
-        """What is held in every flow, with the flow."""
+        """Return the holds of every flow, each with its flow."""
         with reading(self.engine) as connection:
             flows = connection.scalars(
                 sql.select(control.c.flow).where(control.c.kind.in_((Hold.kind, Decision.kind))).distinct()
@@ -103,7 +103,7 @@ class Ledger:
             return metrics.flows(connection)
 
     def group_lags(self) -> list[GroupLag]:
-        """Where the consumer groups of every flow's source stood when they were last read."""
+        """Return the lags of the consumer groups of every flow's source when they were last read."""
         with reading(self.engine) as connection:
             return groups.latest_group_lags(connection)
 
@@ -141,7 +141,7 @@ class FlowLedger:
             connection.execute(scanned.delete().where(scanned.c.flow == self.flow, scanned.c.topic == topic))
 
     def state(self) -> State:
-        """What the flow's two internal topics say, read in one transaction."""
+        """Return the contents of the flow's two internal topics, read in one transaction."""
         with self._reading() as connection:
             segments, (own, others) = self._segments(connection), self._progress(connection)
             return State(
@@ -215,22 +215,22 @@ class FlowLedger:
             return self._verified(connection)
 
     def holds(self) -> dict[tuple[str, int], Hold]:
-        """What is held, by topic and partition: by the gate, or, before that, by somebody's latest decision."""
+        """Return the holds by topic and partition: the gate's, unless an operator's latest decision replaces it."""
         with self._reading() as connection:
             return self._holds(connection)
 
     def decisions(self) -> list[Decision]:
-        """What people have decided, in log order."""
+        """Return the decisions of operators, in log order."""
         with self._reading() as connection:
             return self._records(connection, Decision)
 
     def resets(self) -> list[ResetRecord]:
-        """What was decided with ``airmirror reset``, in log order."""
+        """Return the decisions of ``airmirror reset``, in log order."""
         with self._reading() as connection:
             return self._records(connection, ResetRecord)
 
     def remote_topics(self) -> dict[str, str]:
-        """By source topic, the remote topics that somebody has decided on instead of the policy's."""
+        """Return the remote topics that an operator has chosen instead of the policy's, by source topic."""
         decided: dict[str, bool] = {}
         for reset in self.resets():
             if reset.choice in ("new-topic", "forget"):
@@ -277,7 +277,7 @@ class FlowLedger:
         return _in_order([row for row in rows if row.key is not None])
 
     def of_window(self, window: str) -> list[SegmentRecord]:
-        """What one window has committed, by topic, partition and source offset."""
+        """Return the segment records of one window, by topic, partition and source offset."""
         return _in_order(
             self._all(sql.select(segments).where(segments.c.flow == self.flow, segments.c.window == window))
         )
@@ -368,12 +368,12 @@ class FlowLedger:
                 outcomes.note_end(connection, self.flow, window, errors, now=now)
 
     def failures(self) -> list[Failure]:
-        """What has failed in every window since, by topic and partition."""
+        """Return the failures of every window since, by topic and partition."""
         with self._reading() as connection:
             return outcomes.failures_of(connection, self.flow)
 
     def window_ends(self) -> dict[str, WindowEnd]:
-        """How the last windows that did something ended, by window."""
+        """Return the ends of the last windows that did something, by window."""
         with self._reading() as connection:
             return outcomes.ends_of(connection, self.flow)
 
@@ -396,7 +396,7 @@ class FlowLedger:
     def segments_around(
         self, positions: Sequence[groups.Position], side: Literal["source", "target"]
     ) -> list[SegmentRecord]:
-        """By source offset all segment records from the last copied record before each position to the next one."""
+        """Return, by source offset, all segment records from the last copied record before each position to the next one."""
         with self._reading() as connection:
             return groups.segments_around(connection, self.flow, positions, side)
 
@@ -411,22 +411,22 @@ class FlowLedger:
             return groups.all_offset_syncs(connection, self.flow)
 
     def group_offsets(self) -> list[GroupOffset]:
-        """What the last round of sync_group_offsets saw and did, by group, topic and partition."""
+        """Return the rows of the last round of sync_group_offsets, by group, topic and partition."""
         with self._reading() as connection:
             return groups.all_group_offsets(connection, self.flow)
 
     def note_group_offsets(self, rows: Sequence[GroupOffset]) -> None:
-        """What a round saw and did, in place of what the last one did."""
+        """Replace the last round's rows with those of a new round."""
         with self._writing() as connection:
             groups.replace_group_offsets(connection, self.flow, rows)
 
     def note_group_lags(self, rows: Sequence[GroupLag]) -> None:
-        """Where the source's groups stand, in place of where they stood."""
+        """Replace the lags of the source's groups."""
         with self._writing() as connection:
             groups.replace_group_lags(connection, self.flow, rows)
 
     def last_round(self, task: str) -> int | None:
-        """When a task with an interval of its own was last done, in epoch milliseconds."""
+        """Return when a task with its own interval was last done, in epoch milliseconds."""
         with self._reading() as connection:
             return groups.last_round(connection, self.flow, task)
 
@@ -568,7 +568,7 @@ def _tables_of(topic: str) -> tuple[sql.Table, ...]:
 
 
 def _is_own(topic: str) -> bool:
-    """Whether a topic is one of the two that hold all that a flow must remember."""
+    """Return whether a topic is one of the two that hold all that a flow must remember."""
     return is_segment_topic(topic) or is_progress_topic(topic)
 
 
@@ -587,5 +587,5 @@ def _segment(row: Any) -> SegmentRecord:
 
 
 def _in_order(rows: Sequence[Any]) -> list[SegmentRecord]:
-    """By topic, partition and source offset; not by the database, whose collation may be another one."""
+    """Return records by topic, partition and source offset; not sorted by the database, whose collation may differ."""
     return [_segment(row) for row in sorted(rows, key=lambda row: (row.topic, row.partition, row.source_start))]

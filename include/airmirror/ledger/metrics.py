@@ -26,7 +26,7 @@ _FRESH: Row = {
 
 
 class Standing(Protocol):
-    """Where a partition stands, in source offsets: the next one to replicate, and the high watermark; -1 unknown."""
+    """The position of a partition in source offsets: the next one to replicate, and the high watermark; -1 unknown."""
 
     @property
     def topic(self) -> str: ...
@@ -122,7 +122,7 @@ def count_verified(connection: Connection, flow: str) -> None:
 
 
 def _ages(last: SegmentRecord) -> Row:
-    """How old the records of a transaction were."""
+    """Return the ages of the records of a transaction."""
     tells = last.read_ms >= 0
     return {
         "newest_ms": last.max_timestamp,

@@ -1,7 +1,7 @@
-"""How windows ended, and what fails since when. Nothing but the ledger knows it: the internal topics have no errors.
+"""The ends of windows, and the failures since. Only the ledger has them: the internal topics hold no errors.
 
-A rebuild leaves it as it is; a ledger that was deleted begins anew, and then tells since when *it* has seen a failure. When
-a partition's last commit was is in the log in any case (its newest segment record).
+A rebuild leaves it as it is; a ledger that was deleted begins again, and then reports since when *it* has seen a failure. The
+time of a partition's last commit is in the log in any case (its newest segment record).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ STUBBORN = 3  # windows in a row after which even what should pass by itself nee
 
 @dataclass(frozen=True)
 class Failure:
-    """What has failed in every window that tried it, ``windows`` in all; times in epoch milliseconds.
+    """An error of every window that tried it, ``windows`` in all; times in epoch milliseconds.
 
     Without a topic (partition -1) it is an error that ended whole windows.
     """
@@ -52,7 +52,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class WindowEnd:
-    """How a window ended: partitions that failed, or the error that ended it (else empty)."""
+    """The end of a window: partitions that failed, or the error that ended it (else empty)."""
 
     window: str
     time_ms: int
@@ -100,7 +100,7 @@ def note_end(
 
 
 def failures_of(connection: Connection, flow: str) -> list[Failure]:
-    """By topic and partition."""
+    """Return failures by topic and partition."""
     columns = [failures.c[name] for name in Failure.__dataclass_fields__]
     rows = connection.execute(sql.select(*columns).where(failures.c.flow == flow))
     return sorted((Failure(*row) for row in rows), key=lambda failure: failure.place)

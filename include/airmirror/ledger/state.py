@@ -14,11 +14,11 @@ Key = tuple[str, int]  # topic and partition of the source
 
 @dataclass(frozen=True)
 class State:
-    """What the internal topics say, up to the offsets in ``scanned`` (by topic its id and, by partition, the next to read).
+    """The contents of the internal topics, up to the offsets in ``scanned`` (by topic its id, and by partition the next one).
 
     ``segments``: the newest segment record of each partition. ``progress``: the last source offset in MirrorMaker 2's
     topic, an export where there are segments, and counted where there are none. ``forgotten``: partitions of topics that
-    the source does not have any more, by somebody's decision.
+    the source does not have any more, by an operator's decision.
     """
 
     segments: Mapping[Key, SegmentRecord] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class State:
         return sorted(self.positions.keys() - self.forgotten)
 
     def reaches(self, ends: Mapping[str, tuple[UUID, Mapping[int, int]]]) -> bool:
-        """Whether it was read up to ``ends``, which are given like ``scanned``."""
+        """Return whether it was read up to ``ends``, which are given like ``scanned``."""
         for topic, (topic_id, offsets) in ends.items():
             known_id, known = self.scanned.get(topic, (topic_id, {}))
             if known_id != topic_id or any(known.get(number, 0) < end for number, end in offsets.items()):

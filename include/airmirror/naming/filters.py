@@ -19,7 +19,7 @@ class TopicFilter:
     exclude: tuple[str, ...]
 
     def matches(self, topic: str) -> bool:
-        """Whether the filter selects this name. Raises InvalidPattern for a pattern that Python can't match as Java."""
+        """Return whether the filter selects this name. Raises InvalidPattern for a pattern that Python can't match as Java."""
         return compile_list(self.include).fullmatch(topic) is not None and not compile_list(self.exclude).fullmatch(
             topic
         )
@@ -31,5 +31,5 @@ _QUICK = re.compile(rf"{_ONE}*(?:{_ONE}[*+?]{_ONE}*)?", re.ASCII)
 
 
 def is_quick(pattern: str) -> bool:
-    """Whether a pattern is matched in a time that its length and the name's bound, whoever wrote it."""
+    """Return whether the time to match a pattern is bounded by its length and the name's, whoever wrote it."""
     return _QUICK.fullmatch(pattern) is not None

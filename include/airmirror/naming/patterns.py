@@ -97,7 +97,7 @@ def _translate(pattern: str, pieces: list[tuple[int, str]]) -> None:
 
 
 def _open(pattern: str, position: int, groups: list[tuple[int, list[str]]]) -> tuple[str, int]:
-    """What opens a group, or sets flags for the rest of the one that is open."""
+    """Translate the opening of a group, or the flags for the rest of the open one."""
     found = _GROUP.match(pattern, position)
     if not found or (found.end() == position + 1 and pattern.startswith("(?", position)):
         raise _Refused(position, "unknown group construct")

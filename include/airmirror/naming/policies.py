@@ -1,4 +1,4 @@
-"""How remote topics are named: MirrorMaker 2's replication policies (C/{Default,Identity}ReplicationPolicy.java)."""
+"""The names of remote topics: MirrorMaker 2's replication policies (C/{Default,Identity}ReplicationPolicy.java)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a flow replicates a topic: MirrorSourceConnector's rule, with trunk's cycle rule (KAFKA-9914)."""
+"""The rule of replicated topics: MirrorSourceConnector's, with trunk's cycle rule (KAFKA-9914)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def replicated(
     target: str,
     heartbeats_replication_enabled: bool = True,
 ) -> bool:
-    """Whether the flow source->target (aliases) replicates a topic of the source: named, not internal, not a cycle."""
+    """Return whether the flow source->target (aliases) replicates a topic of the source: named, not internal, not a cycle."""
     named = topic_filter.matches(topic) or (heartbeats_replication_enabled and policy.is_heartbeats_topic(topic))
     internal = policy.is_internal_topic(topic) or is_segment_topic(topic)
     return named and not internal and not is_cycle(topic, policy, source, target)
 
 
 def is_cycle(topic: str, policy: ReplicationPolicy, source: str, target: str) -> bool:
-    """Whether a topic came from the target, or from the source itself, on any of its hops.
+    """Return whether a topic came from the target, or from the source itself, on any of its hops.
 
     IdentityReplicationPolicy takes every topic for the source's own, so it asks for the target only.
     """

@@ -80,7 +80,7 @@ def loops() -> Loops:
 
 
 def address(array: np.ndarray[Any, Any]) -> int:
-    """Where an array of one dimension, without gaps, lies; it must outlive the call that is given it."""
+    """Return the address of an array of one dimension, without gaps; the array must outlive the call that is given it."""
     return int(array.__array_interface__["data"][0])
 
 
@@ -143,7 +143,7 @@ def _key() -> str:
 
 
 def _stored(file: Path) -> bytes | None:
-    """What was stored, if it is whole: a digest comes before it."""
+    """Return the stored bytes if they are whole: a digest comes before them."""
     try:
         content = file.read_bytes()
     except OSError:

@@ -65,7 +65,7 @@ def index(
     bases: Numbers, base_times: Numbers, append_times: Numbers, last_deltas: Numbers, counts: Numbers,
     first: int, end: int, offsets: Numbers, times: Numbers, body_starts: Numbers, body_ends: Numbers,
 ) -> int:  # fmt: skip
-    """Where the records of ``batches`` with offsets in ``[first, end)`` lie; how many, or -1 - the batch that makes no sense."""
+    """Index the records of ``batches`` in ``[first, end)``; return their number, or -1 - the batch that makes no sense."""
     found = 0
     for batch in range(batches):
         position = starts[batch]

@@ -1,1 +1,1 @@
-"""Where a source position lies on the target: translation, offset syncs, checkpoints, group offsets."""
+"""The target offsets of source positions: translation, offset syncs, checkpoints, group offsets."""

@@ -43,7 +43,7 @@ def plan(
     on_target: Mapping[str, Mapping[TopicPartition, Committed]],
     lagging: Collection[tuple[str, int]] = (),
 ) -> list[GroupOffset]:
-    """What is to become of each position: with no reason, it is to be written where the target is not there yet.
+    """Return the outcome for each position; without a reason, it is to be written unless the target is there already.
 
     ``groups`` and ``on_target``: the target's groups, and what those without members have committed.
     """
@@ -111,7 +111,7 @@ def sync_group_offsets(
 
 
 def _moves(rows: Sequence[GroupPosition], planned: Sequence[GroupOffset]) -> dict[str, dict[TopicPartition, Committed]]:
-    """What is to be written, by group: where there is no reason not to, and the target is not there yet."""
+    """Return the offsets to write, by group: those without a reason that the target has not reached yet."""
     found: dict[str, dict[TopicPartition, Committed]] = {}
     for row, item in zip(rows, planned, strict=True):
         if not item.reason and item.downstream is not None and item.on_target != item.downstream:

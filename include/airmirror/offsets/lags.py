@@ -50,7 +50,7 @@ def _times(ledger: FlowLedger, rows: Iterable[GroupPosition]) -> dict[tuple[str,
 
 
 def _time_of(records: Sequence[SegmentRecord], position: int) -> int | None:
-    """When the first record at or after a position was made, in epoch milliseconds; None: it is not replicated yet."""
+    """Return when the first record at or after a position was made, in epoch milliseconds; None: not replicated yet."""
     place = bisect_right(records, position, key=lambda record: record.source_end)
     if place == len(records):
         return None

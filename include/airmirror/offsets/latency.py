@@ -1,4 +1,4 @@
-"""How long records take from end to end, measured by heartbeats: each holds the time at which it was emitted.
+"""The end-to-end latency of records, measured by heartbeats: each holds the time at which it was emitted.
 
 The emitting side's clock is compared with those of the slot that committed and of the gate that verified; clocks that differ
 show as latency, and a negative one as such.
@@ -54,7 +54,7 @@ class Latency:
     verified: Spread
 
     def age_seconds(self) -> float:
-        """How long ago the newest verified heartbeat was emitted: what the target is behind at most."""
+        """Return the age of the newest verified heartbeat: the most that the target lags."""
         return time.time() - self.newest_ms / 1000
 
 
@@ -97,7 +97,7 @@ def _last_window(segments: Sequence[SegmentRecord]) -> list[SegmentRecord]:
 
 
 def _times(target: Routes, segment: SegmentRecord) -> Iterator[int]:
-    """When each heartbeat of a segment was emitted, in epoch milliseconds; what is no heartbeat is left out."""
+    """Yield the time at which each heartbeat of a segment was emitted, in epoch milliseconds; other records are left out."""
     partition = TopicPartition(segment.remote_topic, segment.partition)
     first = offsets_with_patience(target, [partition], EARLIEST)[partition]
     start = max(first, segment.target_start, segment.target_end - MOST)

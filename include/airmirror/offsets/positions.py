@@ -1,4 +1,4 @@
-"""Where a flow's consumer groups stand on the source, and where that is on the target.
+"""The positions of a flow's consumer groups on the source, and their translations to the target.
 
 A topic that the flow replicates is translated by the flow's own segments. A remote topic that came from the target (the
 return trip) is translated by the segments of the flow that brought it, read backwards: they lie on this flow's source.
@@ -111,7 +111,7 @@ def positions_of(
 
 
 def resets(flow: Flow, ledger: FlowLedger, source: Routes, target: Routes) -> list[ResetRecord]:
-    """What has been decided by now of this flow and of the one back: a reset moves positions."""
+    """Return the resets decided by now of this flow and of the one back: a reset moves positions."""
     back = ledger.beside(f"{flow.target.alias}->{flow.source.alias}")
     _catch_up(target, ledger, flow.source.alias)
     if back.identity() is not None:  # else no position has asked for it, and it may be large

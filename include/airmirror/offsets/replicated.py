@@ -1,4 +1,4 @@
-"""What the ledger knows of replicated partitions, as far as the positions to translate need it.
+"""The ledger's knowledge of replicated partitions, as far as the positions to translate need it.
 
 In the words of the flow whose segments they are: ``source`` is where the records came from, whichever of the two
 clusters the groups are on.
@@ -27,7 +27,7 @@ ALL = 2**63 - 1
 
 @dataclass(frozen=True)
 class Extent:
-    """Where a partition's log begins and ends (the high watermark)."""
+    """The beginning and the end (the high watermark) of a partition's log."""
 
     start: int
     end: int
@@ -55,7 +55,7 @@ class Way:
     groups_on: Literal["source", "target"]
 
     def known(self, positions: Mapping[TopicPartition, Sequence[int]]) -> dict[TopicPartition, Known]:
-        """By source partition. Raises what the clusters and the ledger raise."""
+        """Return what is known, by source partition. Raises the clusters' and the ledger's errors."""
         remote = {key: TopicPartition(self.remote_topics[key.topic], key.partition) for key in positions}
         here, there = extents(self.source, remote.keys()), extents(self.target, remote.values())
         last, verified = self.ledger.last_segments(), self.ledger.verified()

@@ -133,7 +133,7 @@ def read_syncs(cluster: Cluster, topic: str) -> Iterator[OffsetSync]:
 
 
 def _syncs(flow: Flow, ledger: FlowLedger) -> Sequence[OffsetSync]:
-    """What was verified since the last syncs in the ledger."""
+    """Return offset syncs for what was verified since the last ones in the ledger."""
     written = ledger.offset_syncs()
     most, lag_max = int(flow.settings["offset.syncs.per.window"]), int(flow.settings["offset.lag.max"])
     found: list[OffsetSync] = []

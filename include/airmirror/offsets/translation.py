@@ -1,4 +1,4 @@
-"""Where a position lies on the other cluster: exact by the segments (invariant G), never past the verified offset (F).
+"""The translation of positions: exact by the segments (invariant G), never past the verified offset (F).
 
 A position is the next offset to read, as consumer groups commit it. Pure functions: what they need of a partition is in a
 ``Replicated``. Offsets between two runs of consecutive offsets (compacted, control and aborted records, the markers of
@@ -18,7 +18,7 @@ from airmirror.wire.segments import Segment, SegmentRecord
 
 
 class Reason(StrEnum):
-    """Why a group's position was not translated, or why the group was not moved to it."""
+    """The reasons why a group's position was not translated, or the group not moved to it."""
 
     NOT_REPLICATED = "topic not replicated by this flow"
     AGGREGATE = "aggregate flow: name the group in groups if it reads this source's records alone"
@@ -47,7 +47,7 @@ class Sync:
 
 
 class Between(Enum):
-    """What lies between two runs, before the first or after the last."""
+    """The content between two runs, before the first or after the last."""
 
     COVERED = "nothing to read"
     LOST = "something that somebody has declared lost, and that may be there all the same"
@@ -56,7 +56,7 @@ class Between(Enum):
 
 @dataclass(frozen=True)
 class Replicated:
-    """What is known of a partition's replicated records.
+    """The replicated records of a partition, as far as they are known.
 
     ``source_start`` and ``target_start`` are where the first known segment record begins; ``verified`` is the last verified
     source offset, ``verified_end`` where the verified records end on the target. ``records``, by offset, has at least, for
@@ -78,7 +78,7 @@ class Replicated:
 
     @cached_property
     def between(self) -> list[Between]:
-        """What lies before each of the ``runs``, and after the last."""
+        """The content before each of the ``runs``, and after the last."""
         found, now = [], Between.COVERED
         for before, record in zip([None, *self.records], self.records, strict=False):
             if before is not None and before.source_end != record.source_start:
@@ -167,7 +167,7 @@ def _on_source(known: Replicated, position: int) -> Translated | Reason:
 
 
 def _covers(records: Sequence[SegmentRecord], position: int) -> bool:
-    """Whether a record holds a source position, or ends there."""
+    """Return whether a record holds a source position, or ends there."""
     number = bisect_right(records, position, key=lambda record: record.source_start) - 1
     return number >= 0 and position <= records[number].source_end
 

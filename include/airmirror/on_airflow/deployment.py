@@ -1,4 +1,4 @@
-"""Where this deployment keeps its configuration, ledger, expectations and Data Docs: environment variables, with defaults.
+"""The deployment's configuration, ledger, expectations and Data Docs: environment variables, with defaults.
 
 By default ``include/`` lies alongside Airflow's DAGs folder, as in a checkout and in Astronomer's projects.
 """
@@ -31,7 +31,7 @@ class Deployment:
 
 
 def deployment() -> Deployment:
-    """What the environment variables ``AIRMIRROR_…`` say (docs/airflow.md lists them)."""
+    """Read the deployment from the environment variables ``AIRMIRROR_…`` (docs/airflow.md lists them)."""
 
     home = Path(conf.get("core", "dags_folder")).absolute().parent
 

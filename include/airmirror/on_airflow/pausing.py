@@ -70,7 +70,7 @@ class PauseWatch:
 
 
 def dag_is_paused(dag_id: str) -> bool:
-    """What Airflow says through the task's supervisor.
+    """Ask Airflow, through the task's supervisor, whether a DAG is paused.
 
     False in ``airflow dags test``: it runs what is paused, and its supervisor, in the task's own process, can't be asked in a
     second thread.

@@ -69,7 +69,7 @@ def options_table(source: str, target: str) -> str:
 
 
 def question(held: Sequence[HeldRange], flow: str) -> str:
-    """What is held and what can be done about it, as Markdown. Every text that is not ours is escaped."""
+    """Return the holds and the possible decisions as Markdown. Every text that is not ours is escaped."""
     source, target = flow.split("->")
     lines = [
         f"The gate holds {_partitions(len(held))} of **{escape(flow)}**: they wait, the others go on. Your answer is for "

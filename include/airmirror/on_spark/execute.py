@@ -138,7 +138,7 @@ def _failure(flow: str, window: str, said: str) -> AirmirrorError:
 
 
 def reason(said: str) -> str:
-    """What a person needs of the pages that Spark says: its first line, and the last error of a Python worker."""
+    """Return the useful part of Spark's long error: its first line, and the last error of a Python worker."""
     first, *rest = said.strip().splitlines() or [""]
     return " ".join([first, *[line for line in rest if _PYTHON_ERROR.match(line)][-1:]])
 

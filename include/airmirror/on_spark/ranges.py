@@ -86,7 +86,7 @@ def write_ranges(path: Path, ranges: Sequence[Range]) -> None:
 
 
 def read_ranges(path: Path) -> list[Range]:
-    """What ``write_ranges`` has written."""
+    """Read the ranges that ``write_ranges`` has written."""
     return [
         Range(str(topic), int(number), int(start), int(end))
         for topic, number, start, end in json.loads(path.read_text())

@@ -1,4 +1,4 @@
-"""What tasks answer, as JSON. The driver holds every cluster's credentials, so an executor's answer is data, not a pickle."""
+"""The answers of tasks, as JSON. The driver holds every cluster's credentials, so an executor's answer is data, not a pickle."""
 
 from __future__ import annotations
 

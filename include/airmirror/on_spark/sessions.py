@@ -132,7 +132,7 @@ def in_process() -> SparkSession:
 
 
 def parallelism(spark: SparkSession) -> int:
-    """How many tasks Spark runs at once."""
+    """Return the number of tasks that Spark runs at once."""
     master = spark.conf.get("spark.master", "") or ""
     local = re.fullmatch(r"local\[(\*|\d+)(?:,\d+)?\]", master)
     if local:

@@ -1,4 +1,4 @@
-"""What runs on Spark's executors: slots in, pickled in rows by the driver; results out, which the driver does not unpickle."""
+"""The tasks on Spark's executors: slots in, pickled in rows by the driver; results out, which the driver does not unpickle."""
 
 from __future__ import annotations
 

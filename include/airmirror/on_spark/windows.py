@@ -83,7 +83,7 @@ def run_judged(
 def on_spark(
     opened: Opened, spark_url: str | None, tell: Callable[[str], None]
 ) -> Iterator[tuple[Callable[[], int], Execute]]:
-    """How many slots a window of the flow has, and how they are executed: Spark is started or joined when it is asked for."""
+    """Give a window's number of slots, and the function that executes them; the first use starts or joins Spark."""
     flow = opened.flow
     sessions: list[SparkSession] = []
 

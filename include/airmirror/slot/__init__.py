@@ -1,1 +1,1 @@
-"""What one slot does on an executor: fetch, restamp, produce, read back, commit; it knows nothing of the driver."""
+"""One slot on an executor: fetch, restamp, produce, read back, commit; it knows nothing of the driver."""

@@ -18,7 +18,7 @@ _batch_shape = struct.Struct(">hiqqi")
 
 
 class Digest:
-    """What the target must hold, batch by batch: xxh3-128 over each batch's codec, timestamp type, count, base and
+    """The digest of what the target must hold: xxh3-128 over each batch's codec, timestamp type, count, base and
     maximum timestamp, size and payload digest, in order. It can be computed anew from the target alone."""
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ def payload_digest(payload: bytes | memoryview) -> bytes:
 
 @dataclass
 class Account:
-    """What happened to the source offsets ``[start, end)`` since the last commit.
+    """The fate of the source offsets ``[start, end)`` since the last commit.
 
     ``target_end``: where the flow's records end on the target (exclusive), -1: it has none there yet.
     """
@@ -87,7 +87,7 @@ class Account:
 
     @property
     def is_full(self) -> bool:
-        """Whether its record would become too large with many more segments."""
+        """Return whether its record would become too large with many more segments."""
         return self.runs > MOST_SEGMENTS
 
     def written(self, runs: Sequence[tuple[int, int]], target_first: int) -> None:

@@ -50,7 +50,7 @@ GRACE_SECONDS = 15.0  # what a fault, or reading back, may take beyond the windo
 
 @dataclass
 class _Progress:
-    """What the attempts so far have found out."""
+    """The findings of the attempts so far."""
 
     positions: dict[TopicPartition, int]
     failed: dict[TopicPartition, AirmirrorError] = field(default_factory=dict)

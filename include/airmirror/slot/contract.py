@@ -1,4 +1,4 @@
-"""What a slot is told and what it answers: plain values that travel to a Spark task and back."""
+"""The input and the answer of a slot: plain values that travel to a Spark task and back."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ def transactional_id(flow: Flow, number: int) -> str:
 
 
 def transaction_timeout_ms(flow: Flow) -> int:
-    """How long a transaction of the flow may last: the target's ``producer.transaction.timeout.ms``, else a minute."""
+    """Return the longest time of the flow's transactions: the target's ``producer.transaction.timeout.ms``, else a minute."""
     return int(flow.target.client("producer").get("transaction.timeout.ms", TRANSACTION_TIMEOUT_MS))
 
 
 class Outcome(StrEnum):
-    """How a partition's part of a window ended."""
+    """The ways in which a partition's part of a window ends."""
 
     DONE = "done"  # up to the planned end
     CUT = "cut"  # by window.max.ms or window.max.bytes: the next window continues

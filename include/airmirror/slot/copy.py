@@ -163,7 +163,7 @@ class Source:
                 intake.withheld = "an answer without records"
 
     def check_topics(self) -> None:
-        """Where fetches go by name, see before every commit that the topics are still the same ones."""
+        """If fetches go by name, check before every commit that the topics are still the same ones."""
         nodes = {self._routes.leader(partition).node for partition in self._intakes}
         if any(self._connection(node).fetch_version < 13 for node in nodes):
             self._refresh()
@@ -303,7 +303,7 @@ def put_batches(way: Way, batches: Mapping[TopicPartition, Sequence[tuple[int, B
 
 
 def _ignore(_base: int) -> None:
-    """Where internal records lie is of no interest."""
+    """Ignore the offset of internal records."""
 
 
 def _refused(cluster: str, topic: str, answer: Produced) -> Exception:

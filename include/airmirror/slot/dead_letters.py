@@ -98,4 +98,4 @@ class DeadLetterTopic:
 
 
 def _ignore(_base: int) -> None:
-    """Where dead letters lie is of no interest."""
+    """Ignore the offset of dead letters."""

@@ -1,4 +1,4 @@
-"""What can be wrong with one partition of a window: it is left out with its error, the others go on."""
+"""The errors of one partition of a window: it is left out with its error, the others continue."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class UnexpectedHole(PartitionError):
 
 @dataclass(eq=False)
 class ReadBackDiffers(PartitionError):
-    """What the target holds is not what was fetched (invariant D). The transaction was aborted."""
+    """The target's records differ from those that were fetched (invariant D). The transaction was aborted."""
 
     target: str
     remote_topic: str

@@ -23,7 +23,7 @@ Build = Callable[[int, int, int], bytes]  # producer id, epoch, sequence -> a tr
 
 
 def commit_records(way: Way, intakes: Sequence[Intake]) -> dict[TopicPartition, list[tuple[int, Build]]]:
-    """By partition of the internal topics: batches as (number of records, how to build it)."""
+    """Return batches as (number of records, how to build it), by partition of the internal topics."""
     slot = way.slot
     now = int(time.time() * 1000)
     by_partition: dict[TopicPartition, list[KeyValue]] = {}
@@ -41,7 +41,7 @@ def commit_records(way: Way, intakes: Sequence[Intake]) -> dict[TopicPartition, 
 def batches(
     records: Mapping[TopicPartition, Sequence[KeyValue]], timestamp: int
 ) -> dict[TopicPartition, list[tuple[int, Build]]]:
-    """By partition: batches as (number of records, how to build it), in the order of the records."""
+    """Return batches by partition as (number of records, how to build it), in the order of the records."""
     return {
         target: [(len(part), _builder(part, timestamp)) for part in _parts(found)] for target, found in records.items()
     }

@@ -1,4 +1,4 @@
-"""How much a slot fetches at once: no more than the target takes in a small part of a transaction's time.
+"""The amount that a slot fetches at once: no more than the target takes in a small part of a transaction's time.
 
 What is fetched is written before a commit is thought of. A target that is slow (far away, many small batches, few in-sync
 replicas) could need longer for it than a transaction may last, which would be aborted by its coordinator, again and again.

@@ -55,7 +55,7 @@ class Expected:
 
 @dataclass(eq=False)
 class ReadBackTooSlow(AirmirrorError):
-    """What was written could not be read back in the window's time."""
+    """The written records could not be read back in the window's time."""
 
     transient: ClassVar[bool] = True
 
@@ -70,7 +70,7 @@ class ReadBackTooSlow(AirmirrorError):
 
 
 class ReadBack:
-    """What was written and not read back yet, by partition of the target."""
+    """The written batches that were not read back yet, by partition of the target."""
 
     def __init__(self, routes: Routes, until: float) -> None:
         """``until``: how long it may take, by ``time.monotonic``."""
@@ -154,7 +154,7 @@ class ReadBack:
 
 
 def _difference(buffer: memoryview, batch: Batch, expected: Expected) -> str | None:
-    """What is not equal, or None; equal batches are added to the account's digest as the target holds them."""
+    """Return the difference, or None; equal batches are added to the account's digest as the target holds them."""
     if batch.base_offset != expected.target_first:
         return f"a batch begins at {batch.base_offset} where {expected.target_first} was answered"
     if batch.count != expected.count or not batch.is_dense:

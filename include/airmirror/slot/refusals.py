@@ -1,4 +1,4 @@
-"""What the target does not take, and how a slot gets along with it: it writes otherwise, or declares records lost."""
+"""The refusals of the target, and the slot's answers: it writes differently, or counts records as lost."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class WriteRefused(PartitionError):
 
     @property
     def is_of_records(self) -> bool:
-        """Whether the records themselves are refused, and would be in any other batch too."""
+        """Return whether the records themselves are refused, and would be in any other batch too."""
         return self.code in _LET_IN
 
     @property
@@ -99,7 +99,7 @@ class DeadLetterRefused(PartitionError):
 
     @property
     def is_of_records(self) -> bool:
-        """Whether the record itself is refused."""
+        """Return whether the record itself is refused."""
         return self.code in _LET_IN
 
     @property
@@ -115,7 +115,7 @@ class DeadLetterRefused(PartitionError):
 
 @dataclass
 class Refusals:
-    """What the target has refused of a partition in the attempts of a slot so far, and what that leads to."""
+    """The target's refusals for a partition in the attempts of a slot so far, and their consequences."""
 
     rewritten: bool = False  # no batch goes whole: as the target compresses them, one was too large
     lost: dict[int, str] = field(default_factory=dict)  # source offsets that are declared lost, with the reason
@@ -136,5 +136,5 @@ class Refusals:
 
 
 def is_tolerant(flow: Flow) -> bool:
-    """Whether records that the target does not take are copied around (errors.tolerance=all)."""
+    """Return whether records that the target does not take are skipped (errors.tolerance=all)."""
     return flow.settings.get("errors.tolerance", "none").strip() == "all"

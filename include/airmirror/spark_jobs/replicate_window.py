@@ -1,4 +1,4 @@
-"""What spark-submit runs: one window of a flow. Whoever submits makes the window's id; results are in the segment topic."""
+"""The job for spark-submit: one window of a flow. The submitter makes the window's id; results are in the segment topic."""
 
 import sys
 

@@ -22,7 +22,7 @@ def missing_acls(topics: Mapping[str, str], source: Collection[Acl], target: Col
 
 
 def remote_acl(topics: Mapping[str, str], acl: Acl) -> Acl | None:
-    """What becomes of an ACL on the target; None if it is not copied.
+    """Return the target's copy of an ACL; None if it is not copied.
 
     Only LITERAL ones of topics that the flow replicates are copied (so the one of ``*`` is not): ALLOW of what reads (ALLOW
     ALL becomes ALLOW READ), and every DENY as it is.

@@ -67,7 +67,7 @@ def config_differences(
     target: Mapping[str, ConfigValue],
     times_replaced: bool = False,
 ) -> tuple[ConfigDifference, ...]:
-    """What differs between a topic and its remote topic, in order of the keys, and what will be done about it.
+    """Return the differences between a topic and its remote topic, in order of the keys, and the remedy for each.
 
     A config that the source leaves at Kafka's default is deleted on the target (or set, with ``use.defaults.from =
     source``), so an edit by hand on the target does not last, as with MirrorMaker 2. ``times_replaced``: the user has
@@ -113,7 +113,7 @@ def _wanted(flow: Flow, key: str, here: ConfigValue, there: ConfigValue) -> tupl
 
 
 def _stays(key: str, here: ConfigValue, there: ConfigValue, excluded: TopicFilter) -> str | None:
-    """Why a config is not copied at all, whatever the values are."""
+    """Return why a config is not copied at all, whatever the values are."""
     if excluded.matches(key):
         return "config.properties.exclude names it"
     if here.read_only or there.read_only:

@@ -63,7 +63,7 @@ def other_writers(
 def refusals(
     flow: Flow, topics: Mapping[str, str], others: Collection[Flow], there: Mapping[str, Collection[str]]
 ) -> dict[str, str]:
-    """Why topics must not be replicated, by topic, with the way out.
+    """Return why topics must not be replicated, by topic, with the way out.
 
     ``there``: for each other source alias of interest, the topics that it has.
     """

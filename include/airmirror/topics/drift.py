@@ -1,4 +1,4 @@
-"""What differs between a flow's topics and their remote topics, one row a difference, from the plan. Nothing is asked."""
+"""The differences between a flow's topics and their remote topics, one row each, from the plan. No cluster is asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who else brings records to a flow's clusters: identities, read from the segment topics before anything is written.
+"""The other flows of a flow's clusters: identities, read from the segment topics before anything is written.
 
 Every flow writes its aliases, the ids of both clusters and its rules into its segment topic. From those on its source a
 flow learns by which names the clusters upstream of it are known; where its own target is among them under another name,
@@ -88,7 +88,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Neighbours:
-    """What a flow knows of the flows around it: the ids of its own clusters, who writes to its source, to its target."""
+    """The flows around a flow: the ids of its own clusters, the writers to its source and to its target."""
 
     source_id: str
     target_id: str
@@ -139,9 +139,9 @@ def check(flow: Flow, around: Neighbours) -> None:
 
 
 def identity(flow: Flow, around: Neighbours) -> FlowIdentity:
-    """What the flow tells the others of itself, and of what it was told by those upstream.
+    """Return the identity that the flow publishes: itself, and the identities it has read upstream.
 
-    Names of its own two clusters go no further: so none goes round for ever, long after its flow is gone.
+    It leaves out the names of its own two clusters, so that no stale name circulates in a ring for ever.
     """
     own = (around.source_id, around.target_id)
     upstream = {pair for found in around.into_source for pair in _known(found.identity) if pair[1] not in own}

@@ -1,4 +1,4 @@
-"""Which topics a flow replicates and under which names: where configuration and naming meet."""
+"""The replicated topics of a flow, and their names on the target: configuration and naming meet here."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def check(configuration: Configuration) -> None:
 
 
 def problems(configuration: Configuration) -> tuple[Problem, ...]:
-    """What only the topics' rules can tell, with lines.
+    """Return the problems that only the topics' rules find, with lines.
 
     Patterns that can't be read, policies that can't be had, groups of an aggregate that nobody can move, suffixes that
     make no names of topics, and triggers of windows that never wait.

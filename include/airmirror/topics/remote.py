@@ -1,4 +1,4 @@
-"""What must be done on the target so that every topic of a flow has its remote topic. Nothing is done here."""
+"""The plan of changes on the target that give every topic of a flow its remote topic. Nothing is changed here."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def plan(
     known_configs: Collection[str] | None = None,
     refreshes: bool = True,
 ) -> TopicPlan:
-    """What the flow's topics need, given all topics of both clusters by name, and what other flows forbid, by topic.
+    """Return the flow's changes, given all topics of both clusters by name, and what other flows forbid, by topic.
 
     ``known_configs``: the keys that the target has, where that is known; a new topic is not refused for any other.
     ``refreshes``: partitions that the source has got are created.

@@ -24,7 +24,7 @@ _CLUSTER_ID = re.compile(r"[!-~]{0,249}")
 
 
 def nonsense(said: FlowIdentity) -> str:
-    """Why an identity can't be one of Airmirror's; empty if it can."""
+    """Return why an identity can't be one of Airmirror's; empty if it can."""
     if len(said.upstream) > MOST_CLUSTERS:
         return f"it names {len(said.upstream)} clusters upstream"
     pairs = ((said.source, said.source_cluster_id), (said.target, said.target_cluster_id), *said.upstream)

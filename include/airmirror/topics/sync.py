@@ -36,7 +36,7 @@ _BACKFILLED = (
 
 @dataclass(frozen=True)
 class SyncReport:
-    """What was done on the target, and what could not be.
+    """The changes made on the target, and those that were not possible.
 
     ``topics``: the source topics that are ready to be replicated, with their remote topics. ``refused``: the others.
     ``notes``: what differs and stays. ``warnings``: what should be and can't be, and holds up nothing.
@@ -78,7 +78,7 @@ def look(
     ours: Collection[str] = (),
     backfilled: Collection[str] = (),
 ) -> TopicPlan:
-    """What the flow's remote topics need now. Nothing is written.
+    """Return the plan for the flow's remote topics now. Nothing is written.
 
     ``others``: the enabled flows of the configuration, and those of other configurations (without addresses), which may
     be in the way. ``ours``: the source topics of which the flow has replicated something. ``backfilled``: topics on the
@@ -176,7 +176,7 @@ def sync_topics(flow: Flow, tell: Tell = lambda phase: None, planned: TopicPlan 
 def _in_the_way(
     flow: Flow, remote: Mapping[str, str], others: Collection[Flow], not_ours: Collection[str], timeout: float
 ) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Why topics must not be replicated because of other flows, and warnings of what could not be asked.
+    """Return why other flows forbid topics, by topic, and warnings of clusters that could not be asked.
 
     Other sources are asked only where it matters; one that is down stops no flow but its own. The source of a flow of
     another configuration can't be asked: what is on the target and not of this flow (``not_ours``) counts as its.

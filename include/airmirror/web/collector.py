@@ -23,7 +23,7 @@ LAG_EXPORTER = (*GROUP, "topic", "partition")
 
 @dataclass(frozen=True)
 class LedgerCollector(Collector):
-    """What a ledger holds now, as metric families; ``clock`` gives epoch seconds."""
+    """The ledger's contents now, as metric families; ``clock`` gives epoch seconds."""
 
     ledger: Ledger
     clock: Callable[[], float] = time.time
@@ -42,7 +42,7 @@ class LedgerCollector(Collector):
 
 
 def exposition(collector: Collector) -> bytes:
-    """What a collector of counters and gauges has, in Prometheus's text format (version 0.0.4).
+    """Return a collector's counters and gauges in Prometheus's text format (version 0.0.4).
 
     The bytes are generate_latest's, which writes and checks the labels of a partition anew for every one of its metrics: that
     takes three times as long.

@@ -29,7 +29,7 @@ def _built() -> FastAPI:
 
 
 class AirmirrorPlugin(AirflowPlugin):
-    """What Airflow finds of Airmirror."""
+    """Airmirror's plugin for Airflow."""
 
     name = "airmirror"
     fastapi_apps: list[Any] = [{"app": app, "url_prefix": "/airmirror", "name": "Airmirror"}]  # noqa: RUF012 - as Airflow declares it

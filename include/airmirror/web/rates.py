@@ -1,4 +1,4 @@
-"""How often a caller may call, counted in this process: each worker of the API server counts its own."""
+"""The rate limit of a caller, counted in this process: each worker of the API server counts its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may see what: Airflow's own rules. The only place that imports what Airflow does not promise to keep."""
+"""The permissions of pages: Airflow's own rules. The only place that imports what Airflow does not promise to keep."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Alert(BaseModel):
             raise ValueError(f"startsAt={began.isoformat()} is no time") from error
 
     def choice(self) -> dict[str, Any]:
-        """What the run is narrowed down to. Raises ValueError for a partition that is no number."""
+        """Return the run's configuration, narrowed as asked. Raises ValueError for a partition that is no number."""
         chosen: dict[str, Any] = {}
         if topic := self.labels.get("topic"):
             chosen["topics"] = [topic]
@@ -55,7 +55,7 @@ class Alert(BaseModel):
         return chosen
 
     def note(self, receiver: str) -> str:
-        """Which alert started the run, for those who find the run."""
+        """Return the note that names the alert, for those who find the run."""
         labels = ", ".join(f"{name}={value}" for name, value in sorted(self.labels.items()))
         summary = self.annotations.get("summary") or self.annotations.get("description") or ""
         lines = (f"Started by an alert of {receiver}: {labels}", summary, self.generator_url)
@@ -63,7 +63,7 @@ class Alert(BaseModel):
 
 
 class Webhook(BaseModel):
-    """What is needed of a webhook's body; whatever else it has is left alone."""
+    """The needed part of a webhook's body; whatever else it has is left alone."""
 
     alerts: list[Alert] = Field(max_length=MOST_ALERTS)
 

@@ -60,7 +60,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Held:
-    """What a target holds of a segment record: its records, and whether they are the very batches that were written."""
+    """The target's content for a segment record: its records, and whether they are the very batches that were written."""
 
     records: int
     equal: bool
@@ -81,7 +81,7 @@ class _Surplus:
 
 
 def look_at_logs(flow: Flow, source: Routes, target: Routes, records: Collection[SegmentRecord]) -> Logs:
-    """What must be known of the logs of these records' partitions. Raises TopicNotFound, or a cluster's error."""
+    """Return the facts about the logs of these records' partitions. Raises TopicNotFound, or a cluster's error."""
     remote_topics = {record.topic: record.remote_topic for record in records}
     source.refresh(remote_topics)
     target.refresh(remote_topics.values())
@@ -104,7 +104,7 @@ def _look_at_starts(logs: Logs, records: Collection[SegmentRecord]) -> None:
 
 
 def look_at_target(target: Routes, record: SegmentRecord) -> Held:
-    """What the target holds in the range of a segment record, and whether its digest says so; from the target alone."""
+    """Read the target's range of a segment record, and check it against its digest; from the target alone."""
     digest = Digest()
     records = 0
     if record.copied:
@@ -124,13 +124,13 @@ def look_at_target(target: Routes, record: SegmentRecord) -> Held:
 
 
 def _is_own(record: SegmentRecord, offset: int) -> bool:
-    """Whether a target offset is of the record's own segments: in an aggregate, others write between them."""
+    """Return whether a target offset is of the record's own segments: in an aggregate, others write between them."""
     number = bisect_right(record.segments, offset, key=lambda segment: segment.target_first) - 1
     return number >= 0 and offset < record.segments[number].target_end
 
 
 def check(logs: Logs, record: SegmentRecord) -> Compared:
-    """Whether the target holds what was written: by the digest if it can be, else both logs say what is wrong."""
+    """Check that the target holds what was written: by the digest if possible, else by comparing both logs."""
     if look_at_target(logs.target, record).equal:
         return Compared(record, record.copied, 0, record.copied, None)
     return compare(logs, record)

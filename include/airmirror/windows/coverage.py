@@ -1,4 +1,4 @@
-"""What segment records say of a partition by themselves: whether they add up, what they cover, what of it is still there."""
+"""The account of segment records by themselves: whether they add up, what they cover, what of it is still there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOT_COVERED = "no segment record covers them, though progress is past them"
 def account_error(
     source: str, segments: Sequence[SegmentRecord], compacted: bool, start: int | None
 ) -> AirmirrorError | None:
-    """What does not add up in consecutive segment records of one partition, from ``start`` on (invariants C, E, G)."""
+    """Return the first error in consecutive segment records of one partition, from ``start`` on (invariants C, E, G)."""
     expected = start
     for record in segments:
         where = (source, record.topic, record.partition, record.source_start, record.source_end - 1)
@@ -35,7 +35,7 @@ def account_error(
 
 
 def is_declared(record: SegmentRecord) -> bool:
-    """Whether somebody has accepted a loss in it (windows/losses): what it counts as lost may lie on the target all the same.
+    """Return whether a loss was accepted in it (windows/losses): offsets counted as lost may still lie on the target.
 
     Such a record has the digest of nothing; one that lost records to ``errors.tolerance`` has that of what was written.
     """
@@ -43,7 +43,7 @@ def is_declared(record: SegmentRecord) -> bool:
 
 
 def is_taken_over(record: SegmentRecord) -> bool:
-    """Whether another writer has copied its records before the flow began: so the digest of nothing, though it has records.
+    """Return whether another writer copied its records before the flow began: the digest of nothing, though it has records.
 
     That writer may have left more than the source's committed records among them, or before the next record.
     """

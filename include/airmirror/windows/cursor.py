@@ -64,7 +64,7 @@ class Cursor:
 
 
 class Mapping:
-    """Where segments map offsets to, for many offsets at a time."""
+    """The mapping of offsets by segments, for many offsets at a time."""
 
     def __init__(self, segments: Sequence[Segment]) -> None:
         self._source = np.array([segment.source_first for segment in segments], np.int64)
@@ -72,7 +72,7 @@ class Mapping:
         self._count = np.array([segment.count for segment in segments], np.int64)
 
     def has(self, source: Array) -> Array:
-        """Which source offsets are mapped."""
+        """Return which source offsets are mapped, as a mask."""
         number = np.searchsorted(self._source, source, "right") - 1
         return (number >= 0) & (source < (self._source + self._count)[number]) if len(self._source) else number >= 0
 

@@ -1,4 +1,4 @@
-"""What is declared of single topics, by their own configuration or the flow's, which would be an error otherwise."""
+"""The declarations for single topics, by their own configuration or the flow's, that permit what else is an error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def compacted_once(flow: Flow) -> TopicFilter:
 
 
 def compacted_topics(flow: Flow, source: Routes, topics: Collection[str]) -> dict[str, bool]:
-    """Whether holes are allowed in a topic: it is compacted, or the user says that it once was (invariant E)."""
+    """Return whether holes are allowed, by topic: it is compacted, or the user says that it once was (invariant E)."""
     declared = compacted_once(flow)
     configs = topic_configs(source, topics, ["cleanup.policy"])
     return {

@@ -26,5 +26,5 @@ def check_ends(flow: Flow, source: Routes, target: Routes) -> None:
 
 
 def ids_tell_nothing(flow: Flow) -> bool:
-    """Whether the user says that the flow's clusters are two although their ids are equal."""
+    """Return whether the user says that the flow's clusters are two although their ids are equal."""
     return as_boolean(flow.settings.get(EQUAL_IDS_ALLOWED, "false"))

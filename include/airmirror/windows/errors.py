@@ -1,4 +1,4 @@
-"""What can be wrong with a window, and with one partition where the driver looks: the partition is held, the others go on."""
+"""The errors of a window, and of one partition on the driver: the partition is held, the others continue."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class PartitionHeld(PartitionError):
 
     @property
     def is_decided(self) -> bool:
-        """Whether somebody wants it so; else the gate holds it."""
+        """Return whether an operator decided it; else the gate holds it."""
         return self.by != GATE
 
     @property

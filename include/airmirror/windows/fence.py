@@ -87,7 +87,7 @@ def claimed(
 
 
 def check_claim(flow: Flow, granted: Granted, target: Routes, segment_topic: str) -> None:
-    """Whether the claim still holds, as the segment topic says now. Raises SlotFenced where it is another's, or released."""
+    """Check that the claim still holds, by the segment topic now. Raises SlotFenced if it is another's, or released."""
     log = TopicPartition(segment_topic, 0)
     end = offsets_with_patience(target, [log], LATEST)[log]
     held = holder(read_claims(target, segment_topic, (), granted.offset, end))

@@ -1,4 +1,4 @@
-"""What lies between a partition's verified offset and its progress, and what the engine's own checks say of it.
+"""The findings between a partition's verified offset and its progress, and the engine's own checks of them.
 
 The gate judges these (invariant F): what a window's slots have read back before they committed is taken at its word,
 everything else is read from the target now and compared with the digests of its segments, then with the source where

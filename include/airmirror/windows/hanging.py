@@ -66,7 +66,7 @@ def name_hanging(source: Routes, planned: Sequence[Planned]) -> list[Planned]:
 
 
 def _long_open(source: Routes, partitions: Collection[TopicPartition]) -> dict[TopicPartition, _Open]:
-    """By partition the first open transaction, where it is open for longer than any may be."""
+    """Return the first open transaction by partition, if it is open for longer than any may be."""
     of_node: dict[int, dict[str, list[int]]] = {}
     for topic, number in partitions:
         node = source.leader(TopicPartition(topic, number)).node

@@ -1,4 +1,4 @@
-"""What is known of a flow from its two internal topics, read incrementally: only the tail is read anew.
+"""The knowledge of a flow from its two internal topics, read incrementally: only the tail is read again.
 
 The index (the ledger implements it) is a mirror: it can be lost, which costs one scan. It is keyed by the ids of the
 topics it was read from, so a topic that was made anew starts an empty one. A plan is made from what it says at one moment,
@@ -85,7 +85,7 @@ class Index(Protocol):
         """Forget what was loaded from a topic, so that it is read anew."""
 
     def state(self) -> State:
-        """What both topics say, as of one moment."""
+        """Return the contents of both topics, as of one moment."""
 
     def claims(self) -> Sequence[tuple[int, int, Claim]]:
         """Offset, append time and claim, in log order."""
@@ -93,13 +93,13 @@ class Index(Protocol):
     def verified(self) -> Mapping[tuple[str, int], Verified]: ...
 
     def holds(self) -> Mapping[tuple[str, int], Hold]:
-        """What is held, by partition: by the gate or by somebody's decision, which comes first."""
+        """Return the holds by partition: by the gate or by an operator's decision, which comes first."""
 
     def unverified(self) -> Sequence[SegmentRecord]:
         """Segment records past their partition's verified offset, by partition and source offset."""
 
     def of_window(self, window: str) -> Sequence[SegmentRecord]:
-        """What one window has committed, by partition and source offset."""
+        """Return the segment records of one window, by partition and source offset."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def _read_tails(
 
 
 class Scanned(Protocol):
-    """What knows how far a topic was read."""
+    """An index that knows how far a topic was read."""
 
     def scanned(self, topic: str, topic_id: UUID) -> Mapping[int, int]: ...
 

@@ -1,6 +1,6 @@
-"""What of unverified segment records is not on both sides as it was copied: found by comparing, and declared lost.
+"""The losses among unverified segment records: found by comparing both sides, and counted as lost.
 
-Somebody has accepted the loss. What is equal stays mapped, so that a reader of the target gets it, and so does what a cleaner
+An operator has accepted the loss. What is equal stays mapped, so that a reader of the target gets it, and so does what a cleaner
 or retention may have taken; every other source offset is counted as lost (invariants E and G). The records on the target
 stay where they are: only the mapping tells of them.
 """

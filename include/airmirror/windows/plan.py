@@ -63,7 +63,7 @@ def plan(
     topic_ids: Mapping[str, UUID],
     state: State,
 ) -> list[Planned]:
-    """What a window has to do: from each partition's position (else the earliest offset) to the end.
+    """Return the work of a window: from each partition's position (else the earliest offset) to the end.
 
     The newest segment record says where that is; MirrorMaker 2's progress only where there is none. Where both are there
     and differ, where the source no longer has the position, or the topic has another id, it is an error of the partition.
@@ -86,7 +86,7 @@ def plan(
 
 
 def leaderless(source: str, key: TopicPartition) -> PartitionUnavailable:
-    """What is wrong with a partition that nobody leads now."""
+    """Return the error of a partition that nobody leads now."""
     return PartitionUnavailable(source, *key, "it has no leader; the next window tries again")
 
 

@@ -1,4 +1,4 @@
-"""How far a window has come while its slots run, read from what they have committed to the segment topic."""
+"""The progress of a window while its slots run, read from what they have committed to the segment topic."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EVERY_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class Progress:
-    """What is committed of a window: source offsets of all planned ones, records, bytes, after so many seconds."""
+    """The committed part of a window: source offsets of all planned ones, records, bytes, after this many seconds."""
 
     offsets: int
     planned: int
@@ -39,7 +39,7 @@ class Progress:
 
     @property
     def summary(self) -> str:
-        """What is committed, in words for a log."""
+        """The committed part, in words for a log."""
         return (
             f"{self.offsets:,} of {self.planned:,} offsets, {self.records:,} records, {self.bytes / 1e6:.1f} MB, "
             f"{self.rate:,.0f} records/s"

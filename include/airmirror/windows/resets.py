@@ -1,6 +1,6 @@
-"""What a person's decision does to one partition that can't go on by itself: nothing is read or written here.
+"""The effect of an operator's decision on one partition that can't continue by itself: nothing is read or written here.
 
-``start-again`` begins at the source's earliest offset, behind what the remote partition holds; ``new-topic`` does so in
+``start-again`` begins at the source's earliest offset, after what the remote partition holds; ``new-topic`` does so in
 another remote topic. ``accept-loss`` goes on at the first offset that both sides can continue at, and declares lost what
 lies between there and the end of the last segment record that is kept, and what lies between two of them: counted in segment
 records, so that the account stays whole (invariants C and E), and what the target no longer holds is no longer mapped
@@ -24,7 +24,7 @@ from airmirror.wire.segments import Segment, SegmentRecord, Verified
 
 
 class Choice(StrEnum):
-    """What is to become of a partition."""
+    """The choices for a partition."""
 
     START_AGAIN = "start-again"
     NEW_TOPIC = "new-topic"
@@ -93,7 +93,7 @@ class Facts:
 
     @property
     def problem(self) -> str:
-        """Why the partition can't go on by itself; empty: it can."""
+        """Return why the partition can't continue by itself; empty: it can."""
         return "; ".join(self._problems())
 
     def _problems(self) -> list[str]:
@@ -135,7 +135,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Reset:
-    """What is to be committed for a partition. Source offsets ``[lost_first, lost_end)`` and those in ``gaps`` are declared
+    """The changes to commit for a partition. Source offsets ``[lost_first, lost_end)`` and those in ``gaps`` are declared
     lost; from there to ``start`` the ``tail`` is taken over.
 
     ``start`` -1: it is not copied any more. ``forgotten``: segment records to be deleted; ``shortened``: the one of which
@@ -157,7 +157,7 @@ class Reset:
 
     @property
     def lost(self) -> int:
-        """How many source offsets are declared lost."""
+        """The number of source offsets that are declared lost."""
         if not self.rewritten:
             return self.lost_end - self.lost_first + sum(end - first for first, end in self.gaps)
         before = {record.source_start: record.lost for record in self.facts.records}
@@ -165,13 +165,13 @@ class Reset:
 
     @property
     def problem(self) -> str:
-        """What is wrong with the partition; empty: nothing."""
+        """The problem of the partition; empty: nothing."""
         differ = "records that are not verified yet are not on the target as they are on the source"
         return differ if self.rewritten else self.facts.problem
 
 
 def decide(facts: Facts, choice: Choice) -> Reset | None:
-    """What a choice means for a partition; None: there is nothing to decide. Raises ResetNotPossible."""
+    """Return what a choice means for a partition; None: there is nothing to decide. Raises ResetNotPossible."""
     if choice is Choice.FORGET:
         return Reset(facts, choice, -1, -1, -1)
     if choice in (Choice.START_AGAIN, Choice.NEW_TOPIC):
@@ -300,7 +300,7 @@ def _lost(facts: Facts, first: int, end: int, target_end: int, window: str, time
 
 
 def _target_end_before(facts: Facts, offset: int) -> int:
-    """Where the records before a source offset end on the target."""
+    """Return the end on the target of the records before a source offset."""
     return max((record.target_end for record in facts.of_topic if record.source_end <= offset), default=0)
 
 

@@ -98,7 +98,7 @@ def look(
 
 
 def _tail(flow: Flow, source: Routes, target: Routes, facts: Facts) -> TakenOver | AirmirrorError | None:
-    """What MirrorMaker 2 has copied where its progress is further than segments, or stands alone; None elsewhere.
+    """Return MirrorMaker 2's copy where its progress is further than segments, or stands alone; None elsewhere.
 
     From the newest segment on, if both sides bear that out, so that nothing is lost; else from its progress on.
     """
@@ -167,7 +167,7 @@ def _facts_of_gone(key: TopicPartition, remote_topic: str, position: int) -> Fac
 
 
 def _diverged_at(source: Routes, key: TopicPartition, position: int, epoch: int) -> int:
-    """Where the log parts from the one that was copied up to ``position``, by its last epoch (KIP-595); -1: nowhere."""
+    """Return the offset at which the log parts from the one copied up to ``position``, by its last epoch (KIP-595); -1: none."""
     leader = source.leader(key)
     connection = source.connection(leader.node, "epoch")
     positions = {key: FetchPosition(position, leader.epoch, epoch, 1)}
@@ -179,7 +179,7 @@ def _diverged_at(source: Routes, key: TopicPartition, position: int, epoch: int)
 def _foreign(
     target: Routes, remote: TopicPartition | None, last: SegmentRecord | None, target_id: UUID, end: int, copied: bool
 ) -> bool:
-    """Whether there are records behind the flow's last one. What MirrorMaker 2 has left is not foreign."""
+    """Return whether there are records after the flow's last one. What MirrorMaker 2 has left is not foreign."""
     if remote is None or (last is None and copied) or (last is not None and last.target_topic_id != target_id):
         return False
     start = 0 if last is None else last.target_end

@@ -1,4 +1,4 @@
-"""What a window did, as it is told: one row a partition, where all partitions stand, and the whole."""
+"""The results of a window for reports: one row a partition, the positions of all partitions, and the whole."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ class Row:
 
     @property
     def failed(self) -> bool:
-        """Whether something is wrong with it; that somebody holds it is not."""
+        """Return whether something is wrong with it; an operator's hold is not."""
         return self.error is not None and not (isinstance(self.error, PartitionHeld) and self.error.is_decided)
 
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a partition stands, in source offsets: the next one to replicate, and the high watermark; -1 unknown."""
+    """The position of a partition in source offsets: the next one to replicate, and the high watermark; -1 unknown."""
 
     topic: str
     partition: int
@@ -64,7 +64,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class WindowResult:
-    """What a window did. ``rows``: the partitions that it touched or that are in error; ``standings``: all of the flow."""
+    """The result of a window. ``rows``: the partitions that it touched or that are in error; ``standings``: all of the flow."""
 
     flow: str
     window: str
@@ -93,7 +93,7 @@ class WindowResult:
 
 
 def rows_of(flow: Flow, window: str, index: Index, planned: Sequence[Planned]) -> tuple[Row, ...]:
-    """What a window has committed and what became of it, from the index; the lag is what is left now."""
+    """Return the commits of a window and their outcomes, from the index; the lag is the one that is left now."""
     committed = {TopicPartition(record.topic, record.partition) for record in index.of_window(window)}
     return tuple(window_rows(flow, window, index, [item for item in planned if item.key in committed], [], [], {}))
 
@@ -101,7 +101,7 @@ def rows_of(flow: Flow, window: str, index: Index, planned: Sequence[Planned]) -
 def standings_of(
     index: Index, planned: Sequence[Planned], ends: Mapping[TopicPartition, int]
 ) -> Iterator[Standing]:  # fmt: skip
-    """Where every partition of the plan stands now; ``ends``: the high watermarks after the copy."""
+    """Yield the position of every partition of the plan now; ``ends``: the high watermarks after the copy."""
     positions = index.state().positions
     for item in planned:
         position = positions.get(item.key, item.start)

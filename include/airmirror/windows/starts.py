@@ -1,4 +1,4 @@
-"""Where partitions begin that Airmirror has not copied before: committed at once, before anything is copied.
+"""The beginning of partitions that Airmirror has not copied before: committed at once, before anything is copied.
 
 At the latest offsets, where ``auto.offset.reset=latest`` and it is the flow's first window; after what MirrorMaker 2 has
 left on the target, where its progress is there and segments are not. And MirrorMaker 2's progress, where it was lost while
@@ -44,7 +44,7 @@ def unexported(state: State, planned: Sequence[Planned]) -> list[Planned]:
 
 
 def need_starts(flow: Flow, state: State, planned: Sequence[Planned]) -> bool:
-    """Whether ``commit_starts`` has something to do."""
+    """Return whether ``commit_starts`` has something to do."""
     return bool(at_latest(flow, state, planned) or candidates(state, planned) or unexported(state, planned))
 
 

@@ -170,7 +170,7 @@ def start_records(
 
 
 def overlap(source: Sequence[bytes], target: Sequence[bytes], before: Sequence[bytes] = ()) -> int:
-    """How many of the first ``source`` records are the last ``target`` records.
+    """Return how many of the first ``source`` records are the last ``target`` records.
 
     Of several possible answers the one counts before which the target goes on to be equal to ``before`` (what precedes
     ``source``) for longest; where none does, the largest.
@@ -193,7 +193,7 @@ def overlap(source: Sequence[bytes], target: Sequence[bytes], before: Sequence[b
 
 
 def _anchored(target: Sequence[bytes], count: int, before: Sequence[bytes]) -> int:
-    """How many records before the last ``count`` of the target are equal to those at the end of ``before``."""
+    """Return how many records before the last ``count`` of the target are equal to those at the end of ``before``."""
     end = len(target) - count
     equal = 0
     while equal < min(end, len(before)) and target[end - 1 - equal] == before[-1 - equal]:
@@ -221,7 +221,7 @@ class _Log:
         return [record for record in self.records if not record.aborted]
 
     def left_out(self, what: str, start: int, end: int) -> int:
-        """How many offsets of ``[start, end)`` are control records, or in aborted transactions."""
+        """Return how many offsets of ``[start, end)`` are control records, or in aborted transactions."""
         return sum(max(0, min(last, end) - max(first, start)) for kind, first, last in self.others if kind == what)
 
 

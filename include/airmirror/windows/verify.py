@@ -43,11 +43,11 @@ class Verdict:
 
     @property
     def is_known(self) -> bool:
-        """Whether it is what an earlier run has told already."""
+        """Return whether an earlier run has reported it already."""
         return self.held is not None and self.error is not None and self.held.reason == _reason(self.error)
 
     def __str__(self) -> str:
-        """What is wrong; where it is not the first time, since when, and whether the cause is another one."""
+        """Say the error; if it is not the first time, since when, and whether the cause is another one."""
         what = self.error.what if isinstance(self.error, GateFailed) else str(self.error)
         if self.held is None:
             return what

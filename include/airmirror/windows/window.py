@@ -41,7 +41,7 @@ Execute = Callable[[Sequence[Slot]], Iterable[SlotResult]]
 
 @dataclass
 class Phases:
-    """Where the time goes, in seconds by phase, told as it goes."""
+    """The seconds of each phase; ``tell`` hears of a phase when it begins."""
 
     tell: Callable[[str], None]
     seconds: dict[str, float] = field(default_factory=dict)
@@ -138,7 +138,7 @@ def run_window(
 
 @dataclass(frozen=True)
 class Judged:
-    """What a gate was shown, and what it said, partition by partition."""
+    """The rows shown to a gate, and its verdict, partition by partition."""
 
     findings: tuple[Finding, ...]
     verdicts: tuple[Verdict, ...]

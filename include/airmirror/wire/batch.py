@@ -95,10 +95,10 @@ class Batch(NamedTuple):
 
     @property
     def is_dense(self) -> bool:
-        """Whether every offset of the batch holds a record."""
+        """Return whether every offset of the batch holds a record."""
         return self.last_offset_delta + 1 == self.count
 
     @property
     def is_message_set(self) -> bool:
-        """Whether its bytes are messages of format 0 or 1: no header, no producer, no leader epoch."""
+        """Return whether its bytes are messages of format 0 or 1: no header, no producer, no leader epoch."""
         return bool(self.attributes & MESSAGE_SET)

@@ -34,7 +34,7 @@ class Checkpoint(Declared):
 
 
 def without_nul(metadata: str) -> str:
-    """What a consumer committed, up to a NUL: C's clients (librdkafka) may end it with one, which no database can have."""
+    """Cut a consumer's metadata at a NUL: C's clients (librdkafka) may end it with one, which no database can hold."""
     return metadata.partition("\0")[0]
 
 

@@ -40,7 +40,7 @@ class Held:
 
 
 def holder(entries: Iterable[ClaimEntry], *, compacted: bool = False) -> Held | None:
-    """Who holds the claim after ``entries``, in log order.
+    """Return the holder of the claim after ``entries``, in log order.
 
     A renewal proves that its window was granted its claim: if that lies later than the held one it counts, alive or not.
     So two windows never both hold the claim, whatever made the later one believe that the earlier was over.

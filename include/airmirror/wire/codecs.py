@@ -74,7 +74,7 @@ def decompress_into(out: bytearray, codec: int, payload: memoryview, largest: in
 
 
 def decompress_lz4_of_format_0(payload: memoryview, largest: int = LARGEST) -> memoryview:
-    """What Kafka before 0.10 compressed with lz4: its frames have a wrong header checksum (KAFKA-3160).
+    """Decompress lz4 of Kafka before 0.10: its frames have a wrong header checksum (KAFKA-3160).
 
     Raises DecompressionFailed, TooLarge.
     """

@@ -1,4 +1,4 @@
-"""When small batches are merged: from which one of a slot on, and below which size."""
+"""The rule for merging small batches: from which one of a slot on, and below which size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MERGED_FROM = 512
 
 
 class Merging:
-    """Whether a batch is to be merged: small, and enough small ones have come before it in this slot."""
+    """The decision to merge a batch: it is small, and enough small ones have come before it in this slot."""
 
     def __init__(self) -> None:
         self._small = 0

@@ -106,7 +106,7 @@ def index(
 
 
 def pieces(buffer: memoryview, batches: Sequence[Batch], first: int, end: int) -> Iterator[Records]:
-    """What ``index`` gives, some at a time: of what is decoded one batch, or a few megabytes of small ones, is in memory."""
+    """Yield the records that ``index`` finds, some at a time: one decoded batch, or a few megabytes of small ones, in memory."""
     if not any(batch.attributes & PACKED for batch in batches):
         yield index(buffer, batches, first, end)
         return

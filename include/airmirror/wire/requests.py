@@ -44,7 +44,7 @@ class MalformedResponse(AirmirrorError):
 
 
 class FetchPosition(NamedTuple):
-    """What is asked of one partition: where to begin, under which leader epoch, and the epoch of the batch before."""
+    """A position to fetch of one partition: the offset, the leader epoch, and the epoch of the batch before."""
 
     offset: int
     leader_epoch: int

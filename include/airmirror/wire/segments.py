@@ -48,7 +48,7 @@ class Kept(Declared):
 
 
 class ClaimEvent(IntEnum):
-    """What a claim record says of its window."""
+    """The event of a claim record's window."""
 
     CLAIMED = 0
     RENEWED = 1
@@ -123,7 +123,7 @@ class Runs(Field):
 
 @dataclass(frozen=True)
 class SegmentRecord(Kept):
-    """What one transaction did to one partition (invariants A, E and G).
+    """The effect of one transaction on one partition (invariants A, E and G).
 
     Ends are exclusive, times in milliseconds, ``size`` in bytes of the batches written. ``min_timestamp`` is the earliest of
     the batches' first records, ``read_ms`` when the last fetch was answered; -1 unknown, as in records of version 0.
@@ -224,7 +224,7 @@ PAIRS = Type(
 
 @dataclass(frozen=True)
 class FlowIdentity(Kept):
-    """Which clusters the flow joins, and by which rules: what other configurations must know of it.
+    """The clusters that a flow joins, and its rules: what other configurations must know of it.
 
     ``upstream``: aliases and ids of the clusters from which records may have reached the flow's source, as those who
     brought them call them.
@@ -260,7 +260,7 @@ GATE = "gate"  # who holds, where it is not somebody
 
 
 class Action(IntEnum):
-    """What somebody has decided."""
+    """The kinds of decisions."""
 
     HOLD = 0
     RELEASE = 1
@@ -273,7 +273,7 @@ class Action(IntEnum):
 
 @dataclass(frozen=True)
 class Decision(Kept):
-    """What somebody has decided of a partition, and why. It is held until a release follows the latest hold.
+    """An operator's decision about a partition, and the reason. It is held until a release follows the latest hold.
 
     ``offset``: the source offset that replication would go on from.
     """
@@ -295,7 +295,7 @@ class Decision(Kept):
 
 @dataclass(frozen=True)
 class ResetRecord(Kept):
-    """What a person has decided with ``airmirror reset``, and why: how a partition goes on, and which source offsets are lost.
+    """A decision by ``airmirror reset``, and the reason: how a partition continues, and which source offsets are lost.
 
     ``lost_first == lost_end``: none. ``start``: the source offset from which on it is copied; -1 where it is not.
     Of the whole flow: an empty topic and partition -1.

@@ -1,4 +1,4 @@
-"""What Alembic runs: the migrations, on the connection that ``schema.upgrade`` hands over, in its transaction."""
+"""The script that Alembic runs: the migrations, on ``schema.upgrade``'s connection, in its transaction."""
 
 from __future__ import annotations
 

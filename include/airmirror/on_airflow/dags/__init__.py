@@ -1,1 +1,1 @@
-"""What Airflow parses: DAGs, operators, schedules. Nothing of `tasks` is loaded here before a task runs."""
+"""The part that Airflow parses: DAGs, operators, schedules. Nothing of `tasks` is loaded here before a task runs."""

@@ -1,4 +1,4 @@
-"""What a verified window has brought, for others: events of the flow's AssetAlias, and OpenLineage's datasets.
+"""The events of a verified window for other DAGs: of the flow's AssetAlias, and OpenLineage's datasets.
 
 An asset is a topic of the target, ``kafka://<first bootstrap server>/<topic>``, as Airflow's Kafka provider and OpenLineage
 name it. DAGs can be scheduled on the alias (whatever the flow brings), or on the asset of one topic.

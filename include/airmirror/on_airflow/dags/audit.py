@@ -85,7 +85,7 @@ def _is_strict(context: Context) -> bool:
 
 
 def places(flow: str, context: Context) -> Places:
-    """What the run is about: the form's offsets or interval, or the run's own interval. Raises NoInterval."""
+    """Return the run's range: the form's offsets or interval, or the run's own interval. Raises NoInterval."""
     from airmirror.flows.audit import Range
     from airmirror.on_airflow.tasks.audit import Interval, NoInterval, Offsets
 

@@ -40,7 +40,7 @@ class ReportLink(BaseOperatorLink):
 
 
 def link_to(page: Path | None) -> str:
-    """Where a page is served, from Airflow's base path on; empty where there is none."""
+    """Return the path of a page, from Airflow's base path on; empty if nothing serves it."""
     if page is None:
         return ""
     return f"airmirror/data-docs/{quote(str(page.relative_to(deployment().data_docs)))}"

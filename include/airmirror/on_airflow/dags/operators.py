@@ -50,7 +50,7 @@ class FlowOperator(BaseOperator):
             raise error.with_traceback(None) from None  # raised on purpose: what it says is what counts
 
     def work(self, context: Context, choice: Choice) -> Any:
-        """What the task does. Raises AirmirrorError."""
+        """Do the task's work. Raises AirmirrorError."""
         raise NotImplementedError
 
 
@@ -96,7 +96,7 @@ class ReplicateWindow(FlowOperator):
         _skip([name for name in self.downstream_task_ids if needless.get(name)])
 
     def windows(self, context: Context, window: str, choice: Choice) -> Windows:
-        """How the window is run and ended: of everything that is new, where the Spark connection says."""
+        """Return how to run and end the window: of everything that is new, on the Spark connection."""
         from airmirror.on_airflow.tasks.spark import windows_of
         from airmirror.on_airflow.tasks.window import replicate
 
@@ -215,7 +215,7 @@ def window_id(context: Context, purpose: str = "") -> str:
 
 
 def choice(context: Context) -> Choice:
-    """What the trigger form was filled in with."""
+    """Return the selection of the trigger form."""
     from airmirror.flows.choice import Choice
 
     given = context["params"]
@@ -230,5 +230,5 @@ def choice(context: Context) -> Choice:
 
 
 def timeout(window_max_ms: int) -> timedelta:
-    """How long ``replicate_window`` may take: the window, waiting for another one, and what comes before and after."""
+    """Return the limit of ``replicate_window``: the window, waiting for another one, and the steps before and after."""
     return timedelta(milliseconds=window_max_ms) + timedelta(minutes=8)

@@ -166,17 +166,17 @@ def deadline(flow: Flow) -> DeadlineAlert:
 
 
 def sync_timeout(flow: Flow) -> timedelta:
-    """How long ``sync_topics`` may take: four kinds of changes on the target, and what is read before."""
+    """Return the limit of ``sync_topics``: four kinds of changes on the target, and the reads before them."""
     return timedelta(minutes=15) + 4 * timedelta(milliseconds=int(flow.settings["admin.timeout.ms"]))
 
 
 def tags(flow: Flow) -> list[str]:
-    """By which people find a flow's DAGs."""
+    """Return the tags by which people find a flow's DAGs."""
     return [f"flow:{flow.name}", f"source:{flow.source.alias}", f"target:{flow.target.alias}"]
 
 
 def form(flow: Flow) -> dict[str, Param]:
-    """What a run can be narrowed down to."""
+    """Return the trigger form's parameters, which narrow a run."""
     return {
         "topics": Param(
             None,

@@ -29,7 +29,7 @@ class BadSchedule(AirmirrorError):
 def schedule(
     flow: str, value: str, records: str | None = None
 ) -> str | CronDataIntervalTimetable | DeltaDataIntervalTimetable | AssetOrTimeSchedule:
-    """What ``window.schedule`` and ``window.trigger.records`` say. Raises BadSchedule."""
+    """Return the schedule of ``window.schedule`` and ``window.trigger.records``. Raises BadSchedule."""
     if value.strip() == CONTINUOUS:
         if records:
             raise BadSchedule(

@@ -1,1 +1,1 @@
-"""What Airflow's workers run: the work of every task. Loaded in tasks only."""
+"""The part that Airflow's workers run: the work of every task. Loaded in tasks only."""

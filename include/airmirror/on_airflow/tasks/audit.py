@@ -1,4 +1,4 @@
-"""What the tasks of audits and replays do. Loaded in tasks only."""
+"""The work of the tasks of audits and replays. Loaded in tasks only."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Interval:
     end: datetime
 
     def ranges(self, opened: Opened, topics: Sequence[str], choice: Choice) -> list[Range]:
-        """What of the source lies in the interval, as far as the run is narrowed down to it."""
+        """Return the ranges of the source in the interval, as far as the run is narrowed to them."""
         chosen = [topic for topic in topics if not choice.topics or topic in choice.topics]
         begin, end = (int(time.timestamp() * 1000) for time in (self.begin, self.end))
         found, unavailable = ranges_of(opened, chosen, begin, end)

@@ -1,4 +1,4 @@
-"""What the decision of a gate's incident leads to. Loaded in tasks only."""
+"""The work of the tasks that ask for decisions and carry them out. Loaded in tasks only."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Asked:
 
 
 def ask(place: Deployment, flow: str, narrowed: Sequence[Sequence[Any]] | None, *, most: int) -> Asked | None:
-    """What to ask about: what the gate holds now, and of that what ``narrowed`` names, where it names anything.
+    """Return the question: what the gate holds now, and of that only what ``narrowed`` names, if it names anything.
 
     None: nothing of it is held. Raises a cluster's error.
     """
@@ -81,7 +81,7 @@ class NotNamed(AirmirrorError):
 
 @dataclass(frozen=True)
 class Answer:
-    """What was chosen, why, by whom; ``name`` tells it from every other answer."""
+    """An answer: the choice, the reason, the person; ``name`` tells it from every other answer."""
 
     option: str
     reason: str

@@ -1,4 +1,4 @@
-"""Where a window's slots run, by the type of the Spark connection: Spark Connect, or spark-submit for all others."""
+"""The place of a window's slots, by the type of the Spark connection: Spark Connect, or spark-submit for all others."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class BadSparkConnection(AirmirrorError):
 
 @dataclass(frozen=True)
 class Windows:
-    """How a window is run, and how it is ended from outside."""
+    """The ways to run a window, and to end it from outside."""
 
     replicate: Callable[[], WindowResult]
     interrupt: Callable[[], None]

@@ -87,7 +87,7 @@ class DriverNotPossible(AirmirrorError):
 def submitting(
     place: Deployment, name: str, window: str, conn_id: str, choice: Choice, only_up_to: UpTo | None = None
 ) -> Submission:
-    """What is to be submitted; nothing is started yet. Raises LedgerOutOfReach, DriverNotPossible."""
+    """Prepare a submission; nothing is started yet. Raises LedgerOutOfReach, DriverNotPossible."""
     connection = BaseHook.get_connection(conn_id)
     is_cluster = connection.extra_dejson.get("deploy-mode") == "cluster"
     host = connection.host or ""
@@ -100,7 +100,7 @@ def submitting(
 
 @dataclass(frozen=True)
 class UpTo:
-    """What a submission is bounded by: the ranges, found when it begins, and whether what lies before the first is wanted."""
+    """The bounds of a submission: the ranges, found when it begins, and whether the offsets before the first are wanted."""
 
     ranges: Callable[[Opened], Sequence[Range]]
     before: bool
@@ -195,7 +195,7 @@ class Submission:
 
     @contextmanager
     def _files(self, opened: Opened) -> Iterator[tuple[Mapping[str, str | None], Path]]:
-        """What a driver elsewhere must be sent (nothing in client mode), and the file of secrets; removed afterwards."""
+        """Give the files for a driver elsewhere (none in client mode), and the file of secrets; remove them afterwards."""
         with tempfile.TemporaryDirectory(prefix="airmirror-submit-") as directory:  # of mode 0700
             secrets = Path(directory) / "secrets.properties"
             settings = {**_connected(opened), LEDGER: self.place.ledger}
@@ -211,7 +211,7 @@ class Submission:
 
 
 def _connected(opened: Opened) -> dict[str, str]:
-    """What the clusters' Airflow connections add to the configuration, as keys of it."""
+    """Return the keys that the clusters' Airflow connections add to the configuration."""
     found: dict[str, str] = {}
     named = connections_of(opened.configuration)
     as_written = opened.configuration.flow(opened.flow.name)

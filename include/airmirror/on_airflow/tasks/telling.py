@@ -1,4 +1,4 @@
-"""What tasks tell: the errors that they end with, the way out last, and the lines of their logs. Loaded in tasks only."""
+"""The output of tasks: the errors that they end with, the way out last, and the lines of their logs. Loaded in tasks only."""
 
 from __future__ import annotations
 
@@ -105,18 +105,18 @@ def decide_id_of(flow: str) -> str:
 
 
 def phase(name: str) -> None:
-    """What is done now."""
+    """Log the phase that begins now."""
     log.info("Now: %s.", name)
 
 
 def tell_progress(progress: Progress) -> None:
-    """How far a window has come, where it has come further."""
+    """Log how far a window has come, if it has come further."""
     left = "" if progress.seconds_left is None else f", about {progress.seconds_left:.0f} s left"
     log.info("Committed so far: %s%s.", progress.summary, left)
 
 
 def tell_plan(opened: Opened, choice: Choice) -> None:
-    """What a window would do; nothing is written but the ledger."""
+    """Log what a window would do. Writes only the ledger."""
     topics, planned = dry_run(opened)
     for new in topics.create:
         log.info("Would create %s with %s.", new.name, partitions(new.partitions))
@@ -138,14 +138,14 @@ def tell_plan(opened: Opened, choice: Choice) -> None:
 
 
 def tell_topics(prepared: Prepared) -> None:
-    """What is mirrored, and what is refused."""
+    """Log the mirrored topics, and the refused ones."""
     log.info("Mirrored topics, whose remote topics are there: %d.", len(prepared.topics))
     for reason in prepared.refused:
         log.warning("Refused: %s", reason)
 
 
 def tell_result(result: WindowResult) -> None:
-    """What a window did, as a report in the task's log."""
+    """Report a window's result in the task's log."""
     for row in result.rows:
         if isinstance(row.error, PartitionHeld):
             log.warning("Left out: %s", row.error.what)
@@ -168,7 +168,7 @@ def tell_result(result: WindowResult) -> None:
 
 
 def tell_judgement(judged: Judged, judgement: Judgement | None) -> None:
-    """What the gate let pass, what it only warns of, and the rows that did not pass."""
+    """Log what the gate passed, its warnings, and the rows that did not pass."""
     passed = [verdict for verdict in judged.verdicts if verdict.error is None]
     log.info(
         "Judged %s: %d passed and advanced (%s records), %d not.",

@@ -1,4 +1,4 @@
-"""What the tasks of a flow's DAG do: the same steps as the commands', told to the task's log. Loaded in tasks only."""
+"""The work of the tasks of a flow's DAG: the steps of the commands, reported in the task's log. Loaded in tasks only."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class Received:
 
 @dataclass(frozen=True)
 class VerifiedWindow:
-    """What a gate let pass: the topics that received records."""
+    """The result of a passed gate: the topics that received records."""
 
     received: tuple[Received, ...] = ()
 

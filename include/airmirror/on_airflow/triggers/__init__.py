@@ -1,1 +1,1 @@
-"""What Airflow's triggerer runs: growth of a source, heartbeats, late runs."""
+"""The part that Airflow's triggerer runs: growth of a source, heartbeats, late runs."""

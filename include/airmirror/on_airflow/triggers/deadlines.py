@@ -1,4 +1,4 @@
-"""What happens when a run does not end in time: it is counted, so that an alert can tell somebody."""
+"""The callback for runs that do not end in time: it counts them, so that an alert can fire."""
 
 from __future__ import annotations
 

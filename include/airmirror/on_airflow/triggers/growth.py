@@ -46,7 +46,7 @@ class GrowthTrigger(BaseEventTrigger):
 
 
 async def growth(size: Callable[[], int], records: int, every: float = EVERY_SECONDS) -> AsyncIterator[int]:
-    """How much ``size()`` has grown, each time that it is at least ``records``; it is asked in a thread."""
+    """Yield the growth of ``size()`` each time that it reaches ``records``; ``size`` is called in a thread."""
     before: int | None = None
     while True:
         try:
@@ -73,7 +73,7 @@ class Source:
         self._routes: Routes | None = None
 
     def size(self) -> int:
-        """How many offsets its topics have in all. Raises AirmirrorError; the next call begins anew."""
+        """Return the number of offsets of all its topics. Raises AirmirrorError; the next call begins again."""
         from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
         from airmirror.partitions import TopicPartition
 

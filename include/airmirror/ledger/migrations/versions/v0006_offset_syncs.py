@@ -1,4 +1,4 @@
-"""How far offset syncs are written, so that their topic is not read from its beginning each time."""
+"""The position up to which offset syncs are written, so that their topic is not read from its beginning each time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How windows ended, and what fails since when, so that ``status`` knows it."""
+"""The ends of windows, and the failures since, for ``status``."""
 
 from __future__ import annotations
 
