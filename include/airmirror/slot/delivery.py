@@ -33,7 +33,7 @@ from airmirror.wire.requests import Produced
 
 @dataclass(frozen=True)
 class Way:
-    """What all partitions of a slot share on their way to the target. ``read_back`` is None with window.verify=acks."""
+    """The shared context of all partitions of a slot. ``read_back`` is None with window.verify=acks."""
 
     slot: Slot
     target: Routes
@@ -45,7 +45,7 @@ class Way:
 
 
 class Delivery:
-    """What of one partition is sent in the open transaction; ``end``: the planned end of its source offsets."""
+    """The part of one partition that is sent in the open transaction; ``end``: the planned end of its source offsets."""
 
     def __init__(self, way: Way, partition: SlotPartition, end: int, refusals: Refusals) -> None:
         self.way = way
@@ -128,7 +128,7 @@ class Delivery:
 
 @dataclass(slots=True)
 class Sent:
-    """What to do when the target has given a batch an offset, or refused it; ``runs``: of source offsets (first, count)."""
+    """A batch on its way: the answer to the target's offset for it, or refusal; ``runs``: of source offsets (first, count)."""
 
     delivery: Delivery
     account: Account
