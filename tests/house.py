@@ -1,12 +1,16 @@
-"""The figures of the house: circles of imports, sizes, positional calls, first words of docstrings. ``make check`` prints them.
+"""The figures of the house: circles of imports, sizes, positional calls, words, first words of docstrings.
 
-Run as a program it measures ``include/airmirror`` and exits with 1 where a figure is over its limit.
+Run as a program it measures ``include/airmirror`` and exits with 1 if a figure is over its limit. With ``--kept``
+(``make check``) only the figures that are kept already count; the others are printed.
 """
 
 from __future__ import annotations
 
 import ast
+import io
+import re
 import sys
+import tokenize
 from collections.abc import Iterator, Sized
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +19,9 @@ import grimp
 
 PACKAGE = Path(__file__).resolve().parents[1] / "include" / "airmirror"
 RIDDLES = ("What", "Where", "Whether", "Which", "How")  # first words that make a clause the subject
+# Words that engineers misread or never say. (Say: again; an operator, another writer; next to; this many; its own; after.)
+UNUSED = re.compile(r"\b(?:anew|somebody|beside|so many|the own|behind (?:it|its|them|what|the flow))\b", re.IGNORECASE)
+TEXTS = {tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
 MANY = 6  # positional arguments from here on are counted
 
 
@@ -26,6 +33,7 @@ class Figure:
     value: float
     limit: float
     worst: tuple[str, ...] = ()
+    is_kept: bool = True  # False: still over its limit, to be brought below it
 
     @property
     def is_over(self) -> bool:
@@ -45,16 +53,32 @@ def figures(package: Path = PACKAGE) -> list[Figure]:
     positional = [f"{file.relative_to(package)}:{node.lineno}" for file, node in calls if len(node.args) >= MANY]
     docs = list(_docstrings(trees))
     riddles = [where for where, text in docs if text.split(maxsplit=1)[0] in RIDDLES]
+    words = [f"{file.relative_to(package)}:{found}" for file in trees for found in unused_words(file.read_text())]
     return [
         Figure("circles of modules", len(modules), 0, tuple(modules)),
         Figure("circles of rooms", len(rooms), 0, tuple(rooms)),
-        Figure("lines of the longest file", lines[longest], 400, (str(longest.relative_to(package)),)),
+        Figure("lines of the longest file", lines[longest], 400, (str(longest.relative_to(package)),), is_kept=False),
         Figure("lines of the longest function", functions[0][0], 75, (functions[0][1],)),
         Figure(
-            "calls with 6 and more positional arguments, in 1,000", _rate(positional, calls, 1000), 4, tuple(positional)
+            "calls with 6 and more positional arguments, in 1,000",
+            _rate(positional, calls, 1000),
+            4,
+            tuple(positional),
+            is_kept=False,
         ),
         Figure("docstrings that begin with a riddle, %", _rate(riddles, docs, 100), 2, tuple(riddles)),
-        Figure("# fmt: skip", sum(skips.values()), 20),
+        Figure("words that are not used", len(words), 0, tuple(words)),
+        Figure("# fmt: skip", sum(skips.values()), 20, is_kept=False),
+    ]
+
+
+def unused_words(source: str) -> list[str]:
+    """Find the words that are not used in comments, docstrings and messages: line and word. Single words are names."""
+    return [
+        f"{token.start[0] + token.string.count(chr(10), 0, found.start())}: {found[0]}"
+        for token in tokenize.generate_tokens(io.StringIO(source).readline)
+        if token.type in TEXTS and " " in token.string
+        for found in UNUSED.finditer(re.sub(r"`[^`\n]*`|\{[^{}\n]*\}", lambda code: "_" * len(code[0]), token.string))
     ]
 
 
@@ -93,17 +117,17 @@ def _docstrings(trees: dict[Path, ast.Module]) -> Iterator[tuple[str, str]]:
                     yield f"{file.name}:{getattr(node, 'lineno', 1)}", text
 
 
-def main() -> int:
+def main(only_kept: bool) -> int:
     """Print every figure; name the places of those that are over their limit."""
-    over = 0
+    failed = False
     for figure in figures():
-        over += figure.is_over
-        mark = "over" if figure.is_over else "ok"
+        failed |= figure.is_over and (figure.is_kept or not only_kept)
+        mark = "ok" if not figure.is_over else "over" if figure.is_kept or not only_kept else "goal"
         print(f"{mark:5}{figure.name}: {figure.value:g} (at most {figure.limit:g})")
-        if figure.is_over:
+        if mark == "over":
             print("".join(f"       {place}\n" for place in figure.worst[:10]), end="")
-    return int(over > 0)
+    return int(failed)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main("--kept" in sys.argv[1:]))

@@ -1,6 +1,6 @@
 """Errors: each carries its facts as attributes, says what happened, where, and the way out.
 
-An error is *transient* (the same call may work later: retry) or *final* (somebody must decide or mend something first).
+An error is *transient* (the same call may work later: retry) or *final* (an operator must decide or mend something first).
 Subclasses are dataclasses whose fields are the facts and whose ``__str__`` is the message. They survive pickling, so
 they can cross from a Spark task to the driver.
 """

@@ -1,6 +1,6 @@
 """Processes of the embedded stack: each in a process group of its own, with a log, ended by id, and never left behind.
 
-However the starter ends (return, exception, Ctrl-C, SIGKILL), its processes end too: beside each stands a shell that
+However the starter ends (return, exception, Ctrl-C, SIGKILL), its processes end too: next to each stands a shell that
 reads from a pipe whose other end only the starter holds, and kills the group when the pipe closes.
 """
 

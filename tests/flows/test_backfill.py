@@ -142,7 +142,7 @@ def test_nobody_elses_topic_is_written(east: Broker, west: Broker, tmp_path: Pat
     flow = begun(east, west, tmp_path)
     history = create_topic(west, f"{flow.remote_topic}.history")
     produce(west, history, records(0, 1))
-    with pytest.raises(BackfillFailed, match="records of somebody else"):
+    with pytest.raises(BackfillFailed, match="records of another writer"):
         fill(flow, 0, 3)
     assert end_offsets(west, history) == {0: 1}
 

@@ -94,7 +94,7 @@ def test_what_spark_says_becomes_what_a_person_needs() -> None:
         assert isinstance(missing, MissingPackage) and missing.package == "pyarrow" and not missing.transient
     changed = _failure("a->b", "w", "[NO_ACTIVE_SESSION] No active Spark session found.")
     assert isinstance(changed, SparkJobFailed) and changed.transient
-    assert "was started anew" in str(changed) and "NO_ACTIVE_SESSION" in str(changed)
+    assert "was restarted" in str(changed) and "NO_ACTIVE_SESSION" in str(changed)
     altered = _failure("a->b", "w", f"Job aborted\nImportError: {ALTERED}: x, not y")
     assert isinstance(altered, LibraryAltered) and not altered.transient
     other = _failure("a->b", "w", "Job 3 cancelled")

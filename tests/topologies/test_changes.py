@@ -203,7 +203,7 @@ def test_the_command(clusters: Clusters, running: Deployment, tmp_path: Path) ->
     assert not running.window("A->B").result.rows
     assert run(*start_again, "--yes")[0] == 2  # no reason
     shown = run("--topic", "orders")
-    assert shown[0] == 0 and "every partition can go on by itself" in shown[1]
+    assert shown[0] == 0 and "every partition can continue by itself" in shown[1]
     assert run("--accept-loss")[0] == 2 and run("--yes", "--reason", "x")[0] == 2
     assert run("--topic", "unknown", "--forget")[0] == 2
     assert "Nothing to decide" in run("--topic", "orders", "--accept-loss")[1]

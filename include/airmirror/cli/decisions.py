@@ -1,4 +1,4 @@
-"""The commands by which somebody decides: ``hold add``, ``hold release``, ``hold list``, ``reset``."""
+"""The commands by which an operator decides: ``hold add``, ``hold release``, ``hold list``, ``reset``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from airmirror.cli.options import (
 from airmirror.cli.tables import print_json
 from airmirror.cli.tables import show as print_all
 
-hold_commands = typer.Typer(no_args_is_help=True, help="Partitions that windows leave out until somebody decides.")
+hold_commands = typer.Typer(no_args_is_help=True, help="Partitions that windows leave out until an operator decides.")
 
 Topic = Annotated[str, typer.Argument(help="A topic of the source.")]
 Partitions = Annotated[list[int] | None, typer.Option("--partition", help="A partition; again for more. Default: all.")]
@@ -50,7 +50,7 @@ def hold_release(
     topic: Topic, reason: Reason, by: By, flow: FlowName = "", partition: Partitions = None,
     config: Config = DEFAULT_CONFIG, ledger: LedgerUrl = DEFAULT_LEDGER, secrets: Secrets = None,
 ) -> None:  # fmt: skip
-    """Let windows take held partitions again. What the gate held is judged anew, and held anew if it fails again."""
+    """Let windows take held partitions again. The gate judges its own holds again, and holds them again if they fail."""
     from airmirror.flows.holds import release_holds
 
     with opened_flow(config, flow, ledger, secrets) as opened:
@@ -65,7 +65,7 @@ def hold_list(
     history: Annotated[bool, typer.Option("--history", help="All decisions, the oldest first.")] = False,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Show what is held, by whom, since when and why; and what nobody holds, but fails in every window."""
+    """Show holds: by whom, since when and why; and partitions that fail in every window, but are not held."""
     from airmirror.flows.holds import list_decisions, list_holds
     from airmirror.flows.status import still_failing
 
@@ -85,31 +85,34 @@ def reset(
     partition: Annotated[list[int] | None, typer.Option(help="Only this partition; may be repeated.")] = None,
     start_again: Annotated[
         bool,
-        typer.Option("--start-again", help="Begin at the source's first offset, behind what the remote topic has."),
+        typer.Option("--start-again", help="Copy again from the source's first offset, after the existing records."),
     ] = False,
     recreate_remote_topic: Annotated[
         bool,
-        typer.Option("--recreate-remote-topic", help="With --start-again: delete the remote topic, create it anew."),
+        typer.Option(
+            "--recreate-remote-topic", help="With --start-again: delete the remote topic and create it again."
+        ),
     ] = False,
     new_remote_topic: Annotated[
         bool,
         typer.Option(
             "--new-remote-topic",
-            help="With --start-again: into a new remote topic, with a number behind its name; the old one stays as it is.",
+            help="With --start-again: into a new remote topic, with a number after its name; the old one stays as it is.",
         ),
     ] = False,
     accept_loss: Annotated[
         bool,
         typer.Option(
             "--accept-loss",
-            help="Go on where both sides can, and declare what lies between, or is not verified and differs, as lost.",
+            help="Skip to the first offset both clusters can continue from; record skipped and differing records as lost.",
         ),
     ] = False,
     forget: Annotated[
-        bool, typer.Option("--forget", help="Forget the progress of a topic that the source does not have any more.")
+        bool, typer.Option("--forget", help="Forget the progress of a topic that the source no longer has.")
     ] = False,
     identity: Annotated[
-        bool, typer.Option("--identity", help="Go on with internal topics written under another alias or cluster id.")
+        bool,
+        typer.Option("--identity", help="Continue with internal topics written under another alias or cluster id."),
     ] = False,
     reason: Annotated[str, typer.Option(help="Why; it is kept with the decision.")] = "",
     by: Annotated[str, typer.Option(help="Who decides; user@host if not given.")] = "",
@@ -119,8 +122,8 @@ def reset(
     secrets: Secrets = None,
     as_json: AsJson = False,
 ) -> None:
-    """Decide about topics that were deleted, created again or truncated. Without a choice it shows what is wrong, without
-    --yes what would be done.
+    """Decide about topics that were deleted, created again or truncated. Without a choice it shows the problems, without
+    --yes the changes.
     """
     from airmirror.cli.reset import order_of, reset_identity, reset_topics, show_problems
     from airmirror.flows.reset import whoami

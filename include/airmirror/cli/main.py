@@ -52,7 +52,7 @@ def groups(
     secrets: Secrets = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show where consumer groups stand on both clusters, their lags, and whether their translation is exact."""
+    """Show the offsets of consumer groups on both clusters, their lags, and whether the translation is exact."""
     if context.invoked_subcommand is not None:
         return
     from airmirror.cli.groups import show_groups
@@ -72,7 +72,7 @@ def groups_apply(
     secrets: Secrets = None,
     as_json: AsJson = False,
 ) -> None:
-    """Move one group on the target to where it stands on the source; a dry run unless --yes. Prints how to undo it."""
+    """Move one group on the target to its position on the source; a dry run unless --yes. Prints how to undo it."""
     from airmirror.cli.groups import apply_groups
 
     with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened:
@@ -91,7 +91,7 @@ def translate(
     secrets: Secrets = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show where a group's positions are on the target, or where an offset or a time in its partitions would be."""
+    """Translate a group's positions to the target, or an offset or a time in its partitions."""
     from airmirror.cli.groups import show_translation
 
     with opened_flow(config, flow, ledger, secrets, shows=True) as opened:
@@ -119,7 +119,7 @@ app.add_typer(ledger_commands, name="ledger")
 def rebuild(
     flow: FlowName = "", config: Config = DEFAULT_CONFIG, ledger: LedgerUrl = DEFAULT_LEDGER, secrets: Secrets = None
 ) -> None:
-    """Make the flow's part of the ledger anew from Kafka."""
+    """Rebuild the flow's part of the ledger from Kafka."""
     from airmirror.flows.prepare import read_again
 
     with opened_flow(config, flow, ledger, secrets) as opened, console.status("reading the internal topics"):
@@ -130,7 +130,7 @@ def rebuild(
 @app.command()
 @failures_reported
 def demo(
-    seconds: Annotated[int, typer.Option(help="How long records go on arriving while windows run.")] = 20,
+    seconds: Annotated[int, typer.Option(help="How long records keep arriving while windows run.")] = 20,
 ) -> None:
     """Start two clusters, Spark and Airflow, let Airflow mirror real records while more arrive, show the proof, stop all."""
     from airmirror.cli.demo import run_demo

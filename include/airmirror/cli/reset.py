@@ -26,7 +26,7 @@ def reset_topics(console: Console, opened: Opened, order: Order, yes: bool, as_j
         print_json(console, {"flow": opened.flow.name, "done": yes, "partitions": rows})
         return
     if not resets:
-        show(console, "Nothing to decide: every partition can go on by itself.")
+        show(console, "Nothing to decide: every partition can continue by itself.")
         return
     show(console, _table(opened.flow.name, resets))
     if order.choice is Choice.NEW_TOPIC:
@@ -34,11 +34,11 @@ def reset_topics(console: Console, opened: Opened, order: Order, yes: bool, as_j
         show(console, f"Everything is replicated again, into {new}; the remote topic until now stays as it is.")
     if order.choice is Choice.START_AGAIN:
         what = (
-            "is deleted and created anew"
+            "is deleted and created again"
             if order.recreate
-            else "keeps its records, and gets all of the source's behind"
+            else "keeps its records, and all of the source's are appended"
         )
-        show(console, f"The remote topic {what}; the mapping of offsets begins anew.")
+        show(console, f"The remote topic {what}; the mapping of offsets starts over.")
     if not yes:
         show(console, _carry_out(opened, *_options(order)))
 
@@ -55,7 +55,7 @@ def reset_identity(console: Console, opened: Opened, by: str, reason: str, yes: 
         return
     show(
         console,
-        f"{opened.flow.name} goes on with the progress of {theirs.name} (cluster ids {theirs.source_cluster_id} -> "
+        f"{opened.flow.name} continues with the progress of {theirs.name} (cluster ids {theirs.source_cluster_id} -> "
         f"{theirs.target_cluster_id}). Topics of a cluster that was replaced are to be reset one by one.",
     )
     if not yes:
@@ -108,7 +108,7 @@ def show_problems(console: Console, opened: Opened, topics: Sequence[str], as_js
     columns = ("topic", "partition", "what is wrong")
     wrong = [(each.topic, each.partition, each.problem) for each in found]
     title = f"{opened.flow.name}: what waits for a decision"
-    show(console, table(title, columns, wrong, right=("partition",), empty="every partition can go on by itself"))
+    show(console, table(title, columns, wrong, right=("partition",), empty="every partition can continue by itself"))
     if found:
         show(
             console,
@@ -117,7 +117,7 @@ def show_problems(console: Console, opened: Opened, topics: Sequence[str], as_js
 
 
 def _table(flow: str, resets: Sequence[Reset]) -> RenderableType:
-    columns = ("topic", "partition", "what is wrong", "goes on at", "declared lost", "remote topic ends at")
+    columns = ("topic", "partition", "what is wrong", "continues at", "declared lost", "remote topic ends at")
     rows: list[list[Cell]] = []
     for reset in resets:
         facts = reset.facts

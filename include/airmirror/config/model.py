@@ -56,7 +56,7 @@ class Flow:
     """Replication from one cluster to another. Its clusters hold the flow's own client settings too.
 
     ``settings`` has the effective value of every key of the table that a flow reads and that is set or has a default.
-    ``remote_topics``: by source topic, where somebody has decided on another remote topic than the policy's.
+    ``remote_topics``: by source topic, where an operator has decided on another remote topic than the policy's.
     """
 
     source: Cluster

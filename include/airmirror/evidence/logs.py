@@ -127,7 +127,7 @@ class _Chunk:
 
 @dataclass
 class Reader:
-    """Records of a log in their order: the next ones, and as many more as somebody wants to look at."""
+    """Records of a log in their order: the next ones, and as many more as a caller wants to look at."""
 
     log: Log
     _chunks: deque[_Chunk] = field(default_factory=deque)

@@ -94,7 +94,7 @@ class Audit:
 
 @dataclass(eq=False)
 class BeforeFirstReplicated(PartitionError):
-    """Records that are older than all that was replicated: putting them behind it would break the order (invariant C)."""
+    """Records that are older than all that was replicated: appending them would break the order (invariant C)."""
 
     first: int
     last: int
@@ -103,8 +103,8 @@ class BeforeFirstReplicated(PartitionError):
     def __str__(self) -> str:
         return (
             f"{self.where}: offsets {self.first} to {self.last} lie before offset {self.replicated}, the first that was "
-            "replicated; they are refused, because behind it they would be out of order: choose a later interval, have them "
-            "replicated into a topic of their own (backfill.into.suffix), or begin anew: "
+            "replicated; they are refused, because after it they would be out of order: choose a later interval, have them "
+            "replicated into a topic of their own (backfill.into.suffix), or start over: "
             f"{command('reset', '--topic', self.topic, '--partition', self.partition, '--start-again', flow=self.flow)}"
         )
 
@@ -159,7 +159,7 @@ def audit(
     """Compare what is replicated of ``ranges`` with the target. A transient error of a cluster is raised.
 
     ``refuse_before``: what lies before the first replicated offset is an error of its partition; ``refuse_missing``: what
-    lies behind the last one is.
+    lies after the last one is.
     """
     flow, ledger = opened.flow, opened.ledger
     catch_up_ledger(opened)

@@ -42,7 +42,7 @@ class BackfillFailed(AirmirrorError):
     def __str__(self) -> str:
         return (
             f"flow {self.flow!r}: {len(self.errors)} partitions could not be replicated into topics with the suffix "
-            f"{self.suffix!r}:\n{listed(self.errors)}\nWith another backfill.into.suffix it begins anew, in other topics"
+            f"{self.suffix!r}:\n{listed(self.errors)}\nWith another backfill.into.suffix it starts over, in other topics"
         )
 
 
@@ -150,7 +150,7 @@ def _create_topics(
 
 
 def _not_ours(beside: Opened, remote: Mapping[str, str]) -> list[str]:
-    """Topics of these names that hold records of somebody else."""
+    """Topics of these names that hold records of another writer."""
     flow, ours = beside.flow, {record.remote_topic for record in beside.ledger.last_segments().values()}
     with Routes(flow.target, f"airmirror|{flow.name}|backfill") as target:
         strange = {name for name in remote.values() if name not in ours}
@@ -158,7 +158,7 @@ def _not_ours(beside: Opened, remote: Mapping[str, str]) -> list[str]:
         logs = [TopicPartition(name, number) for name in there for number in range(target.partitions(name))]
         ends = offsets_with_patience(target, logs, LATEST)
     taken = sorted({log.topic for log, end in ends.items() if end})
-    return [f"cluster {flow.target.alias!r} has topic {name!r} with records of somebody else" for name in taken]
+    return [f"cluster {flow.target.alias!r} has topic {name!r} with records of another writer" for name in taken]
 
 
 def _suffix(flow: Flow) -> str:

@@ -59,7 +59,7 @@ def judge_flow(
     """Judge what is not verified yet; advance what passes, hold what does not. No judgement: no suite was asked.
 
     ``trusted``: windows whose slots have read back; what others left is read from the target. ``waived``: the last offset of
-    ranges that somebody lets pass whatever the suites say; the engine's own checks count all the same. ``docs``: the
+    ranges that an operator lets pass whatever the suites say; the engine's own checks count all the same. ``docs``: the
     directory of the flow's Data Docs. Raises FlowBusy while a window of the flow is at work, BadExpectations, or a
     cluster's error.
     """

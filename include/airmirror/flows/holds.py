@@ -49,7 +49,7 @@ class NotHeld(AirmirrorError):
 
 @dataclass(eq=False)
 class DecisionIncomplete(AirmirrorError):
-    """A decision without a reason, or without somebody who takes it."""
+    """A decision without a reason, or without a person who makes it."""
 
     flow: str
     missing: str
@@ -100,7 +100,7 @@ def list_decisions(opened: Opened) -> list[Decision]:
 def record(
     opened: Opened, partitions: Collection[tuple[str, int]], action: Action, *, reason: str, by: str
 ) -> list[Decision]:
-    """Write down what somebody has decided of partitions; nothing else. Raises DecisionIncomplete."""
+    """Write down an operator's decision about partitions; nothing else. Raises DecisionIncomplete."""
     _check(opened.flow.name, reason, by)
     catch_up_ledger(opened)
     found: list[Decision] = []
@@ -113,7 +113,7 @@ def _check(flow: str, reason: str, by: str) -> None:
     if not reason.strip():
         raise DecisionIncomplete(flow, "a reason")
     if not by.strip() or by == GATE:
-        raise DecisionIncomplete(flow, f"somebody who takes it (not {by!r})")
+        raise DecisionIncomplete(flow, f"a person's name (not {by!r})")
 
 
 def _write(

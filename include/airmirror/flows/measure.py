@@ -80,7 +80,7 @@ def measure_judged(opened: Opened, judged: Judged, seconds: float) -> None:
 
 
 def measure_checkpoints(opened: Opened, count: int, seconds: float) -> None:
-    """Note that a round has written so many checkpoints so long after it began to read the groups' offsets."""
+    """Note a round's number of checkpoints, and its time since it began to read the groups' offsets."""
     opened.ledger.note({(CHECKPOINTS, ""): float(count)}, {(CHECKPOINT_SECONDS, ""): seconds} if count else {})
 
 

@@ -62,7 +62,7 @@ def open_flow(config: Path, name: str, ledger_url: str, overrides: Mapping[str, 
 
 
 def _as_decided(opened: Opened) -> Opened:
-    """The flow with the remote topics that somebody has decided on, as far as the ledger knows."""
+    """The flow with the remote topics that an operator has decided on, as far as the ledger knows."""
     return replace(opened, flow=replace(opened.flow, remote_topics=opened.ledger.remote_topics()))
 
 
@@ -104,7 +104,7 @@ def guard(opened: Opened) -> Neighbours:
 
 
 def backfill_of(opened: Opened) -> Opened | None:
-    """The flow beside the flow that replicates what lies before the first replicated offset (``backfill.into.suffix``).
+    """The second flow, for records before the first replicated offset (``backfill.into.suffix``).
 
     Its source has an alias of its own, and so segment topic, progress and transactional ids. None: nobody wants it.
     """
@@ -148,7 +148,7 @@ def dry_run(opened: Opened) -> tuple[TopicPlan, list[Planned]]:
 
 
 def read_again(opened: Opened) -> dict[str, int]:
-    """Read what the ledger has of the flow anew, beside it, and put it in its place; how many rows each table has."""
+    """Read the flow again into another part of the ledger, and put it in place; return the rows of each table."""
     catch_up_ledger(opened)  # it is not ahead of the topics then
     beside = opened.ledger.anew()
     catch_up_ledger(replace(opened, ledger=beside))
@@ -187,7 +187,7 @@ def _hidden(opened: Opened, planned: TopicPlan) -> list[TopicNotDescribed]:
 
 
 def _or_idle(flow: Flow, planned: TopicPlan) -> TopicPlan:
-    """The plan; one without topics says so: what stands by has nothing to replicate until somebody fails over to it."""
+    """The plan; one without topics says so: what stands by has nothing to replicate until an operator fails over to it."""
     if planned.topics or planned.refused:
         return planned
     filters = f"topics = {', '.join(flow.topics)} without topics.exclude = {', '.join(flow.topics_exclude)}"

@@ -52,7 +52,7 @@ class NotOfTheFlow(AirmirrorError):
 class Order:
     """An order to reset partitions, and who gave it. ``partitions``: empty for all, as it must be for a new topic.
 
-    ``recreate``: the remote topics are deleted and made anew. ``name``: what was done in this name is not done again.
+    ``recreate``: the remote topics are deleted and made again. ``name``: what was done in this name is not done again.
     """
 
     topics: tuple[str, ...]
@@ -109,7 +109,7 @@ def carry_out(opened: Opened, order: Order, tell: Tell = lambda phase: None) -> 
             tell(f"creating {', '.join(sorted(topics.values()))} on {opened.flow.target.alias}")
             opened = _with_new_topics(opened, topics, tell)
         if order.recreate:
-            tell(f"deleting {', '.join(sorted(topics.values()))} on {opened.flow.target.alias}, to create them anew")
+            tell(f"deleting {', '.join(sorted(topics.values()))} on {opened.flow.target.alias}, to create them again")
             delete_topics(connect(opened.flow.target), list(topics.values()))
             sync_topics(opened.flow, tell, plan_topics(opened))
 

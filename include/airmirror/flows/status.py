@@ -18,7 +18,7 @@ from airmirror.wire.segments import GATE, Hold
 class LastWindow:
     """A window that did something, or tried to: what it committed (the segment topic knows), and how it ended.
 
-    ``failed``: partitions that were not replicated; None: not known, because the ledger was made anew since. ``error``: what
+    ``failed``: partitions that were not replicated; None: not known, because the ledger was made again since. ``error``: what
     ended the whole window, else empty. Times in epoch milliseconds.
     """
 

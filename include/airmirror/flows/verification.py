@@ -87,7 +87,7 @@ def _compared(
     end: int,
     resets: Collection[int],
 ) -> ComparedPartition:
-    """One partition. ``end``: of its remote log; ``resets``: source offsets where somebody has decided to go on, so that
+    """One partition. ``end``: of its remote log; ``resets``: source offsets where an operator has decided to go on, so that
     what the target holds before is accepted."""
     alias, key = logs.source.alias, TopicPartition(last.topic, last.partition)
     now = logs.source.topic_ids[last.topic]
@@ -131,7 +131,7 @@ def _compared(
 
 
 def _foreign(logs: Logs, last: SegmentRecord, end: int) -> AirmirrorError | None:
-    """Records on the target behind the flow's last one."""
+    """Records on the target after the flow's last one."""
     remote = TopicPartition(last.remote_topic, last.partition)
     batches = [
         (max(batch.base_offset, last.target_end), batch.next_offset - 1)

@@ -60,7 +60,7 @@ def reading(engine: Engine) -> Iterator[Connection]:
 
 @contextmanager
 def writing(engine: Engine, what: str) -> Iterator[Connection]:
-    """A transaction that no other one on the same ``what`` runs beside, from its first read on. Raises LedgerUnavailable."""
+    """A transaction that excludes all others on the same ``what``, from its first read on. Raises LedgerUnavailable."""
     with _own_errors(engine), engine.connect() as connection:
         connection.execution_options(writes=True)
         with connection.begin():

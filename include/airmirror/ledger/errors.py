@@ -45,13 +45,13 @@ class LedgerTooNew(AirmirrorError):
     def __str__(self) -> str:
         return (
             f"the ledger at {self.url} has schema version {self.version}, this airmirror knows versions up to "
-            f"{self.known}: install the airmirror that made it, or use another database (a ledger is made anew from Kafka)"
+            f"{self.known}: install the airmirror that made it, or use another database (a ledger is rebuilt from Kafka)"
         )
 
 
 @dataclass(eq=False)
 class LedgerBegunAnew(AirmirrorError):
-    """Somebody forgot a flow's part of the ledger while records were read for it: to load them would leave a gap."""
+    """Another process forgot a flow's part of the ledger while records were read for it: to load them would leave a gap."""
 
     transient: ClassVar[bool] = True
 
@@ -60,6 +60,6 @@ class LedgerBegunAnew(AirmirrorError):
 
     def __str__(self) -> str:
         return (
-            f"the ledger of flow {self.flow!r} was begun anew by another process while {self.topic} was read into it "
-            f"({command('ledger', 'rebuild', flow=self.flow)}, or the topic was made anew); try again"
+            f"another process emptied the ledger of flow {self.flow!r} while {self.topic} was read into it "
+            f"({command('ledger', 'rebuild', flow=self.flow)}, or the topic was recreated); try again"
         )

@@ -200,7 +200,7 @@ def _segment(key: Any, value: Any) -> SegmentRecord:
 
 
 def _parts(positions: Sequence[Position]) -> Iterator[Any]:
-    """The positions as tables of a query, so many rows at a time as a database takes."""
+    """The positions as tables of a query, as many rows at a time as a database takes."""
     unique = sorted({(topic, partition, str(topic_id), at) for topic, partition, topic_id, at in positions})
     columns = [sql.column(name, sql.String if name != "partition" else sql.Integer) for name in _PARTITION]
     for begin in range(0, len(unique), AT_ONCE):

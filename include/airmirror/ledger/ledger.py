@@ -134,7 +134,7 @@ class FlowLedger:
         return {}
 
     def forget_topic(self, topic: str) -> None:
-        """Delete what was loaded from a topic, which is then read anew."""
+        """Delete what was loaded from a topic, which is then read again."""
         with self._writing() as connection:
             for table in _tables_of(topic):
                 connection.execute(table.delete().where(table.c.flow == self.flow))
@@ -449,7 +449,7 @@ class FlowLedger:
                 connection.execute(table.delete().where(table.c.flow == self.flow))
 
     def anew(self) -> FlowLedger:
-        """An empty part in which the flow is read anew, beside what is there; ``replace_by`` puts it in its place."""
+        """An empty part in which the flow is read again; ``replace_by`` puts it in place."""
         beside = self.part(ANEW)
         beside.forget()
         return beside

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 LONGEST_TOPIC, LONGEST_WINDOW, LONGEST_METADATA = 249, 512, 32_767  # Kafka's limit; ours; of its protocol
 INT32, INT64 = 2**31, 2**63
-ANEW = "anew"  # the part in which a flow is read anew
+ANEW = "anew"  # the part in which a flow is read again
 
 
 class Entry(Protocol):

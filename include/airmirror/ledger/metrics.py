@@ -1,7 +1,7 @@
 """Numbers to be shown: cumulative counters and lags, one row a partition, and a flow's own. A scrape reads nothing else.
 
 Counters are sums over the segments up to the verified offset, added up as it moves, so that each segment counts once
-whatever happens between, also after it was pruned. A rebuilt ledger begins to count anew.
+whatever happens between, also after it was pruned. A rebuilt ledger begins to count again.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ WHOLE: Place = ("", -1)  # the place of an error that ends a window
 
 MOST_ENDS = 50  # windows kept
 MOST_ERROR = 4_000  # characters kept of an error
-STUBBORN = 3  # windows in a row after which even what should pass by itself needs somebody
+STUBBORN = 3  # windows in a row after which even what should pass by itself needs an operator
 
 
 @dataclass(frozen=True)

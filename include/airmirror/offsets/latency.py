@@ -104,7 +104,7 @@ def _times(target: Routes, segment: SegmentRecord) -> Iterator[int]:
     for entry in read_records(target, partition, start, segment.target_end):
         try:
             yield decode_heartbeat(entry.key or b"", entry.value or b"").time_ms
-        except MalformedRecord as error:  # somebody else's record in the source's topic; it is replicated all the same
+        except MalformedRecord as error:  # another writer's record in the source's topic; it is replicated all the same
             log.warning("%s offset %d is skipped: %s", partition, entry.offset, error)
 
 

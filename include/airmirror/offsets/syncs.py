@@ -128,7 +128,7 @@ def read_syncs(cluster: Cluster, topic: str) -> Iterator[OffsetSync]:
                 continue
             try:
                 yield decode_offset_sync(entry.key or b"", entry.value)
-            except MalformedRecord as error:  # somebody else's: MirrorMaker 2 skips it too
+            except MalformedRecord as error:  # another writer's: MirrorMaker 2 skips it too
                 log.warning("cluster %s: %s offset %d is skipped: %s", cluster.alias, topic, entry.offset, error)
 
 

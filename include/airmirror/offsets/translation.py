@@ -50,7 +50,7 @@ class Between(Enum):
     """The content between two runs, before the first or after the last."""
 
     COVERED = "nothing to read"
-    LOST = "something that somebody has declared lost, and that may be there all the same"
+    LOST = "something that an operator has declared lost, and that may be there all the same"
     UNKNOWN = "offsets that no segment record covers"
 
 
@@ -109,7 +109,7 @@ class Translated:
 
 
 def nothing_replicated(log_start: int, target_end: int, history: Sequence[Sync] = ()) -> Replicated:
-    """A partition without segments: empty on the target (all is still to come), or filled by somebody else."""
+    """A partition without segments: empty on the target (all is still to come), or filled by another writer."""
     if target_end == 0:
         return Replicated(log_start, 0, log_start - 1, 0, (), log_start)
     never = 2**63 - 1  # every position lies before what we have replicated

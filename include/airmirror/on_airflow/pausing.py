@@ -1,4 +1,4 @@
-"""Pausing a DAG ends the window that runs: asked of Airflow every two seconds, in a thread beside the task's work."""
+"""Pausing a DAG ends the window that runs: asked of Airflow every two seconds, in a thread alongside the task's work."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class WindowPaused(AirmirrorError):
     def __str__(self) -> str:
         return (
             f"window {self.window!r} was ended, because {self.dag_id} is paused: what it has committed counts, nothing of it is "
-            "left open, and the next window goes on from there"
+            "left open, and the next window continues from there"
         )
 
 

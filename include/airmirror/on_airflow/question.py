@@ -28,7 +28,7 @@ class Option:
 
 
 OPTIONS = (
-    Option(VERIFY_AGAIN, "the gate reads {target} anew; for when the cause is mended", "nothing", False),
+    Option(VERIFY_AGAIN, "the gate reads {target} again; choose it after the cause is mended", "nothing", False),
     Option(
         LET_PASS,
         "the range passes whatever the expectations say; not where records differ, are missing or not accounted for",
@@ -37,8 +37,8 @@ OPTIONS = (
     ),
     Option(
         ACCEPT_LOSS,
-        "records that are not on {target} as they are on {source} are declared lost, what is equal counts, and "
-        "replication goes on after it",
+        "records that are not on {target} as they are on {source} are recorded as lost, equal ones count, and "
+        "replication continues after them",
         "these records, for ever",
         True,
     ),
@@ -50,7 +50,7 @@ OPTIONS = (
     ),
     Option(
         NEW_TOPIC,
-        "the whole topic is replicated from its first offset into `<remote topic>.2` and goes on there; the old remote "
+        "the whole topic is replicated from its first offset into `<remote topic>.2` and continues there; the old remote "
         "topic stays as it is",
         "consumers must be told the new name",
         True,
@@ -72,7 +72,7 @@ def question(held: Sequence[HeldRange], flow: str) -> str:
     """Return the holds and the possible decisions as Markdown. Every text that is not ours is escaped."""
     source, target = flow.split("->")
     lines = [
-        f"The gate holds {_partitions(len(held))} of **{escape(flow)}**: they wait, the others go on. Your answer is for "
+        f"The gate holds {_partitions(len(held))} of **{escape(flow)}**: they wait, the others continue. Your answer is for "
         "exactly these, as long as they are held at these offsets.",
         "",
         "| topic | partition | offsets | records | held since (UTC) | why |",

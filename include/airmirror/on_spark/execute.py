@@ -36,7 +36,7 @@ class LibraryAltered(AirmirrorError):
 
     def __str__(self) -> str:
         return (
-            f"flow {self.flow!r}: on Spark's executors lies another Airmirror than this one: somebody else has prepared the "
+            f"flow {self.flow!r}: Spark's executors hold another Airmirror than this one: someone else has prepared the "
             "session, or one is installed there; nothing of it was run. See who reaches the Spark Connect server, set "
             "AIRMIRROR_SPARK_SECRET to a new value (docs/security.md), and keep Airmirror out of the executors' Python"
         )
@@ -132,7 +132,7 @@ def _failure(flow: str, window: str, said: str) -> AirmirrorError:
         return MissingPackage("pyarrow")
     if any(word in said for word in CLOSED):
         return SparkJobFailed(
-            flow, window, f"the Spark Connect server was started anew, or has ended the session ({reason(said)})"
+            flow, window, f"the Spark Connect server was restarted, or has ended the session ({reason(said)})"
         )
     return SparkJobFailed(flow, window, reason(said))
 

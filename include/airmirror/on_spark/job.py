@@ -67,7 +67,7 @@ def _window(given: argparse.Namespace, prepared: Prepared, choice: Choice) -> Wi
 
 
 def _wanted(given: argparse.Namespace) -> list[str]:
-    """The rounds that follow the window: none where somebody else goes on."""
+    """The rounds that follow the window: none if another process continues."""
     return [name for name, flag in zip(ROUNDS, _ROUND_FLAGS, strict=True) if given.advance and getattr(given, flag)]
 
 
@@ -99,7 +99,7 @@ def _parser() -> argparse.ArgumentParser:
         "--no-advance",
         dest="advance",
         action="store_false",
-        help="leave the judgement to somebody else (Airflow's gate)",
+        help="leave the judgement to another process (Airflow's gate)",
     )
     parser.add_argument(
         "--expectations",

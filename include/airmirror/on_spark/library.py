@@ -53,7 +53,7 @@ def digester() -> Callable[[str], str]:
 def checker(library_digest: str) -> Callable[[], None]:
     """For a task, before it imports anything of the library: raises ImportError (ALTERED) where it has another digest.
 
-    As ``digester`` it travels as code: what a session holds may have been put there by somebody else.
+    As ``digester`` it travels as code: what a session holds may have been put there by someone else.
     """
     digest_of, altered = digester(), ALTERED
 

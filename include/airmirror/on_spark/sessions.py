@@ -84,7 +84,7 @@ def connect(url: str, flow: Flow) -> SparkSession:
         try:
             spark = SparkSession.builder.remote(in_session(url, session_id(flow, library, generation))).create()
             _give_up_in_time(spark)
-            # The first answer names the server: from then on the client refuses one that was started anew, which would run
+            # The first answer names the server: from then on the client refuses one that was started again, which would run
             # slots without the library, or with whatever is installed there. Adding the library alone does not notice.
             _check(spark)
             _add_library(spark, library)

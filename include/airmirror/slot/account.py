@@ -19,7 +19,7 @@ _batch_shape = struct.Struct(">hiqqi")
 
 class Digest:
     """The digest of what the target must hold: xxh3-128 over each batch's codec, timestamp type, count, base and
-    maximum timestamp, size and payload digest, in order. It can be computed anew from the target alone."""
+    maximum timestamp, size and payload digest, in order. It can be computed again from the target alone."""
 
     def __init__(self) -> None:
         self._hash = xxhash.xxh3_128()
@@ -53,7 +53,7 @@ class Account:
     start: int
     target_end: int
     end: int = -1
-    runs: int = 0  # of source offsets without a gap between them that were sent: so many segments there will be
+    runs: int = 0  # of source offsets without a gap between them that were sent: there will be as many segments
     sent_end: int = -1
     copied: int = 0
     control: int = 0

@@ -191,7 +191,7 @@ class Source:
             raise PartitionUnavailable(alias, partition.topic, partition.partition, error_name(fetched.error))
 
     def _refresh(self) -> None:
-        """Read the metadata anew; what is fetched after that are still the same topics. Raises TopicRecreated."""
+        """Read the metadata again; what is fetched after that are still the same topics. Raises TopicRecreated."""
         self._routes.refresh({partition.topic for partition in self._intakes})
         for intake in self._intakes.values():
             partition, now = intake.partition, self._routes.topic_ids[intake.partition.topic]
@@ -201,7 +201,7 @@ class Source:
                 )
 
     def _look_again(self, node: int) -> None:
-        """Find the leaders anew, after a backoff: nothing tells when one is elected or a broker is back."""
+        """Find the leaders again, after a backoff: nothing tells when one is elected or a broker is back."""
         self._routes.drop(node, "fetch")
         self._under_way.pop(node, None)
         self._back_off()

@@ -40,11 +40,11 @@ def of_flow(error: AirmirrorError | None, flow: str) -> AirmirrorError | None:
     return error
 
 
-BEGINNING = "begin again at the source's first offset, behind what the remote topic holds"
+BEGINNING = "copy again from the source's first offset, appended after the existing records"
 
 
 def reset_command(error: PartitionError, what: str, *options: str) -> str:
-    """A choice and how it is carried out; a remote topic is made anew for all partitions of a topic."""
+    """A choice and how it is carried out; a remote topic is recreated for all partitions of a topic."""
     which = () if len(options) > 1 else ("--partition", error.partition)
     return f"{what}: {command('reset', '--topic', error.topic, *which, *options, flow=error.flow)}"
 
@@ -64,14 +64,14 @@ class SourceTruncated(PartitionError):
             lost = f"its log ends at {self.log_end}, below the position reached: it was truncated"
         return (
             f"{self.where}: replication continues at offset {self.position}, but {lost}; "
-            f"{reset_command(self, 'go on behind it, and declare it lost', '--accept-loss')}, or "
+            f"{reset_command(self, 'continue, and record the missing offsets as lost', '--accept-loss')}, or "
             f"{reset_command(self, BEGINNING, '--start-again')}"
         )
 
 
 @dataclass(eq=False)
 class SourceDiverged(PartitionError):
-    """The source's log was cut and written anew below the position (unclean leader election)."""
+    """The source's log was cut and written again below the position (unclean leader election)."""
 
     position: int
     epoch: int
@@ -79,9 +79,9 @@ class SourceDiverged(PartitionError):
 
     def __str__(self) -> str:
         return (
-            f"{self.where}: what was copied up to offset {self.position - 1} is no longer in the log: leader epoch "
+            f"{self.where}: the log lost records that were copied up to offset {self.position - 1}: leader epoch "
             f"{self.epoch} ends at offset {self.end_offset} now (unclean leader election); "
-            f"{reset_command(self, f'go on at offset {self.end_offset} (the copies stay)', '--accept-loss')}, or "
+            f"{reset_command(self, f'continue at offset {self.end_offset} (the copies stay)', '--accept-loss')}, or "
             f"{reset_command(self, BEGINNING, '--start-again')}"
         )
 
@@ -163,7 +163,7 @@ class ReadBackDiffers(PartitionError):
 
 @dataclass(eq=False)
 class ForeignRecords(PartitionError):
-    """Somebody else writes to the remote topic."""
+    """Another writer writes to the remote topic."""
 
     target: str
     remote_topic: str
@@ -174,7 +174,7 @@ class ForeignRecords(PartitionError):
         return (
             f"{self.where}: cluster {self.target!r} holds records in {self.remote_topic}-{self.partition} at offsets "
             f"{self.first} to {self.last} that this flow did not write; stop the other writer, then "
-            f"{reset_command(self, 'go on behind them', '--accept-loss')}, or "
+            f"{reset_command(self, 'continue after them', '--accept-loss')}, or "
             f"{reset_command(self, 'begin again in an empty remote topic', '--start-again', '--recreate-remote-topic')}"
         )
 
@@ -193,7 +193,7 @@ class TargetTruncated(PartitionError):
             f"{self.where}: {self.remote_topic}-{self.partition} on cluster {self.target!r} ends at offset {self.end}, "
             f"{self.expected_end} was committed: it was truncated, or deleted and created again; "
             f"{reset_command(self, 'copy everything again', '--start-again')}, or "
-            f"{reset_command(self, 'go on, and declare what it lacks lost', '--accept-loss')}"
+            f"{reset_command(self, 'continue, and record the missing records as lost', '--accept-loss')}"
         )
 
 
@@ -247,8 +247,8 @@ class AccessLost(PartitionError):
     def __str__(self) -> str:
         return (
             f"{self.where}: cluster {self.denying!r} does not let this user {self.operation.lower()} topic "
-            f"{self.denied_topic!r}; give it the operation {self.operation} again (kafka-acls.sh): the next window goes on "
-            "from the progress that is committed"
+            f"{self.denied_topic!r}; give it the operation {self.operation} again (kafka-acls.sh): the next window "
+            "continues from the committed progress"
         )
 
 
@@ -261,7 +261,7 @@ class SlotFenced(AirmirrorError):
     by: str
 
     def __str__(self) -> str:
-        return f"flow {self.flow!r}: window {self.window!r} was fenced by window {self.by!r}, which goes on from its progress"
+        return f"flow {self.flow!r}: window {self.window!r} was fenced by window {self.by!r}, which continues from its progress"
 
 
 @dataclass(eq=False)

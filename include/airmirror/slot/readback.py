@@ -1,8 +1,8 @@
 """Reading back what was written, before it is committed, and comparing it with what was fetched (invariant D).
 
 Read uncommitted, on connections of their own. A batch must come back with the same payload digest, count, codec, timestamp
-type and times; where the target compressed it anew, its records are decoded on both sides and compared one by one. (What the
-slow path writes anew it compares with what was fetched before it is sent.)
+type and times; where the target compressed it again, its records are decoded on both sides and compared one by one. (What the
+slow path writes again it compares with what was fetched before it is sent.)
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class ReadBackTooSlow(AirmirrorError):
 
     def __str__(self) -> str:
         return (
-            f"cluster {self.cluster!r}: {self.bytes} bytes that were written were not read back in the window's time, and so "
+            f"cluster {self.cluster!r}: {self.bytes} written bytes were not read back in the window's time, and so "
             "not committed; is a consumer quota (consumer_byte_rate) of this user in the way?"
         )
 

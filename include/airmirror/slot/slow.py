@@ -1,4 +1,4 @@
-"""The slow path of one partition: batches that can't be copied whole, or are merged, decoded and written anew (invariant D).
+"""The slow path of one partition: batches that can't be copied whole, or are merged, decoded and written again (invariant D).
 
 Memory is bounded by what is decoded: batches are unpacked one by one, and sent when they come to ``UNPACKED_BYTES``.
 """
@@ -153,7 +153,7 @@ class SlowPath:
         delivery.put(sent, [batch])
 
     def _compare_with_fetched(self, batch: bytearray, dense: DenseBatch) -> None:
-        """The records of a batch that was written anew are those that were fetched (invariant D)."""
+        """The records of a batch that was written again are those that were fetched (invariant D)."""
         from airmirror.wire.records import first_difference, index
 
         found = index(memoryview(batch), list(parse(memoryview(batch), 0, len(batch))), largest=self._delivery.largest)

@@ -50,7 +50,7 @@ class AliasDiffers(AirmirrorError):
         return (
             f"flow {self.flow!r}: its target {self.target!r} (cluster id {self.cluster_id}) is called {self.other_alias!r} by "
             f"those who bring records to its source {self.source!r} (flow {self.other_flow!r}, says {self.topic!r} there): "
-            "records would go round, and the names of topics grow for ever. Call the cluster the same in all "
+            "records would go round in a loop, and topic names would grow for ever. Call the cluster the same in all "
             f"configurations, or declare the other name: {self.flow}.target.cluster.other.aliases = {self.other_alias}; "
             f"if that flow no longer runs, say so with {self.other_flow}.enabled = false (where this file knows its clusters), "
             f"or delete {self.topic!r} on {self.source!r}"
@@ -165,7 +165,7 @@ def introduce(flow: Flow, around: Neighbours) -> bool:
 def flows_of_others(flow: Flow, around: Neighbours, known: Collection[str]) -> tuple[tuple[Flow, ...], tuple[str, ...]]:
     """The flows of other configurations that write to the flow's clusters, with this flow's names for its clusters.
 
-    Second: warnings of what others say that makes no sense, or can't be followed here. ``known``: flows of the own
+    Second: warnings of what others say that makes no sense, or can't be followed here. ``known``: flows of its own
     configuration, enabled or not, which speak for themselves.
     """
     if ids_tell_nothing(flow):

@@ -44,7 +44,7 @@ class LedgerCollector(Collector):
 def exposition(collector: Collector) -> bytes:
     """Return a collector's counters and gauges in Prometheus's text format (version 0.0.4).
 
-    The bytes are generate_latest's, which writes and checks the labels of a partition anew for every one of its metrics: that
+    The bytes are generate_latest's, which writes and checks the labels of a partition again for every one of its metrics: that
     takes three times as long.
     """
     written: dict[tuple[tuple[str, str], ...], str] = {}
@@ -86,7 +86,7 @@ def _of_partitions(rows: Sequence[PartitionMetrics], now: float) -> Iterator[Met
 
     yield gauge(
         "lag_records",
-        "Records (offsets) of the source, up to its high watermark, that the last window left.",
+        "Source offsets, up to the high watermark, that were not replicated when the last window ended.",
         (row.lag_records for row in rows),
     )
     yield gauge(
@@ -253,7 +253,7 @@ def _of_heartbeats(rows: Sequence[FlowMetric]) -> Iterator[Metric]:
 
 def _of_holds(ledger: Ledger) -> Iterator[Metric]:
     family = GaugeMetricFamily(
-        "airmirror_held", "1 for a partition that is held, by the gate or by somebody.", labels=(*PARTITION, "by")
+        "airmirror_held", "1 for a partition that is held, by the gate or by an operator.", labels=(*PARTITION, "by")
     )
     for flow, hold in ledger.holds():
         family.add_metric((flow, *flow.split("->"), hold.topic, str(hold.partition), hold.by), 1)

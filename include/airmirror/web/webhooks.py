@@ -35,7 +35,7 @@ class Alert(BaseModel):
 
     @property
     def run_id(self) -> str:
-        """The same for every time that the alert is sent, and another one when it fires anew. Raises ValueError."""
+        """The same for every time that the alert is sent, and another one when it fires again. Raises ValueError."""
         name = self.fingerprint if _PLAIN.fullmatch(self.fingerprint) else _digest(self.labels)
         began = self.starts_at if self.starts_at.tzinfo else self.starts_at.replace(tzinfo=UTC)
         try:

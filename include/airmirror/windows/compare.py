@@ -148,7 +148,7 @@ def compare(
 
     ``within``: these source offsets of it. ``after``: where the record before ends on the target; what lies between and is
     not ours is a difference too. ``seen`` gets all records of both sides, some of the source and of the target at a time.
-    In an aggregate the target may hold records of others anywhere, and where somebody has accepted a loss as many as were
+    In an aggregate the target may hold records of others anywhere, and where an operator has accepted a loss as many as were
     lost. Raises what reading a log does; a difference is in the answer.
     """
     key = TopicPartition(record.topic, record.partition)

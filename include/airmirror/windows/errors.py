@@ -23,7 +23,7 @@ class HangingTransaction(PartitionError):
     def __str__(self) -> str:
         return (
             f"{self.where}: a transaction of producer {self.producer_id} (epoch {self.producer_epoch}) is open from offset "
-            f"{self.first} on and no coordinator knows it, so {self.records} offsets behind it can't be read; end it "
+            f"{self.first} on and no coordinator knows it, so {self.records} offsets after it can't be read; end it "
             f"with `kafka-transactions.sh abort --topic {self.topic} --partition {self.partition} "
             f"--start-offset {self.first}`"
         )
@@ -43,12 +43,12 @@ class ProgressDiffers(PartitionError):
         if self.recorded < self.position:
             return (
                 f"{self.where}: {where}, but {own}: {self.progress_topic} was cut or altered; "
-                f"{reset_command(self, 'go on after the segment record, and write the progress anew', '--accept-loss')}"
+                f"{reset_command(self, 'continue after the segment record, and rewrite the progress', '--accept-loss')}"
             )
         return (
             f"{self.where}: {where}, but {own}: MirrorMaker 2, or another writer, has copied offsets {self.position} to "
             f"{self.recorded} since; stop it, then "
-            f"{reset_command(self, 'go on after what it has copied', '--accept-loss')}, or "
+            f"{reset_command(self, 'continue after its copies', '--accept-loss')}, or "
             f"{reset_command(self, 'begin again in an empty remote topic', '--start-again', '--recreate-remote-topic')}"
         )
 

@@ -37,7 +37,7 @@ class Granted:
 
     @property
     def claim(self) -> Claim:
-        """The claim as it was written last; so many ids must be fenced as it has slots."""
+        """The claim as it was written last; as many ids must be fenced as it has slots."""
         return self.renewal.claim
 
     def grow(self, slots: int) -> None:

@@ -1,8 +1,8 @@
 """The knowledge of a flow from its two internal topics, read incrementally: only the tail is read again.
 
 The index (the ledger implements it) is a mirror: it can be lost, which costs one scan. It is keyed by the ids of the
-topics it was read from, so a topic that was made anew starts an empty one. A plan is made from what it says at one moment,
-when it has read all that was in the topics: whoever forgets it or builds it anew meanwhile does no harm.
+topics it was read from, so a topic that was made again starts an empty one. A plan is made from what it says at one moment,
+when it has read all that was in the topics: whoever forgets it or builds it again meanwhile does no harm.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from airmirror.wire.segments import Claim, Hold, SegmentRecord, Verified, decode
 log = logging.getLogger(__name__)
 
 LOADED_AT_ONCE = 5_000
-ATTEMPTS = 10  # at an index that others begin anew meanwhile
+ATTEMPTS = 10  # at an index that others begin again meanwhile
 
 
 class EntryLike(Protocol):
@@ -82,7 +82,7 @@ class Index(Protocol):
         """Take in records of ``mm2-offsets``, in log order, read from ``since`` on; idempotent, refuses gaps."""
 
     def forget_topic(self, topic: str) -> None:
-        """Forget what was loaded from a topic, so that it is read anew."""
+        """Forget what was loaded from a topic, so that it is read again."""
 
     def state(self) -> State:
         """Return the contents of both topics, as of one moment."""
@@ -111,9 +111,9 @@ class InternalTopics:
 
 
 def catch_up(routes: Routes, topics: InternalTopics, index: Index, source: str, patience: float = 60.0) -> State:
-    """Read the tails of both topics into the index; what it knows then. An index that is ahead of a topic reads it anew.
+    """Read the tails of both topics into the index; what it knows then. An index that is ahead of a topic reads it again.
 
-    Raises LastStableOffsetStuck where a transaction keeps a tail back; LedgerBegunAnew where others begin the index anew
+    Raises LastStableOffsetStuck where a transaction keeps a tail back; LedgerBegunAnew where others begin the index again
     again and again.
     """
     for left in reversed(range(ATTEMPTS)):
@@ -170,7 +170,7 @@ def scanned_of(index: Scanned, topic: str, topic_id: UUID, ends: Mapping[int, in
     scanned = index.scanned(topic, topic_id)
     if all(offset <= ends.get(number, offset) for number, offset in scanned.items()):
         return scanned
-    log.warning("%s ends below what was read of it, at %s instead of %s: it is read anew", topic, ends, scanned)
+    log.warning("%s ends below what was read of it, at %s instead of %s: it is read again", topic, ends, scanned)
     index.forget_topic(topic)
     return {}
 

@@ -50,7 +50,7 @@ class Facts:
 
     ``position``: the source offset to continue at, -1 where nothing was copied. ``recorded``: what MirrorMaker 2's progress
     says of that, -1 nothing. ``diverged_at``: from here on the source's log is not the one that was copied; -1: it is.
-    ``foreign``: somebody else has written behind the flow's last record. ``tail``: what MirrorMaker 2 has copied since, where
+    ``foreign``: another writer has written after the flow's last record. ``tail``: what MirrorMaker 2 has copied since, where
     its progress is further, or why that can't be told. ``records``: all that is known of the partition, by source offset;
     ``last`` the newest of them.
     """
@@ -109,12 +109,12 @@ class Facts:
         elif self.last is not None and self.target_end < self.last.target_end:
             found.append(f"the remote partition ends at {self.target_end}, {self.last.target_end} was committed")
         elif self.foreign and not isinstance(self.tail, TakenOver):
-            found.append("somebody else has written to the remote partition")
+            found.append("another writer has written to the remote partition")
         if isinstance(self.tail, AirmirrorError):
-            found.append("how much MirrorMaker 2 has copied past its progress can't be told")
+            found.append("the extent of MirrorMaker 2's copies past its progress is not known")
         if self.last is not None and not self.source_recreated and self.recorded not in (-1, self.position):
             found.append(
-                f"MirrorMaker 2's progress goes on at {self.recorded}, the newest segment record ends at {self.position}"
+                f"MirrorMaker 2's progress continues at {self.recorded}, the newest segment record ends at {self.position}"
             )
         found += [f"no segment record covers source offsets {first} to {end - 1}" for first, end in gaps(self.of_topic)]
         return found
@@ -180,7 +180,7 @@ def decide(facts: Facts, choice: Choice) -> Reset | None:
     if not facts.problem:
         return None
     if facts.source_recreated:
-        reason = "of the topic that was replicated nothing is left to go on with; use --start-again"
+        reason = "nothing is left of the topic that was replicated; use --start-again"
         raise ResetNotPossible(str(facts.key), choice, reason)
     cut, records = facts.source_cut, facts.of_topic
     start = max(facts.earliest, facts.goes_on if cut is None else cut)

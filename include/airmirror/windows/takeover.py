@@ -51,9 +51,9 @@ class TailDiffers(PartitionError):
     progress: int
 
     def __str__(self) -> str:
-        twice = "go on after that offset: what MirrorMaker 2 has copied past it comes twice"
+        twice = "continue after that offset, and copy again what MirrorMaker 2 has copied past it"
         return (
-            f"{self.where}: what cluster {self.target!r} holds at the end of {self.remote_topic!r} is not what the source has "
+            f"{self.where}: the last records of {self.remote_topic!r} on cluster {self.target!r} are not those of the source "
             f"up to, or after, the progress of MirrorMaker 2 (offset {self.progress}): start MirrorMaker 2 again and stop it in "
             f"order, so that it writes its progress, and try again; or "
             f"{reset_command(self, twice, '--accept-loss')}"

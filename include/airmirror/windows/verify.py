@@ -20,7 +20,7 @@ from airmirror.wire.segments import GATE, Hold, Verified
 Gate = Callable[[Sequence[Finding]], Mapping[TopicPartition, str]]
 
 MOST_REASON = 4_000  # characters that a hold keeps
-ENGINE_ALONE = " (the engine's checks alone)"  # behind the judging window's name, where no gate was asked
+ENGINE_ALONE = " (the engine's checks alone)"  # after the judging window's name, where no gate was asked
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def judge(
 ) -> list[Verdict]:
     """Write the verified offset of every finding that passes, a hold for each that does not.
 
-    A hold of the gate is lifted when its partition passes; somebody's decision stands until it is released. A transient
+    A hold of the gate is lifted when its partition passes; an operator's decision stands until it is released. A transient
     error (a cluster that does not answer) holds nothing: the partition is judged again by the next gate. Without a gate
     the engine's own checks judge alone, the record says so, and what is held stays held. A partition that fails again is
     held since it failed first. ``findings`` are of everything that is not verified: a gate's hold of anything else, as one

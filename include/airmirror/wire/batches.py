@@ -1,4 +1,4 @@
-"""Record batches of message format 2: their header, read, restamped for another log, and made anew.
+"""Record batches of message format 2: their header, read, restamped for another log, and made again.
 
 The header is 61 bytes, big-endian (Kafka documentation, "Record Batch"); what follows are the records, compressed as one
 block. A batch is copied by restamping its header in place: the records are never touched. Messages of formats 0 and 1

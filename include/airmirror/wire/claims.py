@@ -85,5 +85,5 @@ def _is_claim_of_another(entry: ClaimEntry, held: Held) -> bool:
 
 
 def most_slots(entries: Iterable[ClaimEntry]) -> int:
-    """The largest number of slots that any claim ever had: so many transactional ids must be fenced."""
+    """The largest number of slots that any claim ever had: that many transactional ids must be fenced."""
     return max((entry.claim.slots for entry in entries), default=0)

@@ -1,7 +1,7 @@
 """The records inside batches, without an object for each: where they lie, written again densely, compared.
 
 This is the slow path's inner loop: batches that cannot be copied whole (sparse ones, those that begin before a window,
-LogAppendTime, oversized ones, messages of formats 0 and 1), and small ones that are merged, are indexed and written anew
+LogAppendTime, oversized ones, messages of formats 0 and 1), and small ones that are merged, are indexed and written again
 here. Nothing is per record in Python: the loops are machine code (airmirror.native).
 
 A *body* is what does not depend on the batch: the bytes of a record from its key's length on (key, value, headers).

@@ -256,7 +256,7 @@ class FlowIdentity(Kept):
         return f"{self.source}->{self.target}"
 
 
-GATE = "gate"  # who holds, where it is not somebody
+GATE = "gate"  # who holds, where it is not an operator
 
 
 class Action(IntEnum):

@@ -1,4 +1,4 @@
-"""The slow path: records of batches that cannot be copied whole, written as dense batches anew (invariant D).
+"""The slow path: records of batches that cannot be copied whole, written as dense batches again (invariant D).
 
 Small batches take this way too: the broker takes one batch a partition and request, so consecutive small ones are
 merged into one.

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(eq=False)
 class TopicCreationRefused(AirmirrorError):
-    """A topic, or its partitions, that can't be created. Somebody must change something first."""
+    """A topic, or its partitions, that can't be created. An operator must change something first."""
 
     alias: str
     topic: str
@@ -53,7 +53,7 @@ class Created:
 def create_topics(admin: Admin, topics: Sequence[NewTopic], timeout: float = 60.0) -> Created:
     """Create topics and wait, ``timeout`` seconds at most, until all partitions have leaders.
 
-    A topic that is there already counts as created: somebody else was faster. Raises what describe() raises.
+    A topic that is there already counts as created: another process was faster. Raises what describe() raises.
     """
 
     def request(batch: list[NewTopic]) -> dict[str, Future[None]]:
@@ -103,7 +103,7 @@ def _ask(
 
 
 def _batches(topics: Sequence[_New]) -> Iterator[list[_New]]:
-    """Topics in the order given, so many at a time that their records fit; a larger topic is alone."""
+    """Topics in the order given, as many at a time as have room for their records; a larger topic is alone."""
     batch: list[_New] = []
     records = 0
     for topic in topics:

@@ -118,7 +118,7 @@ class Connection:
         self._name = client_id
         self._correlation_id = 0
         self._asked: deque[int] = deque()  # of the requests whose answers were not read yet
-        self._held: deque[memoryview] = deque()  # answers that were read before somebody asked for them
+        self._held: deque[memoryview] = deque()  # answers that were read before anyone asked for them
         self._timeout = timeout
         self._transport = transport
         self._log_in_at: float | None = None

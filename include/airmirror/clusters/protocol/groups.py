@@ -48,7 +48,7 @@ class GroupsNotRead(AirmirrorError):
     def __str__(self) -> str:
         what = f"the offsets of group {self.group!r}" if self.group else "its consumer groups"
         return (
-            f"cluster {self.cluster!r} does not tell {what}: {error_name(self.code)}; "
+            f"cluster {self.cluster!r} does not return {what}: {error_name(self.code)}; "
             "the user needs DESCRIBE on the cluster or the groups, or leave the group out with groups.exclude"
         )
 
@@ -68,7 +68,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Committed:
-    """An offset that a group has committed: the next one to read, and what its consumer wrote beside it."""
+    """An offset that a group has committed: the next one to read, and its consumer's metadata."""
 
     offset: int
     metadata: str = ""

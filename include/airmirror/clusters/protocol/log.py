@@ -35,7 +35,7 @@ from airmirror.wire.requests import (
 LIST_OFFSETS = 2
 EARLIEST, LATEST = -2, -1
 UNKNOWN_SERVER_ERROR, OFFSET_OUT_OF_RANGE = -1, 1
-# Errors that pass: the leader moved, or a broker is starting. Metadata is read anew and the request sent again.
+# Errors that pass: the leader moved, or a broker is starting. Metadata is read again and the request sent again.
 MOVED = frozenset({3, 5, 6, 7, 9, 13, 56, 74, 75, 76, 78, 100, 103, 106})
 
 

@@ -60,8 +60,8 @@ class TopicNotDescribed(TopicNotFound):
 
     def __str__(self) -> str:
         return (
-            f"cluster {self.cluster!r} does not let this user describe topic {self.topic!r}: give it the operation "
-            "Describe (Read and Write include it); what is not replicated yet is as soon as it may"
+            f"cluster {self.cluster!r} does not let this user describe topic {self.topic!r}: grant it "
+            "DESCRIBE (READ and WRITE imply it); the next window continues"
         )
 
 
@@ -118,7 +118,7 @@ class Routes:
         self._connections: dict[tuple[int, str], Connection] = {}
 
     def refresh(self, topics: Iterable[str]) -> None:
-        """Read the metadata of ``topics`` anew. Raises BrokerUnreachable when no broker answers, TopicNotFound."""
+        """Read the metadata of ``topics`` again. Raises BrokerUnreachable when no broker answers, TopicNotFound."""
         wanted = MetadataRequest.MetadataRequestTopic
         connection = self._any()
         version = connection.version(METADATA, 10, 12, "Metadata")

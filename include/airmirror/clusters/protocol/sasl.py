@@ -43,7 +43,7 @@ class AuthenticationFailed(AirmirrorError):
         return (
             f"cluster {self.cluster!r}: broker {self.broker} refuses the log-in with {self.mechanism}: {self.reason}; set "
             f"{self.cluster}.sasl.mechanism and {self.cluster}.sasl.jaas.config (or its Airflow connection) to what the "
-            "cluster knows, or give the user its credentials back (kafka-configs.sh): the next window goes on from the "
+            "cluster knows, or give the user its credentials back (kafka-configs.sh): the next window continues from the "
             "progress that is committed"
         )
 

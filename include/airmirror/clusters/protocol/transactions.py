@@ -53,7 +53,7 @@ class TransactionStuck(AirmirrorError):
     """The end of this id's last transaction is decided, but some of its partitions do not take the marker.
 
     ``reasons``: what is wrong with each of them; the marker is in all its other partitions. ``aborted``: nobody writes or
-    commits under this id any more before it is initialised anew. A transaction that was committed may be followed by
+    commits under this id any more before it is initialised again. A transaction that was committed may be followed by
     another of the same producer.
     """
 

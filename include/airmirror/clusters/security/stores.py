@@ -41,7 +41,7 @@ def trusted(store: Store) -> str:
 
 
 def identity(store: Store) -> tuple[str, str, str | None]:
-    """The certificate chain of a keystore (the own certificate first), its key, both PEM, and the key's password.
+    """The certificate chain of a keystore (its own certificate first), its key, both PEM, and the key's password.
 
     Raises UnsupportedClientSetting.
     """

@@ -50,7 +50,7 @@ class Tokens:
         self._alias, self._login = alias, login
         self._kept, self._until = "", 0.0
         parts = urllib.parse.urlsplit(login.token_url)
-        # Without what may stand before the host or behind the path: it is named in messages.
+        # Without what may stand before the host or after the path: it is named in messages.
         self._shown = urllib.parse.urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
     def token(self) -> str:

@@ -15,9 +15,13 @@ KEYS = (
     ),
     Key("window.max.bytes", Type.LONG, None, "The most bytes a window plans; not set: no limit.", minimum=1),
     Key(
-        "window.commit.bytes", Type.LONG, "268435456", "A slot commits its transaction after so many bytes.", minimum=1
+        "window.commit.bytes",
+        Type.LONG,
+        "268435456",
+        "A slot commits its transaction after this many bytes.",
+        minimum=1,
     ),
-    Key("window.commit.ms", Type.LONG, "10000", "A slot commits its transaction after so many ms.", minimum=1),
+    Key("window.commit.ms", Type.LONG, "10000", "A slot commits its transaction after this many ms.", minimum=1),
     Key(
         "window.verify",
         Type.STRING,
@@ -97,7 +101,7 @@ KEYS = (
         "window.trigger.records",
         Type.LONG,
         None,
-        "Start a window also when the source has grown by so many records (offsets); not with `@continuous`.",
+        "Start a window also when the source has grown by this many records (offsets); not with `@continuous`.",
         minimum=1,
     ),
     Key(
@@ -110,7 +114,7 @@ KEYS = (
         "backfill.into.suffix",
         Type.STRING,
         None,
-        "In backfills, audits and replays that somebody starts: what lies before the first replicated offset is replicated "
+        "In backfills, audits and replays started by hand: records before the first replicated offset are replicated "
         "too, from the source's first offset on, into topics of their own: remote topic and this suffix. Not set: refused.",
     ),
     Key(

@@ -1,4 +1,4 @@
-"""Asking somebody what becomes of partitions that the gate holds: one run of ``decide.…`` an incident."""
+"""Asking an operator what becomes of partitions that the gate holds: one run of ``decide.…`` an incident."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class AskToDecide(TriggerDagRunOperator):
-    """Starts the run in which somebody decides what the gate holds: one an incident, however often it is judged again."""
+    """Starts the run in which an operator decides what the gate holds: one an incident, however often it is judged again."""
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__(skip_when_already_exists=True, **arguments)

@@ -38,7 +38,7 @@ Audits **{flow}**: one run is one interval of the records' timestamps.
    records by ten minutes of event time on both sides, and the latency.
 
 Past intervals: `airflow backfill create --dag-id audit.{source}.{target} --from-date … --to-date …`. The same backfill again
-changes nothing. What is older than the first replicated offset is refused: behind it, it would be out of order. With \
+changes nothing. What is older than the first replicated offset is refused: after it, it would be out of order. With \
 `backfill.into.suffix` it is replicated into a topic of its own.
 """
 REPLAY_DOC = """

@@ -1,4 +1,4 @@
-"""The DAG ``decide.<source>.<target>``: somebody decides what becomes of partitions that the gate holds."""
+"""The DAG ``decide.<source>.<target>``: an operator decides what becomes of partitions that the gate holds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ switched on**: it runs only when there is something to decide.
 {options}
 
 `ask` reads what is held when it asks, and `carry_out` again when it acts: an answer is for what was shown, and only as long as
-that is still held. A run that somebody starts by hand asks about everything that is held; `held` in its configuration, a list
+that is still held. A run that an operator starts by hand asks about everything that is held; `held` in its configuration, a list
 of `[topic, partition, last offset]`, narrows it down. `carry_out` fails where what was decided fails; to answer again, clear
 `ask`. Who decided, when and why is in the segment topic: `airmirror hold list --history`.
 """
@@ -67,14 +67,14 @@ class CarryOut(FlowOperator):
         user = given.get("responded_by_user") or {}
         answer = Answer(
             given["chosen_options"][0], str((given.get("params_input") or {}).get("reason") or ""),
-            str(user.get("name") or user.get("id") or "somebody in Airflow"),
+            str(user.get("name") or user.get("id") or "a user of Airflow"),
             f"{context['run_id']} of {given.get('responded_at')}",
         )  # fmt: skip
         carry_out(deployment(), self.flow, window_id(context, "decide"), asked or [], answer, choice)
 
 
 def decide_dag(flow: Flow) -> DAG:
-    """The decisions of a flow. On from the start: a question that waits for somebody to switch it on reaches nobody."""
+    """The decisions of a flow. On from the start: a question that has to be switched on first reaches nobody."""
     source, target = flow.source.alias, flow.target.alias
     users = [{"id": user, "name": user} for user in deciders(flow)]
     with DAG(
@@ -85,7 +85,7 @@ def decide_dag(flow: Flow) -> DAG:
         max_active_runs=16,
         is_paused_upon_creation=False,
         default_args={"owner": OWNER, "retries": RETRIES, "retry_delay": RETRY_DELAY},
-        description=f"Leave it on: asks somebody what becomes of partitions of {flow.name} that the gate holds.",
+        description=f"Leave it on: asks an operator what becomes of partitions of {flow.name} that the gate holds.",
         doc_md=DOC.format(flow=flow.name, source=source, target=target, options=options_table(source, target)),
         tags=tags(flow),
     ) as dag:

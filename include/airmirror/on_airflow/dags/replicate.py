@@ -48,13 +48,13 @@ Replicates **{flow}**: one run is one window.
 4. `emit_offset_syncs`: MirrorMaker 2's offset syncs, up to what is verified.
 5. `next_window`: lets the next run begin as soon as this one ends where the window was cut. (`idle` under `@continuous`:
    waits `window.idle.ms` after a window that was empty or failed, while the others go on.)
-6. `ask_to_decide`: where the gate holds partitions, a run of `decide.{source}.{target}` asks somebody what to do.
+6. `ask_to_decide`: where the gate holds partitions, a run of `decide.{source}.{target}` asks an operator what to do.
 7. `emit_checkpoints`: where consumer groups stand on both clusters, for MirrorMaker 2's tools and clients.
 8. `sync_group_offsets`: groups without members on {target} are moved to where they stand on {source}. Both are skipped until
    their intervals have passed.
 
 When a run is red: the failed task's log ends with what is wrong and what to do. A window can always be run again: it goes
-on from the committed progress. To judge again what is held, clear `verify_window`; it then reads the target anew.
+on from the committed progress. To judge again what is held, clear `verify_window`; it then reads the target again.
 
 Backfills are refused here; they are for `audit.{source}.{target}`:
 `airflow backfill create --dag-id audit.{source}.{target} --from-date … --to-date …`.
@@ -109,7 +109,7 @@ def replicate_dag(flow: Flow) -> DAG:
         emit_offset_syncs = EmitOffsetSyncs(
             task_id="emit_offset_syncs", flow=flow.name, max_active_tis_per_dag=1, trigger_rule=TriggerRule.ALL_DONE
         )
-        # What is held is somebody's to decide, in a run of its own; this one stays failed. (A gate that passed needs no process
+        # An operator decides about holds, in a run of its own; this one stays failed. (A gate that passed needs no process
         # to find that out: each one is a second of a run.)
         ask = AskToDecide(
             task_id="ask_to_decide", trigger_dag_id=decide_id(flow), trigger_rule=TriggerRule.ONE_FAILED, retries=0

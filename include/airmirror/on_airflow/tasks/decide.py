@@ -69,7 +69,7 @@ def _incidents(given: Sequence[Sequence[Any]]) -> set[tuple[str, int, int]]:
 
 @dataclass(eq=False)
 class NotNamed(AirmirrorError):
-    """A run that somebody has started with a configuration that names no partitions."""
+    """A run that an operator has started with a configuration that names no partitions."""
 
     given: str
 
@@ -118,7 +118,7 @@ def carry_out(
         )  # fmt: skip
         for reset in resets:
             lost = f", {reset.lost:,} offsets from {reset.lost_first:,} on are lost" if reset.lost else ""
-            log.info("%s to %s goes on at %s%s.", reset.facts.key, reset.facts.remote_topic, f"{reset.start:,}", lost)
+            log.info("%s to %s continues at %s%s.", reset.facts.key, reset.facts.remote_topic, f"{reset.start:,}", lost)
         passing = waived(opened, keys, [item.last for item in held], action)
     if action not in JUDGED:
         log.info("The next window copies it all, and its gate judges it.")

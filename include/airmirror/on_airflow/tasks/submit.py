@@ -161,7 +161,7 @@ class Submission:
         return ["--no-advance", *(["--before"] if self.only_up_to and self.only_up_to.before else [])]
 
     def _ranges(self, opened: Opened, directory: Path) -> str:
-        """The file with the ranges that the windows are bounded by, beside the one with the secrets; empty: no bounds."""
+        """The file with the ranges that the windows are bounded by, next to the one with the secrets; empty: no bounds."""
         if self.only_up_to is None:
             return ""
         path = directory / RANGES

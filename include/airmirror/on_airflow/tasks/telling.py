@@ -58,7 +58,7 @@ class NotVerified(AirmirrorError):
         elif self.known:
             said = f"{partitions(len(self.known))} still held by the gate, nothing new"
         else:
-            said = f"{partitions(len(self.new))} did not pass the gate; the others go on"
+            said = f"{partitions(len(self.new))} did not pass the gate; the others continue"
         lines = [fill(line, WIDTH, subsequent_indent="  ", break_long_words=False) for line in (*self.new, *self.known)]
         again = command("verify", flow=self.flow)
         return (
@@ -95,7 +95,7 @@ class NotMirrored(AirmirrorError):
 
 
 def partitions(count: int) -> str:
-    """So many of them, with the verb that fits."""
+    """The number of them, with the verb that fits."""
     return f"{count} partition{'' if count == 1 else 's'}"
 
 

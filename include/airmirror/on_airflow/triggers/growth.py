@@ -64,7 +64,7 @@ async def growth(size: Callable[[], int], records: int, every: float = EVERY_SEC
 
 
 class Source:
-    """A flow's source. Its settings and topics are read anew each minute, its connections kept for so long."""
+    """A flow's source. Its settings and topics are read again each minute, its connections kept for so long."""
 
     def __init__(self, flow: str) -> None:
         self._flow = flow

@@ -1,7 +1,7 @@
 """Emits a flow's heartbeats inside Airflow's triggerer, on their rhythm, until the next full hour. Loaded in tasks only.
 
 Airflow keeps a trigger's arguments in its database, so they are the flow's name only; configuration and connections are
-read anew by each trigger. Whatever waits for a broker does it in a thread: the event loop belongs to all triggers. Two at
+read again by each trigger. Whatever waits for a broker does it in a thread: the event loop belongs to all triggers. Two at
 once (a triggerer that moves its triggers, two runs) write heartbeats more often, which harms nothing.
 """
 
@@ -51,7 +51,7 @@ class HeartbeatTrigger(BaseTrigger):
 
 
 async def keep_emitting(name: str, seconds: float) -> dict[str, Any]:
-    """Emit for so many seconds; what became of it. A transient error is told and tried again; raises what is final."""
+    """Emit for this many seconds; return the outcome. Reports a transient error and tries again; raises a final one."""
     loop = asyncio.get_running_loop()
     until = loop.time() + seconds
     flow = await asyncio.to_thread(_flow, name)
