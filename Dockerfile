@@ -10,7 +10,7 @@ RUN apt-get update \
     && useradd --create-home --uid 50000 airmirror
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 WORKDIR /opt/airmirror
-COPY requirements.txt requirements-executor.txt ./
+COPY requirements.txt requirements-hashes.txt requirements-executor.txt ./
 ENTRYPOINT ["/usr/bin/tini", "--"]
 
 FROM base AS spark
@@ -22,7 +22,7 @@ USER airmirror
 WORKDIR /var/lib/spark
 
 FROM base AS airflow
-RUN pip install -r requirements.txt
+RUN pip install --require-hashes -r requirements-hashes.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY include include
 COPY dags dags

@@ -13,19 +13,19 @@ SEED ?= 1
 MINUTES ?= 2
 ONLY ?=
 
-.PHONY: help install check house test test-long chaos model mutate mutate-all bench bench-airflow bench-topics bench-groups bench-segments bench-scale bench-flows soak demo up down status requirements clean
+.PHONY: help install check house test-quick test test-long chaos model mutate mutate-all bench bench-airflow bench-topics bench-groups bench-segments bench-scale bench-flows soak demo up down status requirements audit dist docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 16
 
 install: $(INSTALLED) $(JARS) ## install everything into .venv and .local
 
-$(INSTALLED): requirements.txt pyproject.toml
+$(INSTALLED): requirements.txt requirements-dev.txt pyproject.toml
 	@if [ -z "$(PYTHON)" ]; then echo "Python 3.11, 3.12 or 3.13 is needed, with venv: Debian, Ubuntu: apt install python3-venv; macOS: brew install python@3.13; others: https://www.python.org" >&2; exit 2; fi
 	@PYTHONPATH=include $(PYTHON) -m airmirror_local.java >/dev/null
 	@echo "Installing into .venv: about 810 MB to download the first time (PySpark alone is 455 MB), 2 GB on disk; a few minutes."
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv
-	@$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
+	@$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt -r requirements-dev.txt
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@rm -rf include/*.egg-info # a second description of the package, in which Airflow would find the plugin again
 	@echo "Compiling bytecode, which halves every start."
@@ -48,6 +48,9 @@ house: install ## the figures of the house: circles, sizes, positional calls, do
 
 # Two processes share the two cores; each has brokers and Spark of its own.
 BESIDE := tests/on_airflow tests/environments tests/cli tests/topologies
+
+test-quick: install ## the tests that need no broker, Spark or Airflow (under a minute)
+	$(BIN)/pytest -m "not long and not servers"
 
 test: install ## the tests, real brokers and Spark included (under 20 minutes on 2 cores)
 	@$(BIN)/pytest -m "not long" $(BESIDE) >.local/test-beside.log 2>&1 & beside=$$!; \
@@ -105,11 +108,26 @@ down: install ## stop what up has started
 status: install ## where the flow of the running stack stands
 	$(BIN)/airmirror status
 
-requirements: ## compile requirements.txt from requirements.in
-	@set -e; scratch=$$(mktemp -d); trap 'rm -rf "$$scratch"' EXIT; $(PYTHON) -m venv $$scratch; \
-	$$scratch/bin/pip install --quiet --disable-pip-version-check uv; \
-	$$scratch/bin/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-emit-index-url \
-	--no-annotate -o requirements.txt requirements.in
+UV = set -e; scratch=$$(mktemp -d); trap 'rm -rf "$$scratch"' EXIT; $(PYTHON) -m venv $$scratch; \
+	$$scratch/bin/pip install --quiet --disable-pip-version-check
+COMPILE = $$scratch/bin/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-emit-index-url --no-annotate
+
+requirements: ## compile requirements*.txt from pyproject.toml: UPGRADE=--upgrade takes newer versions
+	@$(UV) uv; \
+	$(COMPILE) $(UPGRADE) pyproject.toml --extra all -o requirements.txt; \
+	$(COMPILE) $(UPGRADE) -c requirements.txt --group dev -o requirements-dev.txt; \
+	$(COMPILE) --generate-hashes -c requirements.txt pyproject.toml --extra all -o requirements-hashes.txt
+
+audit: ## ask the Python Packaging Authority's database for known vulnerabilities of what is pinned
+	@$(UV) pip-audit; $$scratch/bin/pip-audit --require-hashes --disable-pip -r requirements-hashes.txt
+
+dist: install ## build the wheel and the sdist into dist/
+	@rm -rf dist build
+	$(BIN)/python -m build
+	@rm -rf build include/*.egg-info
+
+docs: install ## write docs/errors.md and docs/cli.md from the code
+	PYTHONPATH=tests $(BIN)/python -m support.documents
 
 clean: ## remove everything that install and runs have made
-	rm -rf .venv .local include/*.egg-info
+	rm -rf .venv .local build dist include/*.egg-info

@@ -29,6 +29,23 @@ settings.load_profile("loaded")
 os.environ.setdefault("XDG_CACHE_HOME", str(LOCAL / "cache"))
 
 
+# Tests that use one of these fixtures, or whose module starts servers of its own, are left out by `make test-quick`.
+SERVERS = {"airflow", "postgresql", "stack_directory"}
+STARTERS = {
+    "airflow_stack", "run_demo", "running_stack", "start_airflow", "start_broker", "start_cluster", "start_clusters",
+    "start_connect_server", "start_secured", "start_spark_cluster", "start_stack",
+}  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that need servers: by the fixtures that each uses, directly or not, and by what its module starts."""
+    for item in items:
+        if isinstance(item, pytest.Function) and (
+            SERVERS.intersection(item.fixturenames) or STARTERS.intersection(vars(item.module))
+        ):
+            item.add_marker("servers")
+
+
 @dataclass(frozen=True)
 class Brokers:
     """Two clusters of one node each."""

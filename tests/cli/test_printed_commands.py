@@ -2,64 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
-import importlib
-import pkgutil
 import re
 import shlex
-from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import pytest
 import typer
 
-import airmirror
 from airmirror.cli.main import app
-from airmirror.clusters.admin.acls import Acl
-from airmirror.config import Problem
-from airmirror.errors import AirmirrorError
-from airmirror.partitions import TopicPartition
-from airmirror.slot.errors import PartitionError, of_flow
+from airmirror.slot.errors import PartitionError
+from support import ROOT
+from support.documents import PAGES
+from support.errors import FLOW, all_errors, sample
 
-FLOW = "east->west"
-ROOT = Path(__file__).parents[2]
 UsageError = typer.BadParameter.__base__ or Exception  # Typer has a click of its own
-_SAMPLES: dict[str, Any] = {
-    "str": "sample", "int": 7, "float": 1.5, "bool": True, "int | None": 7, "float | None": None, "str | None": "sample",
-    "tuple[str, ...]": ("one", "two"), "tuple[str, str]": ("one", "two"), "tuple[int, ...]": (1, 2), "bytes": b"b",
-    "tuple[tuple[str, int, int], ...]": (("orders", 0, 7),), "TopicPartition": TopicPartition("orders", 0),
-    "tuple[Problem, ...]": (Problem(3, "key", "message"),), "UUID": UUID(int=1),
-    "Mapping[TopicPartition, int]": {TopicPartition("orders", 0): 7},
-    "Mapping[TopicPartition, str]": {TopicPartition("orders", 0): "sample"}, 
-    "Acl": Acl("orders", "LITERAL", "User:ann", "*", "READ", "ALLOW"),
-}  # fmt: skip
-_NAMED = {"flow": FLOW, "topic": "orders with a blank", "cluster": "east"}
-
-
-def subclasses(cls: type[AirmirrorError]) -> set[type[AirmirrorError]]:
-    return {cls}.union(*(subclasses(each) for each in cls.__subclasses__()))
-
-
-def all_errors() -> list[type[AirmirrorError]]:
-    for module in pkgutil.walk_packages(airmirror.__path__, "airmirror."):
-        if ".ledger.migrations" not in module.name:  # Alembic's, which runs only inside of it
-            importlib.import_module(module.name)
-    mine = (each for each in subclasses(AirmirrorError) if each.__module__.startswith("airmirror."))
-    return sorted(mine, key=lambda each: (each.__module__, each.__name__))
-
-
-def sample(error: type[AirmirrorError]) -> AirmirrorError:
-    """One with sample facts, told its flow as where it meets it."""
-    if not dataclasses.is_dataclass(error):
-        return error()
-    facts = {}
-    for field in dataclasses.fields(error):
-        kind = str(field.type)
-        facts[field.name] = _NAMED[field.name] if field.name in _NAMED and kind == "str" else _SAMPLES[kind]
-    made = of_flow(error(**facts), FLOW)
-    assert made is not None
-    return made
 
 
 def parse(words: list[str]) -> Any:
@@ -99,6 +55,8 @@ def test_commands_in_the_documents_run_as_printed() -> None:
     """Those written out with their options; a bare name, as in "see `airmirror status`", is a name."""
     wrong = []
     for file in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+        if file.name in PAGES:  # usage, and messages that the test above has looked at
+            continue
         text = file.read_text().replace("\\\n", " ")
         found = re.findall(r"`(airmirror [^`\n]*)`", text) + re.findall(
             r"^(?:\S*/)?(airmirror .*)$", text, re.MULTILINE

@@ -16,6 +16,7 @@ from support import ROOT
 
 pytestmark = pytest.mark.timeout(900)
 
+pytestmark = pytest.mark.servers  # those of `airmirror up`
 AIRMIRROR = Path(sys.executable).with_name("airmirror")
 
 

@@ -1,0 +1,48 @@
+"""The pages that `make docs` writes are current and complete."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import typer
+
+from airmirror.cli.main import app
+from airmirror.errors import AirmirrorError
+from support import ROOT
+from support.documents import PAGES
+from support.errors import all_errors
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_what_make_docs_writes(name: str) -> None:
+    assert (ROOT / "docs" / name).read_text() == PAGES[name](), "run make docs"
+
+
+def test_every_error_is_there_with_its_kind() -> None:
+    found = dict(re.findall(r"^## (\w+)\n\n\*(Transient or final|Transient|Final)", _text("errors.md"), re.MULTILINE))
+    assert found.keys() == {error.__name__ for error in all_errors() if error is not AirmirrorError}
+    assert found["FlowBusy"] == "Transient" and found["ConfigurationError"] == "Final"
+    assert found["SubmittedWindowFailed"] == "Transient or final"
+
+
+def test_names_of_errors_are_unique() -> None:
+    names = [error.__name__ for error in all_errors()]
+    assert sorted(names) == sorted(set(names))
+
+
+def test_every_command_and_option_is_there() -> None:
+    text = _text("cli.md")
+    top = typer.main.get_command(app)
+    for name, command in top.commands.items():  # type: ignore[attr-defined]
+        below = {f"{name} {sub}": found for sub, found in getattr(command, "commands", {}).items()}
+        for words, each in ({name: command} | below).items():
+            (section,) = re.findall(
+                rf"^## airmirror {re.escape(words)}$(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL
+            )
+            for parameter in each.params:
+                assert f"`{parameter.opts[0]}`" in section, (words, parameter.opts)
+
+
+def _text(name: str) -> str:
+    return (ROOT / "docs" / name).read_text()
