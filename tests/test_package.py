@@ -1,0 +1,173 @@
+"""The wheel: what is in it, what it asks for, and that it runs where no checkout lies."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import venv
+import zipfile
+from email.message import Message
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+import airmirror
+from airmirror_local.brokers import Broker
+from support import ROOT
+from support.hostile import numbered
+from support.topics import assert_mirrored, create_topic, produce
+
+TOOLS = {"hypothesis", "import-linter", "mypy", "pytest", "pytest-timeout", "ruff", "pgserver", "build"}
+BUILD = "import sys; from setuptools.build_meta import build_wheel; print(build_wheel(sys.argv[1]))"
+# Run where the package is what was unpacked, and nothing of the checkout can be seen.
+INSTALLED = """
+import sys, pathlib, airmirror
+assert pathlib.Path(airmirror.__file__).is_relative_to(sys.argv[1]), airmirror.__file__
+from airmirror.airflow import dags
+from airmirror.cli import options
+from airmirror.ledger.database import connect
+from airmirror.ledger.schema import bring_up_to_date
+from airmirror.local import LOCAL
+from airmirror.on_airflow.deployment import deployment
+from airmirror.on_spark.job import APPLICATION
+from airmirror.quality.suites import load_suites
+from airmirror_local.jars import MODULES
+place = deployment()
+print(*sorted(dags()))
+bring_up_to_date(connect("sqlite:///ledger.db"))
+assert [suite.name for suite in load_suites(place.expectations)] == ["replication"]
+assert APPLICATION.is_file() and MODULES.is_file()
+assert LOCAL == pathlib.Path.cwd() / ".local" and place.config == pathlib.Path.cwd() / "include" / "mirror.properties"
+"""
+CONFIGURATION = """clusters = east, west
+east.bootstrap.servers = {east}
+west.bootstrap.servers = {west}
+east->west.enabled = true
+east->west.topics = {topic}
+replication.factor = 1
+offset.storage.replication.factor = 1
+offset-syncs.topic.replication.factor = 1
+"""
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from a copy of the files that Git knows, by the setuptools that is installed."""
+    directory = tmp_path_factory.mktemp("wheel")
+    listing = ["git", "ls-files", "include", "pyproject.toml", "README.md", "LICENSE"]
+    files = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True, check=True)
+    for name in files.stdout.splitlines():
+        (directory / "source" / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / "source" / name).write_bytes((ROOT / name).read_bytes())
+    built = subprocess.run(
+        [sys.executable, "-c", BUILD, str(directory)],
+        cwd=directory / "source",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return directory / built.stdout.split()[-1]
+
+
+@pytest.fixture(scope="session")
+def metadata(wheel: Path) -> Message:
+    with zipfile.ZipFile(wheel) as content:
+        (name,) = (name for name in content.namelist() if name.endswith(".dist-info/METADATA"))
+        return Parser().parsestr(content.read(name).decode())
+
+
+def _is_of(needed: Requirement, extra: str) -> bool:
+    return needed.marker is not None and needed.marker.evaluate({"extra": extra})
+
+
+def test_the_wheel_has_every_file_of_the_package(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as content:
+        names = set(content.namelist())
+        (points,) = (content.read(name).decode() for name in names if name.endswith("entry_points.txt"))
+    packages = (path for room in ("airmirror", "airmirror_local") for path in (ROOT / "include" / room).rglob("*"))
+    expected = {
+        str(path.relative_to(ROOT / "include"))
+        for path in packages
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert {"airmirror/py.typed", "airmirror/quality/expectations/replication.yaml"} <= expected <= names
+    assert {name.split("/")[0] for name in names - expected} == {f"airmirror-{airmirror.__version__}.dist-info"}
+    assert "[airflow.plugins]\nairmirror = airmirror.web.plugin:AirmirrorPlugin" in points
+    assert "airmirror = airmirror.cli.main:app" in points
+
+
+def test_the_base_needs_confluent_kafka_only_and_no_extra_a_tool(metadata: Message) -> None:
+    needed = [Requirement(line) for line in metadata.get_all("Requires-Dist", [])]
+    assert [each.name for each in needed if each.marker is None] == ["confluent-kafka"]
+    extras = set(metadata.get_all("Provides-Extra", []))
+    assert {"client", "executor", "cli", "airflow", "all"} <= extras
+    assert not TOOLS & {each.name.lower() for each in needed}
+    by_extra = {extra: {each.name for each in needed if _is_of(each, extra)} for extra in extras}
+    assert not by_extra["client"] - {"confluent-kafka"}
+    assert not {"apache-airflow", "pyspark", "pandas", "great-expectations"} & (by_extra["executor"] | by_extra["cli"])
+    assert metadata["Version"] == airmirror.__version__
+
+
+def test_executors_extra_is_what_executors_are_given(metadata: Message) -> None:
+    needed = (Requirement(line) for line in metadata.get_all("Requires-Dist", []))
+    extra = {each.name.lower() for each in needed if _is_of(each, "executor")}
+    given = {re.split(r"[=<>; ]", line)[0] for line in (ROOT / "requirements-executor.txt").read_text().splitlines()}
+    assert extra - {"pyarrow"} <= given  # Spark brings pyarrow
+
+
+def test_versions_with_hashes_are_those_of_the_lock() -> None:
+    lines = (ROOT / "requirements-hashes.txt").read_text().splitlines()
+    pinned = [line.removesuffix("\\").strip() for line in lines if line and not line.startswith(" ")]
+    assert pinned == (ROOT / "requirements.txt").read_text().splitlines()
+    blocks = re.split(r"^(?=\S)", "\n".join(lines), flags=re.MULTILINE)[1:]
+    assert len(blocks) == len(pinned) and all("--hash=sha256:" in block for block in blocks)
+    assert not TOOLS & {line.partition("==")[0] for line in pinned}
+
+
+def test_it_runs_where_no_checkout_lies(wheel: Path, tmp_path: Path) -> None:
+    unpacked, home = tmp_path / "site", tmp_path / "home"
+    with zipfile.ZipFile(wheel) as content:
+        content.extractall(unpacked)
+    (home / "include").mkdir(parents=True)
+    text = CONFIGURATION.format(east="one:9092", west="two:9092", topic="orders")
+    (home / "include" / "mirror.properties").write_text(text)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("AIRMIRROR_")} | {
+        "PYTHONPATH": str(unpacked), "AIRFLOW_HOME": str(home), "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
+    }  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", INSTALLED, str(unpacked)], cwd=home, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "replicate.east.west" in done.stdout and "audit.east.west" in done.stdout
+
+
+@pytest.mark.long
+def test_a_clean_environment_runs_a_window(wheel: Path, east: Broker, west: Broker, tmp_path: Path, topic) -> None:  # type: ignore[no-untyped-def]
+    venv.create(tmp_path / "clean", with_pip=True)
+    python = tmp_path / "clean" / "bin" / "python"
+    pip = [str(python), "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    locked = ["-c", str(ROOT / "requirements.txt")]
+    subprocess.run([*pip, "install", *locked, f"{wheel}[client]"], check=True)
+    subprocess.run([str(python), "-c", "import airmirror.client"], cwd=tmp_path, check=True)
+    few = subprocess.run([*pip, "freeze"], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert {re.split(r"==| @", line)[0] for line in few} == {"airmirror", "confluent-kafka"}
+    subprocess.run([*pip, "install", *locked, f"{wheel}[cli,spark]"], check=True)
+    installed = subprocess.run([*pip, "freeze"], capture_output=True, text=True, check=True).stdout
+    assert not {"pytest", "apache-airflow", "great-expectations"} & {
+        line.partition("==")[0] for line in installed.splitlines()
+    }
+    name = create_topic(east, topic("orders"), 3)
+    produce(east, name, numbered(300))
+    (tmp_path / "include").mkdir()
+    text = CONFIGURATION.format(east=east.bootstrap, west=west.bootstrap, topic=name)
+    (tmp_path / "include" / "mirror.properties").write_text(text)
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "AIRMIRROR_LEDGER")}
+    command = [str(python.with_name("airmirror"))]
+    for words in (["config"], ["run-window", "--local"], ["verify"]):
+        done = subprocess.run([*command, *words], cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, (words, done.stdout, done.stderr)
+    assert_mirrored(east, name, west, f"east.{name}")
