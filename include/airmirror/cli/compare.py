@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +11,7 @@ import typer
 from airmirror.cli.failures import NOT_VERIFIED, failures_reported
 from airmirror.cli.options import AsJson, console
 from airmirror.cli.tables import MOST_ROWS, print_json, safe, show, table
+from airmirror.cli.times import time_of
 from airmirror.config import Cluster
 from airmirror.config.errors import ConfigurationError, Problem
 from airmirror.config.properties import read, settings
@@ -58,8 +58,8 @@ def compare(
         topics=_names(topics),
         exclude=_names(exclude),
         rename=rename,
-        first_ms=_time("--from", from_time),
-        end_ms=_time("--to", to_time),
+        first_ms=time_of("--from", from_time),
+        end_ms=time_of("--to", to_time),
         times=not ignore_timestamps,
         is_committed=not uncommitted,
     )
@@ -79,17 +79,6 @@ def compare(
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
-
-
-def _time(option: str, text: str) -> int | None:
-    """Epoch milliseconds of an ISO 8601 time. Raises ConfigurationError."""
-    if not text:
-        return None
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise _bad(f"{option} {text!r} is no time of ISO 8601, for example 2026-11-21T06:00:00Z") from error
-    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def _cluster(side: str, servers: str, file: Path | None) -> Cluster:

@@ -17,9 +17,10 @@ P = ParamSpec("P")
 NOT_VERIFIED, BAD_INPUT = 1, 2
 INPUT = frozenset({
     "AliasDiffers", "AliasReused", "BadConnection", "BadExpectations", "BadRename", "BadSchedule", "ConfigurationError",
-    "ConnectionNeeded", "DecisionIncomplete", "EqualClusterIds", "FlowNotEnabled", "FlowNotNamed",
+    "ConnectionNeeded", "DecisionIncomplete", "EqualClusterIds", "EmptyTimeRange", "FlowNotEnabled", "FlowNotNamed",
     "HostNotResolved", "InternalTopicUnfit", "InvalidPattern", "LedgerUrlInvalid", "NoSuchGroup",
-    "NoSuchPartition", "NoSuchPosition", "NotHeld", "NotMirrored", "NotOfTheFlow", "NothingToCompare",
+    "NoSuchPartition", "NoSuchPosition", "NotHeld", "NotMirrored", "NotOfTheFlow", "NothingToCompare", "NothingToReport",
+    "ReportNotWritten",
     "ResetNotPossible", "SameCluster", "UnknownFlow", "UnknownReplicationPolicy", "UnsupportedClientSetting",
 })  # fmt: skip
 """The errors that what was typed or configured is to blame for, by name: none is imported for it."""

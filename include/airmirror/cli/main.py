@@ -22,6 +22,7 @@ from airmirror.cli.options import (
     opened_flow,
     with_connections,
 )
+from airmirror.cli.report import report_commands
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Kafka topics, mirrored in windows that are proven.")
 ledger_commands = typer.Typer(no_args_is_help=True, help="The SQL mirror of a flow's internal topics.")
@@ -34,6 +35,7 @@ app.command("run-window")(windows.run_window)
 app.command("verify")(windows.verify)
 app.command("topics")(windows.topics)
 app.command("compare")(compare)
+app.add_typer(report_commands, name="report")
 app.add_typer(decisions.hold_commands, name="hold")
 app.command("reset")(decisions.reset)
 app.add_typer(group_commands, name="groups")

@@ -1,0 +1,191 @@
+"""Rows of a flow's report, each from records of its segment topic alone."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from airmirror.ledger import FlowLedger
+from airmirror.partitions import TopicPartition
+from airmirror.windows.coverage import account_error, is_declared, is_taken_over, uncovered
+from airmirror.wire.segments import SegmentRecord
+
+MOST_POINTS = 120  # of a curve
+COUNTS = ("copied", "control", "aborted", "holes", "lost")
+
+
+@dataclass(frozen=True)
+class Span:
+    """Epoch milliseconds from ``first_ms`` to ``end_ms``, the end not included; None: without that limit."""
+
+    first_ms: int | None = None
+    end_ms: int | None = None
+
+    def holds(self, time_ms: int) -> bool:
+        return (self.first_ms is None or time_ms >= self.first_ms) and (self.end_ms is None or time_ms < self.end_ms)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the segment topic tells of one partition of one source topic: ``chosen`` are its records of the time asked for.
+
+    ``verified``: the source offset after the last that the gate has let pass (0: none), ``by`` whose gate, ``at_ms`` when.
+    """
+
+    key: TopicPartition
+    chosen: tuple[SegmentRecord, ...]
+    wrong: tuple[str, ...]
+    is_newest: bool
+    verified: int
+    by: str
+    at_ms: int | None
+    held: str
+
+    @property
+    def is_proven(self) -> bool:
+        return not (self.wrong or self.held) and self.verified >= self.chosen[-1].source_end
+
+    @property
+    def taken_over(self) -> int:
+        """Records that another tool has copied before the flow began: nobody has compared them."""
+        return sum(each.copied for each in self.chosen if is_taken_over(each))
+
+    @property
+    def declared(self) -> int:
+        """Source offsets that somebody has declared lost."""
+        return sum(each.lost for each in self.chosen if is_declared(each))
+
+    def why(self) -> str:
+        """Why it is not proven, else empty."""
+        found = [*self.wrong, *([f"held: {self.held}"] if self.held else [])]
+        if self.verified < self.chosen[-1].source_end:
+            found.append(f"offsets from {max(self.verified, self.chosen[0].source_start)} on are not verified yet")
+        return "; ".join(found)
+
+    def row(self, left: int | None, reads_back: bool) -> dict[str, Any]:
+        last = self.chosen[-1]
+        passed = "verified" if reads_back else "passed, not measured: window.verify=acks reads nothing back"
+        counts = {name: sum(getattr(each, name) for each in self.chosen) for name in COUNTS}
+        return {
+            "topic": self.key.topic,
+            "partition": self.key.partition,
+            "remote_topic": last.remote_topic,
+            "verdict": passed if self.is_proven else "not proven",
+            "why": self.why(),
+            "source": ranges((each.source_start, each.source_end) for each in self.chosen),
+            "target": ranges((each.target_start, each.target_end) for each in self.chosen if each.copied),
+            **counts,
+            "bytes": sum(each.size for each in self.chosen),
+            "left": left,
+            "verified_to": self.verified,
+            "verified_by": self.by,
+            "verified_ms": self.at_ms,
+            "segment_records": len(self.chosen),
+            "sha256": digest(self.chosen),
+            "source_topic_id": str(last.source_topic_id),
+            "target_topic_id": str(last.target_topic_id),
+            "first_ms": min(each.time_ms for each in self.chosen),
+            "last_ms": max(each.time_ms for each in self.chosen),
+        }
+
+
+def told(ledger: FlowLedger, source: str, span: Span) -> list[Told]:
+    """Every partition, and every topic of that name, of which something was committed in the time."""
+    verified, holds, newest = ledger.verified(), ledger.holds(), ledger.last_segments()
+    found = []
+    for key, last in sorted(newest.items()):
+        records = sorted(ledger.segments(*key), key=lambda each: (str(each.source_topic_id), each.source_start))
+        for topic_id, of_topic in groupby(records, key=lambda each: each.source_topic_id):
+            whole = list(of_topic)
+            chosen = tuple(each for each in whole if span.holds(each.time_ms))
+            if not chosen:
+                continue
+            is_newest = topic_id == last.source_topic_id
+            passed = verified.get(key)
+            if passed is not None and passed.source_topic_id != topic_id:
+                passed = None
+            wrong = _wrong(source, chosen, uncovered(whole, chosen[0].source_start, chosen[-1].source_end))
+            found.append(
+                Told(
+                    TopicPartition(*key),
+                    chosen,
+                    wrong,
+                    is_newest,
+                    verified=passed.offset + 1 if passed else 0,
+                    by=passed.window if passed else "",
+                    at_ms=passed.time_ms if passed else None,
+                    held=holds[key].reason if is_newest and key in holds else "",
+                )
+            )
+    return found
+
+
+def _wrong(source: str, chosen: Sequence[SegmentRecord], gaps: Iterable[tuple[int, int]]) -> tuple[str, ...]:
+    """What does not add up in segment records, and what none covers."""
+    errors = (account_error(source, [each], compacted=True, start=None) for each in chosen)
+    missing = (f"no segment record covers the offsets {first} to {end - 1}" for first, end in gaps)
+    return (*missing, *(str(error) for error in errors if error is not None))
+
+
+def ranges(found: Iterable[tuple[int, int]]) -> list[list[int]]:
+    """Ranges in order, those that touch as one."""
+    joined: list[list[int]] = []
+    for first, end in found:
+        if joined and joined[-1][1] == first:
+            joined[-1][1] = end
+        else:
+            joined.append([first, end])
+    return joined
+
+
+def digest(records: Iterable[SegmentRecord]) -> str:
+    """SHA-256 over segment records as the topic has them: of each the key and the value, either after its size (INT32)."""
+    found = hashlib.sha256()
+    for record in records:
+        for part in (record.encode_key(), record.encode_value()):
+            found.update(struct.pack(">i", len(part)) + part)
+    return found.hexdigest()
+
+
+def windows(found: Iterable[Told]) -> list[dict[str, Any]]:
+    """What each window has committed, the first first."""
+    of_window: dict[str, list[SegmentRecord]] = {}
+    for each in found:
+        for record in each.chosen:
+            of_window.setdefault(record.window, []).append(record)
+    rows = [
+        {
+            "window": name,
+            "first_ms": min(each.time_ms for each in records),
+            "last_ms": max(each.time_ms for each in records),
+            "partitions": len({(each.topic, each.partition) for each in records}),
+            "copied": sum(each.copied for each in records),
+            "bytes": sum(each.size for each in records),
+        }
+        for name, records in of_window.items()
+    ]
+    return sorted(rows, key=lambda row: (row["first_ms"], row["window"]))
+
+
+def progress(found: Iterable[Told]) -> list[dict[str, Any]]:
+    """Records copied so far, and the longest delay from a newest timestamp to its commit, over time: points of a curve."""
+    records = sorted((record for each in found for record in each.chosen), key=lambda record: record.time_ms)
+    if not records:
+        return []
+    first, width = records[0].time_ms, max(1, -(-(records[-1].time_ms - records[0].time_ms + 1) // MOST_POINTS))
+    copied, rows = 0, []
+    for _, bucket in groupby(records, key=lambda record: (record.time_ms - first) // width):
+        of_bucket = list(bucket)
+        copied += sum(each.copied for each in of_bucket)
+        delays = [each.time_ms - each.max_timestamp for each in of_bucket if each.copied and each.max_timestamp >= 0]
+        rows.append({"time_ms": of_bucket[-1].time_ms, "records": copied, "delay_ms": max(delays, default=None)})
+    return rows
+
+
+def totals(rows: Iterable[Mapping[str, Any]], *names: str) -> dict[str, int]:
+    rows = list(rows)
+    return {name: sum(row[name] for row in rows) for name in names}
