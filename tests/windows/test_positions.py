@@ -204,6 +204,27 @@ def test_a_ledger_that_is_ahead_of_kafka_is_read_anew(east: Broker, west: Broker
     assert flow.assert_equal() == 200
 
 
+def test_a_ledger_of_a_log_that_was_cut_and_has_grown_again(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """It has read a record that is not there any more, at an offset that is there again: the leader epoch tells."""
+    flow = mirror(east, west, tmp_path)
+    produce(east, flow.topic, records(100))
+    assert flow.run().is_verified
+    ledger, [last] = flow.opened.ledger, flow.opened.ledger.last_segments().values()
+    topic = f"airmirror-segments.{flow.flow.source.alias}.internal"
+    topic_id, offsets = ledger.state().scanned[topic]
+    lost = replace(last, source_start=100, source_end=200, window="lost", copied=0, segments=())
+    entry = Entry(0, offsets[0], 0, lost.encode_key(), lost.encode_value(), epoch=1_000)
+    ledger.load_segments(topic, topic_id, [entry], {0: offsets[0] + 1})
+    assert ledger.positions() == {(flow.topic, 0): 200}
+    other = replace(flow, opened=replace(flow.opened, ledger=Ledger(f"sqlite:///{tmp_path}/o.db").flow(flow.flow.name)))
+    produce(east, flow.topic, records(100, 100))
+    assert other.run().is_verified  # the log grows past what was read of it
+    produce(east, flow.topic, records(10, 200))
+    result = flow.run()
+    assert result.is_verified and result.copied == 10, errors(result)
+    assert flow.assert_equal() == 210
+
+
 def test_a_ledger_of_other_clusters(east: Broker, west: Broker, tmp_path: Path) -> None:
     """One flow's name, one ledger, and clusters that were made again: topics of which these know nothing are no error."""
     flow = mirror(east, west, tmp_path)

@@ -133,6 +133,12 @@ class FlowLedger:
         self.forget_topic(topic)
         return {}
 
+    def last_read(self, topic: str) -> dict[int, tuple[int, int]]:
+        """The last record read of a topic, by partition: its offset and its leader epoch, where that is known."""
+        with self._reading() as connection:
+            rows = self._scanned(connection, topic)
+        return {row.partition: (row.last_offset, row.last_epoch) for row in rows if row.last_epoch is not None}
+
     def forget_topic(self, topic: str) -> None:
         """Delete what was loaded from a topic, which is then read again."""
         with self._writing() as connection:
@@ -520,8 +526,15 @@ class FlowLedger:
         if anew or any(known.get(number, 0) < offset for number, offset in (since or {}).items()):
             raise LedgerBegunAnew(self.flow, topic)
         forward = {number: offset for number, offset in at.items() if offset > known.get(number, -1)}
+        last = {row.partition: (row.last_offset, row.last_epoch) for row in rows}
+        last |= {entry.partition: (entry.offset, entry.epoch) for entry in entries if entry.epoch >= 0}
         of_topic = {"flow": self.flow, "topic": topic, "topic_id": str(topic_id)}
-        upsert(connection, scanned, [of_topic | {"partition": n, "next_offset": end} for n, end in forward.items()])
+        upsert(connection, scanned, [
+            of_topic
+            | {"partition": number, "next_offset": end}
+            | dict(zip(("last_offset", "last_epoch"), last.get(number, (None, None)), strict=True))
+            for number, end in forward.items()
+        ])  # fmt: skip
         return [entry for entry in entries if entry.offset >= known.get(entry.partition, 0)]
 
     def _scanned(self, connection: Connection, topic: str) -> Sequence[Any]:

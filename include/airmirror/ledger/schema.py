@@ -27,6 +27,7 @@ VERSIONS = (
     "0005",
     "0006",
     "0007",
+    "0008",
 )  # the revisions in migrations/versions, oldest first
 
 _alembic = threading.Lock()  # its context is one for the whole process

@@ -26,7 +26,7 @@ def _group() -> Column[str]:
     return Column("group", String(512), primary_key=True)
 
 
-# How far each internal topic was read: the next offset.
+# How far each internal topic was read: the next offset; the last record that was read and the epoch of its leader.
 scanned = Table(
     "scanned",
     metadata,
@@ -35,6 +35,8 @@ scanned = Table(
     _partition(),
     Column("topic_id", String(36), nullable=False),
     Column("next_offset", BigInteger, nullable=False),
+    Column("last_offset", BigInteger),
+    Column("last_epoch", Integer),
 )
 
 # MirrorMaker 2's progress; of another name of its connector with a negative partition (loading.other_connector).

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
+from airmirror.clusters.protocol.epochs import epoch_ends
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_records
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.ledger.errors import LedgerBegunAnew
@@ -41,17 +42,20 @@ class EntryLike(Protocol):
     def key(self) -> bytes | None: ...
     @property
     def value(self) -> bytes | None: ...
+    @property
+    def epoch(self) -> int: ...
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A record of one of the two internal topics."""
+    """A record of one of the two internal topics; ``epoch``: of the leader that took it, -1 unknown."""
 
     partition: int
     offset: int
     timestamp: int
     key: bytes | None
     value: bytes | None
+    epoch: int = -1
 
 
 class Index(Protocol):
@@ -59,6 +63,9 @@ class Index(Protocol):
 
     def scanned(self, topic: str, topic_id: UUID) -> Mapping[int, int]:
         """The next offset to read, by partition; what was loaded from a topic of another id is forgotten."""
+
+    def last_read(self, topic: str) -> Mapping[int, tuple[int, int]]:
+        """The last record read of a topic, by partition: its offset and its leader epoch, where that is known."""
 
     def load_segments(
         self,
@@ -139,7 +146,7 @@ def _read_tails(
         topic_id = routes.topic_ids[topic]
         partitions = [TopicPartition(topic, number) for number in range(routes.partitions(topic))]
         ends = offsets_with_patience(routes, partitions, LATEST)
-        scanned = scanned_of(index, topic, topic_id, {each.partition: end for each, end in ends.items()})
+        scanned = scanned_of(routes, index, topic, ends)
 
         def load(
             entries: Sequence[Entry], at: Mapping[int, int], since: Mapping[int, int],
@@ -161,16 +168,25 @@ class Scanned(Protocol):
 
     def scanned(self, topic: str, topic_id: UUID) -> Mapping[int, int]: ...
 
+    def last_read(self, topic: str) -> Mapping[int, tuple[int, int]]: ...
+
     def forget_topic(self, topic: str) -> None: ...
 
 
-def scanned_of(index: Scanned, topic: str, topic_id: UUID, ends: Mapping[int, int]) -> Mapping[int, int]:
-    """The next offset to read, by partition. A log that ends below what was read of it (a restored disk, an unclean
-    leader election) is another one: what was loaded of the topic is forgotten."""
-    scanned = index.scanned(topic, topic_id)
-    if all(offset <= ends.get(number, offset) for number, offset in scanned.items()):
+def scanned_of(routes: Routes, index: Scanned, topic: str, ends: Mapping[TopicPartition, int]) -> Mapping[int, int]:
+    """The next offset to read, by partition. A log that ends below what was read of it (a restored disk, an unclean leader
+    election), or whose leader epochs say that it did and has grown again, is another one: what was loaded of the topic is
+    forgotten."""
+    scanned = index.scanned(topic, routes.topic_ids[topic])
+    cut = [key for key, end in ends.items() if end < scanned.get(key.partition, 0)]
+    last = {key: found for key in ends if (found := index.last_read(topic).get(key.partition)) is not None}
+    if not cut:
+        for key, end in epoch_ends(routes, {key: epoch for key, (_, epoch) in last.items()}).items():
+            offset, epoch = last[key]
+            cut += [key] if end.epoch != epoch or end.offset <= offset else []
+    if not cut:
         return scanned
-    log.warning("%s ends below what was read of it, at %s instead of %s: it is read again", topic, ends, scanned)
+    log.warning("%s is not the log that was read up to %s: it is read again", cut[0], scanned.get(cut[0].partition))
     index.forget_topic(topic)
     return {}
 
@@ -187,7 +203,7 @@ def load_tail(
         return
     number, entries = partition.partition, list[Entry]()
     for record in read_records(routes, partition, start, end, patience=patience):
-        entries.append(Entry(number, record.offset, record.timestamp, record.key, record.value))
+        entries.append(Entry(number, record.offset, record.timestamp, record.key, record.value, record.epoch))
         if len(entries) >= LOADED_AT_ONCE:
             load(entries, {number: record.offset + 1}, {number: start})
             entries, start = [], record.offset + 1

@@ -14,12 +14,13 @@ LARGEST_PLAIN = 64 << 20  # bytes of a batch without its compression
 
 @dataclass(frozen=True, slots=True)
 class LogRecord:
-    """A record of a small topic, decoded."""
+    """A record of a small topic, decoded; ``epoch``: of the leader that took it, -1 unknown."""
 
     offset: int
     timestamp: int
     key: bytes | None
     value: bytes | None
+    epoch: int = -1
 
 
 def plain_records(buffer: memoryview, batch: Batch, largest: int = LARGEST_PLAIN) -> Iterator[LogRecord]:
@@ -45,7 +46,7 @@ def plain_records(buffer: memoryview, batch: Batch, largest: int = LARGEST_PLAIN
                 raise IndexError
             position, last = end, delta
             timestamp = append_time if append_time >= 0 else batch.base_timestamp + time
-            yield LogRecord(batch.base_offset + delta, timestamp, key, value)
+            yield LogRecord(batch.base_offset + delta, timestamp, key, value, batch.leader_epoch)
         if position != len(data):
             raise IndexError
     except IndexError:

@@ -1,0 +1,84 @@
+"""Where leader epochs end in a log: what tells a log from another one of the same topic (KIP-101, KIP-320)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kafka.protocol.consumer.offsets import OffsetForLeaderEpochRequest
+
+from airmirror.clusters.protocol.connection import BrokerUnreachable
+from airmirror.clusters.protocol.error_codes import error_name
+from airmirror.clusters.protocol.log import MOVED, FetchFailed, PartitionMoved
+from airmirror.clusters.protocol.routes import LeaderNotAvailable, Routes, patiently
+from airmirror.partitions import TopicPartition
+
+OFFSET_FOR_LEADER_EPOCH = 23
+
+
+@dataclass(frozen=True)
+class EpochEnd:
+    """The largest epoch of a log that is not above the one asked for, and where it ends (exclusive); -1 and -1: all epochs
+    of the log are below it, and it is not known which of them is the last."""
+
+    epoch: int
+    offset: int
+
+
+def epoch_ends(
+    routes: Routes, epochs: Mapping[TopicPartition, int], patience: float = 30.0
+) -> dict[TopicPartition, EpochEnd]:
+    """Where an epoch of each partition ends, by the log of its leader. All brokers are asked at once.
+
+    Raises PartitionMoved, LeaderNotAvailable or BrokerUnreachable after ``patience`` seconds; FetchFailed.
+    """
+    if not epochs:
+        return {}
+    for attempt in patiently(patience, PartitionMoved, LeaderNotAvailable, BrokerUnreachable):
+        with attempt:
+            if attempt.retry_state.attempt_number > 1 or not all(map(routes.is_led, epochs)):
+                routes.refresh({partition.topic for partition in epochs})
+            try:
+                return _epoch_ends(routes, epochs)
+            except BrokerUnreachable:
+                routes.drop_all("offsets")
+                raise
+    raise AssertionError("unreachable")  # pragma: no cover
+
+
+def _epoch_ends(routes: Routes, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, EpochEnd]:
+    of_topic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+    of_partition = of_topic.OffsetForLeaderPartition
+    by_node: dict[int, dict[str, list[TopicPartition]]] = {}
+    for partition in epochs:
+        by_node.setdefault(routes.leader(partition).node, {}).setdefault(partition.topic, []).append(partition)
+    found: dict[TopicPartition, EpochEnd] = {}
+    for node, topics in by_node.items():
+        connection = routes.connection(node, "offsets")
+        answer = connection.request(
+            OffsetForLeaderEpochRequest(
+                replica_id=-1,
+                topics=[
+                    of_topic(
+                        topic=topic,
+                        partitions=[
+                            of_partition(partition=key.partition, current_leader_epoch=-1, leader_epoch=epochs[key])
+                            for key in partitions
+                        ],
+                    )
+                    for topic, partitions in topics.items()
+                ],
+            ),
+            connection.version(OFFSET_FOR_LEADER_EPOCH, 2, 4, "OffsetForLeaderEpoch"),
+        )
+        for topic in answer.topics:
+            for each in topic.partitions:
+                partition = TopicPartition(topic.topic, each.partition)
+                if each.error_code in MOVED:
+                    raise PartitionMoved(routes.alias, partition, error_name(each.error_code))
+                if each.error_code:
+                    raise FetchFailed(routes.alias, partition, error_name(each.error_code))
+                found[partition] = EpochEnd(each.leader_epoch, each.end_offset)
+        if missing := {key for partitions in topics.values() for key in partitions} - set(found):
+            raise connection.nonsense(f"its answer to OffsetForLeaderEpoch leaves out {min(missing)}")
+    return found
