@@ -417,7 +417,7 @@ def _commit(scope: Scope, rules: Rules, world: World, attempt: Attempt) -> Next:
     left = tuple(share for share in attempt.shares if share.position < len(scope.source[share.partition]))
     done = commit(world, number)
     if left:
-        yield "commits", done.step(attempt, step="write", shares=left)
+        yield "commits", done.step(attempt, step="initialise" if rules.initialises_first else "look", shares=left)
         if world.left("cut"):
             yield "commits, and its time is over", _answered(done.without(attempt), attempt).spend("cut")
     else:

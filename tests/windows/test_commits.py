@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from tenacity import Retrying, stop_after_attempt
 
+from airmirror.clusters.protocol import transactions
+from airmirror.clusters.protocol.transactions import TransactionalId, TransactionBusy
+from airmirror.partitions import TopicPartition
 from airmirror.slot import attempts
 from airmirror.slot import copy as copy_module
 from airmirror.slot.attempts import run_slot
@@ -15,10 +20,12 @@ from airmirror.slot.contract import Outcome, Slot, SlotResult
 from airmirror.slot.copy import Source
 from airmirror.slot.errors import PartitionError, TopicRecreated
 from airmirror.slot.intake import Intake
+from airmirror.slot.outbox import ANSWER_SECONDS
 from airmirror.slot.pace import Pace
 from airmirror.slot.refusals import WriteRefused
+from airmirror.wire.requests import PRODUCE
 from airmirror_local.brokers import Broker
-from airmirror_local.proxy import Proxy, pass_on
+from airmirror_local.proxy import Exchange, Proxy, pass_on
 from support.answers import Withheld
 from support.faults import records
 from support.flows import in_this_process, mirror
@@ -166,6 +173,56 @@ def test_reading_back_ends_with_the_window(
     west_proxy.on_answer = pass_on
     assert flow.run().is_verified
     assert flow.assert_equal() == 370
+
+
+def test_a_commit_ends_with_the_window(
+    east: Broker, west: Broker, west_proxy: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The target does not answer writes: it is given up as soon as the window's time is over, not a request's."""
+    monkeypatch.setattr(attempts, "GRACE_SECONDS", 0.5)
+    flow = mirror(east, west, tmp_path, through=west_proxy.bootstrap, settings={"window.max.ms": "500"})
+    produce(east, flow.topic, records(100))
+    over = threading.Event()
+
+    def hold(exchange: Exchange, frame: bytes) -> bytes:
+        if exchange.api_key == PRODUCE:
+            over.wait(120)
+        return frame
+
+    def held(slots: Sequence[Slot]) -> list[SlotResult]:
+        west_proxy.on_answer = hold
+        try:
+            return in_this_process(slots)
+        finally:
+            over.set()
+            west_proxy.on_answer = pass_on
+
+    [row] = flow.run(held).rows
+    assert row.error is not None and row.error.transient
+    assert "no answer to a write" in str(row.error) and f"for {ANSWER_SECONDS:g} s" not in str(row.error)
+    assert flow.run().is_verified
+    assert flow.assert_equal() == 100
+
+
+def test_the_end_of_a_transaction_is_awaited_as_long_as_the_window_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The coordinator says again and again that it is busy."""
+    asked: list[float] = []
+
+    def once(seconds: float, *errors: type[Exception]) -> Retrying:
+        asked.append(seconds)
+        return Retrying(stop=stop_after_attempt(1), reraise=True)
+
+    def busy(*_: object) -> None:
+        raise TransactionBusy("west", "id")
+
+    monkeypatch.setattr(transactions, "patiently", once)
+    monkeypatch.setattr(TransactionalId, "_connection", busy)
+    transaction = TransactionalId(None, "id", 60_000, until=time.monotonic() + 2)  # type: ignore[arg-type]
+    transaction.second_protocol = True
+    transaction.add([TopicPartition("orders", 0)])
+    with pytest.raises(TransactionBusy):
+        transaction.end(commit=True)
+    assert len(asked) == 1 and asked[0] <= 2
 
 
 def test_refusals_end_with_the_window(monkeypatch: pytest.MonkeyPatch) -> None:

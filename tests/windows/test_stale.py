@@ -13,11 +13,14 @@ from pathlib import Path
 import pytest
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from airmirror.clusters.protocol.transactions import TransactionalId
+from airmirror.clusters.protocol.routes import Routes
+from airmirror.clusters.protocol.transactions import TransactionalId, TransactionStuck
+from airmirror.config import Flow
 from airmirror.ledger import Ledger
-from airmirror.slot import attempts
+from airmirror.partitions import TopicPartition
 from airmirror.slot import copy as copy_module
 from airmirror.slot.attempts import run_slot
+from airmirror.slot.claim import ClaimLog
 from airmirror.slot.contract import Outcome, Slot, SlotResult
 from airmirror.slot.intake import Intake
 from airmirror.windows import fence
@@ -52,7 +55,7 @@ def test_an_attempt_that_is_overtaken_between_its_first_two_steps(
         return run
 
     monkeypatch.setattr(TransactionalId, "initialise", then_another_window(TransactionalId.initialise, "initialise"))
-    monkeypatch.setattr(attempts, "_committed", then_another_window(attempts._committed, "look at the claims"))
+    monkeypatch.setattr(ClaimLog, "committed", then_another_window(ClaimLog.committed, "look at the claims"))
     results = in_this_process(stale)
     assert {result.outcome for result in results} == {Outcome.FENCED}
     assert flow.assert_equal() == 2100
@@ -90,6 +93,57 @@ def test_a_slot_that_sleeps_in_its_transaction_is_fenced_by_a_window_of_fewer_sl
         assert end_offsets(west, flow.remote_topic, "read_committed") != end_offsets(west, flow.remote_topic)
         result = flow.run(slots=1)
         assert result.is_verified, [str(row.error) for row in result.rows]
+    finally:
+        awake.set()
+        for thread in threads:
+            thread.join(120)
+    assert {result.outcome for result in results} == {Outcome.FENCED}
+    assert flow.assert_equal() == 2100
+
+
+@pytest.mark.parametrize("when", ["in its transaction", "after its commit"])
+def test_a_slot_whose_id_can_not_be_fenced(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """As where a partition does not take the marker of its last commit. In an aggregate nothing on the target shows that
+    it copies again: before every commit it looks whether its source offsets follow, after every one at its claim."""
+    monkeypatch.setattr(copy_module, "FETCH_BYTES", 4096)
+    monkeypatch.setattr(copy_module, "LEAST_PARTITION_BYTES", 2048)
+    flow = filled(east, west, tmp_path, settings={"window.commit.bytes": "20000", "aggregate": "true"})
+    asleep, awake = threading.Event(), threading.Event()
+    own, fence_one = threading.current_thread(), fence._fence
+    results: list[SlotResult] = []
+    threads: list[threading.Thread] = []
+
+    def and_sleep(step: Callable[..., object]) -> Callable[..., object]:
+        def run(*args: object, **more: object) -> object:
+            found = step(*args, **more)
+            if threading.current_thread() is not own and not asleep.is_set():
+                asleep.set()
+                assert awake.wait(120)
+            return found
+
+        return run
+
+    def in_the_background(slots: Sequence[Slot]) -> list[SlotResult]:
+        threads.append(threading.Thread(target=lambda: results.extend(run_slot(slots[0]))))
+        threads[0].start()
+        assert asleep.wait(120)
+        return []
+
+    def first_is_stuck(flow: Flow, target: Routes, number: int) -> TransactionStuck | None:
+        elsewhere = {TopicPartition("elsewhere", 0): "it has no leader"}
+        return TransactionStuck("west", "id", False, elsewhere) if number == 0 else fence_one(flow, target, number)
+
+    if when == "in its transaction":
+        monkeypatch.setattr(Intake, "take", and_sleep(Intake.take))
+    else:
+        monkeypatch.setattr(TransactionalId, "end", and_sleep(TransactionalId.end))
+    try:
+        flow.run(in_the_background, slots=1)
+        monkeypatch.setattr(fence, "_fence", first_is_stuck)
+        result = flow.run(slots=1)
+        assert result.is_verified and result.copied, [str(row.error) for row in result.rows]
     finally:
         awake.set()
         for thread in threads:

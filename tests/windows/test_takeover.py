@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from airmirror.flows.reset import Order, carry_out
 from airmirror.flows.verification import compare_all
+from airmirror.slot.errors import ForeignRecords
 from airmirror.windows.resets import Choice
 from airmirror.windows.takeover import overlap
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, as_mirrormaker, mirror
 from support.hostile import delete_records
-from support.topics import Record, produce, read_all
+from support.topics import Record, end_offsets, produce, read_all
 
 
 @pytest.mark.parametrize(("copied", "progress"), [(100, 99), (100, 60), (100, 0), (300, 250)])
@@ -31,6 +32,19 @@ def test_what_is_there_already_is_not_copied_again(
     produce(east, flow.topic, [Record(b"more")])
     assert flow.run().is_verified
     assert flow.assert_equal() == 301
+
+
+def test_one_record_of_others_after_what_was_taken_over(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """No marker of ours follows what MirrorMaker 2 has copied: the next offset is explained by nothing."""
+    flow = mirror(east, west, tmp_path)
+    produce(east, flow.topic, [Record(b"v%d" % n) for n in range(10)])
+    as_mirrormaker(flow, 10, 5)
+    assert flow.run().is_verified
+    produce(west, flow.remote_topic, [Record(b"of others")], partition=0)
+    produce(east, flow.topic, [Record(b"more")])
+    [row] = flow.run().rows
+    assert isinstance(row.error, ForeignRecords) and (row.error.first, row.error.last) == (10, 10)
+    assert end_offsets(west, flow.remote_topic) == {0: 11}
 
 
 @given(st.lists(st.sampled_from([b"a", b"b"]), max_size=12), st.data())

@@ -10,16 +10,28 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import NewTopic
 
-from airmirror.clusters.protocol.transactions import TransactionalId
-from airmirror.slot.contract import Slot, SlotResult
+from airmirror.clusters.admin.appender import Appender
+from airmirror.clusters.protocol.routes import Routes
+from airmirror.clusters.protocol.transactions import TransactionalId, TransactionStuck
+from airmirror.config import Flow
+from airmirror.flows.reset import Order, carry_out
+from airmirror.flows.verification import compare_all
+from airmirror.partitions import TopicPartition
+from airmirror.slot import copy as copy_module
+from airmirror.slot.contract import Slot, SlotResult, transactional_id
 from airmirror.slot.errors import ForeignRecords, TargetTruncated, TargetUnavailable
 from airmirror.slot.intake import Intake
 from airmirror.windows import fence
 from airmirror.windows.errors import FenceStuck
+from airmirror.windows.fence import Granted, fence_around
+from airmirror.windows.index import InternalTopics
+from airmirror.windows.renewal import Renewal
+from airmirror.windows.resets import Choice
 from airmirror.windows.results import WindowResult
+from airmirror.wire.segments import Claim, ClaimEvent
 from airmirror_local.brokers import IMPATIENT, Broker, BrokerCluster, start_broker
 from support.faults import filled, in_a_process_that_dies, records
-from support.flows import Mirror, in_this_process, mirror
+from support.flows import Mirror, a_flow, in_this_process, mirror
 from support.servers import keep
 from support.topics import admin, await_nodes, end_offsets, produce
 
@@ -125,11 +137,19 @@ def test_a_node_of_the_target_dies_in_mid_transaction(
 def test_a_commit_that_cannot_be_ended(
     east: Broker, three: BrokerCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its producer may go on after it: the whole flow waits, and says which partitions take no marker, and why."""
-    monkeypatch.setattr(fence, "FENCE_SECONDS", 5.0)
-    flow = spread(east, three, tmp_path, NO_LEADER[0])
+    """Partitions that lack its marker are left out, and its id: the others go on, under another one."""
+    monkeypatch.setattr(copy_module, "FETCH_BYTES", 4096)
+    monkeypatch.setattr(copy_module, "LEAST_PARTITION_BYTES", 1024)
+    flow = mirror(east, three, tmp_path, partitions=4, settings=REPLICATED)
+    with Routes(flow.flow.target, "test") as routes:  # a node that does not coordinate the transaction
+        coordinator = routes.coordinator(transactional_id(flow.flow, 0))
+    gone, one, other = sorted(range(1, 4), key=lambda node: node == coordinator)
+    node = three.brokers[gone - 1]
+    topic = NewTopic(flow.remote_topic, 4, replica_assignment=[[one], [gone], [other], [gone]])
+    admin(three).create_topics([topic])[flow.remote_topic].result()
+    fill(flow, 0)
+    assert flow.run(slots=1).is_verified
     fill(flow, 100)
-    node = three.brokers[1]
     end = TransactionalId.end
 
     def without_the_node(self: TransactionalId, commit: bool) -> None:
@@ -139,18 +159,26 @@ def test_a_commit_that_cannot_be_ended(
         end(self, commit)
 
     monkeypatch.setattr(TransactionalId, "end", without_the_node)
+    numbers: list[int] = []
+
+    def noting(slots: Sequence[Slot]) -> list[SlotResult]:
+        numbers.extend(slot.number for slot in slots)
+        return in_this_process(slots)
+
     try:
-        flow.run(slots=1)
+        first = flow.run(slots=1)
+        assert not node.process.running and set(errors(first)) <= {1, 3}, [str(row.error) for row in first.rows]
         fill(flow, 200)
-        with pytest.raises(FenceStuck) as caught:
-            flow.run(slots=1)
-        assert f"{flow.remote_topic}-1" in caught.value.partitions
-        assert "(committed)" in str(caught.value) and f"{flow.remote_topic}-1: it has no leader" in str(caught.value)
+        second = flow.run(noting, slots=1)
+        assert errors(second) == {1: "TargetUnavailable", 3: "TargetUnavailable"}
+        assert [row.verified for row in second.rows if row.partition in (0, 2)] == [True, True]
+        assert numbers == [1]  # the end of what id 0 has committed is still to be written
     finally:
         monkeypatch.undo()  # else the node that was started again is killed by the next commit
         node.restart()
         keep(node.process)
-    assert flow.run(slots=1).is_verified
+    assert flow.run(noting, slots=1).is_verified
+    assert numbers == [1, 0]
     assert flow.assert_equal() == 4 * 300
 
 
@@ -244,9 +272,51 @@ def test_a_remote_topic_that_was_cut_short(east: Broker, tmp_path: Path) -> None
         west.kill()
 
 
+def test_a_remote_topic_that_was_cut_and_has_grown_again(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """Its end tells nothing; the leader epoch of what was read back does. Here the segment record tells of another one."""
+    flow = mirror(east, west, tmp_path)
+    for start in (0, 100):
+        produce(east, flow.topic, records(100, start))
+        assert flow.run().is_verified
+    first, second = flow.opened.ledger.segments(flow.topic, 0)
+    assert first.target_epoch == second.target_epoch >= 0
+    other = replace(second, target_epoch=1_000)
+    with Appender(flow.flow.target, f"airmirror-segments.{flow.flow.source.alias}.internal") as appender:
+        appender.append([(other.encode_key(), other.encode_value())])
+    [row] = flow.run().rows
+    assert isinstance(row.error, TargetTruncated) and row.error.expected_end == second.target_end > row.error.end
+    [reset] = carry_out(flow.opened, Order((flow.topic,), (), Choice.ACCEPT_LOSS, by="me", reason="a test"))
+    assert (reset.start, reset.lost_first, reset.lost_end) == (200, 100, 200)
+    produce(east, flow.topic, records(10, 200))
+    result = flow.run()
+    assert result.is_verified and result.copied == 10
+    [checked] = compare_all(flow.opened, [])
+    assert (checked.records, checked.error) == (110, None)
+
+
 def test_an_error_of_the_target_survives_its_way() -> None:
     import pickle
 
     error = TargetUnavailable("east", "orders", 0, "west", "east.orders", "it has no leader")
     assert str(pickle.loads(pickle.dumps(error))) == str(error) and error.transient
     assert replace(error, reason="x").reason == "x"
+
+
+def test_where_an_internal_topic_lacks_the_marker_the_flow_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody knows the positions; elsewhere the id and the partition are left out, however the transaction ended."""
+    flow, topics = a_flow("east"), InternalTopics("segments", "progress")
+    claim = Claim("w", ClaimEvent.RENEWED, "me", 0, 0, 2)
+    granted = Granted(Renewal(claim, lambda record: 0), 0)
+    lacking = TopicPartition("east.orders", 1)
+
+    def fence_first(_flow: Flow, _target: Routes, number: int) -> TransactionStuck | None:
+        return TransactionStuck("west", "id", False, {lacking: "it has no leader"}) if number == 0 else None
+
+    monkeypatch.setattr(fence, "_fence", fence_first)
+    fenced = fence_around(flow, None, granted, 1, topics)  # type: ignore[arg-type]
+    assert fenced.numbers == (1,) and fenced.stuck == {lacking: "it has no leader"}
+    lacking = TopicPartition("segments", 0)
+    with pytest.raises(FenceStuck) as caught:
+        fence_around(flow, None, granted, 1, topics)  # type: ignore[arg-type]
+    assert caught.value.transient and caught.value.partitions == ("segments-0",)
+    assert "segments-0: it has no leader" in str(caught.value) and "(committed)" in str(caught.value)

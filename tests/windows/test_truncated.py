@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import NewTopic
 from tenacity import Retrying, stop_after_delay, wait_fixed
 
-from airmirror.flows.reset import Order, carry_out
+from airmirror.flows.reset import Order, carry_out, consider
 from airmirror.flows.verification import compare_all
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.slot.errors import SourceDiverged, SourceTruncated, TopicRecreated
@@ -117,13 +117,18 @@ def test_an_unclean_leader_election_below_the_progress(three: BrokerCluster, wes
         assert end_offsets(three, flow.topic) == {0: 100}
         [row] = flow.run().rows
         assert type(row.error) is SourceTruncated and "truncated" in str(row.error)
-        produce(three, flow.topic, records(150, 1000))
-        result = flow.run()
-        [row] = result.rows
-        assert type(row.error) is SourceDiverged and "ends at offset 100 now" in str(row.error)
-        assert not result.is_verified and result.copied == 0
+        accept = Order((flow.topic,), (), Choice.ACCEPT_LOSS, by="me", reason="a test")
+        for more in range(3):  # shorter than what was copied, as long, longer
+            produce(three, flow.topic, records(50, 1000 + 50 * more))
+            result = flow.run()
+            [row] = result.rows
+            assert type(row.error) is (SourceDiverged if more else SourceTruncated), str(row.error)
+            assert not more or "ends at offset 100 now" in str(row.error)
+            assert not result.is_verified and result.copied == 0
+            [reset] = consider(flow.opened, accept)
+            assert (reset.start, reset.lost) == (100, 0)
         assert len(read_all(west, flow.remote_topic)[0]) == 200
-        [reset] = carry_out(flow.opened, Order((flow.topic,), (), Choice.ACCEPT_LOSS, by="me", reason="a test"))
+        [reset] = carry_out(flow.opened, accept)
         assert (reset.start, reset.lost, "cut at offset 100" in reset.facts.problem) == (100, 0, True)
         result = flow.run()
         assert result.is_verified and result.copied == 150
@@ -136,3 +141,61 @@ def test_an_unclean_leader_election_below_the_progress(three: BrokerCluster, wes
             if not broker.process.running:
                 broker.restart()
             keep(broker.process)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("windows", ["one", "two"])
+def test_a_leader_with_a_suffix_that_nobody_else_had(
+    three: BrokerCluster, west: Broker, tmp_path: Path, windows: str
+) -> None:
+    """The old leader comes back with more of its epoch than was copied: the logs part before that epoch ends (KIP-595)."""
+    flow = mirror(three, west, tmp_path)
+    delete_topic(three, flow.topic)
+    unclean = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
+    topic = NewTopic(flow.topic, 1, replica_assignment=[[1, 2]], config=unclean)
+    admin(three).create_topics([topic])[flow.topic].result()
+    first, second = three.brokers[0], three.brokers[1]
+    try:
+        produce(three, flow.topic, records(100))
+        if windows == "two":
+            assert flow.run().is_verified
+        take_over(three, flow.topic, second, first, lambda: produce(three, flow.topic, records(20, 100)))
+        produce(three, flow.topic, records(50, 200))
+        assert flow.run().is_verified
+        assert len(read_all(west, flow.remote_topic)[0]) == 150
+        take_over(three, flow.topic, first, second, lambda: None)
+        assert end_offsets(three, flow.topic) == {0: 120}
+        produce(three, flow.topic, records(40, 300))
+        [row] = flow.run().rows
+        assert type(row.error) is SourceDiverged and "ends at offset 120 now" in str(row.error)
+        [reset] = carry_out(flow.opened, Order((flow.topic,), (), Choice.ACCEPT_LOSS, by="me", reason="a test"))
+        assert (reset.start, reset.lost) == (100, 0)
+        result = flow.run()
+        assert result.is_verified and result.copied == 60
+        values = [record.value for record in read_all(west, flow.remote_topic)[0]]
+        assert values == [
+            each.value for each in [*records(100), *records(50, 200), *records(20, 100), *records(40, 300)]
+        ]
+        [row] = compare_all(flow.opened, [])
+        assert (row.records, row.error) == (160, None)
+    finally:
+        for broker in (first, second):
+            if not broker.process.running:
+                broker.restart()
+            keep(broker.process)
+
+
+def take_over(three: BrokerCluster, topic: str, heir: Broker, leaves: Broker, before: Callable[[], None]) -> None:
+    """The heir leads, without what is written while it is away."""
+    for attempt in patiently(60):
+        with attempt:
+            assert leader(three, topic, 0) == three.brokers.index(leaves) + 1
+    if heir.process.running:
+        heir.kill()
+    before()
+    leaves.kill()
+    heir.restart()
+    for attempt in patiently(60):
+        with attempt:
+            assert leader(three, topic, 0) == three.brokers.index(heir) + 1

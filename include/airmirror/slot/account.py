@@ -65,6 +65,7 @@ class Account:
     min_timestamp: int = -1
     read_ms: int = -1
     leader_epoch: int = -1
+    target_epoch: int = -1  # of what ends at ``target_end``, -1 unknown
     segments: list[Segment] = field(default_factory=list)
     digest: Digest = field(default_factory=Digest)
 
@@ -130,4 +131,5 @@ class Account:
             segments=tuple(self.segments),
             min_timestamp=self.min_timestamp,
             read_ms=self.read_ms,
+            target_epoch=self.target_epoch,
         )

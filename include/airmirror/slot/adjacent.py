@@ -13,6 +13,7 @@ from airmirror.clusters.protocol.errors import FetchFailed, LastStableOffsetStuc
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_batches
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.partitions import TopicPartition
+from airmirror.slot.account import NO_DIGEST
 from airmirror.slot.contract import SlotPartition
 from airmirror.slot.errors import AccessLost, ForeignRecords, PartitionError, PartitionFailed, TargetUnavailable
 from airmirror.wire.segments import SegmentRecord
@@ -23,11 +24,12 @@ STABLE_SECONDS = 5.0  # for the last stable offset: every transaction of the flo
 def explained(last: SegmentRecord | None) -> int:
     """The end of a remote log that its newest segment record explains: its records, and the marker that committed them.
 
-    A log that ends there holds nothing else; in a longer one something may lie before the marker too.
+    A log that ends there holds nothing else; in a longer one something may lie before the marker too. No marker of ours
+    follows records that MirrorMaker 2 has copied.
     """
     if last is None:
         return 0
-    return last.target_end + int(last.copied > 0)
+    return last.target_end + int(last.copied > 0 and last.digest != NO_DIGEST)
 
 
 def look(

@@ -13,13 +13,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from airmirror.clusters.protocol.errors import withheld
-from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_records
 from airmirror.clusters.protocol.routes import Routes, TopicNotFound
 from airmirror.clusters.protocol.transactions import TransactionalId, TransactionStuck
 from airmirror.clusters.protocol.writable import unwritable
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
 from airmirror.slot.adjacent import explained, look
+from airmirror.slot.claim import ClaimLog
 from airmirror.slot.contract import Outcome, Slot, SlotPartition, SlotResult, transaction_timeout_ms
 from airmirror.slot.copy import Source, copy
 from airmirror.slot.dead_letters import open_dead_letter_topic
@@ -38,10 +38,8 @@ from airmirror.slot.outbox import Outbox
 from airmirror.slot.pace import Pace
 from airmirror.slot.readback import ReadBack
 from airmirror.slot.refusals import Refusals
-from airmirror.wire.claims import ClaimEntry, holder
 from airmirror.wire.merging import Merging
-from airmirror.wire.primitives import MalformedRecord
-from airmirror.wire.segments import Claim, SegmentRecord, decode
+from airmirror.wire.segments import SegmentRecord
 
 LEADER_SECONDS = 3.0  # for an election on the target
 MOST_PAUSE = 5.0  # seconds between two attempts
@@ -125,9 +123,10 @@ def _results(
 def _attempt(slot: Slot, source: Routes, target: Routes, progress: _Progress, pace: Pace, deadline: float) -> bool:
     """One attempt at everything that is left; whether it was finished."""
     target.refresh([slot.segment_topic, slot.progress_topic])
-    transaction = TransactionalId(target, slot.transactional_id, pace.timeout_ms)
+    transaction = TransactionalId(target, slot.transactional_id, pace.timeout_ms, deadline + GRACE_SECONDS)
     transaction.initialise()
-    committed = _committed(slot, target)
+    claim = ClaimLog(slot, target)
+    committed = claim.committed()
     partitions = []
     for partition in slot.partitions:
         key = partition.source
@@ -148,7 +147,7 @@ def _attempt(slot: Slot, source: Routes, target: Routes, progress: _Progress, pa
     way = Way(slot, target, transaction, Outbox(target, transaction), read_back, Merging(), dead_letters)
     intakes = [Intake(way, partition, end, progress.refusals.get(partition.source)) for partition, end in partitions]
     try:
-        done = copy(way, Source(source, slot, intakes, pace), intakes, deadline)
+        done = copy(way, Source(source, slot, intakes, pace), intakes, claim, deadline)
     except AirmirrorError:
         with contextlib.suppress(AirmirrorError):  # the next InitProducerId aborts it too; this is sooner
             transaction.end(commit=False)
@@ -164,29 +163,6 @@ def _attempt(slot: Slot, source: Routes, target: Routes, progress: _Progress, pa
     return done
 
 
-def _committed(slot: Slot, target: Routes) -> dict[TopicPartition, SegmentRecord]:
-    """The newest segments that this window has committed. Raises SlotFenced where a later claim holds."""
-    log = TopicPartition(slot.segment_topic, 0)
-    end = offsets_with_patience(target, [log], LATEST)[log]
-    newest: dict[TopicPartition, SegmentRecord] = {}
-    claims: list[ClaimEntry] = []
-    for entry in read_records(target, log, slot.claim_offset, end):
-        try:
-            record = decode(entry.key or b"", entry.value)
-        except MalformedRecord:
-            continue  # the ledger counts and logs it
-        if isinstance(record, Claim):
-            claims.append(ClaimEntry(entry.offset, entry.timestamp, record))
-        elif isinstance(record, SegmentRecord):
-            newest[TopicPartition(record.topic, record.partition)] = record
-    held = holder(claims)
-    if held is None or held.offset != slot.claim_offset or held.released:
-        raise SlotFenced(
-            slot.flow.name, slot.window, "(released)" if held is None or held.released else held.claim.window
-        )
-    return newest
-
-
 def _continued(partition: SlotPartition, committed: SegmentRecord | None) -> SlotPartition:
     if committed is None or committed.source_end <= partition.start:
         return partition
@@ -196,6 +172,7 @@ def _continued(partition: SlotPartition, committed: SegmentRecord | None) -> Slo
         target_end=committed.target_end,
         known_end=max(explained(committed), partition.known_end),
         leader_epoch=committed.leader_epoch,
+        target_epoch=committed.target_epoch,
     )
 
 

@@ -29,6 +29,7 @@ class SlotPartition:
     compacted: bool  # whether holes are allowed (invariant E)
     max_message_bytes: int  # what the remote topic takes
     known_end: int = 0  # a log of the target that ends here (exclusive) holds nothing of others
+    target_epoch: int = -1  # the leader epoch of the target's batch that ends at target_end, -1 unknown
     keeps_times: bool = True  # False: the target may stamp records with its own time (topics.log.append.time)
 
     @property

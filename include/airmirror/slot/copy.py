@@ -28,6 +28,7 @@ from airmirror.clusters.protocol.routes import TOPIC_DENIED, LeaderNotAvailable,
 from airmirror.clusters.protocol.topic_configs import is_compacted
 from airmirror.clusters.protocol.writable import unwritable
 from airmirror.partitions import TopicPartition
+from airmirror.slot.claim import ClaimLog
 from airmirror.slot.contract import Slot
 from airmirror.slot.delivery import Way
 from airmirror.slot.errors import (
@@ -180,11 +181,14 @@ class Source:
             )  # fmt: skip
         if fetched.error == OFFSET_OUT_OF_RANGE:
             # the answer itself does not say where the log begins and ends
-            start, end = (offsets_with_patience(self._routes, [partition.source], at) for at in (EARLIEST, LATEST))
-            raise SourceTruncated(
-                alias, partition.topic, partition.partition, intake.position,
-                start[partition.source], end[partition.source],
-            )  # fmt: skip
+            start, end = (
+                offsets_with_patience(self._routes, [partition.source], at)[partition.source]
+                for at in (EARLIEST, LATEST)
+            )
+            if start <= intake.position <= end:  # the next plan asks whether it is still the same log
+                reason = f"its leader says that offset {intake.position} is out of range, and its log {start} to {end}"
+                raise PartitionUnavailable(alias, partition.topic, partition.partition, reason)
+            raise SourceTruncated(alias, partition.topic, partition.partition, intake.position, start, end)
         if fetched.error == TOPIC_DENIED:
             raise AccessLost(alias, partition.topic, partition.partition, alias, partition.topic, "Read")
         if fetched.error:
@@ -220,11 +224,12 @@ class Source:
         self._intakes[partition] = self._intakes.pop(partition)
 
 
-def copy(way: Way, source: Source, intakes: Sequence[Intake], deadline: float) -> bool:
+def copy(way: Way, source: Source, intakes: Sequence[Intake], claim: ClaimLog, deadline: float) -> bool:
     """Copy until every partition is done, or the slot's time or bytes are used up; whether all are done.
 
-    ``deadline``: when nothing new is begun any more, by ``time.monotonic``.
-    Raises a PartitionError (the transaction is to be aborted), or a transient error of the clusters.
+    ``claim``: looked at before each further transaction; ``deadline``: when nothing new is begun any more, by
+    ``time.monotonic``. Raises a PartitionError (the transaction is to be aborted), SlotFenced, or a transient error of the
+    clusters.
     """
     window = way.slot.flow.window
     budget = way.slot.max_bytes if way.slot.max_bytes is not None else float("inf")
@@ -253,15 +258,21 @@ def copy(way: Way, source: Source, intakes: Sequence[Intake], deadline: float) -
             or elapsed_ms >= min(window.commit_ms, source.pace.commit_ms)
             or any(intake.account.is_full for intake in intakes)
         ):
-            commit(way, source, intakes)
+            commit(way, source, intakes, claim)
+            if all(intake.is_done for intake in intakes):
+                return True
+            begin_another(way, claim)
             budget -= in_transaction
             begun = time.monotonic()
-    commit(way, source, intakes)
+    commit(way, source, intakes, claim)
     return all(intake.is_done for intake in intakes)
 
 
-def commit(way: Way, source: Source, intakes: Sequence[Intake]) -> None:
-    """Read back what is outstanding, then commit records, progress and segments together (invariant A)."""
+def commit(way: Way, source: Source, intakes: Sequence[Intake], claim: ClaimLog) -> None:
+    """Read back what is outstanding, then commit records, progress and segments together (invariant A).
+
+    What this waits for ends with the window, and some seconds (``attempts.GRACE_SECONDS``).
+    """
     changed = [intake for intake in intakes if not intake.account.is_empty]
     if not changed:
         return
@@ -269,18 +280,27 @@ def commit(way: Way, source: Source, intakes: Sequence[Intake]) -> None:
     if way.read_back:
         way.read_back.drain()
     source.check_topics()
+    claim.check_follows({intake.partition.source: intake.account.start for intake in changed}, way.transaction.name)
     put_internal_records(way, changed)
     way.outbox.drain()
     check_targets(way, changed)
     way.transaction.end(commit=True)
-    if way.transaction.second_protocol:
-        way.outbox.start_sequences_anew()
     for intake in changed:
         intake.committed()
 
 
+def begin_another(way: Way, claim: ClaimLog) -> None:
+    """Initialise, then look at the claim, before every further transaction too (invariant B).
+
+    A transaction that was committed and can't be ended in a partition is fenced by nobody: its producer must not go on.
+    """
+    way.transaction.initialise()
+    way.outbox.start_sequences_anew()
+    claim.check()
+
+
 def check_targets(way: Way, intakes: Sequence[Intake]) -> None:
-    """Raise TargetUnavailable where a partition takes no records now: a commit that can't be ended there stops the flow."""
+    """Raise TargetUnavailable where a partition takes no records now: a commit that can't be ended there blocks its id."""
     way.target.refresh({intake.partition.remote_topic for intake in intakes})
     refusing = unwritable(way.target, [intake.partition.target for intake in intakes])
     for intake in intakes:

@@ -52,7 +52,10 @@ class Delivery:
         self.partition = partition
         self.end = end
         self.refusals = refusals
-        self.account = Account(partition.start, partition.target_end)
+        self.account = Account(
+            partition.start, partition.target_end,
+            leader_epoch=partition.leader_epoch, target_epoch=partition.target_epoch,
+        )  # fmt: skip
         self.tolerant = is_tolerant(way.slot.flow)
         self.largest = way.slot.flow.window.largest_batch_bytes
         self.decodes = False  # whether records had to be decoded
@@ -62,7 +65,8 @@ class Delivery:
         """Begin the account of the next transaction."""
         if self.account.segments:
             self._known_end += 1  # the marker that has committed them
-        self.account = Account(position, self.account.target_end, leader_epoch=leader_epoch)
+        before = self.account
+        self.account = Account(position, before.target_end, leader_epoch=leader_epoch, target_epoch=before.target_epoch)
 
     def send_whole(self, buffer: memoryview, batch: Batch) -> None:
         way = self.way
@@ -146,6 +150,7 @@ class Sent:
         account.written(self.runs, base)
         read_back = delivery.way.read_back
         if read_back is None:
+            account.target_epoch = -1
             account.digest.add(
                 self.attributes, self.count, self.base_timestamp, self.max_timestamp, len(self.payload), self.digest
             )
@@ -154,7 +159,7 @@ class Sent:
             delivery.partition.target,
             Expected(
                 base, self.count, self.attributes, self.base_timestamp, self.max_timestamp, self.payload, self.digest,
-                account.digest, self._differs, self._unread, delivery.partition.keeps_times,
+                account, self._differs, self._unread, delivery.partition.keeps_times,
             ),
         )  # fmt: skip
 

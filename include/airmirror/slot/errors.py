@@ -78,10 +78,13 @@ class SourceDiverged(PartitionError):
     end_offset: int
 
     def __str__(self) -> str:
+        now = f"leader epoch {self.epoch} ends at offset {self.end_offset} now"
+        if self.epoch < 0:
+            now = "its leader has none of the leader epoch of its last batch, nor of a later one"
         return (
-            f"{self.where}: the log lost records that were copied up to offset {self.position - 1}: leader epoch "
-            f"{self.epoch} ends at offset {self.end_offset} now (unclean leader election); "
-            f"{reset_command(self, f'continue at offset {self.end_offset} (the copies stay)', '--accept-loss')}, or "
+            f"{self.where}: the log lost records that were copied up to offset {self.position - 1}: {now} (unclean leader "
+            "election, or a restored disk); "
+            f"{reset_command(self, 'continue where the two logs part (the copies stay)', '--accept-loss')}, or "
             f"{reset_command(self, BEGINNING, '--start-again')}"
         )
 
@@ -190,8 +193,8 @@ class TargetTruncated(PartitionError):
 
     def __str__(self) -> str:
         return (
-            f"{self.where}: {self.remote_topic}-{self.partition} on cluster {self.target!r} ends at offset {self.end}, "
-            f"{self.expected_end} was committed: it was truncated, or deleted and created again; "
+            f"{self.where}: {self.remote_topic}-{self.partition} on cluster {self.target!r} holds what was written "
+            f"up to offset {self.end} only, {self.expected_end} was committed: it was truncated, or deleted and created again; "
             f"{reset_command(self, 'copy everything again', '--start-again')}, or "
             f"{reset_command(self, 'continue, and record the missing records as lost', '--accept-loss')}"
         )

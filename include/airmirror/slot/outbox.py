@@ -87,7 +87,7 @@ class Outbox:
         self._lanes[outgoing.target].waiting.append(outgoing)
 
     def start_sequences_anew(self) -> None:
-        """After a transaction of the second protocol, whose end gave a new producer id and epoch."""
+        """With a new producer epoch."""
         for lane in self._lanes.values():
             lane.sequence = 0
 
@@ -109,6 +109,8 @@ class Outbox:
         """Send everything and wait for every answer."""
         self.send_all()
         while not self.is_empty:
+            if not self._transaction.seconds_left:
+                raise self._broken("the window's time was over before everything was written")
             self._send_some()
             self._answers(block=True)
 
@@ -165,10 +167,11 @@ class Outbox:
         """Take the answers that are there; with ``block`` wait for at least one."""
         nodes = {self._connection(node): node for node, requests in self._in_flight.items() if requests}
         if nodes:
-            answering = ready(nodes, ANSWER_SECONDS if block else 0)
+            most = min(ANSWER_SECONDS, self._transaction.seconds_left) if block else 0
+            answering = ready(nodes, most)
             if block and not answering:
                 broker = ", ".join(connection.broker for connection in nodes)
-                raise BrokerUnreachable(self._routes.alias, broker, f"no answer to a write for {ANSWER_SECONDS:g} s")
+                raise BrokerUnreachable(self._routes.alias, broker, f"no answer to a write for {most:.0f} s")
             for connection in answering:
                 self._answer(connection, nodes[connection])
         self._try_again()
@@ -209,7 +212,10 @@ class Outbox:
             return
         now = time.monotonic()
         if not self._retry_until:
-            self._retry_until, self._pause = now + self._transaction.timeout_ms / 2000, 0.05
+            self._retry_until, self._pause = (
+                min(now + self._transaction.timeout_ms / 2000, self._transaction.until),
+                0.05,
+            )
         if now > self._retry_until:
             raise self._late(lanes)
         time.sleep(self._pause)  # the backoff: nothing tells when a leader is elected
@@ -222,6 +228,8 @@ class Outbox:
     def _late(self, lanes: Mapping[TopicPartition, _Lane]) -> Exception:
         """The error of the partition alone, where it is to blame and not the transaction."""
         late = f"it took no records for {self._transaction.timeout_ms // 2000} s"
+        if not self._transaction.seconds_left:
+            late = "it took no records until the window's time was over"
         reasons = {target: f"{late} ({error_name(lane.error)})" for target, lane in lanes.items()}
         for target, lane in lanes.items():
             on_late = lane.failed[0].on_late

@@ -19,7 +19,7 @@ from airmirror.clusters.protocol.log import MOVED, receive_fetch, send_fetch
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
-from airmirror.slot.account import Digest, payload_digest
+from airmirror.slot.account import Account, payload_digest
 from airmirror.wire.batch import CODEC_MASK, LOG_APPEND_TIME, Batch, CorruptBatch
 from airmirror.wire.batches import HEADER_SIZE, parse
 from airmirror.wire.requests import FetchPosition
@@ -43,7 +43,7 @@ class Expected:
     max_timestamp: int
     payload: memoryview
     digest: bytes
-    account: Digest
+    account: Account
     differs: Differs  # the error to raise, given the target's offset and what differs
     unread: Unread  # the same for Kafka's code of an error that lets nothing be read
     keeps_times: bool = True
@@ -174,7 +174,9 @@ def _difference(buffer: memoryview, batch: Batch, expected: Expected) -> str | N
         difference = _record_difference(buffer, batch, expected)
         if difference:
             return difference
-    expected.account.add(batch.attributes, batch.count, batch.base_timestamp, batch.max_timestamp, len(payload), digest)
+    account = expected.account
+    account.digest.add(batch.attributes, batch.count, batch.base_timestamp, batch.max_timestamp, len(payload), digest)
+    account.target_epoch = batch.leader_epoch
     return None
 
 

@@ -120,13 +120,18 @@ def fence_around(flow: Flow, target: Routes, granted: Granted, most: int, topics
     """``fence`` that leaves out ids that are stuck; the first ``most`` that are free, new ones among them if need be.
 
     An id is *stuck* where a partition does not take the marker that ends its last transaction. Invariants A and B hold
-    without that id and without the partitions that lack the marker, where the transaction was aborted and its marker is in
-    the internal topics. Its producer neither commits nor writes any more: the coordinator has logged the abort, under a
-    later epoch; and who has aborted it himself initialises and looks at the claim before he writes again. Nothing of it is
-    or will be in progress and segments, and in every partition that has the marker it is over. A later window fences the
-    id in its turn: claims keep the largest number. Where the stuck transaction was committed, its producer may go on with
-    another; where its marker lacks in an internal topic, nobody knows the progress: there the whole flow waits.
-    Raises what ``fence`` does.
+    without that id and without the partitions that lack the marker, where it is in the internal topics:
+
+    - Whether it was committed or aborted is decided, and every other partition, progress and segments say so already. Of
+      the partitions that lack the marker, which are left out, segments tell the position too: nothing is unknown.
+    - Nobody writes under the id. As long as its end is not written, the coordinator lets nothing be added to another
+      transaction of it; and a slot whose transaction was ended, either way, initialises and looks at the claim before it
+      begins another (``slot.copy.begin_another``). When the marker is written at last, and a slot wakes that slept in
+      between, it finds the claim of a later window.
+    - A later window fences the id in its turn: claims keep the largest number.
+
+    Where the marker lacks in an internal topic, nobody knows the positions: there the whole flow waits. Raises what
+    ``fence`` does.
     """
     free: list[int] = []
     stuck: dict[TopicPartition, str] = {}
@@ -138,7 +143,7 @@ def fence_around(flow: Flow, target: Routes, granted: Granted, most: int, topics
         error = _fence(flow, target, number)
         if error is None:
             free.append(number)
-        elif not error.aborted or any(key.topic in (topics.segments, topics.progress) for key in error.reasons):
+        elif any(key.topic in (topics.segments, topics.progress) for key in error.reasons):
             raise _fence_stuck(flow, error)
         else:
             stuck |= error.reasons

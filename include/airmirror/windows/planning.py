@@ -16,6 +16,7 @@ from airmirror.slot.adjacent import explained
 from airmirror.slot.contract import Slot, SlotPartition
 from airmirror.slot.errors import of_flow
 from airmirror.windows.declared import compacted_topics, times_replaced
+from airmirror.windows.diverged import with_epochs
 from airmirror.windows.fence import Granted
 from airmirror.windows.hanging import name_hanging
 from airmirror.windows.index import InternalTopics
@@ -41,7 +42,7 @@ def make_plan(
     extents = {key: Extent(earliest[key], ends[key], watermarks[key]) for key in partitions}
     names = (flow.source.alias, progress_topic(flow.source.alias))
     planned = plan(*names, remote_topics, extents, source.topic_ids, state)
-    planned = with_targets(planned, flow.source.alias, target)
+    planned = with_targets(with_epochs(planned, source), flow.source.alias, target)
     if flow.isolation_level == "read_committed":
         planned = name_hanging(source, planned)
     unled = [key for key in everything if key not in extents]
@@ -98,6 +99,7 @@ def slots_of(
             target_end=before.target_end if before else -1,
             known_end=explained(before),
             leader_epoch=before.leader_epoch if before else -1,
+            target_epoch=before.target_epoch if before else -1,
             compacted=compacted[item.topic],
             max_message_bytes=int(limits[item.remote_topic]["max.message.bytes"]),
             keeps_times=not timeless.matches(item.topic),

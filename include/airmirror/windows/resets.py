@@ -52,7 +52,8 @@ class Facts:
     says of that, -1 nothing. ``diverged_at``: from here on the source's log is not the one that was copied; -1: it is.
     ``foreign``: another writer has written after the flow's last record. ``tail``: what MirrorMaker 2 has copied since, where
     its progress is further, or why that can't be told. ``records``: all that is known of the partition, by source offset;
-    ``last`` the newest of them.
+    ``last`` the newest of them. ``target_kept``: from this target offset on the log is not the one that was written (it was cut,
+    and has grown again), -1: it is.
     """
 
     topic: str
@@ -71,6 +72,12 @@ class Facts:
     verified: Verified | None
     recorded: int = -1
     tail: TakenOver | AirmirrorError | None = None
+    target_kept: int = -1
+
+    @property
+    def held_to(self) -> int:
+        """The target offset up to which it holds what was written to it."""
+        return self.target_end if self.target_kept < 0 else self.target_kept
 
     @property
     def key(self) -> TopicPartition:
@@ -106,8 +113,8 @@ class Facts:
             found.append(f"source offsets {self.position} to {self.earliest - 1} were deleted before they were copied")
         if self.target_recreated:
             found.append("the remote topic was created again")
-        elif self.last is not None and self.target_end < self.last.target_end:
-            found.append(f"the remote partition ends at {self.target_end}, {self.last.target_end} was committed")
+        elif self.last is not None and self.held_to < self.last.target_end:
+            found.append(f"the remote partition was cut at {self.held_to}, {self.last.target_end} was committed")
         elif self.foreign and not isinstance(self.tail, TakenOver):
             found.append("another writer has written to the remote partition")
         if isinstance(self.tail, AirmirrorError):
@@ -238,19 +245,20 @@ def _first_missing(facts: Facts) -> int | None:
         return facts.of_topic[0].source_start if facts.of_topic else None
     for record in facts.of_topic:
         for segment in record.segments:
-            if segment.target_end > facts.target_end:
-                return segment.source_first + max(0, facts.target_end - segment.target_first)
+            if segment.target_end > facts.held_to:
+                return segment.source_first + max(0, facts.held_to - segment.target_first)
     return None
 
 
 def shorten(record: SegmentRecord, end: int) -> SegmentRecord:
-    """A segment record up to source offset ``end``."""
+    """A segment record up to source offset ``end``, whose last batches are of unknown leader epochs then."""
     kept = [
         replace(segment, count=min(segment.count, end - segment.source_first))
         for segment in record.segments
         if segment.source_first < end
     ]
-    return replace(keeping(record, kept, end), target_end=kept[-1].target_end if kept else record.target_start)
+    target_end = kept[-1].target_end if kept else record.target_start
+    return replace(keeping(record, kept, end), target_end=target_end, leader_epoch=-1, target_epoch=-1)
 
 
 def keeping(record: SegmentRecord, kept: Sequence[Segment], end: int, *, holes: bool = True) -> SegmentRecord:

@@ -13,8 +13,6 @@ from airmirror.clusters.protocol.log import (
     LATEST,
     offsets_with_patience,
     read_batches,
-    receive_fetch,
-    send_fetch,
 )
 from airmirror.clusters.protocol.routes import Routes, TopicNotDescribed
 from airmirror.config import Flow
@@ -24,12 +22,12 @@ from airmirror.partitions import TopicPartition
 from airmirror.slot.internal_records import KeyValue
 from airmirror.windows import driver
 from airmirror.windows.declared import compacted_topics, times_replaced
+from airmirror.windows.diverged import diverged_at, kept_on_target
 from airmirror.windows.fence import Granted
 from airmirror.windows.index import Index, InternalTopics
 from airmirror.windows.plan import BYTES_GUESSED, Planned
 from airmirror.windows.resets import Choice, Facts, Reset, ResetNotPossible, segment_records, verified_record
 from airmirror.windows.takeover import TakenOver, take_over
-from airmirror.wire.requests import FetchPosition
 from airmirror.wire.segments import ResetRecord, SegmentRecord
 
 NO_TOPIC = UUID(int=0)
@@ -72,9 +70,9 @@ def look(
         target_id = target.topic_ids[topics[key.topic]] if key in remote else NO_TOPIC
         end = ends[remote[key]] if key in remote else 0
         position = state.positions.get(key, -1)
-        same = newest is not None and newest.source_topic_id == source.topic_ids[key.topic]
-        epoch = newest.leader_epoch if newest is not None and same else -1
-        inside = earliest[key] <= position <= watermarks[key]
+        records = sorted(index.segments(*key), key=lambda record: record.source_start)
+        of_topic = [record for record in records if record.source_topic_id == source.topic_ids[key.topic]]
+        readable = newest is not None and newest.target_topic_id == target_id
         facts = Facts(
             topic=key.topic,
             partition=key.partition,
@@ -83,15 +81,16 @@ def look(
             target_topic_id=target_id,
             earliest=earliest[key],
             high_watermark=watermarks[key],
-            diverged_at=_diverged_at(source, key, position, epoch) if inside and epoch >= 0 else -1,
+            diverged_at=diverged_at(flow, source, target, of_topic, readable=readable),
             target_end=end,
             foreign=not flow.is_aggregate
             and _foreign(target, remote.get(key), newest, target_id, end, key in state.progress),
             position=position,
-            records=tuple(sorted(index.segments(*key), key=lambda record: record.source_start)),
+            records=tuple(records),
             last=newest,
             verified=state.verified.get(key),
             recorded=state.progress.get(key, -2) + 1,
+            target_kept=kept_on_target(target, of_topic) if readable else -1,
         )
         found.append(replace(facts, tail=_tail(flow, source, target, facts) if key in remote else None))
     return found
@@ -164,16 +163,6 @@ def _segment_topic(reset: Reset, window: str, now: int, by: str, reason: str) ->
 
 def _facts_of_gone(key: TopicPartition, remote_topic: str, position: int) -> Facts:
     return Facts(*key, remote_topic, NO_TOPIC, NO_TOPIC, 0, position, -1, 0, False, position, (), None, None)
-
-
-def _diverged_at(source: Routes, key: TopicPartition, position: int, epoch: int) -> int:
-    """Return the offset at which the log parts from the one copied up to ``position``, by its last epoch (KIP-595); -1: none."""
-    leader = source.leader(key)
-    connection = source.connection(leader.node, "epoch")
-    positions = {key: FetchPosition(position, leader.epoch, epoch, 1)}
-    version = send_fetch(source, connection, positions, max_wait_ms=0, max_bytes=1, read_committed=False)
-    _, answers = receive_fetch(source, connection, version)
-    return answers[key].diverging_end_offset if answers[key].diverging_epoch >= 0 else -1
 
 
 def _foreign(

@@ -32,7 +32,7 @@ from airmirror.wire.fields import (
 )
 from airmirror.wire.primitives import MalformedRecord, Reader, unsigned_varint
 
-VERSION, VERSION_WITH_TIMES = 0, 1
+VERSION, VERSION_WITH_TIMES, VERSION_WITH_EPOCHS = 0, 1, 2
 MOST_OFFSET = 2**63 - 1
 REASON = clipped(10_000)
 PARTITION = fields(topic=STRING, partition=INT32)
@@ -127,6 +127,8 @@ class SegmentRecord(Kept):
 
     Ends are exclusive, times in milliseconds, ``size`` in bytes of the batches written. ``min_timestamp`` is the earliest of
     the batches' first records, ``read_ms`` when the last fetch was answered; -1 unknown, as in records of version 0.
+    ``leader_epoch`` is that of the last batch on the source, ``target_epoch`` of the last one on the target, where it was read
+    back; -1 unknown, as in records before version 2.
     """
 
     kind: ClassVar[int] = 2
@@ -143,6 +145,7 @@ class SegmentRecord(Kept):
         )
     )
     times: ClassVar[Fields] = fields(min_timestamp=INT64, read_ms=INT64)  # since version 1
+    epochs: ClassVar[Fields] = fields(target_epoch=INT32)  # since version 2
 
     source_topic_id: UUID
     topic: str
@@ -168,11 +171,21 @@ class SegmentRecord(Kept):
     segments: tuple[Segment, ...]
     min_timestamp: int = -1
     read_ms: int = -1
+    target_epoch: int = -1
 
     def encode_value(self) -> bytes:
-        if self.read_ms < 0:
+        if self.target_epoch >= 0:
+            later, version = self.times.encode(self) + self.epochs.encode(self), VERSION_WITH_EPOCHS
+        elif self.read_ms >= 0:
+            later, version = self.times.encode(self), VERSION_WITH_TIMES
+        else:
             return super().encode_value()
-        return struct.pack(">h", VERSION_WITH_TIMES) + self.value_fields.encode(self) + self.times.encode(self)
+        return struct.pack(">h", version) + self.value_fields.encode(self) + later
+
+    @classmethod
+    def later_fields(cls, version: int) -> tuple[Fields, ...]:
+        """The fields that a version has after those of version 0."""
+        return {VERSION_WITH_TIMES: (cls.times,), VERSION_WITH_EPOCHS: (cls.times, cls.epochs)}.get(version, ())
 
 
 @dataclass(frozen=True)
@@ -355,12 +368,12 @@ def decode(key: bytes, value: bytes | None) -> Record:
         return Tombstone(kind, tuple(found.values()))
     reader = Reader(value)
     version = reader.int16()
-    has_times = declared is SegmentRecord and version == VERSION_WITH_TIMES
-    if version != VERSION and not has_times:
+    later = SegmentRecord.later_fields(version) if declared is SegmentRecord else ()
+    if version != VERSION and not later:
         raise MalformedRecord(f"version {version} of kind {kind} is not known")
     found = declared.value_fields.decode(reader, found)
-    if has_times:
-        found = SegmentRecord.times.decode(reader, found)
+    for more in later:
+        found = more.decode(reader, found)
     reader.end()
     return declared(**found)
 

@@ -1,4 +1,4 @@
-"""Where leader epochs end in a log: what tells a log from another one of the same topic (KIP-101, KIP-320)."""
+"""The ends of leader epochs in a log, which tell it from another log of the same partition (KIP-101, KIP-320)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from kafka.protocol.consumer.offsets import OffsetForLeaderEpochRequest
 
 from airmirror.clusters.protocol.connection import BrokerUnreachable
 from airmirror.clusters.protocol.error_codes import error_name
-from airmirror.clusters.protocol.log import MOVED, FetchFailed, PartitionMoved
+from airmirror.clusters.protocol.errors import FetchFailed, PartitionMoved
+from airmirror.clusters.protocol.log import MOVED
 from airmirror.clusters.protocol.routes import LeaderNotAvailable, Routes, patiently
 from airmirror.partitions import TopicPartition
 
@@ -28,7 +29,7 @@ class EpochEnd:
 def epoch_ends(
     routes: Routes, epochs: Mapping[TopicPartition, int], patience: float = 30.0
 ) -> dict[TopicPartition, EpochEnd]:
-    """Where an epoch of each partition ends, by the log of its leader. All brokers are asked at once.
+    """Ask the leader of each partition where an epoch ends in its log; all brokers at once.
 
     Raises PartitionMoved, LeaderNotAvailable or BrokerUnreachable after ``patience`` seconds; FetchFailed.
     """

@@ -10,6 +10,8 @@ the first (TV1), which announces every partition with AddPartitionsToTxn.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -52,9 +54,8 @@ class TransactionBusy(AirmirrorError):
 class TransactionStuck(AirmirrorError):
     """The end of this id's last transaction is decided, but some of its partitions do not take the marker.
 
-    ``reasons``: what is wrong with each of them; the marker is in all its other partitions. ``aborted``: nobody writes or
-    commits under this id any more before it is initialised again. A transaction that was committed may be followed by
-    another of the same producer.
+    ``reasons``: what is wrong with each of them; the marker is in all its other partitions. Until it is in these too, the
+    coordinator lets nothing be added to another transaction of the id.
     """
 
     transient: ClassVar[bool] = True
@@ -130,9 +131,13 @@ class TransactionRefused(AirmirrorError):
 
 
 class TransactionalId:
-    """A transactional id and the producer it now has. Not thread-safe."""
+    """A transactional id and the producer it now has. Not thread-safe.
 
-    def __init__(self, routes: Routes, name: str, timeout_ms: int) -> None:
+    ``until``: nothing is asked again after it, by ``time.monotonic``.
+    """
+
+    def __init__(self, routes: Routes, name: str, timeout_ms: int, until: float = math.inf) -> None:
+        self.until = until
         self.routes = routes
         self.name = name
         self.timeout_ms = timeout_ms
@@ -142,6 +147,11 @@ class TransactionalId:
         self._coordinator = -1
         self._partitions: set[TopicPartition] = set()
 
+    @property
+    def seconds_left(self) -> float:
+        """The time for which the target may still be awaited."""
+        return max(0.0, self.until - time.monotonic())
+
     def initialise(self, patience: float = 60.0) -> None:
         """Fence every earlier producer of the id, wait for the end of its transaction, take a new producer id and epoch.
 
@@ -149,7 +159,9 @@ class TransactionalId:
         CoordinatorNotAvailable or BrokerUnreachable after ``patience`` seconds; TransactionRefused.
         """
         try:
-            for attempt in patiently(patience, TransactionBusy, CoordinatorNotAvailable, BrokerUnreachable):
+            for attempt in patiently(
+                min(self.seconds_left, patience), TransactionBusy, CoordinatorNotAvailable, BrokerUnreachable
+            ):
                 with attempt:
                     try:
                         self._initialise()
@@ -219,7 +231,9 @@ class TransactionalId:
         for topic, partition in new:
             names.setdefault(topic, []).append(partition)
         entry = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
-        for attempt in patiently(self.timeout_ms / 2000, TransactionBusy, CoordinatorNotAvailable):
+        for attempt in patiently(
+            min(self.seconds_left, self.timeout_ms / 2000), TransactionBusy, CoordinatorNotAvailable
+        ):
             with attempt:
                 connection = self._connection()
                 answer = self._ask(
@@ -252,11 +266,14 @@ class TransactionalId:
     def end(self, commit: bool) -> None:
         """Commit or abort. Nothing is sent for a transaction that wrote nothing.
 
-        A lost answer leaves the outcome unknown: BrokerUnreachable, and only a new ``initialise`` tells.
+        Raises TransactionBusy or CoordinatorNotAvailable after half the transaction's time. A lost answer leaves the outcome
+        unknown: BrokerUnreachable, and only a new ``initialise`` tells.
         """
         if not self._partitions:
             return
-        for attempt in patiently(self.timeout_ms / 2000, TransactionBusy, CoordinatorNotAvailable):
+        for attempt in patiently(
+            min(self.seconds_left, self.timeout_ms / 2000), TransactionBusy, CoordinatorNotAvailable
+        ):
             with attempt:
                 connection = self._connection()
                 version = 5 if self.second_protocol else connection.version(END_TXN, 1, 4, "EndTxn")

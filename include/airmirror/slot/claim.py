@@ -1,0 +1,93 @@
+"""A slot's look at the segment topic: whether its window's claim still holds, and what was committed since.
+
+The claim is looked at after every InitProducerId and before anything is written under it (invariant B): by an attempt, and
+again before each further transaction. So a producer whose last transaction was committed writes nothing before it has
+initialised again. What was committed is looked at before every commit: source offsets follow (invariant C).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_records
+from airmirror.clusters.protocol.routes import Routes
+from airmirror.clusters.protocol.transactions import TransactionFailed
+from airmirror.partitions import TopicPartition
+from airmirror.slot.contract import Slot
+from airmirror.slot.errors import SlotFenced
+from airmirror.wire.claims import ClaimEntry, holder
+from airmirror.wire.primitives import MalformedRecord
+from airmirror.wire.segments import Claim, SegmentRecord, decode
+
+
+class ClaimLog:
+    """The segment topic from the window's claim on, read on and on."""
+
+    def __init__(self, slot: Slot, target: Routes) -> None:
+        self._slot, self._target = slot, target
+        self._log = TopicPartition(slot.segment_topic, 0)
+        self._claims: list[ClaimEntry] = []
+        self._claims_next = self._segments_next = slot.claim_offset
+        self._newest: dict[TopicPartition, SegmentRecord] = {}
+
+    def committed(self) -> dict[TopicPartition, SegmentRecord]:
+        """The newest segments committed since the claim. Raises SlotFenced where it is another's by now, or released."""
+        end = self._end(read_committed=False)
+        for record in self._read(self._segments_next, end, read_committed=True):
+            self._take(record)
+        self._claims_next = self._segments_next = end
+        self._check()
+        return dict(self._newest)
+
+    def check(self) -> None:
+        """Raise SlotFenced where the claim is another's by now, or released. Claims are written outside transactions, so
+        that a slot that sleeps in its own keeps no other waiting."""
+        end = self._end(read_committed=False)
+        for record in self._read(self._claims_next, end, read_committed=False):
+            if isinstance(record, ClaimEntry):
+                self._claims.append(record)
+        self._claims_next = end
+        self._check()
+
+    def check_follows(self, starts: Mapping[TopicPartition, int], transaction: str) -> None:
+        """Raise TransactionFailed where another writer has committed segments since, so that what begins at ``starts`` does not
+        follow. In an aggregate, where records of others are legal on the target, nothing else would show it.
+
+        What an open transaction hides is not waited for: a fence stands before all this.
+        """
+        end = max(self._segments_next, self._end(read_committed=True))
+        for record in self._read(self._segments_next, end, read_committed=True):
+            if isinstance(record, SegmentRecord):
+                self._take(record)
+        self._segments_next = end
+        for key, start in starts.items():
+            newest = self._newest.get(key)
+            if newest is not None and newest.source_end > start:
+                reason = f"window {newest.window!r} has copied {key} up to offset {newest.source_end - 1} meanwhile"
+                raise TransactionFailed(self._target.alias, transaction, f"the commit of {key} from {start} on", reason)
+
+    def _take(self, record: ClaimEntry | SegmentRecord) -> None:
+        if isinstance(record, ClaimEntry):
+            self._claims.append(record)
+        else:
+            self._newest[TopicPartition(record.topic, record.partition)] = record
+
+    def _end(self, *, read_committed: bool) -> int:
+        return offsets_with_patience(self._target, [self._log], LATEST, read_committed=read_committed)[self._log]
+
+    def _read(self, start: int, end: int, *, read_committed: bool) -> Iterator[ClaimEntry | SegmentRecord]:
+        for entry in read_records(self._target, self._log, start, end, read_committed=read_committed):
+            try:
+                record = decode(entry.key or b"", entry.value)
+            except MalformedRecord:
+                continue  # the ledger counts and logs it
+            if isinstance(record, Claim):
+                yield ClaimEntry(entry.offset, entry.timestamp, record)
+            elif isinstance(record, SegmentRecord):
+                yield record
+
+    def _check(self) -> None:
+        slot, held = self._slot, holder(self._claims)
+        if held is None or held.offset != slot.claim_offset or held.released:
+            by = "(released)" if held is None or held.released else held.claim.window
+            raise SlotFenced(slot.flow.name, slot.window, by)

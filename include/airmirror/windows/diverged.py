@@ -1,0 +1,129 @@
+"""Finding out whether a log is still the one that was copied, or written to, and where it parted from it.
+
+An unclean leader election cuts a log, which grows again under a later leader epoch. Segment records keep the epoch of their
+last batch; the leader tells where its log's epochs end. That bounds the place, between two records at the worst, and
+what lies there is compared record by record (invariants D and E).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from airmirror.clusters.protocol.epochs import EpochEnd, epoch_ends
+from airmirror.clusters.protocol.routes import Routes
+from airmirror.config import Flow
+from airmirror.partitions import TopicPartition
+from airmirror.slot.errors import SourceDiverged
+from airmirror.windows.compare import Logs, look_at_logs, read_pairs
+from airmirror.windows.coverage import still_held
+from airmirror.windows.plan import Planned
+from airmirror.wire.records import first_difference
+from airmirror.wire.segments import SegmentRecord
+
+
+def with_epochs(planned: Sequence[Planned], source: Routes) -> list[Planned]:
+    """The plan, with an error for each partition whose log is not the one that was copied, also where nothing is new."""
+    epochs = {
+        item.key: item.last.leader_epoch
+        for item in planned
+        if item.error is None and item.last is not None and item.last.leader_epoch >= 0
+    }
+    ends = epoch_ends(source, epochs)
+
+    def diverged(item: Planned) -> SourceDiverged | None:
+        end = ends.get(item.key)
+        if end is None or (end.epoch == epochs[item.key] and end.offset >= item.start):
+            return None
+        return SourceDiverged(source.alias, *item.key, item.start, end.epoch, end.offset)
+
+    return [replace(item, error=item.error or diverged(item)) for item in planned]
+
+
+class Stretch(NamedTuple):
+    """Offsets of a log that were read or written, up to a batch of a leader epoch; -1: it is unknown."""
+
+    epoch: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Parting:
+    """Below offset ``same`` a log is the one that was known, from ``other`` on it is not; between them, who knows."""
+
+    same: int
+    other: int
+
+
+def parting(stretches: Sequence[Stretch], ask: Callable[[int], EpochEnd]) -> Parting | None:
+    """Find where a log parted from the one of ``stretches``, in their order, by leader epochs alone; None: nowhere.
+
+    ``ask``: where an epoch ends in the log now. A leader that answers with an older epoch is asked again with the newest
+    known one that is not later (KIP-595): it may have more of that older epoch than was known, which others follow there.
+    """
+    known = [stretch for stretch in stretches if stretch.epoch >= 0]
+    other: int | None = None
+    while known:
+        last = known[-1]
+        found = ask(last.epoch)
+        if found.epoch == last.epoch:
+            if found.offset < last.end:
+                return Parting(found.offset, found.offset)
+            return None if other is None else Parting(last.end, max(last.end, other))
+        limit = found.epoch if found.epoch >= 0 else last.epoch - 1
+        first_later = next(stretch for stretch in known if stretch.epoch > limit)
+        bounds = [first_later.end, *([found.offset] if found.epoch >= 0 else []), *([other] if other else [])]
+        other = min(bounds)
+        known = [stretch for stretch in known if stretch.epoch <= limit]
+    return None if other is None else Parting(min(stretches[0].start, other), other)
+
+
+def kept_on_target(target: Routes, records: Sequence[SegmentRecord]) -> int:
+    """The target offset from which on a remote log is not the one that segment records were written to, -1: it is.
+
+    To be safe: a record of which it is not known whether all is there does not count.
+    """
+    if not records:
+        return -1
+    remote = TopicPartition(records[-1].remote_topic, records[-1].partition)
+    written = [Stretch(each.target_epoch, each.target_start, each.target_end) for each in records if each.copied]
+    found = parting(written, lambda epoch: epoch_ends(target, {remote: epoch})[remote])
+    return -1 if found is None else found.same
+
+
+def diverged_at(flow: Flow, source: Routes, target: Routes, records: Sequence[SegmentRecord], *, readable: bool) -> int:
+    """The first source offset of ``records`` whose copies have no original any more; -1: all have.
+
+    ``readable``: whether the target still has the topic that they were copied to. Raises what reading a log does.
+    """
+    if not records:
+        return -1
+    key = TopicPartition(records[0].topic, records[0].partition)
+    copied = [Stretch(each.leader_epoch, each.source_start, each.source_end) for each in records]
+    found = parting(copied, lambda epoch: epoch_ends(source, {key: epoch})[key])
+    if found is None:
+        return -1
+    between = [each for each in records if each.source_start < found.other and each.source_end > found.same]
+    if not between or not readable:
+        return found.same
+    logs = look_at_logs(flow, source, target, between)
+    for record in between:
+        if (at := _first_other(logs, record, found)) is not None:
+            return at
+    return found.other
+
+
+def _first_other(logs: Logs, record: SegmentRecord, within: Parting) -> int | None:
+    """The first offset of a range at which the source does not hold what was copied."""
+    starts = logs.starts[TopicPartition(record.topic, record.partition)]
+    part = still_held(record, *starts, (within.same, within.other))
+    for pair in read_pairs(logs, part):
+        number = first_difference(pair.here, pair.there)
+        found = [int(pair.at[number])] if number >= 0 else []
+        found += [] if logs.compacted[record.topic] else map(int, pair.absent_here[:1])
+        found += [] if record.lost else map(int, pair.surplus_here[:1])
+        if found:
+            return min(found)
+    return None
