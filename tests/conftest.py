@@ -1,4 +1,4 @@
-"""What every test can ask for: two clusters and a Spark Connect server for the whole run, and names of its own."""
+"""The fixtures of every test: two clusters and a Spark Connect server for the whole run, and names of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the demo and the tests ask Airflow over its REST API: DAGs, runs, tasks and their logs."""
+"""The requests of the demo and the tests to Airflow's REST API: DAGs, runs, tasks and their logs."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class AirflowClient:
         return [error["stack_trace"] for error in self.request("GET", "/importErrors")["import_errors"]]
 
     def health(self) -> dict[str, Any]:
-        """What each component of Airflow last reported, and when."""
+        """Return each component's last report, and its time."""
         return dict(self.request("GET", "/monitor/health"))
 
     def pause(self, dag_id: str, paused: bool = True) -> None:

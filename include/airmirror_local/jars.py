@@ -62,7 +62,7 @@ def resolve(local: Path = LOCAL, version: str = KAFKA_VERSION) -> Path:
 
 
 def classpath(local: Path = LOCAL, version: str = KAFKA_VERSION) -> str:
-    """What ``java -cp`` takes to run Kafka's classes."""
+    """Return the class path with which ``java -cp`` runs Kafka's classes."""
     return f"{resolve(local, version)}/*"
 
 

@@ -29,7 +29,7 @@ def free_port() -> int:
 
 
 def answers(port: int) -> bool:
-    """Whether something accepts connections on the loopback port."""
+    """Return whether something accepts connections on the loopback port."""
     try:
         socket.create_connection((LOOPBACK, port), timeout=1).close()
     except OSError:

@@ -69,7 +69,7 @@ class Row:
 
 @dataclass
 class Arrivals:
-    """How many records of each table were sent so far."""
+    """The number of records of each table sent so far."""
 
     sent: dict[str, int] = field(default_factory=dict)
     ended: threading.Event = field(default_factory=threading.Event)

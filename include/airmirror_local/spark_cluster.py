@@ -79,7 +79,7 @@ def _start(
 
 
 def _registered(page: int) -> int:
-    """How many workers the master's page lists as alive."""
+    """Return the number of workers that the master's page lists as alive."""
     try:
         found = httpx.get(f"http://{LOOPBACK}:{page}/json/", timeout=5, trust_env=False).json()
     except (httpx.HTTPError, ValueError):

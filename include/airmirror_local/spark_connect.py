@@ -38,12 +38,12 @@ class ConnectServer:
 
     @property
     def address(self) -> str:
-        """What ``--spark`` takes, with the token in the environment (``TOKEN``)."""
+        """The value for ``--spark``, with the token in the environment (``TOKEN``)."""
         return f"sc://{HOST}:{self.port}"
 
     @property
     def url(self) -> str:
-        """What ``SparkSession.builder.remote`` takes."""
+        """The URL for ``SparkSession.builder.remote``."""
         return f"{self.address}/;token={self.token}"
 
     @property
@@ -122,7 +122,7 @@ def _token(file: Path) -> str:
 
 
 def spark_environment(spark_home: Path) -> dict[str, str]:
-    """What every Spark process needs."""
+    """Return the environment that every Spark process needs."""
     # Executors run this very Python: Spark refuses another minor version than the client's.
     return {
         "JAVA_HOME": str(java_home()),

@@ -40,7 +40,7 @@ Step = Callable[[str], AbstractContextManager[object]]
 
 @dataclass(frozen=True)
 class Stack:
-    """What runs. ``ledger`` is its SQLAlchemy URL; ``loaded``: how many records of each topic were produced into east."""
+    """The running stack. ``ledger`` is its SQLAlchemy URL; ``loaded``: how many records of each topic were produced into east."""
 
     east: Broker
     west: Broker
@@ -118,7 +118,7 @@ def start_stack(
 
 
 def airflow_environment(configuration: Path, ledger: str, data_docs: Path, spark: ConnectServer) -> Mapping[str, str]:
-    """What Airflow's components must know of a deployment."""
+    """Return a deployment's settings for Airflow's components."""
     return {
         "AIRMIRROR_CONFIG": str(configuration),
         "AIRMIRROR_LEDGER": ledger,

@@ -1,4 +1,4 @@
-"""What the embedded stack writes is nobody else's to read."""
+"""The embedded stack's files are nobody else's to read."""
 
 from __future__ import annotations
 

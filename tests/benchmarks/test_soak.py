@@ -1,4 +1,4 @@
-"""What SOAK.md says is what was measured: growth, and whether it is more than may be."""
+"""SOAK.md says what was measured: growth, and whether it is within its limit."""
 
 from benchmarks.soak import GROWTH_LIMIT, MIB, Usage, leaks, report
 

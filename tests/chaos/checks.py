@@ -1,4 +1,4 @@
-"""What must be true at the end of a seed, whatever happened."""
+"""The checks at the end of a seed, whatever happened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which faults explain which errors of windows: an error that no fault of its seed explains is a failure of the seed."""
+"""The faults that explain errors of windows: an error that no fault of its seed explains is a failure of the seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What MirrorMaker 2 leaves that died: records on the target past the progress that it had written last."""
+"""The remains of a dead MirrorMaker 2: records on the target past the progress that it had written last."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a seed stands for: the flow's direction and settings, and the faults with their times. The same seed, the same plan."""
+"""The plan of a seed: the flow's direction and settings, and the faults with their times. The same seed, the same plan."""
 
 from __future__ import annotations
 

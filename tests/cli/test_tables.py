@@ -1,4 +1,4 @@
-"""What comes from a broker is printed as it is: no markup, no escape sequence of it counts."""
+"""Texts from a broker are printed as they are: no markup, no escape sequence of it counts."""
 
 from __future__ import annotations
 

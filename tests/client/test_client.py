@@ -1,4 +1,4 @@
-"""What applications ask, and what MirrorMaker 2's own Java client answers to the same questions on the same topics."""
+"""Answers to applications, compared with those of MirrorMaker 2's own Java client on the same topics."""
 
 from __future__ import annotations
 

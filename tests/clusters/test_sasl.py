@@ -1,4 +1,4 @@
-"""What a false broker can ask of a client that logs in with SCRAM."""
+"""The questions of a false broker to a client that logs in with SCRAM."""
 
 from __future__ import annotations
 

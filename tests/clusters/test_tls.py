@@ -1,4 +1,4 @@
-"""Where the key of a certificate lies while Python's ssl reads it."""
+"""The place of a certificate's key while Python's ssl reads it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which flows emit heartbeats: MirrorMaker 2's rule for the pairs that have a flow."""
+"""The flows that emit heartbeats: MirrorMaker 2's rule for the pairs that have a flow."""
 
 from __future__ import annotations
 

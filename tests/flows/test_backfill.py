@@ -1,4 +1,4 @@
-"""What lies before the first replicated offset goes into topics of its own: once, in order, verified; every record compared."""
+"""Records before the first replicated offset go into topics of their own: once, in order, verified; every record compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of partitions that the gate holds: every choice, carried out on real clusters, every record compared."""
+"""Decisions on partitions that the gate holds: every choice, carried out on real clusters, every record compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is old is forgotten; replication, verification and the ledger go on as if nothing had been."""
+"""Maintenance forgets old records; replication, verification and the ledger are not disturbed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``airmirror verify`` must see: what no segment record covers, on either side; and what is no difference."""
+"""``airmirror verify`` sees records that no segment record covers, on either side, and no false difference."""
 
 from __future__ import annotations
 

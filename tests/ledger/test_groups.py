@@ -1,4 +1,4 @@
-"""What the ledger knows for consumer groups: segments by position, checkpoints, and what became of each group."""
+"""The ledger's tables for consumer groups: segments by position, checkpoints, and each group's outcome."""
 
 from __future__ import annotations
 

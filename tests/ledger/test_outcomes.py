@@ -1,4 +1,4 @@
-"""How windows ended and what fails since when, on both databases: kept by a rebuild, since the first failure, bounded."""
+"""The ends of windows and the failures since, on both databases: kept by a rebuild, since the first failure, bounded."""
 
 from __future__ import annotations
 

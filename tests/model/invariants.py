@@ -1,4 +1,4 @@
-"""What must be true in every state, by the letters of the design (docs/protocol.md); the first thing that is not."""
+"""The invariants of every state, by the letters of the design (docs/protocol.md); the first that is broken."""
 
 from __future__ import annotations
 

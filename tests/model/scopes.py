@@ -1,4 +1,4 @@
-"""What is explored: scopes small enough to be explored whole, and for every rule one in which its absence shows."""
+"""The explored scopes: small enough to be explored whole, and for every rule one in which its absence shows."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class Mutation:
 
 
 class DoesNotApply(Exception):
-    """The product has changed: the mutation must be written anew."""
+    """The product has changed: the mutation must be rewritten."""
 
 
 def load(file: Path = LIST) -> list[Mutation]:

@@ -1,4 +1,4 @@
-"""What a flow replicates, after T/MirrorSourceConnectorTest.java, with trunk's cycle rule."""
+"""The topics that a flow replicates, after T/MirrorSourceConnectorTest.java, with trunk's cycle rule."""
 
 from __future__ import annotations
 

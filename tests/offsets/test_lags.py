@@ -1,4 +1,4 @@
-"""How old records are when they come, and the lags of consumer groups, as windows and rounds leave them in the ledger."""
+"""The age of records when they come, and the lags of consumer groups, as windows and rounds leave them in the ledger."""
 
 from __future__ import annotations
 

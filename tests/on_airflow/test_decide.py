@@ -1,4 +1,4 @@
-"""What the gate holds is somebody's to decide: one question an incident, and the answer is carried out."""
+"""An operator decides what the gate holds: one question an incident, and the answer is carried out."""
 
 from __future__ import annotations
 

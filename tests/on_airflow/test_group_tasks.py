@@ -1,4 +1,4 @@
-"""What the tasks for consumer groups do, as the DAG's operators call it: intervals of their own, and no group lost."""
+"""The tasks for consumer groups, as the DAG's operators call it: intervals of their own, and no group lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which Spark connections windows run with, and what is refused before anything is started."""
+"""The Spark connections that windows run with, and the ones refused before anything starts."""
 
 from __future__ import annotations
 

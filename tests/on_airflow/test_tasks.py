@@ -1,4 +1,4 @@
-"""What single tasks and callbacks do, without a running Airflow: each test ends a mutation that no test had noticed."""
+"""Single tasks and callbacks, without a running Airflow: each test ends a mutation that no test had noticed."""
 
 from __future__ import annotations
 

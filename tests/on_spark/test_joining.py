@@ -1,4 +1,4 @@
-"""Where a session is, and who can name it."""
+"""The place of a session, and who can name it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes back from executors is data: every error of ours survives it, and nothing of a stranger's is run or believed."""
+"""Answers of executors are data: every error of ours survives it, and nothing of a stranger's is run or believed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests share: records produced and read back, and the comparison of two clusters."""
+"""The tests' common tools: records produced and read back, and the comparison of two clusters."""
 
 from pathlib import Path
 

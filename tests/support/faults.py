@@ -1,4 +1,4 @@
-"""What tests of faults share: a flow in many small commits with work before it, and slots that die in a transaction."""
+"""The common tools of fault tests: a flow in many small commits with work before it, and slots that die in a transaction."""
 
 from __future__ import annotations
 

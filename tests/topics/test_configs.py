@@ -1,4 +1,4 @@
-"""Which configs of a remote topic are changed, which stay, and why; on real clusters too."""
+"""The configs of a remote topic that are changed, those that stay, and why; on real clusters too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which topics a flow replicates, under which names, and what can't be read of a configuration's patterns."""
+"""The topics that a flow replicates, their names, and the patterns that can't be read."""
 
 from __future__ import annotations
 

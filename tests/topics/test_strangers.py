@@ -1,4 +1,4 @@
-"""What a stranger writes into a segment topic chooses no code and no pattern, and stops no flow."""
+"""A stranger's records in a segment topic choose no code and no pattern, and stop no flow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must not be replicated is refused before anything is written: loops, names that differ, two writers of a topic."""
+"""A flow refuses, before it writes anything, what must not be replicated: loops, names that differ, two writers of a topic."""
 
 from __future__ import annotations
 

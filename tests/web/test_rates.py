@@ -1,4 +1,4 @@
-"""How often a caller may call."""
+"""The rate limit of callers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who holds the claim, from the records in the segment topic: the log's order and the broker's clock decide (invariant B)."""
+"""The holder of the claim, from the records in the segment topic: the log's order and the broker's clock decide (invariant B)."""
 
 from __future__ import annotations
 

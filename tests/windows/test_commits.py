@@ -1,4 +1,4 @@
-"""How a slot's work is cut into transactions and windows, and what the record of each transaction says (invariants A and G)."""
+"""The cut of a slot's work into transactions and windows, and the record of each transaction (invariants A and G)."""
 
 from __future__ import annotations
 

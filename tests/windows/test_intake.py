@@ -1,4 +1,4 @@
-"""What a fetch brings that can't be copied: damaged batches, other offsets than asked for, and ends inside holes."""
+"""Fetched data that can't be copied: damaged batches, other offsets than asked for, and ends inside holes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a slot holds in memory is bounded by what it has decoded, whatever few bytes become (and so is what they claim)."""
+"""A slot's memory is bounded by what it has decoded, whatever few bytes become (or claim to be)."""
 
 from __future__ import annotations
 

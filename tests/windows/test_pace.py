@@ -1,4 +1,4 @@
-"""How much is fetched at once follows what the target takes."""
+"""The amount fetched at once follows what the target takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a decision does to a partition: the account stays whole, whatever was lost on either side (invariants C, E, G)."""
+"""The effect of a decision on a partition: the account stays whole, whatever was lost on either side (invariants C, E, G)."""
 
 from __future__ import annotations
 

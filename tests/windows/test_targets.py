@@ -1,4 +1,4 @@
-"""What can be wrong with one partition of the target: it stops alone, and nothing is written for it."""
+"""Faults of one partition of the target: it stops alone, and nothing is written for it."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class PauseWatch:
             if self.paused:
                 self._stop()
         except Exception as error:  # of Airflow or a cluster: the next look may do
-            log.warning("Whether the DAG is paused could not be acted on: %s", error)
+            log.warning("The task could not act on a pause of the DAG: %s", error)
             return not self.paused
         return True
 

@@ -91,7 +91,7 @@ def _of_partitions(rows: Sequence[PartitionMetrics], now: float) -> Iterator[Met
     )
     yield gauge(
         "lag_seconds",
-        "How old the newest record copied is, where there is a lag; else 0. Nothing where none was copied yet.",
+        "The age of the newest record copied if there is a lag, else 0. Absent if none was copied yet.",
         (None if (lag := _lag_ms(row, now)) is None else lag / 1000 for row in rows),
     )
     yield counter("records", "Records replicated and verified.", (row.records for row in rows))
@@ -109,12 +109,12 @@ def _of_partitions(rows: Sequence[PartitionMetrics], now: float) -> Iterator[Met
         ),
         (
             "record_age_seconds",
-            "How old the newest record copied was when it was read from the source.",
+            "The age of the newest record copied when it was read from the source.",
             (row.age_ms for row in rows),
         ),
         (
             "record_age_max_seconds",
-            "How old the oldest record of the last transaction was when it was read from the source.",
+            "The age of the oldest record of the last transaction when it was read from the source.",
             (row.age_most_ms for row in rows),
         ),
     ):
@@ -195,7 +195,7 @@ def _of_flows(rows: Sequence[FlowMetric]) -> Iterator[Metric]:
         measure.JUDGED: ("judged_partitions", "result", "Partitions that gates let pass, held, or could not read."),
     }
     gauges = {
-        measure.LAST_SECONDS: ("last_window_seconds", "How long the last window took, its gate excepted."),
+        measure.LAST_SECONDS: ("last_window_seconds", "The duration of the last window, its gate excepted."),
         measure.MEASURED: ("last_window_timestamp_seconds", "When the last window ended that did not fail as a whole."),
         measure.VERIFIED: (
             "last_verified_timestamp_seconds",

@@ -10,7 +10,7 @@ KEYS = (
         "window.max.ms",
         Type.LONG,
         "120000",
-        "How long a window may copy, in ms; what is left is the next one's.",
+        "The longest time that a window copies, in ms; the next window copies the rest.",
         minimum=1,
     ),
     Key("window.max.bytes", Type.LONG, None, "The most bytes a window plans; not set: no limit.", minimum=1),
@@ -26,7 +26,7 @@ KEYS = (
         "window.verify",
         Type.STRING,
         "readback",
-        "What proves a window: `readback` reads the written records back and compares them before the commit, "
+        "The proof of a window: `readback` reads the written records back and compares them before the commit, "
         "`acks` trusts the broker's acknowledgements and leaves the comparison to `airmirror verify` and audits.",
         values=("readback", "acks"),
     ),
@@ -71,7 +71,7 @@ KEYS = (
         "window.schedule",
         Type.SCHEDULE,
         "1 minute",
-        "How often a window runs: an interval, a cron line, or `@continuous`.",
+        "The schedule of windows: an interval, a cron line, or `@continuous`.",
     ),
     Key("window.max.lag.records", Type.LONG, None, "The gate warns above this lag, in records.", minimum=0),
     Key("window.max.lag.seconds", Type.LONG, None, "The gate warns above this lag, in seconds.", minimum=0),
@@ -79,14 +79,14 @@ KEYS = (
         "window.max.lag.blocks",
         Type.STRING,
         None,
-        "What too much lag holds back besides warning: `groups` holds group offsets.",
+        "The effect of too much lag besides the warning: `groups` holds group offsets back.",
         values=("groups",),
     ),
     Key(
         "window.idle.ms",
         Type.LONG,
         "5000",
-        "How long `@continuous` waits after an empty or failed window, in ms.",
+        "The wait of `@continuous` after an empty or failed window, in ms.",
         minimum=0,
     ),
     Key(
@@ -134,7 +134,7 @@ KEYS = (
         "retention.days",
         Type.INT,
         None,
-        "How long verified segment records, Data Docs and reports of audits are kept, in days; not set: for ever.",
+        "Days to keep verified segment records, Data Docs and reports of audits; not set: for ever.",
         minimum=1,
     ),
     # Groups, topologies, errors

@@ -54,7 +54,7 @@ _USED = (
         "errors.tolerance",
         Type.STRING,
         "none",
-        "What a record that the target does not take does: `none` fails its partition, `all` copies around it, "
+        "When the target rejects a record: `none` fails its partition, `all` skips the record, "
         "declares it lost and writes it to errors.deadletterqueue.topic.name.",
         values=("none", "all"),
     ),

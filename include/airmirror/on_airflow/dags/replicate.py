@@ -197,7 +197,7 @@ def form(flow: Flow) -> dict[str, Param]:
             type=["null", "string"],
             enum=[None, "readback", "acks"],
             title="Verify mode",
-            description_md=f"What proves the window. Empty: as configured (`{flow.window.verify}`).",
+            description_md=f"The proof of the window. Empty: as configured (`{flow.window.verify}`).",
         ),
         "dry_run": Param(
             False,

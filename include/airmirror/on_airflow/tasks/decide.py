@@ -128,4 +128,4 @@ def carry_out(
     except NotVerified as error:
         if any(TopicPartition(topic, number) in keys for topic, number, _ in error.held):
             raise
-        log.warning("What was decided has passed. Not so, for incidents of their own: %s", error)
+        log.warning("The decided partitions passed. Others did not, and are incidents of their own: %s", error)
