@@ -1,4 +1,4 @@
-"""What can be wrong with a report's files, its key, or what was asked of it."""
+"""The errors of a report's files, of its key, and of its options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A report as one HTML page, a function of its JSON alone: a check makes it anew and compares.
+"""A report as one HTML page, a function of its JSON alone: a check makes it again and compares.
 
 It has no script and needs no other host; everything on it is escaped. The whole JSON is on it, at its end.
 """
@@ -31,7 +31,7 @@ TITLES = {
     ),
     "windows": ("Windows", "A window is one run of replication."),
     "progress": ("Progress", ""),
-    "holds": ("Held now", "What the gate, or somebody, keeps from counting as verified."),
+    "holds": ("Held now", "Partitions that the gate, or an operator, keeps from counting as verified."),
     "decisions": ("Decisions", "What people have decided, and why."),
     "losses": ("Losses and new starts", "What was decided with `airmirror reset`."),
     "groups": (

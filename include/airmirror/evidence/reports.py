@@ -56,5 +56,5 @@ def when(time_ms: int) -> str:
     """A time for people."""
     try:
         return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    except (ValueError, OverflowError, OSError):  # somebody else's record may hold any number
+    except (ValueError, OverflowError, OSError):  # another writer's record may hold any number
         return f"{time_ms} ms"

@@ -40,7 +40,7 @@ READ_BACK = (
 
 @dataclass(frozen=True)
 class Now:
-    """Where a cluster's logs end now, as far as they could be asked, and why the others could not."""
+    """The ends of a cluster's logs now, as far as it answered, and the reasons why others are not known."""
 
     ends: Mapping[TopicPartition, int]
     topic_ids: Mapping[str, UUID]
@@ -93,7 +93,7 @@ def _read(opened: Opened) -> None:
 
 
 def _compare_ledger(opened: Opened, record: FlowLedger) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
-    """The ledger beside the topic, table by table; both are read up to one end."""
+    """The ledger compared with the topic, table by table; both are read up to one end."""
     if not opened.ledger.state().scanned:
         return [], ("Whether the ledger and the segment topic differ: the ledger had nothing of this flow.",)
     for _ in range(ATTEMPTS):
@@ -265,7 +265,7 @@ def _verdict(record: Opened, numbers: Mapping[str, int], taken_over: int) -> str
 
 
 def _signed_by(row: dict[str, Any]) -> dict[str, Any]:
-    """When and who come first."""
+    """Return the row with time and person first."""
     return {"time_ms": row.pop("time_ms"), "by": row.pop("by")} | row
 
 

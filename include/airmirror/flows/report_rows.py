@@ -31,7 +31,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Told:
-    """What the segment topic tells of one partition of one source topic: ``chosen`` are its records of the time asked for.
+    """The segment topic's records of one partition of one source topic: ``chosen`` are those of the time asked for.
 
     ``verified``: the source offset after the last that the gate has let pass (0: none), ``by`` whose gate, ``at_ms`` when.
     """
@@ -56,11 +56,11 @@ class Told:
 
     @property
     def declared(self) -> int:
-        """Source offsets that somebody has declared lost."""
+        """Source offsets that an operator has declared lost."""
         return sum(each.lost for each in self.chosen if is_declared(each))
 
     def why(self) -> str:
-        """Why it is not proven, else empty."""
+        """Return why it is not proven, else empty."""
         found = [*self.wrong, *([f"held: {self.held}"] if self.held else [])]
         if self.verified < self.chosen[-1].source_end:
             found.append(f"offsets from {max(self.verified, self.chosen[0].source_start)} on are not verified yet")
@@ -125,7 +125,7 @@ def told(ledger: FlowLedger, source: str, span: Span) -> list[Told]:
 
 
 def _wrong(source: str, chosen: Sequence[SegmentRecord], gaps: Iterable[tuple[int, int]]) -> tuple[str, ...]:
-    """What does not add up in segment records, and what none covers."""
+    """Return the errors in segment records, and the offsets that none covers."""
     errors = (account_error(source, [each], compacted=True, start=None) for each in chosen)
     missing = (f"no segment record covers the offsets {first} to {end - 1}" for first, end in gaps)
     return (*missing, *(str(error) for error in errors if error is not None))
@@ -152,7 +152,7 @@ def digest(records: Iterable[SegmentRecord]) -> str:
 
 
 def windows(found: Iterable[Told]) -> list[dict[str, Any]]:
-    """What each window has committed, the first first."""
+    """Return the commits of each window, the first first."""
     of_window: dict[str, list[SegmentRecord]] = {}
     for each in found:
         for record in each.chosen:
