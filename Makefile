@@ -49,8 +49,8 @@ house: install ## the figures of the house: circles, sizes, positional calls, do
 # Two processes share the two cores; each has brokers and Spark of its own.
 BESIDE := tests/on_airflow tests/environments tests/cli tests/topologies
 
-test-quick: install ## the tests that need no broker, Spark or Airflow (under a minute)
-	$(BIN)/pytest -m "not long and not servers"
+test-quick: install ## the tests that need no broker, Spark, Airflow or PostgreSQL, with fewer made-up examples
+	$(BIN)/pytest -m "not long and not servers" --hypothesis-profile quick
 
 test: install ## the tests, real brokers and Spark included (under 20 minutes on 2 cores)
 	@$(BIN)/pytest -m "not long" $(BESIDE) >.local/test-beside.log 2>&1 & beside=$$!; \

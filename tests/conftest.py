@@ -23,6 +23,7 @@ from support.servers import KEPT, PASSWORD
 
 # How long a draw or an example takes is the machine's load, and no fault of what is tested.
 settings.register_profile("loaded", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", settings.get_profile("loaded"), max_examples=10)  # of make test-quick
 settings.load_profile("loaded")
 
 # Compiled loops stay in the checkout (airmirror.native).
@@ -41,7 +42,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that need servers: by the fixtures that each uses, directly or not, and by what its module starts."""
     for item in items:
         if isinstance(item, pytest.Function) and (
-            SERVERS.intersection(item.fixturenames) or STARTERS.intersection(vars(item.module))
+            SERVERS.intersection(item.fixturenames)
+            or STARTERS.intersection(vars(item.module))
+            or "on_airflow" in item.path.parts
         ):
             item.add_marker("servers")
 

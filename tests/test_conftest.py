@@ -19,6 +19,14 @@ def test_next():
 """
 
 
+def test_tests_of_servers_are_known_by_their_fixtures() -> None:
+    files = ["windows/test_logs.py", "windows/test_plan.py", "airmirror_local/test_brokers.py", "cli/test_tables.py"]
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", "not servers", *files]
+    quick = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parent, check=False).stdout
+    assert "test_plan.py::test_every_partition_is_in_one_slot" in quick and "test_tables.py::" in quick
+    assert "test_logs.py::" not in quick and "test_brokers.py::" not in quick
+
+
 def test_a_test_that_leaves_a_process_fails_and_the_process_ends(tmp_path: Path) -> None:
     (tmp_path / "test_leak.py").write_text(LEAVES_A_PROCESS)
     command = [sys.executable, "-m", "pytest", "-p", "conftest", "-s", "--rootdir", str(tmp_path), str(tmp_path)]

@@ -26,6 +26,14 @@ def test_every_error_is_there_with_its_kind() -> None:
     assert found["SubmittedWindowFailed"] == "Transient or final"
 
 
+def test_the_readme_s_two_commands_are_targets_that_install_what_is_missing() -> None:
+    readme, makefile = (ROOT / "README.md").read_text(), (ROOT / "Makefile").read_text()
+    assert "```\nmake demo\nmake test\n```" in readme
+    assert re.search("^demo: install ", makefile, re.MULTILINE) and re.search("^test: install ", makefile, re.MULTILINE)
+    first = readme.split("\n\n")[1]
+    assert len(re.findall(r"[.?!](?=\s|$)", first)) == 5, "what it is, for whom, what it proves"
+
+
 def test_names_of_errors_are_unique() -> None:
     names = [error.__name__ for error in all_errors()]
     assert sorted(names) == sorted(set(names))
