@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+from io import StringIO
+from pathlib import Path
+from typing import Any
 
 import pytest
+from rich.console import Console
 
+from airmirror.cli import demo
 from airmirror.cli.demo import _doubts
 from airmirror.flows.verification import ComparedPartition
 from airmirror.slot.contract import Outcome
 from airmirror.slot.errors import ForeignRecords
 from airmirror.windows.errors import GateFailed
 from airmirror.windows.results import Row, WindowResult
+from airmirror_local.processes import ProcessFailed
+from airmirror_local.stack import ROOT
 
 ROW = Row("flights", 0, "east.flights", 0, 10, 0, 10, 10, 0, 0, 0, 0, 100, 0, True, Outcome.DONE, None)
 GOOD = WindowResult("east->west", "w", (ROW,), 1, 1.0, {}, False)
@@ -36,3 +47,52 @@ def test_what_is_not_proven_is_said(
 ) -> None:
     doubts = list(_doubts([result], [row], {"flights": produced}))
     assert len(doubts) == len(said) and all(part in doubt for part, doubt in zip(said, doubts, strict=True)), doubts
+
+
+@dataclass
+class Staged:
+    """A demo without the stack: what its parts would have found, and where its files lay."""
+
+    found: tuple[Any, ...] | Exception
+    directories: list[Path] = field(default_factory=list)
+
+    @contextmanager
+    def running_stack(
+        self, directory: Path, *, step: Callable[[str], AbstractContextManager[None]], **_: Any
+    ) -> Iterator[Any]:  # fmt: skip
+        self.directories.append(directory)
+        with step("starting what is staged"):
+            if isinstance(self.found, Exception):
+                raise self.found
+        yield type("Stack", (), {"loaded": {"flights": 8}})
+
+
+@pytest.mark.parametrize(
+    ("found", "status", "said"),
+    [
+        (([GOOD], [EQUAL], {"flights": 2}, []), 0, "10 records were produced, 2 of them"),
+        (([GOOD], [EQUAL], {"flights": 3}, []), 1, "not proven flights: 11 records were produced, 10 are equal"),
+        (([GOOD], [EQUAL], {"flights": 2}, ["run 3, verify_window failed:\nwhy"]), 1, "verify_window failed"),
+        (ProcessFailed("broker", "ended with status 1", Path("log"), "out of memory"), 1, "out of memory"),
+    ],
+    ids=["proven", "a record is missing", "a run failed", "a broker ended"],
+)
+def test_its_exit_status_is_the_proof(
+    monkeypatch: pytest.MonkeyPatch, found: tuple[Any, ...] | Exception, status: int, said: str
+) -> None:
+    staged, printed = Staged(found), StringIO()
+    monkeypatch.setattr(demo, "running_stack", staged.running_stack)
+    monkeypatch.setattr(demo, "_mirror", lambda *_: found)
+    assert demo.run_demo(Console(file=printed, width=10_000), 1) == status
+    assert said in printed.getvalue()
+    assert f"{'✗' if isinstance(found, Exception) else '✓'} starting what is staged" in printed.getvalue()
+    assert not any(directory.exists() for directory in staged.directories) and staged.directories
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+def test_the_real_one_proves_itself() -> None:
+    program = Path(sys.executable).with_name("airmirror")
+    done = subprocess.run([program, "demo", "--seconds", "5"], cwd=ROOT, capture_output=True, text=True, timeout=1100)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 partitions with a difference. Everything is stopped." in done.stdout and "not proven" not in done.stdout
