@@ -66,6 +66,36 @@ def test_what_a_command_needs_is_said_at_once(tmp_path: Path, monkeypatch: pytes
         assert word in failed.stderr
 
 
+def test_how_a_spark_connection_runs_windows_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "mirror.properties"
+    lines = ["clusters = a, b, c", *(f"{alias}.bootstrap.servers = {alias}:1" for alias in "abc")]
+    lines += [
+        "a->b.enabled = true",
+        "a->b.spark.conn.id = over_connect",
+        "b->c.enabled = true",
+        "b->c.spark.conn.id = by_submit",
+    ]
+    lines += ["c->a.enabled = true", "c->a.spark.conn.id = elsewhere"]
+    file.write_text("\n".join(lines))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("AIRFLOW_HOME", "_AIRFLOW_PROCESS_CONTEXT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("_AIRFLOW__AS_LIBRARY", "1")
+    for name, kind in {"over_connect": "spark_connect", "by_submit": "yarn"}.items():
+        monkeypatch.setenv(f"AIRFLOW_CONN_{name.upper()}", json.dumps({"conn_type": kind, "host": "h", "port": 1}))
+    shown = CliRunner().invoke(app, ["config", "--config", str(file)])
+    assert shown.exit_code == 0, shown.output
+    for said in (
+        "over_connect (Spark Connect)",
+        "by_submit (spark-submit, type yarn)",
+        "elsewhere (its type is Airflow's to know",
+    ):
+        assert said in shown.stdout
+    monkeypatch.setenv("AIRFLOW_CONN_BY_SUBMIT", json.dumps({"conn_type": "http", "host": "h"}))
+    wrong = CliRunner().invoke(app, ["config", "--config", str(file)])
+    assert wrong.exit_code == 2 and "line 8: " in wrong.stderr and "its type is 'http'" in wrong.stderr, wrong.output
+
+
 def test_secrets_stand_for_the_connection(east: Broker, west: Broker, tmp_path: Path) -> None:
     topic = create_topic(east, f"orders-{uuid.uuid4().hex[:8]}", 1)
     file, secrets = configuration(tmp_path, west.bootstrap, topic), tmp_path / "secrets.properties"

@@ -19,6 +19,7 @@ from airmirror.cli.options import (
     Expectations,
     Secrets,
     console,
+    finds_connection,
     loaded,
 )
 from airmirror.cli.tables import DOUBTFUL, line, print_json
@@ -27,7 +28,7 @@ from airmirror.config import Configuration, ConfigurationError, Problem, explain
 from airmirror.config.explain import line_of
 from airmirror.errors import AirmirrorError
 
-_NOTIFIER = "on.failure.notifier"
+_NOTIFIER, _SPARK = "on.failure.notifier", "spark.conn.id"
 
 
 @failures_reported
@@ -47,7 +48,8 @@ def config(
         return
     checked = loaded(config, secrets)
     configuration = checked.configuration
-    problems = [*checked.problems, *_notifiers(checked.whole), *_expectations(expectations)]
+    kinds, unfit = _spark_connections(checked.whole)
+    problems = [*checked.problems, *unfit, *_notifiers(checked.whole), *_expectations(expectations)]
     if problems:
         problems.sort(key=lambda each: (each.line is None, each.line))
         raise ConfigurationError(str(config), tuple(problems))
@@ -56,7 +58,9 @@ def config(
         print_json(console, {name: [asdict(row) for row in effective] for name, effective in values.items()})
         return
     notes = [line("note", note, DOUBTFUL) for note in configuration.notes]
-    tables = [show.values(name, configuration.flows[name].enabled, effective) for name, effective in values.items()]
+    tables = [
+        show.values(name, configuration.flows[name].enabled, effective, kinds) for name, effective in values.items()
+    ]
     print_all(console, *notes, *tables)
 
 
@@ -86,6 +90,26 @@ def _bare(key: str, known: list[str]) -> str:
             return bare
     closest = difflib.get_close_matches(key, known, n=1, cutoff=0.4)
     raise typer.BadParameter(f"no key {key!r}" + (f"; the closest known one is {closest[0]}" if closest else ""))
+
+
+def _spark_connections(configuration: Configuration) -> tuple[dict[str, str], list[Problem]]:
+    """How windows run by each Spark connection, and which can't run them; Airflow is loaded only where it can be asked."""
+    kinds, problems = {}, []
+    for flow in configuration.enabled:
+        conn_id = flow.settings[_SPARK]
+        if not finds_connection(conn_id):
+            kinds[conn_id] = "its type is Airflow's to know: set AIRFLOW_HOME"
+            continue
+        from airmirror.on_airflow.tasks.spark import CONNECT, kind_of
+
+        try:
+            kind = kind_of(conn_id)
+        except AirmirrorError as error:
+            at, key = line_of(configuration, flow.name, _SPARK)
+            problems.append(Problem(at, key, str(error)))
+        else:
+            kinds[conn_id] = "Spark Connect" if kind == CONNECT else f"spark-submit, type {kind}"
+    return kinds, problems
 
 
 def _notifiers(configuration: Configuration) -> Iterator[Problem]:

@@ -105,14 +105,19 @@ def _set_up_airflow(configuration: Configuration, flow: Flow) -> None:
 
     Where no Airflow is set up it reads the environment only, and makes no home. Raises ConnectionNeeded.
     """
-    if os.environ.get("AIRFLOW_HOME") or Path("~/airflow/airflow.cfg").expanduser().exists():
-        os.environ.setdefault("_AIRFLOW_PROCESS_CONTEXT", "server")
-        return
-    os.environ.setdefault("_AIRFLOW__AS_LIBRARY", "1")
     connections = connections_of(configuration)
     for alias in (flow.source.alias, flow.target.alias):
-        if alias in connections and f"AIRFLOW_CONN_{connections[alias].upper()}" not in os.environ:
+        if alias in connections and not finds_connection(connections[alias]):
             raise ConnectionNeeded(alias, connections[alias])
+
+
+def finds_connection(conn_id: str) -> bool:
+    """Whether there is an Airflow to ask for a connection, which is set up to be asked then; or the environment has it."""
+    if os.environ.get("AIRFLOW_HOME") or Path("~/airflow/airflow.cfg").expanduser().exists():
+        os.environ.setdefault("_AIRFLOW_PROCESS_CONTEXT", "server")
+        return True
+    os.environ.setdefault("_AIRFLOW__AS_LIBRARY", "1")
+    return f"AIRFLOW_CONN_{conn_id.upper()}" in os.environ
 
 
 def _is_missing(ledger: str) -> bool:

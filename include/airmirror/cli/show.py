@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from rich.console import RenderableType
@@ -242,7 +242,11 @@ def keys(rows: Sequence[KeyRow], clients: Sequence[KeyRow]) -> list[RenderableTy
     return shown
 
 
-def values(flow: str, enabled: bool, rows: Sequence[ValueRow]) -> RenderableType:
-    """The values that count for a flow."""
+def values(flow: str, enabled: bool, rows: Sequence[ValueRow], connections: Mapping[str, str]) -> RenderableType:
+    """The values that count for a flow; ``connections``: what is known of the Spark connections, by id."""
     title = f"{flow} ({'enabled' if enabled else 'not enabled'})"
-    return table(title, ("key", "value", "from"), [(row.key, row.value, row.origin) for row in rows])
+    shown: list[list[Cell]] = []
+    for row in rows:
+        known = connections.get(row.value, "") if row.key == "spark.conn.id" else ""
+        shown.append([row.key, f"{row.value} ({known})" if known else row.value, row.origin])
+    return table(title, ("key", "value", "from"), shown)

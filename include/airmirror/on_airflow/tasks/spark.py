@@ -58,11 +58,8 @@ def windows_of(
 
     Raises BadSparkConnection, LedgerOutOfReach, DriverNotPossible.
     """
-    kind = _kind(conn_id)
-    if kind == CONNECT:
+    if kind_of(conn_id) == CONNECT:
         return connect_windows(conn_id, place, flow, window, choice, over_connect)
-    if kind not in SUBMIT:
-        raise BadSparkConnection(conn_id, f"its type is {kind!r}")
     from airmirror.on_airflow.tasks.submit import submitting
 
     submission = submitting(place, flow, window, conn_id, choice, only_up_to)
@@ -82,8 +79,12 @@ def connect_windows(
     return Windows(partial(replicate, url), partial(work.interrupt, place, flow, window, url, choice))
 
 
-def _kind(conn_id: str) -> str:
+def kind_of(conn_id: str) -> str:
+    """The connection's type: CONNECT, or one of SUBMIT. Raises BadSparkConnection."""
     try:
-        return str(BaseHook.get_connection(conn_id).conn_type)
+        kind = str(BaseHook.get_connection(conn_id).conn_type)
     except AirflowNotFoundException as error:
         raise BadSparkConnection(conn_id, "there is no such connection") from error
+    if kind != CONNECT and kind not in SUBMIT:
+        raise BadSparkConnection(conn_id, f"its type is {kind!r}")
+    return kind
