@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from airmirror.on_airflow.tasks import decide as decide_work
 from airmirror.on_airflow.tasks.decide import Answer, NotNamed, ask, carry_out
 from airmirror.on_airflow.tasks.telling import WIDTH, NotVerified
 from airmirror.windows.window import run_window
-from airmirror.wire.segments import Action
+from airmirror.wire.segments import GATE, Action, Hold
 from airmirror_local.brokers import Broker
 from flows.test_gates import SUITE
 from support.flows import Mirror, in_this_process, mirror
@@ -115,7 +116,7 @@ def test_a_red_run_says_what_where_since_when_and_what_to_do(flow: Mirror, place
     lines = red("second#verify", pages.append)
     assert pages and pages[0].is_file()  # also of a verdict that is red
     assert lines[0] == f"flow '{flow.flow.name}': 2 partitions still held by the gate, nothing new"
-    first = " ".join(" ".join(lines[1:-2]).split()).split(f" {flow.topic}-1: ")[0]
+    first = " ".join(" ".join(lines[1:-2]).split())
     assert f"{flow.topic}-0: offsets 0 to 49" in first and "(still, since 20" in first and "first in w)" in first
     assert "Stocks must stay quiet" in first and all(len(line) <= WIDTH for line in lines[1:-2])
     assert lines[-2:] == [
@@ -128,3 +129,24 @@ def test_a_red_run_says_what_where_since_when_and_what_to_do(flow: Mirror, place
     lines = red("third#verify", pages.append)
     assert "1 partition did not pass the gate" in lines[0] and lines[1].startswith("A NEW CAUSE: ")
     assert all(len(line) <= 100 for line in lines[:1])
+
+
+def test_a_reason_that_partitions_have_in_common_is_said_once() -> None:
+    from airmirror.on_airflow.tasks.telling import MOST_NAMED, not_verified
+    from airmirror.windows.errors import GateFailed
+    from airmirror.windows.verify import Verdict
+    from airmirror.windows.window import Judged
+
+    def failed(partition: int, reason: str = "too many (suite {} mine)", held: Hold | None = None) -> Verdict:
+        error = GateFailed("east", "orders", partition, 10, 19, reason)
+        return Verdict("orders", partition, 19, 10, error, held)
+
+    hold = Hold("orders", 9, 10, "too many (suite {} mine)", "first#1", GATE, 0)
+    verdicts = (*(failed(partition) for partition in range(MOST_NAMED + 3)), failed(30, "late"), failed(9, held=hold))
+    error = not_verified("east->west", "w", Judged((), verdicts))
+    text = " ".join(str(error).split())
+    assert text.count("too many (suite {} mine)") == 2 and text.count("late") == 1
+    assert "orders-0: offsets 10 to 19; orders-1: " in text and "and 3 more did not pass the gate: too many" in text
+    assert "9 partitions did not pass the gate, 1 more still held" in text and "orders-9: offsets 10 to 19 did" in text
+    assert len(str(error).splitlines()[0]) <= WIDTH + len("NotVerified: ")
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)

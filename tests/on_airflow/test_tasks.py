@@ -176,7 +176,10 @@ def test_where_to_answer_is_told_and_a_dag_that_is_off_is_warned_of(
     with caplog.at_level(logging.INFO), pytest.raises(Exception, match=""):  # Airflow starts the run by an exception
         ask.execute({"ti": Task(verify_window_held=held)})  # type: ignore[typeddict-item]
     assert ask.conf == {"held": held} and ask.trigger_run_id == incident_id(held)
-    assert f"https://airflow.example/mirror/dags/decide.a.b/runs/{incident_id(held)}/required_actions" in caplog.text
+    assert (
+        f"https://airflow.example/mirror/dags/decide.a.b/runs/{incident_id(held)}/tasks/ask/required_actions"
+        in caplog.text
+    )
     assert "decide.a.b is paused, so that nobody is asked: switch it on." in caplog.text
     with pytest.raises(AirflowSkipException):
         ask.execute({"ti": Task()})  # type: ignore[typeddict-item]

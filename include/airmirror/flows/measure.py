@@ -44,7 +44,7 @@ def measure_window(opened: Opened, result: WindowResult, tried: Callable[[TopicP
         result.window,
         errors,
         passed=lambda place: place not in mirrored or tried(TopicPartition(*place)),
-        idle=not result.rows,
+        idle=all(isinstance(row.error, PartitionHeld) for row in result.rows),
     )
     ledger.note_standings(result.standings)
     ledger.count_verified()

@@ -62,9 +62,14 @@ class GateFailed(PartitionError):
     reason: str
 
     @property
+    def span(self) -> str:
+        """The partition and the range."""
+        return f"{self.key}: offsets {self.first} to {self.last}"
+
+    @property
     def what(self) -> str:
         """The range and the reason."""
-        return f"{self.key}: offsets {self.first} to {self.last} did not pass the gate: {self.reason}"
+        return f"{self.span} did not pass the gate: {self.reason}"
 
     def __str__(self) -> str:
         return f"cluster {self.cluster!r}: {self.what}; mend the cause, then {command('verify', flow=self.flow)}"

@@ -18,6 +18,8 @@ from airmirror.on_airflow.pausing import dag_is_paused
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+ASK = "ask"  # the task of `decide.…` that asks
+
 log = logging.getLogger(__name__)
 
 
@@ -33,7 +35,7 @@ class AskToDecide(TriggerDagRunOperator):
             raise AirflowSkipException("the gate holds nothing")
         self.trigger_run_id = incident_id(held)
         self.conf = {"held": held}
-        log.info("To be answered under Required Actions: %s", where_to_answer(self.trigger_dag_id, self.trigger_run_id))
+        log.info("To be answered here: %s", question_of(self.trigger_dag_id, held))
         if dag_is_paused(self.trigger_dag_id):
             log.warning("%s is paused, so that nobody is asked: switch it on.", self.trigger_dag_id)
         super().execute(context)
@@ -44,7 +46,7 @@ def incident_id(held: list[list[Any]]) -> str:
     return f"incident__{hashlib.sha256(json.dumps(sorted(held)).encode()).hexdigest()[:16]}"
 
 
-def where_to_answer(dag_id: str, run_id: str) -> str:
-    """The page of Airflow on which the question of a run is answered."""
+def question_of(dag_id: str, held: list[list[Any]]) -> str:
+    """The page of Airflow on which somebody answers: the task's own, which is wide enough to show all of the question."""
     base = str(conf.get("api", "base_url", fallback="") or "").rstrip("/")
-    return f"{base}/dags/{quote(dag_id)}/runs/{quote(run_id)}/required_actions"
+    return f"{base}/dags/{quote(dag_id)}/runs/{incident_id(held)}/tasks/{ASK}/required_actions"

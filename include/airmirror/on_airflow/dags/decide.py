@@ -9,6 +9,7 @@ from airflow.sdk import DAG, Param
 from airflow.sdk.exceptions import AirflowSkipException
 
 from airmirror.config import Flow
+from airmirror.on_airflow.dags.asking import ASK
 from airmirror.on_airflow.dags.operators import FlowOperator, window_id
 from airmirror.on_airflow.dags.replicate import OWNER, RETRIES, RETRY_DELAY, START, decide_id, tags
 from airmirror.on_airflow.deployment import deployment
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from airmirror.flows.choice import Choice
 
-ASK, ASKED = "ask", "asked"
+ASKED = "asked"
 DOC = """
 Asks what becomes of partitions of **{flow}** that the gate holds: one run an incident, started by `replicate.{source}.{target}`.
 The question is under *Required Actions*; until it is answered the partitions wait and the others go on. **Leave this DAG

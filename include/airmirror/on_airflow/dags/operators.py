@@ -119,7 +119,8 @@ class VerifyWindow(FlowOperator):
     received: tuple[Received, ...] = ()
 
     def work(self, context: Context, choice: Choice) -> None:
-        from airmirror.on_airflow.tasks.telling import NotVerified
+        from airmirror.on_airflow.dags.asking import question_of
+        from airmirror.on_airflow.tasks.telling import NotVerified, decide_id_of
         from airmirror.on_airflow.tasks.window import verify
 
         if choice.dry_run:
@@ -132,7 +133,10 @@ class VerifyWindow(FlowOperator):
             judge = window_id(context, "verify")
             verified = verify(deployment(), self.flow, judge, trusted, choice, show=partial(setattr, self, "page"))
         except NotVerified as error:
-            task.xcom_push(HELD, [list(item) for item in error.held])
+            held = [list(item) for item in error.held]
+            task.xcom_push(HELD, held)
+            if held:  # a link in the log can be clicked, one in an error's text can't
+                self.log.warning("To be decided here: %s", question_of(decide_id_of(self.flow), held))
             raise
         self.received = verified.received
         for alias in self.outlets:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import fill
 
@@ -11,13 +12,15 @@ from airmirror.flows.choice import Choice
 from airmirror.flows.prepare import Opened, Prepared, dry_run
 from airmirror.quality import report
 from airmirror.quality.verdict import Judgement
-from airmirror.windows.errors import PartitionHeld
+from airmirror.windows.errors import GateFailed, PartitionHeld
 from airmirror.windows.progress import Progress
 from airmirror.windows.results import WindowResult
+from airmirror.windows.verify import Verdict
 from airmirror.windows.window import Judged
 
 log = logging.getLogger(__name__)
 
+MOST_NAMED = 5  # partitions of one reason that are named
 WIDTH = 68  # what Airflow's page of a log shows of an error's lines without scrolling
 
 
@@ -42,23 +45,25 @@ class PartitionsFailed(AirmirrorError):
 class NotVerified(AirmirrorError):
     """Partitions that did not pass the gate; the others have advanced.
 
-    ``new`` and ``known``: a line each, of those that have just failed and of those that earlier runs have told of.
+    ``failed`` have just failed, of ``still`` earlier runs have told; ``new`` and ``known``: a line for each of their reasons.
     ``held``: all of them, with the last offset in question.
     """
 
     flow: str
     window: str
+    failed: int
+    still: int
     new: tuple[str, ...]
-    known: tuple[str, ...] = ()
+    known: tuple[str, ...]
     held: tuple[tuple[str, int, int], ...] = ()
 
     def __str__(self) -> str:
-        if self.new and self.known:
-            said = f"{partitions(len(self.new))} did not pass the gate, {len(self.known)} more still held"
-        elif self.known:
-            said = f"{partitions(len(self.known))} still held by the gate, nothing new"
+        if self.failed and self.still:
+            said = f"{partitions(self.failed)} did not pass the gate, {self.still} more still held"
+        elif self.still:
+            said = f"{partitions(self.still)} still held by the gate, nothing new"
         else:
-            said = f"{partitions(len(self.new))} did not pass the gate; the others continue"
+            said = f"{partitions(self.failed)} did not pass the gate"
         lines = [fill(line, WIDTH, subsequent_indent="  ", break_long_words=False) for line in (*self.new, *self.known)]
         again = command("verify", flow=self.flow)
         return (
@@ -71,13 +76,23 @@ def not_verified(flow: str, window: str, judged: Judged) -> NotVerified:
     """The error of a judgement with partitions that did not pass for good."""
     failed = [verdict for verdict in judged.verdicts if verdict.error is not None]
     final = [verdict for verdict in failed if verdict.error is not None and not verdict.error.transient]
-    return NotVerified(
-        flow,
-        window,
-        tuple(str(verdict) for verdict in failed if not verdict.is_known),
-        tuple(str(verdict) for verdict in failed if verdict.is_known),
-        tuple((verdict.topic, verdict.partition, verdict.offset) for verdict in final),
-    )
+    new, known = ([each for each in failed if each.is_known is is_known] for is_known in (False, True))
+    held = tuple((verdict.topic, verdict.partition, verdict.offset) for verdict in final)
+    return NotVerified(flow, window, len(new), len(known), _by_reason(new), _by_reason(known), held)
+
+
+def _by_reason(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
+    """A line for each reason, with the partitions that it is of: what many have in common is said once."""
+    spans: dict[str, list[str]] = {}
+    for verdict in verdicts:
+        span = verdict.error.span if isinstance(verdict.error, GateFailed) else ""
+        before, _, after = str(verdict).partition(span) if span else (str(verdict), "", "")
+        spans.setdefault(f"{before}\0{after}", []).append(span)
+    lines = []
+    for said, of in spans.items():
+        more = f" and {len(of) - MOST_NAMED} more" if len(of) > MOST_NAMED else ""
+        lines.append(said.replace("\0", "; ".join(of[:MOST_NAMED]) + more, 1))
+    return tuple(lines)
 
 
 @dataclass(eq=False)
