@@ -23,9 +23,10 @@ from airmirror.flows.choice import Choice
 from airmirror.flows.measure import LATE
 from airmirror.flows.prepare import Opened, prepare
 from airmirror.ledger import Ledger
-from airmirror.on_airflow.dags.asking import AskToDecide, incident_id
+from airmirror.on_airflow.dags.asking import AskToDecide
 from airmirror.on_airflow.dags.audit import places
 from airmirror.on_airflow.dags.decide import CarryOut
+from airmirror.on_airflow.dags.incidents import incident_id
 from airmirror.on_airflow.dags.maintenance import Prune
 from airmirror.on_airflow.dags.operators import Idle
 from airmirror.on_airflow.deployment import deployment

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
-from airflow.sdk import conf
 from airflow.sdk.exceptions import AirflowSkipException
 
+from airmirror.on_airflow.dags.incidents import incident_id, question_of
 from airmirror.on_airflow.dags.operators import HELD
 from airmirror.on_airflow.pausing import dag_is_paused
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
-
-ASK = "ask"  # the task of `decide.…` that asks
 
 log = logging.getLogger(__name__)
 
@@ -39,14 +34,3 @@ class AskToDecide(TriggerDagRunOperator):
         if dag_is_paused(self.trigger_dag_id):
             log.warning("%s is paused, so that nobody is asked: switch it on.", self.trigger_dag_id)
         super().execute(context)
-
-
-def incident_id(held: list[list[Any]]) -> str:
-    """The same for the same partitions, held at the same offsets."""
-    return f"incident__{hashlib.sha256(json.dumps(sorted(held)).encode()).hexdigest()[:16]}"
-
-
-def question_of(dag_id: str, held: list[list[Any]]) -> str:
-    """The page of Airflow on which somebody answers: the task's own, which is wide enough to show all of the question."""
-    base = str(conf.get("api", "base_url", fallback="") or "").rstrip("/")
-    return f"{base}/dags/{quote(dag_id)}/runs/{incident_id(held)}/tasks/{ASK}/required_actions"

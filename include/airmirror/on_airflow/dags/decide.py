@@ -9,7 +9,7 @@ from airflow.sdk import DAG, Param
 from airflow.sdk.exceptions import AirflowSkipException
 
 from airmirror.config import Flow
-from airmirror.on_airflow.dags.asking import ASK
+from airmirror.on_airflow.dags.incidents import ASK
 from airmirror.on_airflow.dags.operators import FlowOperator, window_id
 from airmirror.on_airflow.dags.replicate import OWNER, RETRIES, RETRY_DELAY, START, decide_id, tags
 from airmirror.on_airflow.deployment import deployment

@@ -16,6 +16,7 @@ from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
 
 from airmirror.errors import AirmirrorError
 from airmirror.on_airflow.dags.assets import add_to_alias, lineage_of
+from airmirror.on_airflow.dags.incidents import question_of
 from airmirror.on_airflow.dags.links import DataDocsLink
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.pausing import PauseWatch, WindowPaused, dag_is_paused
@@ -119,7 +120,6 @@ class VerifyWindow(FlowOperator):
     received: tuple[Received, ...] = ()
 
     def work(self, context: Context, choice: Choice) -> None:
-        from airmirror.on_airflow.dags.asking import question_of
         from airmirror.on_airflow.tasks.telling import NotVerified, decide_id_of
         from airmirror.on_airflow.tasks.window import verify
 
