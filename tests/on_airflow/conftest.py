@@ -45,7 +45,6 @@ NAMES = (
     "growing",
     "decided",
     "lineage",
-    "submitted",
 )
 SCRAPER = f"{SECRET}-prometheus"
 RECEIVERS = {"alertmanager": f"{SECRET}-alertmanager", "grafana": f"{SECRET}-grafana"}  # connections and their tokens
@@ -75,7 +74,6 @@ cut->west.window.max.bytes = 60000
 backfilled->west.consumer.auto.offset.reset = latest
 backfilled->west.backfill.into.suffix = .history
 spark->proxied.spark.conn.id = spark_restarted
-submitted->west.spark.conn.id = spark_submit
 secret.ssl.key.password = {SECRET}-key
 secret.sasl.jaas.config = org.apache.kafka.common.security.plain.PlainLoginModule required \\
   username="u" password="{SECRET}-jaas";
@@ -242,7 +240,6 @@ def airflow(
             for name, token in (RECEIVERS | {"airmirror_metrics": SCRAPER}).items()
         },
         "AIRFLOW_CONN_SPARK_RESTARTED": json.dumps(spark["server"].connection),
-        "AIRFLOW_CONN_SPARK_SUBMIT": json.dumps({"conn_type": "spark", "host": "local[2,4]"}),
         # A task whose scheduler has died is noticed soon.
         "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_SEC": "2",
         "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "15",

@@ -147,38 +147,6 @@ def test_explicit_offsets_are_replayed(flow: AirflowFlow) -> None:
         flow.client.pause(dag_id)
 
 
-@pytest.mark.long
-@pytest.mark.timeout(1500)
-@pytest.mark.flow("submitted")
-def test_audits_backfills_and_replays_are_submitted_where_the_connection_says_so(flow: AirflowFlow) -> None:
-    audit, replay = (f"{kind}.{flow.source}.{flow.target}" for kind in ("audit", "replay"))
-    remote = f"{flow.source}.{flow.topic}"
-    for hour in (0, 1, 5):
-        for partition in (0, 1):
-            produce(flow.east, flow.topic, records(hour), partition=partition)
-    flow.client.unpause(audit)
-    try:
-        backfill(flow, audit, 0, 0)
-        (run,) = backfilled(flow, audit, [0])
-        assert {number: len(found) for number, found in read_all(flow.west, remote).items()} == {0: 40, 1: 40}
-        assert "Spark-Submit cmd" in flow.client.log(audit, run["dag_run_id"], "replicate_window")
-        assert f"{flow.source}-orders" in flow.client.log(audit, run["dag_run_id"], "compare")
-        flow.client.wait(lambda: _over(flow))
-        offsets = {"topic": flow.topic, "partition": 1, "start": 40, "end": 60, "dry_run": False}
-        replayed = flow.client.trigger(replay, offsets)
-        assert flow.client.wait_for_run(replay, replayed, 400) == "success"
-        assert "Spark-Submit cmd" in flow.client.log(replay, replayed, "replicate_window")
-        assert {number: len(found) for number, found in read_all(flow.west, remote).items()} == {0: 40, 1: 60}
-        # An audit of the last whole hour, as the schedule would begin it: what lies before is replicated in order.
-        audited = flow.client.trigger(audit)
-        assert flow.client.wait_for_run(audit, audited, 400) == "success"
-        assert "Spark-Submit cmd" in flow.client.log(audit, audited, "replicate_window")
-        assert flow.assert_equal() == 240
-    finally:
-        for dag_id in (audit, replay):
-            flow.client.pause(dag_id)
-
-
 def _over(flow: AirflowFlow) -> bool:
     found = flow.client.request("GET", "/backfills", dag_id=f"audit.{flow.source}.{flow.target}")["backfills"]
     return all(item["completed_at"] for item in found)
