@@ -22,7 +22,7 @@ from airmirror.slot.errors import ForeignRecords
 from airmirror.windows.errors import GateFailed
 from airmirror.windows.results import Row, WindowResult
 from airmirror_local.processes import ProcessFailed
-from airmirror_local.stack import ROOT
+from support import ROOT
 
 ROW = Row("flights", 0, "east.flights", 0, 10, 0, 10, 10, 0, 0, 0, 0, 100, 0, True, Outcome.DONE, None)
 GOOD = WindowResult("east->west", "w", (ROW,), 1, 1.0, {}, False)

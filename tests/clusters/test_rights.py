@@ -29,7 +29,7 @@ from airmirror.offsets.heartbeats import emit_heartbeat
 from airmirror.offsets.syncs import emit_offset_syncs
 from airmirror.windows.resets import Choice
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
-from airmirror_local.stack import ROOT
+from support import ROOT
 from support.flows import Mirror, mirror
 from support.groups import commit, committed
 from support.rounds import emit, sync
