@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import queue
 import threading
 import time
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from airmirror_local.brokers import Broker
 from airmirror_local.proxy import Exchange, Loss, Proxy, pass_on
 from chaos.clusters import FRAGILE_NODE, Clusters, Single
 from chaos.ledgers import LedgerFaults
-from chaos.plan import BETWEEN, NODES, STATE, Fault, Plan
+from chaos.plan import NODES, STATE, Fault, Plan
 from chaos.windows import alive
 from chaos.withheld import Withheld
 from support.acls import denied
@@ -62,7 +61,6 @@ class Faults:
     missed: list[Happened] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     _threads: list[threading.Thread] = field(default_factory=list)
-    _between: queue.SimpleQueue[tuple[Fault, queue.SimpleQueue[str]]] = field(default_factory=queue.SimpleQueue)
 
     def begin(self) -> None:
         begun = time.monotonic()
@@ -71,16 +69,9 @@ class Faults:
             self._threads.append(thread)
             thread.start()
 
-    def between_windows(self, delete_segments: Callable[[], str]) -> None:
-        """Do what waits for this moment; ``delete_segments`` tells what it has done, or nothing."""
-        while not self._between.empty():
-            _, done = self._between.get()
-            done.put(delete_segments())
-
     def end(self) -> None:
-        while any(thread.is_alive() for thread in self._threads):
-            self.between_windows(lambda: "")
-            time.sleep(0.1)
+        for thread in self._threads:
+            thread.join()
 
     def _guarded(self, fault: Fault, begun: float) -> None:
         time.sleep(max(0.0, begun + fault.at - time.monotonic()))  # the plan's time
@@ -116,22 +107,9 @@ class Faults:
             return self._unlead(fault)
         if fault.kind == "delete_progress":
             return self._delete_progress()
-        if fault.kind in BETWEEN:
-            return self._wait_for_its_turn(fault)
         if fault.kind in STATE:
             return self.ledger.befall(fault)
         return _befall_connections(self._single.proxy, fault)
-
-    def _wait_for_its_turn(self, fault: Fault) -> str:
-        done: queue.SimpleQueue[str] = queue.SimpleQueue()
-        self._between.put((fault, done))
-        try:
-            what = done.get(timeout=TOPIC_SECONDS)
-        except queue.Empty:
-            what = ""
-        if not what:
-            raise Missed("windows were at work, or nothing was to be deleted")
-        return what
 
     @property
     def _single(self) -> Single:

@@ -46,7 +46,6 @@ ACCESS = frozenset({"deny_writes"})
 WINDOWS = frozenset({"kill_slot", "stop_slot", "kill_window", "stop_window", "second_window"})
 SPARK = frozenset({"kill_spark", "kill_worker"})
 STATE = frozenset({"delete_progress", "rebuild_ledger", "restore_ledger"})
-BETWEEN = frozenset({"delete_segments"})  # when no window is at work
 STARVED = frozenset({"starve", "unlead"})
 WITHHELD = frozenset({"withhold"})
 
@@ -138,7 +137,6 @@ def directed() -> dict[str, Plan]:
         "state": plan(6.0, "source", [
             Fault(1.0, "restore_ledger", seconds=2.0), Fault(1.5, "delete_progress"), Fault(2.0, "kill_window"),
             Fault(3.5, "rebuild_ledger", seconds=2.0)]),
-        "segments": plan(5.0, "source", [Fault(1.0, "kill_window"), Fault(2.0, "delete_segments")]),
         "partitions": plan(7.0, "target", [
             Fault(1.0, "starve", seconds=2.0), Fault(3.5, "unlead", seconds=2.5)], fragile=True),
         "withheld": plan(5.0, "target", [
@@ -161,14 +159,7 @@ def _kinds(three: Side, spark: bool) -> list[str]:
 
 def _more_kinds(three: Side) -> list[str]:
     """What the reviews have found: the target's topics and the ledger, single partitions, answers without records."""
-    return [
-        *sorted(STATE | BETWEEN),
-        "starve",
-        "starve",
-        "withhold",
-        "withhold",
-        *(["unlead"] if three == "target" else []),
-    ]
+    return [*sorted(STATE), "starve", "starve", "withhold", "withhold", *(["unlead"] if three == "target" else [])]
 
 
 def _fault(chance: random.Random, at: float, kind: str, three: Side, timeout: float) -> Fault:
