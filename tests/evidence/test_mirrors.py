@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from typer.testing import CliRunner, Result
 
 from airmirror.cli.main import app
@@ -17,6 +19,7 @@ from airmirror.config import Cluster
 from airmirror.evidence.found import Kind
 from airmirror.evidence.mirrors import Asked, ComparedLogs, compare_clusters
 from airmirror.evidence.positions import moves
+from airmirror.evidence.report_check import check
 from airmirror_local.brokers import Broker
 from support.groups import commit
 from support.hostile import KINDS, LONGEST, NOON, delete_records, numbered
@@ -63,6 +66,24 @@ def test_an_equal_copy_is_equal_and_the_command_says_so(
     answer = command(east, west, name)
     assert answer.exit_code == 0, answer.output
     assert "2 of 2 partitions are equal: 6,000 records." in answer.output
+
+
+def test_a_comparison_is_written_as_a_signed_report(
+    east: Broker, west: Broker, topic: Callable[[str], str], tmp_path: Path
+) -> None:
+    name = filled(east, topic("reported"), numbered(50))
+    copied(east, west, name, lambda records: records[:20] + records[21:])
+    key = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (tmp_path / "key.pem").write_bytes(key)
+    answer = command(east, west, name, "--report", str(tmp_path / "compared"), "--key", str(tmp_path / "key.pem"))
+    assert answer.exit_code == 1, answer.output
+    content = json.loads((tmp_path / "compared.json").read_bytes())
+    numbers = {each["name"]: each["value"] for each in content["numbers"]}
+    assert (numbers["records equal"], numbers["records missing"], numbers["logs equal"]) == (49, 1, 0)
+    (difference,) = content["sections"]["differences"]
+    assert (difference["kind"], difference["source_first"], difference["source_last"]) == ("missing", 20, 20)
+    assert "1 of 1 logs differ" in content["verdict"] and not content["is_good"]
+    assert check(tmp_path / "compared.json").wrong == ()
 
 
 def faulty(records: list[Record]) -> list[Record]:

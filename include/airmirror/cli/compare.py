@@ -10,6 +10,7 @@ import typer
 
 from airmirror.cli.failures import NOT_VERIFIED, failures_reported
 from airmirror.cli.options import AsJson, console
+from airmirror.cli.report import KeyFile, signer_of
 from airmirror.cli.tables import MOST_ROWS, print_json, safe, show, table
 from airmirror.cli.times import time_of
 from airmirror.config import Cluster
@@ -45,14 +46,21 @@ def compare(
     uncommitted: Annotated[
         bool, typer.Option("--uncommitted", help="Compare records of open and aborted transactions too.")
     ] = False,
+    report: Annotated[
+        Path | None,
+        typer.Option(help="Write the result to PATH.html and PATH.json (airmirror report check checks them)."),
+    ] = None,
+    key: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare topics of two clusters record by record, whoever copied them; nothing is written.
+    """Compare topics of two clusters record by record, whoever copied them; nothing is written to Kafka.
 
     Exit status: 0 equal, 1 not, 2 bad input.
     """
+    from airmirror.evidence.compared_report import compared_report
     from airmirror.evidence.mirrors import Asked, compare_clusters
     from airmirror.evidence.positions import moves
+    from airmirror.evidence.report_files import write_report
 
     asked = Asked(
         topics=_names(topics),
@@ -63,10 +71,13 @@ def compare(
         times=not ignore_timestamps,
         is_committed=not uncommitted,
     )
+    signs = signer_of(key)
     here, there = _cluster("source", source, source_config), _cluster("target", target, target_config)
     with console.status("comparing both logs") as status:
         rows = compare_clusters(here, there, asked, tell=lambda topic: status.update(f"comparing {safe(topic)}"))
         moved = moves(here, there, rows, _names(groups), source_alias) if groups else []
+    if report is not None:
+        write_report(compared_report(here, there, asked, rows, moved), report, signs)
     if as_json:
         shown: dict[str, Any] = {"is_equal": all(row.is_equal for row in rows)}
         shown["partitions"] = [row.as_dict() for row in rows]

@@ -16,9 +16,9 @@ P = ParamSpec("P")
 
 NOT_VERIFIED, BAD_INPUT = 1, 2
 INPUT = frozenset({
-    "AliasDiffers", "AliasReused", "BadConnection", "BadExpectations", "BadRename", "BadSchedule", "ConfigurationError",
+    "AliasDiffers", "AliasReused", "BadConnection", "BadExpectations", "BadKey", "BadRename", "BadSchedule", "ConfigurationError",
     "ConnectionNeeded", "DecisionIncomplete", "EqualClusterIds", "EmptyTimeRange", "FlowNotEnabled", "FlowNotNamed",
-    "HostNotResolved", "InternalTopicUnfit", "InvalidPattern", "LedgerUrlInvalid", "NoSuchGroup",
+    "HostNotResolved", "InternalTopicUnfit", "InvalidPattern", "LedgerUrlInvalid", "NoReport", "NoSuchGroup",
     "NoSuchPartition", "NoSuchPosition", "NotHeld", "NotMirrored", "NotOfTheFlow", "NothingToCompare", "NothingToReport",
     "ReportNotWritten",
     "ResetNotPossible", "SameCluster", "UnknownFlow", "UnknownReplicationPolicy", "UnsupportedClientSetting",

@@ -1,7 +1,8 @@
-"""``airmirror report``: a flow's evidence as one page and one JSON."""
+"""``airmirror report``: a flow's evidence as one page and one JSON, signed; ``airmirror report check`` checks them."""
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -24,7 +25,21 @@ from airmirror.cli.tables import print_json, safe
 from airmirror.cli.times import time_of
 from airmirror.evidence.report_errors import EmptyTimeRange
 from airmirror.evidence.report_files import write_report
-from airmirror.evidence.reports import Report
+from airmirror.evidence.signing import Signer
+
+PASSWORD = "AIRMIRROR_REPORT_KEY_PASSWORD"
+
+KeyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--key",
+        help="Sign with this private key, a PEM file: `openssl genpkey -algorithm ed25519 -out key.pem` makes one. If it has a "
+        f"password, it is read from the environment's {PASSWORD}.",
+    ),
+]
+After = Annotated[
+    Path | None, typer.Option(help="The report before it, a .json file; by default the newest of the same directory.")
+]
 
 report_commands = typer.Typer(help="A flow's evidence as one page and one JSON.", invoke_without_command=True)
 
@@ -42,6 +57,8 @@ def report(
             help="Where to: PATH.html and PATH.json, which must not be there yet; by default here, by flow and time."
         ),
     ] = None,
+    key: KeyFile = None,
+    after: After = None,
     config: Config = DEFAULT_CONFIG,
     ledger: LedgerUrl = DEFAULT_LEDGER,
     secrets: Secrets = None,
@@ -56,27 +73,52 @@ def report(
     from airmirror.flows.report import report_flow
     from airmirror.flows.report_rows import Span
 
+    signs = signer_of(key)
     span = Span(time_of("--from", from_time), time_of("--to", to_time))
     if span.first_ms is not None and span.end_ms is not None and span.first_ms >= span.end_ms:
         raise EmptyTimeRange(from_time, to_time)
     with opened_flow(config, flow, ledger, secrets, shows=True) as opened, console.status("reading the segment topic"):
         made = report_flow(opened, span)
         name = "-".join((opened.flow.source.alias, opened.flow.target.alias))
-    tell(made, write or Path(f"report-{name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"), as_json)
+    base = write or Path(f"report-{name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
+    files = write_report(made, base, signs, after)
+    if as_json:
+        print_json(console, made.as_dict())
+    else:
+        _say(made.verdict, *(f"not known: {each}" for each in made.not_known), *(f"written: {file}" for file in files))
     if not made.is_good:
         raise typer.Exit(NOT_VERIFIED)
 
 
-def tell(made: Report, base: Path, as_json: bool) -> None:
-    """Write a report's files and say what they say. Raises ReportNotWritten."""
-    content = made.as_dict()
-    files = write_report(content, base)
-    if as_json:
-        print_json(console, content)
-        return
-    for line in (
-        made.verdict,
-        *(f"not known: {each}" for each in made.not_known),
-        *(f"written: {file}" for file in files),
-    ):
+@report_commands.command("check")
+@failures_reported
+def check_report(
+    file: Annotated[Path, typer.Argument(help="The .json file of a report; its page and signature lie beside it.")],
+    public: Annotated[
+        Path | None,
+        typer.Option("--public-key", help="Whose signature is asked for: `openssl pkey -in key.pem -pubout`."),
+    ] = None,
+) -> None:
+    """Check a report's signature, its page, and the chain of reports before it. Exit status: 0 sound, 1 not, 2 bad input."""
+    from airmirror.evidence.report_check import check
+    from airmirror.evidence.signing import public_key
+
+    found = check(file, public_key(public) if public else "")
+    _say(*(f"wrong: {each}" for each in found.wrong), *(f"note: {each}" for each in found.notes))
+    if found.wrong:
+        raise typer.Exit(NOT_VERIFIED)
+    _say(f"sound: {file}, and {len(found.chain) - 1} reports before it")
+
+
+def signer_of(key: Path | None) -> Signer | None:
+    """Who signs. Raises BadKey."""
+    if key is None:
+        return None
+    from airmirror.evidence.signing import signer
+
+    return signer(key, os.environ.get(PASSWORD, ""))
+
+
+def _say(*lines: str) -> None:
+    for line in lines:
         console.print(safe(line), markup=False, highlight=False, soft_wrap=True)

@@ -42,3 +42,28 @@ class ReportNotWritten(AirmirrorError):
 
     def __str__(self) -> str:
         return f"the report can't be written to {self.file}: {self.reason}; give another place with --write"
+
+
+@dataclass(eq=False)
+class BadKey(AirmirrorError):
+    """A file without the Ed25519 key that is needed."""
+
+    file: str
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"key file {self.file}: {self.reason}; `openssl genpkey -algorithm ed25519 -out key.pem` makes a private key, "
+            "`openssl pkey -in key.pem -pubout -out public.pem` writes its public key"
+        )
+
+
+@dataclass(eq=False)
+class NoReport(AirmirrorError):
+    """A file that can't be read, or is no report."""
+
+    file: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.file} is no report: {self.reason}; give the .json file that `airmirror report` has written"

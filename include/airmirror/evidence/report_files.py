@@ -1,29 +1,111 @@
-"""The files of a report: NAME.html and NAME.json. Nothing that is there is written over."""
+"""The files of a report: NAME.html, NAME.json and its signature NAME.json.sig. Nothing that is there is written over.
+
+Each report names the digest of the one before it in its directory, so that one that is removed is missed.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from airmirror.evidence.canonical import canonical
-from airmirror.evidence.report_errors import ReportNotWritten
+from airmirror.evidence.report_errors import NoReport, ReportNotWritten
 from airmirror.evidence.report_page import page
+from airmirror.evidence.reports import FORMAT, Report
+from airmirror.evidence.signing import Signer
 
 SUFFIXES = (".html", ".json")
+MOST_BYTES = 1 << 30
 
 
-def write_report(report: Mapping[str, Any], base: Path) -> tuple[Path, Path]:
-    """Write the page and the JSON; ``base`` with or without one of their suffixes. Raises ReportNotWritten."""
+@dataclass(frozen=True)
+class Stored:
+    """A report's JSON as it lies in a file; ``content`` may be anything that a stranger has written under our format."""
+
+    file: Path
+    data: bytes
+    content: Mapping[str, Any]
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.data).hexdigest()
+
+    @property
+    def after(self) -> str:
+        """The digest of the report before it; empty: it is the first."""
+        after = self.content.get("after")
+        return str(after.get("sha256", "")) if isinstance(after, dict) else ""
+
+
+def write_report(made: Report, base: Path, key: Signer | None = None, after: Path | None = None) -> list[Path]:
+    """Write the page, the JSON and, with a key, the signature; ``base`` with or without one of their suffixes.
+
+    ``after``: the report before it; by default the newest of the same directory. Raises ReportNotWritten, NoReport.
+    """
     name = base.name.removesuffix(base.suffix) if base.suffix in SUFFIXES else base.name
-    found = {base.with_name(name + ".html"): page(report).encode(), base.with_name(name + ".json"): canonical(report)}
-    write_new(found)
-    html_file, json_file = found
-    return html_file, json_file
+    before = read_report(after) if after else newest(base.parent)
+    content = made.as_dict() | {
+        "after": {"file": before.file.name, "sha256": before.sha256} if before else None,
+        "signer": {"algorithm": "Ed25519", "public_key": key.public_key} if key else None,
+    }
+    data = canonical(content)
+    files = {base.with_name(name + ".html"): page(content).encode(), base.with_name(name + ".json"): data}
+    if key:
+        files[signature_of(base.with_name(name + ".json"))] = key.sign(data)
+    _write_new(files)
+    return list(files)
 
 
-def write_new(files: Mapping[Path, bytes]) -> None:
+def signature_of(file: Path) -> Path:
+    return file.with_name(file.name + ".sig")
+
+
+def read_report(file: Path) -> Stored:
+    """A report's JSON, whatever is wrong with it but that it is none. Raises NoReport."""
+    try:
+        with open(file, "rb") as opened:
+            data = opened.read(MOST_BYTES)
+    except OSError as error:
+        raise NoReport(str(file), error.strerror or str(error)) from error
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise NoReport(str(file), f"it is not JSON ({error})") from error
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise NoReport(str(file), f"its format is not {FORMAT!r}")
+    return Stored(file, data, content)
+
+
+def reports_of(directory: Path) -> list[Stored]:
+    """The reports of a directory, by name; other files are passed over."""
+    found = []
+    for file in sorted(directory.glob("*.json")):
+        try:
+            found.append(read_report(file))
+        except NoReport:
+            continue  # somebody else's JSON
+    return found
+
+
+def newest(directory: Path) -> Stored | None:
+    """The end of a directory's chain: a report that none comes after; of several the one that was made last."""
+    found = reports_of(directory)
+    named = {each.after for each in found}
+    ends = [each for each in found if each.sha256 not in named]
+    return max(ends, key=lambda each: (_made(each), each.file.name), default=None)
+
+
+def _made(stored: Stored) -> int:
+    made = stored.content.get("made_ms")
+    return made if isinstance(made, int) else -1
+
+
+def _write_new(files: Mapping[Path, bytes]) -> None:
     """Write files that are not there yet, all of them or none. Raises ReportNotWritten."""
     written: list[Path] = []
     try:

@@ -53,13 +53,14 @@ def page(report: Mapping[str, Any]) -> str:
         "<h2>What is not known</h2>",
         _list(report["not_known"]) or "<p>Nothing that was asked.</p>",
         "<h2>What was asked</h2>",
-        table(("", ""), [(_title(key), _value(key, value)) for key, value in report["asked"].items()]),
+        table(("", ""), [(_title(key), _value(key, value)) for key, value in sorted(report["asked"].items())]),
     ]
     sections = report["sections"]
     for name in sorted(sections, key=_place):
+        columns = report["columns"].get(name, [])
         title, said = TITLES.get(name, (name, ""))
         parts.append(f"<h2>{_text(title)}</h2>" + (f"<p>{_text(said)}</p>" if said else ""))
-        parts.append(plot(sections[name]) if name == "progress" else _section(sections[name]))
+        parts.append(plot(sections[name]) if name == "progress" else _section(sections[name], columns))
     parts.append(f"<h2>Authenticity</h2>{_authenticity(report)}")
     embedded = html.escape(canonical(report).decode(), quote=False)
     parts.append(f"<details><summary>The whole report as JSON</summary>{_BEGIN}{embedded}{_END}</details>")
@@ -83,14 +84,13 @@ def _authenticity(report: Mapping[str, Any]) -> str:
     return _list(said)
 
 
-def _place(name: str) -> int:
-    return list(TITLES).index(name) if name in TITLES else len(TITLES)
+def _place(name: str) -> tuple[int, str]:
+    return (list(TITLES).index(name) if name in TITLES else len(TITLES)), name
 
 
-def _section(rows: Sequence[Mapping[str, Any]]) -> str:
+def _section(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
     if not rows:
         return "<p>None.</p>"
-    columns = list(rows[0])
     cells = [tuple(_value(column, row.get(column)) for column in columns) for row in rows[:MOST_ROWS]]
     more = f"<p>… and {len(rows) - MOST_ROWS:,} more, in the JSON below</p>" if len(rows) > MOST_ROWS else ""
     return table([_title(column) for column in columns], cells) + more

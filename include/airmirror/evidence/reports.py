@@ -48,6 +48,7 @@ class Report:
             "asked": dict(self.asked),
             "numbers": [{"name": name, "value": value} for name, value in self.numbers.items()],
             "not_known": list(self.not_known),
+            "columns": {name: list(rows[0]) for name, rows in self.sections.items() if rows},
             "sections": {name: [dict(row) for row in rows] for name, rows in self.sections.items()},
         }
 

@@ -1,0 +1,177 @@
+"""A report that was altered, or removed from its chain, is found out; keys that are none are told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ed25519, x25519
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    KeySerializationEncryption,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner, Result
+
+from airmirror.cli.main import app
+from airmirror.evidence.canonical import canonical, parsed
+from airmirror.evidence.report_check import check
+from airmirror.evidence.report_errors import BadKey, NoReport, ReportNotWritten
+from airmirror.evidence.report_files import signature_of, write_report
+from airmirror.evidence.report_page import embedded_json
+from airmirror.evidence.reports import Report
+from airmirror.evidence.signing import Signer, public_key, signer
+
+EVIL = "<img src=x onerror=alert(1)>&amp;</pre>"
+
+
+def a_report(number: int = 1) -> Report:
+    return Report(
+        kind="flow", about="Flow a->b", verdict="1 record was copied.", is_good=True, asked={"flow": EVIL, "from_ms": None},
+        numbers={"records copied": 1}, not_known=(EVIL,),
+        sections={"partitions": [{"topic": EVIL, "copied": 2**62, "source": [[0, 1]]}]}, made_ms=number,
+    )  # fmt: skip
+
+
+def pem(file: Path, key: Any = None, encryption: KeySerializationEncryption | None = None) -> Path:
+    key = key or ed25519.Ed25519PrivateKey.generate()
+    file.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption or NoEncryption()))
+    public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    file.with_suffix(".pub").write_bytes(public)
+    return file
+
+
+def written(directory: Path, name: str, key: Signer | None, number: int = 1) -> Path:
+    write_report(a_report(number), directory / name, key)
+    return directory / f"{name}.json"
+
+
+def is_sound(file: Path, key: str = "") -> bool:
+    try:
+        return not check(file, key).wrong
+    except NoReport:
+        return False
+
+
+def test_an_altered_byte_of_any_file_is_found(tmp_path: Path) -> None:
+    key = signer(pem(tmp_path / "key.pem"))
+    file = written(tmp_path, "one", key)
+    assert is_sound(file) and is_sound(file, key.public_key)
+    assert embedded_json(file.with_suffix(".html").read_text()) == file.read_bytes()
+    for each in (file, signature_of(file), file.with_suffix(".html")):
+        whole = each.read_bytes()
+        for at in range(
+            0, len(whole), 7 if each.suffix == ".html" else 1
+        ):  # of the page, its JSON among it, every seventh
+            each.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+            assert not is_sound(file), (each.name, at)
+        for other in (whole[:-1], whole + b" ", b""):
+            each.write_bytes(other)
+            assert not is_sound(file), each.name
+        each.write_bytes(whole)
+    assert is_sound(file)
+
+
+def test_a_report_that_somebody_else_has_signed_anew(tmp_path: Path) -> None:
+    ours, theirs = signer(pem(tmp_path / "ours.pem")), signer(pem(tmp_path / "theirs.pem"))
+    file = written(tmp_path, "one", theirs)
+    assert is_sound(file) and any("who signed is not known" in note for note in check(file).notes)
+    assert not is_sound(file, ours.public_key)
+    signature_of(file).write_bytes(ours.sign(file.read_bytes()))
+    assert not is_sound(file) and not is_sound(file, ours.public_key)
+
+
+def test_without_a_signature_nothing_is_sound(tmp_path: Path) -> None:
+    assert "not signed" in check(written(tmp_path, "one", None)).wrong[0]
+    file = written(tmp_path, "two", signer(pem(tmp_path / "key.pem")))
+    signature_of(file).unlink()
+    assert "signature" in check(file).wrong[0]
+
+
+@pytest.mark.parametrize("gone", [0, 1])
+def test_a_removed_or_altered_report_is_missed(gone: int, tmp_path: Path) -> None:
+    key = signer(pem(tmp_path / "key.pem"))
+    files = [written(tmp_path, name, key, number) for number, name in enumerate(("z", "m", "a"))]
+    assert check(files[2]).chain == (files[2], files[1], files[0]) and is_sound(files[2])
+    content = files[gone].read_bytes()
+    files[gone].unlink()
+    assert "removed or altered" in check(files[2]).wrong[0]
+    files[gone].write_bytes(content.replace(b"1 record", b"9 record"))
+    assert "removed or altered" in check(files[2]).wrong[0]
+    files[gone].write_bytes(content)
+    assert is_sound(files[2])
+    write_report(a_report(9), tmp_path / "fork", key, after=files[0])
+    assert any("name the same report" in each for each in check(files[2]).wrong)
+
+
+def test_nothing_is_written_over(tmp_path: Path) -> None:
+    file = written(tmp_path, "one", None)
+    before = file.read_bytes()
+    for base in (tmp_path / "one", tmp_path / "one.json", tmp_path / "no" / "such"):
+        with pytest.raises(ReportNotWritten):
+            write_report(a_report(2), base)
+    (tmp_path / "two.json").touch()
+    with pytest.raises(ReportNotWritten):
+        write_report(a_report(2), tmp_path / "two.html")
+    assert file.read_bytes() == before and not (tmp_path / "two.html").exists()
+
+
+def test_keys_that_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    locked = pem(tmp_path / "locked.pem", encryption=BestAvailableEncryption(b"secret-word"))
+    (tmp_path / "noise.pem").write_bytes(b"\x00noise")
+    other = x25519.X25519PrivateKey.generate()
+    for file in (locked, tmp_path / "noise.pem", tmp_path / "none.pem", tmp_path, pem(tmp_path / "x.pem", other)):
+        with pytest.raises(BadKey, match="openssl genpkey") as failed:
+            signer(file)
+        assert "noise" not in failed.value.reason
+    with pytest.raises(BadKey) as failed:
+        signer(locked, "wrong-word")
+    assert "word" not in str(failed.value).replace("password", "")
+    assert signer(locked, "secret-word").public_key == public_key(tmp_path / "locked.pub")
+    for file in (locked, tmp_path / "x.pub"):
+        with pytest.raises(BadKey):
+            public_key(file)
+
+
+def test_the_command_tells_by_its_exit_status(tmp_path: Path) -> None:
+    def command(*words: object) -> Result:
+        return CliRunner().invoke(app, ["report", "check", *map(str, words)])
+
+    file = written(tmp_path, "one", signer(pem(tmp_path / "key.pem")))
+    sound = command(file, "--public-key", tmp_path / "key.pub")
+    assert sound.exit_code == 0 and "sound" in sound.stdout and "note" not in sound.stdout
+    pem(tmp_path / "other.pem")
+    assert command(file, "--public-key", tmp_path / "other.pub").exit_code == 1
+    assert command(file, "--public-key", tmp_path / "key.pem").exit_code == 2
+    for none in (tmp_path / "none.json", tmp_path / "key.pem", tmp_path):
+        assert command(none).exit_code == 2
+    file.write_bytes(file.read_bytes().replace(b"1 record", b"2 record"))
+    assert command(file).exit_code == 1
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(st.characters(codec="utf-8")),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters(codec="ascii")), inner),
+    max_leaves=20,
+)
+
+
+@settings(max_examples=30)
+@given(JSON)
+def test_one_content_has_one_form(value: Any) -> None:
+    assert parsed(canonical(value)) == value
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b'{"b":1,"a":1}', b'{"a": 1}', b'{"a":1,"a":1}', b"1.0", b"1e3", b"NaN", b'"\\u0041"', b'"\xff"', b"[" * 100_000],
+)
+def test_other_forms_are_refused(data: bytes) -> None:
+    with pytest.raises(ValueError):
+        parsed(data)
