@@ -66,4 +66,4 @@ class NoReport(AirmirrorError):
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.file} is no report: {self.reason}; give the .json file that `airmirror report` has written"
+        return f"{self.file} is no report: {self.reason}; give the .json file of a report"
