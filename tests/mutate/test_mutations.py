@@ -29,9 +29,9 @@ def test_a_list_has_no_name_twice_and_no_mutation_that_changes_nothing(tmp_path:
             load(file)
 
 
-def test_the_list_names_files_and_tests_that_are_there() -> None:
+def test_every_mutation_applies_and_names_tests_that_are_there() -> None:
     root = LIST.parents[2]
     for mutation in load():
-        assert (root / mutation.file).is_file(), mutation.name
+        mutated(mutation, (root / mutation.file).read_text())
         for test in mutation.tests:
             assert (root / test.partition("::")[0]).exists(), mutation.name
