@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import re
 import subprocess
 import sys
@@ -217,6 +218,14 @@ def test_airflow_finds_the_plugin_by_its_entry_point() -> None:
 
     (found,) = (plugin for plugin in get_plugin_info() if plugin["name"] == "airmirror")
     assert "airmirror==" in str(found["source"]) and "/airmirror" in str(found["fastapi_apps"])
+
+
+def test_the_plugins_folder_serves_a_package_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Airflow executes every file in it as a top-level module, which can shadow the standard library.
+    (file,) = (ROOT / "plugins").rglob("*.py")
+    assert "AirmirrorPlugin" not in runpy.run_path(str(file))  # its entry point is there: twice is an error in Airflow
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: ())
+    assert runpy.run_path(str(file))["AirmirrorPlugin"].name == "airmirror"
 
 
 def test_the_stack_s_dags_folder_has_the_two_lines_that_are_documented() -> None:
