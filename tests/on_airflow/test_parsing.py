@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import runpy
 import re
+import runpy
 import subprocess
 import sys
 from datetime import timedelta
