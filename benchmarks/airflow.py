@@ -101,15 +101,27 @@ def continuous_rows(found: Continuous) -> list[tuple[str, ...]]:
     """The windows' lines; latencies are judged by their median."""
     beats, beats_verified, records = found.heartbeats_readable, found.heartbeats_verified, found.records_readable
     return [
-        _row(f"`@continuous`, {len(found.gaps)} times: from one window's end to the next one's first record", found.gaps,
-             GAP_SECONDS, max(found.gaps)),
+        _row(
+            f"`@continuous`, {len(found.gaps)} times: from one window's end to the next one's first record",
+            found.gaps,
+            GAP_SECONDS,
+            max(found.gaps),
+        ),
         _row("`@continuous`: from one window's first record to the next one's", found.cycles),
-        _row(f"end-to-end latency of {len(beats):,} heartbeats, until readable", beats, LATENCY_SECONDS,
-             statistics.median(beats)),
+        _row(
+            f"end-to-end latency of {len(beats):,} heartbeats, until readable",
+            beats,
+            LATENCY_SECONDS,
+            statistics.median(beats),
+        ),
         _row("the same, until verified", beats_verified, LATENCY_SECONDS, statistics.median(beats_verified)),
-        _row(f"end-to-end latency of {len(records):,} records, until readable", records, LATENCY_SECONDS,
-             statistics.median(records)),
-    ]  # fmt: skip
+        _row(
+            f"end-to-end latency of {len(records):,} records, until readable",
+            records,
+            LATENCY_SECONDS,
+            statistics.median(records),
+        ),
+    ]
 
 
 def _row(what: str, found: Sequence[float], most: float | None = None, judged: float = 0.0) -> tuple[str, ...]:

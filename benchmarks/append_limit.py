@@ -102,10 +102,15 @@ def _send_until(
             while going_on and connection.waiting < IN_FLIGHT:
                 connection.send(
                     encode_produce(
-                        version, connection.next_correlation_id(), connection.client_id, None, batches, topic_ids,
+                        version=version,
+                        correlation_id=connection.next_correlation_id(),
+                        client_id=connection.client_id,
+                        transactional_id=None,
+                        batches=batches,
+                        topic_ids=topic_ids,
                         timeout_ms=30_000,
                     )
-                )  # fmt: skip
+                )
             if not connection.waiting:
                 return done
             for partition, produced in decode_produce(version, connection.receive(), names).items():

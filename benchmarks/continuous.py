@@ -114,9 +114,7 @@ def _measured(flow: Flow, begin_ms: int, end_ms: int, tasks: list[tuple[str, flo
                         found.append(
                             ((segment.time_ms - record.timestamp) / 1000, (verified - record.timestamp) / 1000)
                         )
-    runs = sorted(
-        (moment, last[run]) for run, moment in first.items() if run in last and begin_ms <= moment < end_ms
-    )  # fmt: skip
+    runs = sorted((moment, last[run]) for run, moment in first.items() if run in last and begin_ms <= moment < end_ms)
     return Continuous(
         gaps=[(after[0] - before[1]) / 1000 for before, after in pairwise(runs)],
         cycles=[(after[0] - before[0]) / 1000 for before, after in pairwise(runs)],

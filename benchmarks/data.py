@@ -72,10 +72,23 @@ def fill(bootstrap: str, data: Data) -> None:
     create_topic(bootstrap, data.topic)
     settings = {"bootstrap.servers": bootstrap, **dict(data.producer)}
     command = [
-        str(find_java()), *KAFKA_DEFAULTS, *LOGGING, "-cp", classpath(), "org.apache.kafka.tools.ProducerPerformance",
-        "--topic", data.topic, "--num-records", str(data.records), "--record-size", str(data.record_bytes),
-        "--throughput", "-1", "--producer-props", *(f"{key}={value}" for key, value in settings.items()),
-    ]  # fmt: skip
+        str(find_java()),
+        *KAFKA_DEFAULTS,
+        *LOGGING,
+        "-cp",
+        classpath(),
+        "org.apache.kafka.tools.ProducerPerformance",
+        "--topic",
+        data.topic,
+        "--num-records",
+        str(data.records),
+        "--record-size",
+        str(data.record_bytes),
+        "--throughput",
+        "-1",
+        "--producer-props",
+        *(f"{key}={value}" for key, value in settings.items()),
+    ]
     subprocess.run(command, check=True, capture_output=True, text=True)
 
 

@@ -94,13 +94,19 @@ def text(flows: int, minutes: int, east: str, west: str) -> str:
     lines = [f"clusters = {', '.join(aliases)}, west", f"west.bootstrap.servers = {west}"]
     for alias in aliases:
         lines += [
-            f"{alias}.bootstrap.servers = {east}", f"{alias}->west.enabled = true", f"{alias}->west.topics = {alias}-orders",
-        ]  # fmt: skip
+            f"{alias}.bootstrap.servers = {east}",
+            f"{alias}->west.enabled = true",
+            f"{alias}->west.topics = {alias}-orders",
+        ]
     lines += [
-        f"window.schedule = {minutes} minutes", "replication.factor = 1", "offset.storage.replication.factor = 1",
-        "offset-syncs.topic.replication.factor = 1", "checkpoints.topic.replication.factor = 1",
-        "heartbeats.topic.replication.factor = 1", "offset-syncs.topic.location = target",
-    ]  # fmt: skip
+        f"window.schedule = {minutes} minutes",
+        "replication.factor = 1",
+        "offset.storage.replication.factor = 1",
+        "offset-syncs.topic.replication.factor = 1",
+        "checkpoints.topic.replication.factor = 1",
+        "heartbeats.topic.replication.factor = 1",
+        "offset-syncs.topic.location = target",
+    ]
     return "\n".join(lines)
 
 
@@ -198,8 +204,11 @@ def _parse(airflow: AirflowStack) -> float:
     files = sorted(str(path) for path in (ROOT / "dags").glob("*.py"))
     done = subprocess.run(
         [sys.executable, "-c", PARSE, *files],
-        env={**os.environ, **airflow.environment}, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        env={**os.environ, **airflow.environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return float(done.stdout.split()[-1])
 
 

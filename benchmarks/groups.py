@@ -68,9 +68,13 @@ def main() -> None:
                 for _ in range(WINDOWS):
                     produce(east.bootstrap, chosen.partitions)
                     run_window(
-                        opened.flow, opened.ledger, prepare(opened).topics, in_this_process, window=uuid.uuid4().hex,
+                        opened.flow,
+                        opened.ledger,
+                        prepare(opened).topics,
+                        in_this_process,
+                        window=uuid.uuid4().hex,
                         slots=lambda: 1,
-                    )  # fmt: skip
+                    )
                 grid = measure(opened, chosen.groups, chosen.partitions)
     finally:
         shutil.rmtree(directory, ignore_errors=True)

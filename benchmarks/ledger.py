@@ -35,7 +35,15 @@ def log(partitions: int, windows: int) -> Iterator[Entry]:
                 time_ms = window * 60_000 + number
                 if kind is Verified:
                     end = start + RECORDS
-                    verified = Verified(topic, partition, TOPIC_ID, end - 1, end, f"w{window}", time_ms)
+                    verified = Verified(
+                        topic=topic,
+                        partition=partition,
+                        source_topic_id=TOPIC_ID,
+                        offset=end - 1,
+                        target_end=end,
+                        window=f"w{window}",
+                        time_ms=time_ms,
+                    )
                     key, value = verified.encode_key(), verified.encode_value()
                 else:
                     segment = _segment(topic, partition, start, f"w{window}", time_ms)
@@ -47,9 +55,29 @@ def log(partitions: int, windows: int) -> Iterator[Entry]:
 def _segment(topic: str, partition: int, start: int, window: str, time_ms: int) -> SegmentRecord:
     runs = tuple(Segment(start + first, start + first, 100) for first in range(0, RECORDS, 100))
     return SegmentRecord(
-        TOPIC_ID, topic, partition, start, window, 0, time_ms, start + RECORDS, UUID(int=2), f"east.{topic}",
-        start, start + RECORDS, RECORDS, 0, 0, 0, 0, 100 * RECORDS, time_ms, 0, bytes(16), runs,
-    )  # fmt: skip
+        source_topic_id=TOPIC_ID,
+        topic=topic,
+        partition=partition,
+        source_start=start,
+        window=window,
+        slot=0,
+        time_ms=time_ms,
+        source_end=start + RECORDS,
+        target_topic_id=UUID(int=2),
+        remote_topic=f"east.{topic}",
+        target_start=start,
+        target_end=start + RECORDS,
+        copied=RECORDS,
+        control=0,
+        aborted=0,
+        holes=0,
+        lost=0,
+        size=100 * RECORDS,
+        max_timestamp=time_ms,
+        leader_epoch=0,
+        digest=bytes(16),
+        segments=runs,
+    )
 
 
 def main() -> None:

@@ -77,10 +77,14 @@ def targets(results: Results, hundred: str, thousand: str, ten: str, one: str) -
             Target(label, "records a second, acks, against tuned MirrorMaker 2", rate_ratio(measured, ACKS), acks),
             Target(label, "records a second, readback, the same", rate_ratio(measured, READBACK), readback),
             Target(label, "less processor time a record, acks, the same", processor_ratio(measured, ACKS), processor),
-            Target(label, "less processor time a record, readback, the same",
-                   processor_ratio(measured, READBACK), processor),
+            Target(
+                label,
+                "less processor time a record, readback, the same",
+                processor_ratio(measured, READBACK),
+                processor,
+            ),
             Target(label, "share of the broker's append limit, acks", rate_ratio(measured, ACKS, APPEND_LIMIT), share),
-        ]  # fmt: skip
+        ]
     for label, wanted in ((ten, 3), (one, 1)):
         measured = results.get(label, {})
         for what in (ACKS, READBACK):

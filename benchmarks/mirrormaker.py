@@ -69,9 +69,14 @@ def measure(directory: Path, source: str, target: str, data: Data, config: str, 
     file = directory / "mm2.properties"
     file.write_text(config.format(source=source, target=target, topic=data.topic, replicas=replicas))
     command = [
-        str(find_java()), *JAVA_OPTIONS, *LOGGING, "-cp", classpath(),
-        "org.apache.kafka.connect.mirror.MirrorMaker", str(file),
-    ]  # fmt: skip
+        str(find_java()),
+        *JAVA_OPTIONS,
+        *LOGGING,
+        "-cp",
+        classpath(),
+        "org.apache.kafka.connect.mirror.MirrorMaker",
+        str(file),
+    ]
     admin = AdminClient({"bootstrap.servers": target, "log_level": 0})
     process = start_process("MirrorMaker 2", command, directory / "mm2.log")
     try:

@@ -132,11 +132,16 @@ def _rates(found: Findings) -> Grid:
             used = one.processor_microseconds
             grid.rows.append(
                 (
-                    shown, what, f"{one.records:,}", f"{one.seconds:.1f}", f"{one.rate:,.0f}",
-                    _times(rate_ratio(measured, what)), "" if used is None else f"{used:.2f}",
+                    shown,
+                    what,
+                    f"{one.records:,}",
+                    f"{one.seconds:.1f}",
+                    f"{one.rate:,.0f}",
+                    _times(rate_ratio(measured, what)),
+                    "" if used is None else f"{used:.2f}",
                     _times(processor_ratio(measured, what)),
                 )
-            )  # fmt: skip
+            )
     return grid
 
 

@@ -121,9 +121,16 @@ def measure(directory: Path, east: str, west: str, spark: str, partitions: int) 
     size = sum(path.stat().st_size for path in directory.glob(f"{ledger.name}*"))
     memory = max(command.memory for command in (first, plan, empty, busy))
     return Costs(
-        partitions, first.seconds, plan.seconds, empty.seconds, empty.processor, busy.seconds,
-        len(everywhere[::100]) * RECORDS, size, memory,
-    )  # fmt: skip
+        partitions=partitions,
+        first=first.seconds,
+        plan=plan.seconds,
+        empty=empty.seconds,
+        empty_processor=empty.processor,
+        busy=busy.seconds,
+        busy_records=len(everywhere[::100]) * RECORDS,
+        ledger=size,
+        memory=memory,
+    )
 
 
 @dataclass(frozen=True)
@@ -185,16 +192,28 @@ def table(found: list[Costs], others: float) -> Grid:
         f"beside them.\n\n![seconds and sizes by partitions]({PLOT.name})"
     )
     heads = (
-        "partitions", "first window s", "plan s", "empty window s", "its processor time s", "1 % busy s", "ledger MB",
+        "partitions",
+        "first window s",
+        "plan s",
+        "empty window s",
+        "its processor time s",
+        "1 % busy s",
+        "ledger MB",
         "memory MB",
-    )  # fmt: skip
+    )
     rows = [
         (
-            f"{costs.partitions:,}", f"{costs.first:.1f}", f"{costs.plan:.1f}", f"{costs.empty:.1f}",
-            f"{costs.empty_processor:.1f}", f"{costs.busy:.1f}", f"{costs.ledger / 1e6:.1f}", f"{costs.memory / 1e6:.0f}",
+            f"{costs.partitions:,}",
+            f"{costs.first:.1f}",
+            f"{costs.plan:.1f}",
+            f"{costs.empty:.1f}",
+            f"{costs.empty_processor:.1f}",
+            f"{costs.busy:.1f}",
+            f"{costs.ledger / 1e6:.1f}",
+            f"{costs.memory / 1e6:.0f}",
         )
         for costs in found
-    ]  # fmt: skip
+    ]
     return Grid("Partitions", note, heads, rows)
 
 

@@ -111,9 +111,13 @@ def measure(opened: Opened, east: Broker, west: Broker, windows: int, partitions
 def run(opened: Opened, east: Broker, partitions: int) -> None:
     produce_to(east.bootstrap, partitions)
     result = run_window(
-        opened.flow, opened.ledger, prepare(opened).topics, in_this_process, window=f"scheduled__{uuid.uuid4().hex[:14]}",
+        opened.flow,
+        opened.ledger,
+        prepare(opened).topics,
+        in_this_process,
+        window=f"scheduled__{uuid.uuid4().hex[:14]}",
         slots=lambda: 2,
-    )  # fmt: skip
+    )
     if not result.is_verified or len(result.rows) != partitions:
         raise RuntimeError(f"a window of {len(result.rows)} partitions was not verified")
 

@@ -81,7 +81,16 @@ def main() -> None:
             stack.callback(source.kill)
             target = start_broker(directory, "west", BROKER, java_options=KAFKA_DEFAULTS)
             stack.callback(target.kill)
-            usages = list(many_windows(console, directory, source, target, chosen.windows, begun + chosen.minutes * 60))
+            usages = list(
+                many_windows(
+                    console=console,
+                    directory=directory,
+                    source=source,
+                    target=target,
+                    windows=chosen.windows,
+                    until=begun + chosen.minutes * 60,
+                )
+            )
             large = list(large_windows(console, directory, source, target, chosen.gigabytes))
     finally:
         shutil.rmtree(directory, ignore_errors=True)
@@ -132,10 +141,14 @@ def many_windows(
     file = directory / "many.properties"
     file.write_text(
         CONFIGURATION.format(
-            alias="many", source=source.bootstrap, target=target.bootstrap, topics=", ".join(topics), replicas=1,
+            alias="many",
+            source=source.bootstrap,
+            target=target.bootstrap,
+            topics=", ".join(topics),
+            replicas=1,
             verify="readback",
         )
-    )  # fmt: skip
+    )
     producer = Producer({"bootstrap.servers": source.bootstrap, "linger.ms": 0})
     for number in range(1, windows + 1):
         if time.monotonic() > until:
@@ -147,9 +160,13 @@ def many_windows(
         producer.flush()
         with open_flow(file, "many->west", f"sqlite:///{directory / 'many.db'}") as opened:
             result = run_in_this_process(
-                opened.flow, opened.ledger, prepare(opened).topics, in_this_process, window=f"w{number}",
+                opened.flow,
+                opened.ledger,
+                prepare(opened).topics,
+                in_this_process,
+                window=f"w{number}",
                 slots=lambda: 2,
-            )  # fmt: skip
+            )
         if not result.is_verified or result.copied != len(topics) * RECORDS_A_WINDOW:
             raise RuntimeError(f"window {number}: {result}")
         if number % WARM == 0:
@@ -187,9 +204,7 @@ def _growth(usages: Sequence[Usage]) -> str:
     if len(usages) < 2:
         return "There are no two lines to compare."
     first, last = usages[0], usages[-1]
-    more = {
-        name: getattr(last, name) - getattr(first, name) for name in ("sockets", "descriptors", "threads")
-    }  # fmt: skip
+    more = {name: getattr(last, name) - getattr(first, name) for name in ("sockets", "descriptors", "threads")}
     counts = ", ".join(f"{name} {change:+d}" for name, change in more.items())
     grown = leaks(usages)
     verdict = f"more than may be: {', '.join(grown)}" if grown else "within the limits"

@@ -85,9 +85,22 @@ def run_window(
     file.write_text(text)
     ledger = f"sqlite:///{sites.directory / 'ledger.db'}"
     command = [
-        sys.executable, "-m", "airmirror.cli.main", "run-window", "--config", str(file), "--flow", f"{alias}->west",
-        "--ledger", ledger, "--spark", sites.spark.address, "--no-expectations", "--json", *ALONE,
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "airmirror.cli.main",
+        "run-window",
+        "--config",
+        str(file),
+        "--flow",
+        f"{alias}->west",
+        "--ledger",
+        ledger,
+        "--spark",
+        sites.spark.address,
+        "--no-expectations",
+        "--json",
+        *ALONE,
+    ]
     server = sites.spark.process.handle
     used = _used()
     with watch(server) as watched:
@@ -104,7 +117,15 @@ def run_window(
     # The source's heartbeats topic, which MirrorMaker 2 makes, is replicated with whatever is asked for.
     rows = [row for row in told["rows"] if row["topic"] == topic]
     records, size = sum(row["copied"] for row in rows), sum(row["bytes"] for row in rows)
-    return Window(records, size, told["seconds"], command_seconds, used, told["phases"], watched.largest_python)
+    return Window(
+        records=records,
+        bytes=size,
+        seconds=told["seconds"],
+        command_seconds=command_seconds,
+        processor_seconds=used,
+        phases=told["phases"],
+        slot_peak=watched.largest_python,
+    )
 
 
 def _used() -> float:

@@ -33,9 +33,18 @@ os.environ.setdefault("XDG_CACHE_HOME", str(LOCAL / "cache"))
 # Tests that use one of these fixtures, or whose module starts servers of its own, are left out by `make test-quick`.
 SERVERS = {"airflow", "postgresql", "stack_directory"}
 STARTERS = {
-    "airflow_stack", "run_demo", "running_stack", "start_airflow", "start_broker", "start_cluster", "start_clusters",
-    "start_connect_server", "start_secured", "start_spark_cluster", "start_stack",
-}  # fmt: skip
+    "airflow_stack",
+    "run_demo",
+    "running_stack",
+    "start_airflow",
+    "start_broker",
+    "start_cluster",
+    "start_clusters",
+    "start_connect_server",
+    "start_secured",
+    "start_spark_cluster",
+    "start_stack",
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -123,8 +123,9 @@ def test_every_place_of_a_deployment_is_set_and_every_connection_that_is_read_by
     written = {name for name in re.findall(r'"(AIRMIRROR_[A-Z_]+)"', Path(module.__file__).read_text())}
     assert written == {
         *(name for name in environment if name.startswith("AIRMIRROR_") and name != "AIRMIRROR_SPARK_SECRET"),
-        "AIRMIRROR_ALERT_RECEIVERS", "AIRMIRROR_METRICS_CONNECTION",
-    }  # fmt: skip
+        "AIRMIRROR_ALERT_RECEIVERS",
+        "AIRMIRROR_METRICS_CONNECTION",
+    }
     services = airflow_services()
     assert all(environment.items() <= SERVICES[name]["environment"].items() for name in services), "all need all of it"
 
@@ -148,8 +149,10 @@ def test_paths_in_the_environment_are_in_the_image_or_mounted() -> None:
 
 def test_both_images_have_one_python_and_the_versions_that_are_tested() -> None:
     assert re.findall(r"^FROM (\S+) AS (\w+)$", DOCKERFILE, re.MULTILINE) == [
-        ("python:${PYTHON}-slim-bookworm", "base"), ("base", "spark"), ("base", "airflow"),
-    ]  # fmt: skip
+        ("python:${PYTHON}-slim-bookworm", "base"),
+        ("base", "spark"),
+        ("base", "airflow"),
+    ]
     python = re.search(r"^ARG PYTHON=3\.(\d+)$", DOCKERFILE, re.MULTILINE)
     assert python is not None
     assert 11 <= int(python[1]) <= 13
@@ -226,8 +229,11 @@ def test_spark_proves_who_it_is_and_keeps_its_secret_off_command_lines(tmp_path:
     conf = tmp_path / "conf"
     done = subprocess.run(
         ["bash", "-c", script.replace("/var/lib/spark/conf", str(conf)), "spark.sh", "env"],
-        env={"PATH": os.environ["PATH"], "SPARK_AUTHENTICATE_SECRET": "planted"}, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        env={"PATH": os.environ["PATH"], "SPARK_AUTHENTICATE_SECRET": "planted"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert f"SPARK_CONF_DIR={conf}" in done.stdout and "planted" not in done.stdout
     file = conf / "spark-defaults.conf"
     settings = dict(line.split() for line in file.read_text().splitlines())

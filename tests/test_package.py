@@ -136,8 +136,10 @@ def test_it_runs_where_no_checkout_lies(wheel: Path, tmp_path: Path) -> None:
     text = CONFIGURATION.format(east="one:9092", west="two:9092", topic="orders")
     (home / "include" / "mirror.properties").write_text(text)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AIRMIRROR_")} | {
-        "PYTHONPATH": str(unpacked), "AIRFLOW_HOME": str(home), "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
-    }  # fmt: skip
+        "PYTHONPATH": str(unpacked),
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
+    }
     done = subprocess.run(
         [sys.executable, "-c", INSTALLED, str(unpacked)], cwd=home, env=environment, capture_output=True, text=True
     )

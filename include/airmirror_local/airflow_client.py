@@ -109,9 +109,13 @@ class AirflowClient:
     def clear(self, dag_id: str, run_id: str, *task_ids: str, downstream: bool = True) -> None:
         """Run tasks of a run again."""
         body = {
-            "dag_run_id": run_id, "task_ids": list(task_ids), "dry_run": False, "only_failed": False,
-            "include_downstream": downstream, "reset_dag_runs": True,
-        }  # fmt: skip
+            "dag_run_id": run_id,
+            "task_ids": list(task_ids),
+            "dry_run": False,
+            "only_failed": False,
+            "include_downstream": downstream,
+            "reset_dag_runs": True,
+        }
         self.request("POST", f"/dags/{dag_id}/clearTaskInstances", body)
 
     def wait(self, look: Callable[[], Found], seconds: float = PATIENCE_SECONDS, every: float = 0.5) -> Found:
@@ -134,9 +138,7 @@ class AirflowClient:
 
     def wait_for_run(self, dag_id: str, run_id: str, seconds: float = PATIENCE_SECONDS) -> str:
         """The state in which a run ended: ``success`` or ``failed``."""
-        state = self.wait(
-            lambda: found if (found := self.run(dag_id, run_id)["state"]) in ENDED else None, seconds
-        )  # fmt: skip
+        state = self.wait(lambda: found if (found := self.run(dag_id, run_id)["state"]) in ENDED else None, seconds)
         return str(state)
 
 

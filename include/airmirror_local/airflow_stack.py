@@ -120,7 +120,9 @@ def start_airflow(
     passwords = directory / "passwords.json"
     with os.fdopen(os.open(passwords, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         json.dump({USER: password}, file)
-    settings = _settings(directory, url, port, dags, passwords, parallelism)
+    settings = _settings(
+        directory=directory, url=url, port=port, dags=dags, passwords=passwords, parallelism=parallelism
+    )
     if database is not None:
         settings["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"] = database
     components = list(COMPONENTS)

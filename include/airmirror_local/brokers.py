@@ -178,14 +178,14 @@ def start_cluster(
             address = f"{LOOPBACK}:{port}"
             brokers.append(
                 Broker(
-                    home.name,
-                    address,
-                    home,
-                    process,
-                    proxy_port if node == 1 else None,
-                    proxied_port,
-                    tuple(java_options),
-                    {listener: f"{LOOPBACK}:{its}" for listener, its in ports.items()},
+                    name=home.name,
+                    bootstrap=address,
+                    directory=home,
+                    process=process,
+                    proxy_port=proxy_port if node == 1 else None,
+                    proxied_port=proxied_port,
+                    java_options=tuple(java_options),
+                    listeners={listener: f"{LOOPBACK}:{its}" for listener, its in ports.items()},
                 )
             )
         for broker in brokers:

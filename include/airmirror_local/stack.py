@@ -107,7 +107,15 @@ def start_stack(
                 environment=airflow_environment(configuration, ledger, directory / "data-docs", spark),
                 on_start=note,
             )
-        stack = Stack(east, west, spark, airflow, configuration, ledger, loaded)
+        stack = Stack(
+            east=east,
+            west=west,
+            spark=spark,
+            airflow=airflow,
+            configuration=configuration,
+            ledger=ledger,
+            loaded=loaded,
+        )
         with step("waiting for the flow's DAG"), stack.client() as client:
             client.wait(lambda: DAG_ID in client.dag_ids(), START_SECONDS)
     except BaseException:

@@ -47,7 +47,16 @@ def old_broker(
         }
         write_properties(home / "server.properties", settings | dict(properties or {}))
         process = launch(home, QUICK_START, version)
-        broker = Broker(name, f"{LOOPBACK}:{port}", home, process, None, None, QUICK_START, version=version)
+        broker = Broker(
+            name=name,
+            bootstrap=f"{LOOPBACK}:{port}",
+            directory=home,
+            process=process,
+            proxy_port=None,
+            proxied_port=None,
+            java_options=QUICK_START,
+            version=version,
+        )
         try:
             wait_until_answering(broker, nodes=1)
             yield broker

@@ -64,9 +64,11 @@ def test_a_section_is_kept_by_one_bench_and_replaced_by_its_own() -> None:
 
 def test_results_have_only_what_programs_write_so_that_no_run_deletes_a_persons_words() -> None:
     everything = Findings(
-        results={"some records": MEASURED}, growth_bytes=[(1, 1, 1.0, 1.0)], growth_partitions=[(4, 1.0, 1.0)],
+        results={"some records": MEASURED},
+        growth_bytes=[(1, 1, 1.0, 1.0)],
+        growth_partitions=[(4, 1.0, 1.0)],
         slot_peaks=[("some records", 1.0)],
-    )  # fmt: skip
+    )
     written = {grid.title for grid in grids(everything)} | {PROBLEMS} | set(OWN)
     titles = {line.removeprefix("## ") for line in RESULTS.read_text().splitlines() if line.startswith("## ")}
     assert titles <= written, f"put what people write into {RESULTS.with_name('README.md')}"

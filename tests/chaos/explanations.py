@@ -12,8 +12,21 @@ ENDS = frozenset({"kill_window", "kill_slot", "kill_spark", "kill_worker", "seco
 
 EXPLAINED: dict[str, Collection[str]] = {
     **dict.fromkeys(
-        ("BrokerUnreachable", "ClusterUnreachable", "ClusterNotAnswering", "CoordinatorNotAvailable", "LeaderNotAvailable",
-         "PartitionMoved", "TransactionBusy", "FenceStuck", "AppendFailed", "FetchFailed", "RecordsNotWritten"), AWAY),
+        (
+            "BrokerUnreachable",
+            "ClusterUnreachable",
+            "ClusterNotAnswering",
+            "CoordinatorNotAvailable",
+            "LeaderNotAvailable",
+            "PartitionMoved",
+            "TransactionBusy",
+            "FenceStuck",
+            "AppendFailed",
+            "FetchFailed",
+            "RecordsNotWritten",
+        ),
+        AWAY,
+    ),
     "TransactionFailed": AWAY | ACCESS | STATE,
     "ProducerFenced": AWAY | WINDOWS | SPARK,
     "LastStableOffsetStuck": AWAY | WINDOWS | SPARK,
@@ -30,7 +43,7 @@ EXPLAINED: dict[str, Collection[str]] = {
     "TopicNotFound": frozenset({"delete_progress"}),
     "LedgerBegunAnew": STATE,
     "LedgerUnavailable": STATE,
-}  # fmt: skip
+}
 
 
 def unexplained(errors: Collection[str], happened: Collection[str]) -> list[str]:

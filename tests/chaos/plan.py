@@ -110,15 +110,15 @@ def make_plan(seed: int, seconds: float = 20.0) -> Plan:
         faults.append(_fault(chance, at, chance.choice(kinds), three, timeout / 1000))
         at += chance.uniform(0.2, 2.2)
     return Plan(
-        seed,
-        seconds,
-        three,
-        spark,
-        chance.randint(1, 3),
-        settings,
-        tuning,
-        chance.random() < 0.5,
-        tuple(faults),
+        seed=seed,
+        seconds=seconds,
+        three=three,
+        spark=spark,
+        slots=chance.randint(1, 3),
+        settings=settings,
+        tuning=tuning,
+        ends_dead_windows=chance.random() < 0.5,
+        faults=tuple(faults),
         **more,
     )
 
@@ -131,21 +131,54 @@ def directed() -> dict[str, Plan]:
     def plan(
         seconds: float, three: Side, faults: list[Fault], tuning: dict[str, float] | None = None, **flags: bool
     ) -> Plan:
-        return Plan(0, seconds, three, False, 2, timeout, calm | (tuning or {}), True, tuple(faults), **flags)
+        return Plan(
+            seed=0,
+            seconds=seconds,
+            three=three,
+            spark=False,
+            slots=2,
+            settings=timeout,
+            tuning=calm | (tuning or {}),
+            ends_dead_windows=True,
+            faults=tuple(faults),
+            **flags,
+        )
 
     return {
-        "state": plan(6.0, "source", [
-            Fault(1.0, "restore_ledger", seconds=2.0), Fault(1.5, "delete_progress"), Fault(2.0, "kill_window"),
-            Fault(3.5, "rebuild_ledger", seconds=2.0)]),
-        "partitions": plan(7.0, "target", [
-            Fault(1.0, "starve", seconds=2.0), Fault(3.5, "unlead", seconds=2.5)], fragile=True),
-        "withheld": plan(5.0, "target", [
-            Fault(1.0, "withhold", "source", seconds=2.0), Fault(3.5, "kill_slot")], {"driver_skew": 600.0}, bulk=True),
+        "state": plan(
+            6.0,
+            "source",
+            [
+                Fault(1.0, "restore_ledger", seconds=2.0),
+                Fault(1.5, "delete_progress"),
+                Fault(2.0, "kill_window"),
+                Fault(3.5, "rebuild_ledger", seconds=2.0),
+            ],
+        ),
+        "partitions": plan(
+            7.0, "target", [Fault(1.0, "starve", seconds=2.0), Fault(3.5, "unlead", seconds=2.5)], fragile=True
+        ),
+        "withheld": plan(
+            5.0,
+            "target",
+            [Fault(1.0, "withhold", "source", seconds=2.0), Fault(3.5, "kill_slot")],
+            {"driver_skew": 600.0},
+            bulk=True,
+        ),
         "taken over": plan(4.0, "target", [Fault(1.0, "kill_window")], {"slot_skew": -600.0}, taken_over=True),
-        "first protocol": plan(6.0, "source", [
-            Fault(1.0, "kill_slot"), Fault(1.5, "lose_answer", number=1, api_key=26), Fault(2.5, "kill_window"),
-            Fault(3.0, "starve", seconds=1.5)], {"slot_skew": 600.0}, first_protocol=True),
-    }  # fmt: skip
+        "first protocol": plan(
+            6.0,
+            "source",
+            [
+                Fault(1.0, "kill_slot"),
+                Fault(1.5, "lose_answer", number=1, api_key=26),
+                Fault(2.5, "kill_window"),
+                Fault(3.0, "starve", seconds=1.5),
+            ],
+            {"slot_skew": 600.0},
+            first_protocol=True,
+        ),
+    }
 
 
 def _kinds(three: Side, spark: bool) -> list[str]:

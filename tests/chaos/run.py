@@ -77,8 +77,10 @@ class Seed:
         self.source: Cluster = three if self.plan.three == "source" else one
         self.target: Cluster = one if self.plan.three == "source" else three
         self.alias = f"c{self.plan.seed}-{uuid.uuid4().hex[:6]}"
-        topics = [create_topic(self.source, f"{name}-{self.alias}", count, None, self._replicas(self.source))
-                  for name, count in (("orders", 3), ("events", 1))]  # fmt: skip
+        topics = [
+            create_topic(self.source, f"{name}-{self.alias}", count, None, self._replicas(self.source))
+            for name, count in (("orders", 3), ("events", 1))
+        ]
         self.topics = {topic: f"{self.alias}.{topic}" for topic in topics}
         self.flow = f"{self.alias}->west"
         self.config = self.directory / "mirror.properties"
@@ -118,9 +120,15 @@ class Seed:
         """Run a window to its end, however it ends; None where it was killed."""
         self.report.windows += 1
         task = Task(
-            self.config, self.flow, self.ledger, self.directory / "processes", f"w{uuid.uuid4().hex[:6]}",
-            self.plan.slots, self.clusters.spark_url() if self.plan.spark else None, self.plan.tuning,
-        )  # fmt: skip
+            config=self.config,
+            flow=self.flow,
+            ledger=self.ledger,
+            directory=self.directory / "processes",
+            window=f"w{uuid.uuid4().hex[:6]}",
+            slots=self.plan.slots,
+            spark_url=self.clusters.spark_url() if self.plan.spark else None,
+            tuning=self.plan.tuning,
+        )
         process = start_window(task)
         process.join(LONGEST)
         if process.exitcode is None:
@@ -142,7 +150,7 @@ class Seed:
             with self.open() as opened:
                 end_window(opened.flow, task.window, segment_topic(self.alias), opened.ledger)
         except AirmirrorError as error:
-            self._judge(Ended(task.window, False, 0, 0, (error,), ""))
+            self._judge(Ended(window=task.window, verified=False, rows=0, copied=0, errors=(error,), crash=""))
 
     def _judge(self, outcome: Ended) -> None:
         """Faults may only show as errors that pass, save those that say that access was denied or another window took over."""
@@ -195,9 +203,13 @@ def run_seed(plan: Plan, clusters: Clusters, directory: Path, tell: Callable[[st
     seed = Seed(plan, clusters, directory, report)
     written = [segment_topic(seed.alias), progress_topic(seed.alias)]
     faults = Faults(
-        plan, clusters, directory / "processes", [*seed.topics.values(), *written], seed.window,
-        LedgerFaults(seed.ledger_file, seed.open),
-    )  # fmt: skip
+        plan=plan,
+        clusters=clusters,
+        directory=directory / "processes",
+        written=[*seed.topics.values(), *written],
+        second_window=seed.window,
+        ledger=LedgerFaults(seed.ledger_file, seed.open),
+    )
     partitions = [(topic, number) for topic, count in zip(seed.topics, (3, 1), strict=True) for number in range(count)]
     writers = [
         Writer(Written(f"{kind}-{seed.alias}", kind), seed.source, partitions, f"{plan.seed} {kind}")
@@ -230,9 +242,14 @@ def run_seed(plan: Plan, clusters: Clusters, directory: Path, tell: Callable[[st
             report.failures.append(f"errors that none of {sorted(explained)} explains: {left}")
         with report.phase("checks"), seed.open() as opened:
             report.records = check(
-                opened, seed.source, seed.target, seed.topics, numbers,
-                begins=seed.begins, exported="delete_progress" not in explained,
-            )  # fmt: skip
+                opened,
+                seed.source,
+                seed.target,
+                seed.topics,
+                numbers,
+                begins=seed.begins,
+                exported="delete_progress" not in explained,
+            )
         seed.clear()
     except Exception as error:
         report.failures.append(f"{type(error).__name__}: {error}")

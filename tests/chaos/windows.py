@@ -113,9 +113,9 @@ def _window(task: Task) -> None:
     try:
         outcome = _run(task)
     except AirmirrorError as error:
-        outcome = Ended(task.window, False, 0, 0, (error,), "")
+        outcome = Ended(window=task.window, verified=False, rows=0, copied=0, errors=(error,), crash="")
     except BaseException:
-        outcome = Ended(task.window, False, 0, 0, (), traceback.format_exc())
+        outcome = Ended(window=task.window, verified=False, rows=0, copied=0, errors=(), crash=traceback.format_exc())
     draft = task.directory / f"{task.window}.draft"
     draft.write_bytes(pickle.dumps(outcome))
     draft.rename(task.directory / f"{task.window}.ended")
@@ -131,11 +131,22 @@ def _run(task: Task) -> Ended:
             result = run(prepared, task.spark_url, task.window)
         else:
             result = run_window(
-                opened.flow, opened.ledger, prepared.topics, lambda slots: _execute(task, slots),
-                window=task.window, slots=lambda: task.slots,
-            )  # fmt: skip
+                opened.flow,
+                opened.ledger,
+                prepared.topics,
+                lambda slots: _execute(task, slots),
+                window=task.window,
+                slots=lambda: task.slots,
+            )
         errors = tuple(row.error for row in result.rows if row.error is not None)
-        return Ended(task.window, result.is_verified, len(result.rows), result.copied, errors, "")
+        return Ended(
+            window=task.window,
+            verified=result.is_verified,
+            rows=len(result.rows),
+            copied=result.copied,
+            errors=errors,
+            crash="",
+        )
 
 
 def _execute(task: Task, slots: Sequence[Slot]) -> list[SlotResult]:

@@ -93,7 +93,7 @@ def test_verify_judges_again_whatever_differs_elsewhere(east: Broker, west: Brok
         first, second = (opened.ledger.last_segments()[topic, partition] for partition in (0, 1))
         wrong = replace(first, segments=(replace(first.segments[0], count=19),), copied=19, aborted=1)
         passed = opened.ledger.verified()[topic, 1]
-        hold = Hold(topic, 1, 0, "somebody stood still", "w", GATE, 0)
+        hold = Hold(topic=topic, partition=1, offset=0, reason="somebody stood still", window="w", by=GATE, time_ms=0)
         with Appender(opened.flow.target, segment_topic(command.alias)) as appender:
             changes = [
                 (passed.encode_key(), None),
@@ -263,11 +263,21 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
     suites.mkdir()
     (suites / "mine.yaml").write_text("name: mine\nexpectations: nonsense")
     lines = [
-        "clusters = a, b", "a.bootstrap.servers = x:1", "b.bootstrap.servers = y:1", "a->b.enabled = true",
-        "b->a.enabled = true", "a->b.window.max.mss = 5", "a->b.window.schedule = 1 minut", "a->b.topics = [",
-        "b->a.audit.schedule = @continuous", "b->a.window.schedule = @continuous", "b->a.window.trigger.records = 5",
-        "replication.policy.class = no.Such", "b->a.on.failure.notifier = no.such.Notifier", "a->b.tasks.max = many",
-    ]  # fmt: skip
+        "clusters = a, b",
+        "a.bootstrap.servers = x:1",
+        "b.bootstrap.servers = y:1",
+        "a->b.enabled = true",
+        "b->a.enabled = true",
+        "a->b.window.max.mss = 5",
+        "a->b.window.schedule = 1 minut",
+        "a->b.topics = [",
+        "b->a.audit.schedule = @continuous",
+        "b->a.window.schedule = @continuous",
+        "b->a.window.trigger.records = 5",
+        "replication.policy.class = no.Such",
+        "b->a.on.failure.notifier = no.such.Notifier",
+        "a->b.tasks.max = many",
+    ]
     file.write_text("\n".join(lines))
     command = ("config", "--config", str(file), "--expectations", str(suites))
     failed = CliRunner().invoke(app, [*command])

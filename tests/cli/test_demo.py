@@ -24,10 +24,32 @@ from airmirror.windows.results import Row, WindowResult
 from airmirror_local.processes import ProcessFailed
 from support import ROOT
 
-ROW = Row("flights", 0, "east.flights", 0, 10, 0, 10, 10, 0, 0, 0, 0, 100, 0, True, Outcome.DONE, None)
-GOOD = WindowResult("east->west", "w", (ROW,), 1, 1.0, {}, False)
-EQUAL = ComparedPartition("flights", 0, "east.flights", 10, 0, 0, ())
-FOREIGN = ForeignRecords("east", "flights", 0, "west", "east.flights", 11, 12)
+ROW = Row(
+    topic="flights",
+    partition=0,
+    remote_topic="east.flights",
+    source_start=0,
+    source_end=10,
+    target_start=0,
+    target_end=10,
+    copied=10,
+    control=0,
+    aborted=0,
+    holes=0,
+    lost=0,
+    bytes=100,
+    lag=0,
+    verified=True,
+    outcome=Outcome.DONE,
+    error=None,
+)
+GOOD = WindowResult(flow="east->west", window="w", rows=(ROW,), partitions=1, seconds=1.0, phases={}, is_cut=False)
+EQUAL = ComparedPartition(
+    topic="flights", partition=0, remote_topic="east.flights", records=10, expired=0, lost=0, errors=()
+)
+FOREIGN = ForeignRecords(
+    cluster="east", topic="flights", partition=0, target="west", remote_topic="east.flights", first=11, last=12
+)
 
 
 @pytest.mark.parametrize(
@@ -35,13 +57,31 @@ FOREIGN = ForeignRecords("east", "flights", 0, "west", "east.flights", 11, 12)
     [
         (GOOD, EQUAL, 10, []),
         (GOOD, EQUAL, 11, ["11 records were produced, 10 are equal"]),
-        (GOOD, replace(EQUAL, records=9, expired=1), 10, ["10 records were produced, 9", "windows copied 10 records, 9"]),
+        (
+            GOOD,
+            replace(EQUAL, records=9, expired=1),
+            10,
+            ["10 records were produced, 9", "windows copied 10 records, 9"],
+        ),
         (GOOD, replace(EQUAL, errors=(FOREIGN,)), 10, ["that this flow did not write"]),
         (replace(GOOD, rows=(replace(ROW, verified=False),)), EQUAL, 10, ["w is not verified"]),
         (replace(GOOD, rows=(replace(ROW, copied=12),)), EQUAL, 10, ["windows copied 12 records, 10"]),
-        (replace(GOOD, rows=(replace(ROW, error=GateFailed("east", "flights", 0, 0, 9, "why")),)), EQUAL, 10, ["not verified"]),
+        (
+            replace(
+                GOOD,
+                rows=(
+                    replace(
+                        ROW,
+                        error=GateFailed(cluster="east", topic="flights", partition=0, first=0, last=9, reason="why"),
+                    ),
+                ),
+            ),
+            EQUAL,
+            10,
+            ["not verified"],
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_not_proven_is_said(
     result: WindowResult, row: ComparedPartition, produced: int, said: list[str]
 ) -> None:
@@ -59,7 +99,7 @@ class Staged:
     @contextmanager
     def running_stack(
         self, directory: Path, *, step: Callable[[str], AbstractContextManager[None]], **_: Any
-    ) -> Iterator[Any]:  # fmt: skip
+    ) -> Iterator[Any]:
         self.directories.append(directory)
         with step("starting what is staged"):
             if isinstance(self.found, Exception):

@@ -65,9 +65,9 @@ def replicated(east: Broker, west: Broker, tmp_path_factory: pytest.TempPathFact
         remote = there.remote_topic
         written = checkpoint_records(
             Checkpoint(GROUP, remote, 0, 3, 4),
-            Checkpoint(GROUP, remote, 1, 1, 1, "somewhere"),
+            Checkpoint(group=GROUP, topic=remote, partition=1, upstream=1, downstream=1, metadata="somewhere"),
             Checkpoint("other", remote, 0, 50, 51),
-            Checkpoint(GROUP, remote, 0, 30, 33, "мета"),
+            Checkpoint(group=GROUP, topic=remote, partition=0, upstream=30, downstream=33, metadata="мета"),
         )
         produce(west, found.checkpoints, [*written, Record(b"\0\0garbage", b"key"), Record(b"", b"")])
         commit(east, MOVED, {(there.topic, 0): 10, (there.topic, 1): 20})

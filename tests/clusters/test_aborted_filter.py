@@ -9,7 +9,21 @@ from airmirror.wire.requests import AbortedTransaction
 
 def batch(offset: int, producer: int, *, count: int = 1, control: bool = False) -> Batch:
     attributes = TRANSACTIONAL | (CONTROL if control else 0)
-    return Batch(0, 61, offset, 0, 0, attributes, 0, -1, -1, producer, 0, -1, count)
+    return Batch(
+        position=0,
+        size=61,
+        base_offset=offset,
+        leader_epoch=0,
+        checksum=0,
+        attributes=attributes,
+        last_offset_delta=0,
+        base_timestamp=-1,
+        max_timestamp=-1,
+        producer_id=producer,
+        producer_epoch=0,
+        base_sequence=-1,
+        count=count,
+    )
 
 
 def test_an_empty_control_batch_ends_nothing() -> None:

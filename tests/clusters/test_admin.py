@@ -154,10 +154,18 @@ def test_consumers_commit_nothing_and_start_where_told() -> None:
 def test_producers_settings_that_people_tune() -> None:
     """Seed 003's: honoured where they make sense, never in the way, and what librdkafka does not take is told as ours."""
     tuned = {
-        "acks": "1", "batch.size": "50000", "linger.ms": "1500", "buffer.memory": "335544320", "compression.type": "gzip",
-        "max.request.size": "157286400", "request.timeout.ms": "60000", "enable.idempotence": "false", "retries": "0",
-        "max.in.flight.requests.per.connection": "50", "delivery.timeout.ms": "300000",
-    }  # fmt: skip
+        "acks": "1",
+        "batch.size": "50000",
+        "linger.ms": "1500",
+        "buffer.memory": "335544320",
+        "compression.type": "gzip",
+        "max.request.size": "157286400",
+        "request.timeout.ms": "60000",
+        "enable.idempotence": "false",
+        "retries": "0",
+        "max.in.flight.requests.per.connection": "50",
+        "delivery.timeout.ms": "300000",
+    }
     east = Cluster("east", ("127.0.0.1:1",), {f"producer.{name}": value for name, value in tuned.items()})
     producer(east, {"transactional.id": "t"})
     producer(east, {"acks": "all", "enable.idempotence": False})

@@ -68,12 +68,24 @@ def correlated(body: bytes) -> Callable[[bytes], bytes]:
 @pytest.mark.parametrize(
     "answer",
     [
-        lambda _: HTTP, lambda _: TLS_ALERT, lambda _: SSH, lambda _: b"", lambda _: b"\0\0", lambda _: b"\0" * 64,
-        lambda _: b"\xff" * 64, lambda _: b"\x7f\xff\xff\xff" + b"x" * 64, lambda _: b"\x3f\xff\xff\xff\0\0\0\1" + b"x" * 64,
-        lambda _: b"\0\0\0\x08\0\0\0\x63abcd", correlated(b""), correlated(b"\0\0\xff\xff\xff\xff\x0f"), correlated(b"\xff" * 99),
-        correlated(b"\0\0\0\0\0\0\0\0"), correlated(b"\0\0\1\0\0\0\0\0"), correlated(b"\0\x23\1\0\0\0\0\0"),
+        lambda _: HTTP,
+        lambda _: TLS_ALERT,
+        lambda _: SSH,
+        lambda _: b"",
+        lambda _: b"\0\0",
+        lambda _: b"\0" * 64,
+        lambda _: b"\xff" * 64,
+        lambda _: b"\x7f\xff\xff\xff" + b"x" * 64,
+        lambda _: b"\x3f\xff\xff\xff\0\0\0\1" + b"x" * 64,
+        lambda _: b"\0\0\0\x08\0\0\0\x63abcd",
+        correlated(b""),
+        correlated(b"\0\0\xff\xff\xff\xff\x0f"),
+        correlated(b"\xff" * 99),
+        correlated(b"\0\0\0\0\0\0\0\0"),
+        correlated(b"\0\0\1\0\0\0\0\0"),
+        correlated(b"\0\x23\1\0\0\0\0\0"),
     ],
-)  # fmt: skip
+)
 def test_what_listens_is_no_broker(answer: Callable[[bytes], bytes]) -> None:
     with (
         listener(answer) as port,

@@ -53,10 +53,15 @@ ANYTHING = AclBindingFilter(
 )
 GUARD = "airmirror-segments."  # on the source: there is nobody else's flow here that it would tell of
 OPERATIONS = {
-    "Read": AclOperation.READ, "Write": AclOperation.WRITE, "Create": AclOperation.CREATE, "Delete": AclOperation.DELETE,
-    "Alter": AclOperation.ALTER, "Describe": AclOperation.DESCRIBE, "AlterConfigs": AclOperation.ALTER_CONFIGS,
+    "Read": AclOperation.READ,
+    "Write": AclOperation.WRITE,
+    "Create": AclOperation.CREATE,
+    "Delete": AclOperation.DELETE,
+    "Alter": AclOperation.ALTER,
+    "Describe": AclOperation.DESCRIBE,
+    "AlterConfigs": AclOperation.ALTER_CONFIGS,
     "DescribeConfigs": AclOperation.DESCRIBE_CONFIGS,
-}  # fmt: skip
+}
 
 
 def listed(side: str, flow: Mirror) -> list[AclBinding]:
@@ -70,10 +75,17 @@ def listed(side: str, flow: Mirror) -> list[AclBinding]:
         prefixed = name.endswith("*") and name != "*"
         pattern = ResourcePatternType.PREFIXED if prefixed else ResourcePatternType.LITERAL
         for operation in row[1].split(", "):
-            found.append(AclBinding(
-                KINDS.get(kind, ResourceType.BROKER), name.rstrip("*") if prefixed else name, pattern,
-                f"User:{USERS[side]}", "*", OPERATIONS[operation], AclPermissionType.ALLOW,
-            ))  # fmt: skip
+            found.append(
+                AclBinding(
+                    KINDS.get(kind, ResourceType.BROKER),
+                    name.rstrip("*") if prefixed else name,
+                    pattern,
+                    f"User:{USERS[side]}",
+                    "*",
+                    OPERATIONS[operation],
+                    AclPermissionType.ALLOW,
+                )
+            )
     assert len(found) > 5, f"the table of docs/security.md is not read any more: {side}"
     return list(dict.fromkeys(found))
 
@@ -112,9 +124,11 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, 
 
 def access(cluster: Broker, side: str) -> dict[str, str]:
     return {
-        "bootstrap.servers": cluster.listeners["OPEN"], "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": "PLAIN", "sasl.jaas.config": f'{LOGIN} username="{USERS[side]}" password="of-the-test";',
-    }  # fmt: skip
+        "bootstrap.servers": cluster.listeners["OPEN"],
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": f'{LOGIN} username="{USERS[side]}" password="of-the-test";',
+    }
 
 
 def use_every_feature(flow: Mirror, east: Broker, west: Broker, group: str) -> None:
@@ -143,7 +157,9 @@ def use_every_feature(flow: Mirror, east: Broker, west: Broker, group: str) -> N
     assert committed(west, group) == {(flow.remote_topic, 0): 30}
     assert emit_heartbeat(heartbeat_flow(flow.opened.configuration, flow.flow.name)) == "heartbeats"
     assert sum(row.records for row in compare_all(flow.opened, []) if not row.error) == 80
-    again = Order((flow.topic,), (), Choice.START_AGAIN, True, "somebody", "a test")
+    again = Order(
+        topics=(flow.topic,), partitions=(), choice=Choice.START_AGAIN, recreate=True, by="somebody", reason="a test"
+    )
     assert len(carry_out(flow.opened, again)) == 2
     assert flow.run().is_verified and flow.assert_equal() == 80
 

@@ -19,10 +19,16 @@ SECRET = "planted-secret"
 
 def login(url: str):  # type: ignore[no-untyped-def]
     name = "sasl.oauthbearer"
-    found = security_of("east", {
-        "security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER", f"{name}.token.endpoint.url": url,
-        f"{name}.client.credentials.client.id": "me", f"{name}.client.credentials.client.secret": SECRET,
-    }).login  # fmt: skip
+    found = security_of(
+        "east",
+        {
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "OAUTHBEARER",
+            f"{name}.token.endpoint.url": url,
+            f"{name}.client.credentials.client.id": "me",
+            f"{name}.client.credentials.client.secret": SECRET,
+        },
+    ).login
     assert found is not None
     return found
 

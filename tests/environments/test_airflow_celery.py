@@ -50,9 +50,14 @@ def topics(brokers: object) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def airflow(
-    topics: dict[str, str], redis: str, postgresql: str, east: Broker, west: Broker, connect_server: ConnectServer,
+    topics: dict[str, str],
+    redis: str,
+    postgresql: str,
+    east: Broker,
+    west: Broker,
+    connect_server: ConnectServer,
     stack_directory: Path,
-) -> Iterator[AirflowStack]:  # fmt: skip
+) -> Iterator[AirflowStack]:
     directory = stack_directory / "celery"
     directory.mkdir()
     lines = [f"clusters = {', '.join(FLOWS)}, west", f"west.bootstrap.servers = {west.bootstrap}"]
@@ -64,11 +69,16 @@ def airflow(
             f"{name}->west.topics = {topics[name]}",
         ]
     lines += [
-        "submitted->west.spark.conn.id = spark_submit", "window.schedule = 1 day", "replication.factor = 1",
-        "offset.storage.replication.factor = 1", "offset.storage.partitions = 3", "emit.heartbeats.enabled = false",
-        "offset-syncs.topic.replication.factor = 1", "checkpoints.topic.replication.factor = 1",
+        "submitted->west.spark.conn.id = spark_submit",
+        "window.schedule = 1 day",
+        "replication.factor = 1",
+        "offset.storage.replication.factor = 1",
+        "offset.storage.partitions = 3",
+        "emit.heartbeats.enabled = false",
+        "offset-syncs.topic.replication.factor = 1",
+        "checkpoints.topic.replication.factor = 1",
         "offset-syncs.topic.location = target",
-    ]  # fmt: skip
+    ]
     configuration = directory / "mirror.properties"
     configuration.write_text("\n".join(lines))
     ledger = new_database(postgresql, f"ledger_{uuid.uuid4().hex[:8]}")
@@ -79,9 +89,13 @@ def airflow(
         "AIRFLOW_CONN_EAST_CLUSTER": json.dumps({"conn_type": "kafka", "extra": json.dumps(east_cluster)}),
     }
     stack = start_airflow(
-        directory / "airflow", dags=ROOT / "dags", environment=environment,
-        database=new_database(postgresql, f"airflow_{uuid.uuid4().hex[:8]}"), celery_broker=redis, parallelism=4,
-    )  # fmt: skip
+        directory / "airflow",
+        dags=ROOT / "dags",
+        environment=environment,
+        database=new_database(postgresql, f"airflow_{uuid.uuid4().hex[:8]}"),
+        celery_broker=redis,
+        parallelism=4,
+    )
     try:
         yield stack
     finally:

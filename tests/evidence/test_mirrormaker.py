@@ -46,8 +46,14 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(400)]
 def mirror_maker(file: Path, log: Path) -> Iterator[Process]:
     """MirrorMaker 2 in dedicated mode; killed at the end, as a machine that dies kills it."""
     command = [
-        str(find_java()), "-Xmx512m", *LOGGING, "-cp", classpath(), "org.apache.kafka.connect.mirror.MirrorMaker", str(file)
-    ]  # fmt: skip
+        str(find_java()),
+        "-Xmx512m",
+        *LOGGING,
+        "-cp",
+        classpath(),
+        "org.apache.kafka.connect.mirror.MirrorMaker",
+        str(file),
+    ]
     process = start_process("MirrorMaker 2", command, log)
     try:
         yield process

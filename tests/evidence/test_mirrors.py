@@ -101,8 +101,13 @@ def test_every_planted_fault_is_found_and_nothing_else(east: Broker, west: Broke
     told = json.loads(answer.output)
     (row,) = told["partitions"]
     assert {kind: count for kind, count in row["records"].items() if count} == {
-        "equal": 2997, "missing": 1, "twice": 200, "reordered": 1, "altered": 1, "extra": 1,
-    }  # fmt: skip
+        "equal": 2997,
+        "missing": 1,
+        "twice": 200,
+        "reordered": 1,
+        "altered": 1,
+        "extra": 1,
+    }
     found = {each["kind"]: each for each in row["differences"]}
     assert found["missing"]["source_first"] == found["missing"]["source_last"] == 700
     assert (found["twice"]["source_first"], found["twice"]["source_last"]) == (1000, 1199)
@@ -178,9 +183,12 @@ def test_a_group_that_moves_would_skip_and_read_again(east: Broker, west: Broker
 
 def test_bad_input_ends_with_two(east: Broker, west: Broker, topic: Callable[[str], str], tmp_path: Path) -> None:
     name = filled(east, topic("bad"), numbered(3))
-    assert "no topic matches" in CliRunner().invoke(
-        app, ["compare", "--source", east.bootstrap, "--target", west.bootstrap, "--topics", "nosuch"]
-    ).output  # fmt: skip
+    assert (
+        "no topic matches"
+        in CliRunner()
+        .invoke(app, ["compare", "--source", east.bootstrap, "--target", west.bootstrap, "--topics", "nosuch"])
+        .output
+    )
     for more, said in (
         (("--rename", "west"), "has no {topic}"),
         (("--from", "yesterday"), "is no time"),

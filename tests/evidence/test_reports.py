@@ -33,10 +33,16 @@ EVIL = "<img src=x onerror=alert(1)>&amp;</pre>"
 
 def a_report(number: int = 1) -> Report:
     return Report(
-        kind="flow", about="Flow a->b", verdict="1 record was copied.", is_good=True, asked={"flow": EVIL, "from_ms": None},
-        numbers={"records copied": 1}, not_known=(EVIL,),
-        sections={"partitions": [{"topic": EVIL, "copied": 2**62, "source": [[0, 1]]}]}, made_ms=number,
-    )  # fmt: skip
+        kind="flow",
+        about="Flow a->b",
+        verdict="1 record was copied.",
+        is_good=True,
+        asked={"flow": EVIL, "from_ms": None},
+        numbers={"records copied": 1},
+        not_known=(EVIL,),
+        sections={"partitions": [{"topic": EVIL, "copied": 2**62, "source": [[0, 1]]}]},
+        made_ms=number,
+    )
 
 
 def pem(file: Path, key: Any = None, encryption: KeySerializationEncryption | None = None) -> Path:

@@ -51,8 +51,11 @@ def test_intervals_follow_one_another_without_a_gap(east: Broker, west: Broker, 
     assert window(flow, "w1").copied == 306
     found = [audited(flow, START + hour * HOUR, START + (hour + 1) * HOUR) for hour in range(4)]
     assert [[(item.range.start, item.range.end) for item in one.partitions] for one in found] == [
-        [(0, 60), (0, 60)], [(60, 120), (60, 120)], [(120, 150), (120, 150)], [],
-    ]  # fmt: skip
+        [(0, 60), (0, 60)],
+        [(60, 120), (60, 120)],
+        [(120, 150), (120, 150)],
+        [],
+    ]
     assert [sum(item.equal for item in one.partitions) for one in found] == [120, 120, 60, 0]
     assert not any(one.errors for one in found)
     buckets = found[0].buckets

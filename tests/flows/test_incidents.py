@@ -37,9 +37,14 @@ def flow(east: Broker, west: Broker, tmp_path: Path) -> Mirror:
     suites.mkdir()
     (suites / "mine.yaml").write_text(SUITE % "copied")
     run_window(
-        found.flow, found.opened.ledger, prepare(found.opened).topics, in_this_process,
-        window="w", slots=lambda: 2, advance=False,
-    )  # fmt: skip
+        found.flow,
+        found.opened.ledger,
+        prepare(found.opened).topics,
+        in_this_process,
+        window="w",
+        slots=lambda: 2,
+        advance=False,
+    )
     judge_flow(found.opened, expectations_of(suites), window="w#verify", trusted={"w"})
     return found
 
@@ -60,7 +65,14 @@ def place(flow: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Depl
 
 
 def answered(place: Deployment, flow: Mirror, option: str, *asked: tuple[str, int, int]) -> None:
-    carry_out(place, flow.flow.name, "decide", asked, Answer(option, "a test", "ada", f"{option}"), Choice())
+    carry_out(
+        place=place,
+        flow=flow.flow.name,
+        window="decide",
+        asked=asked,
+        answer=Answer(option, "a test", "ada", f"{option}"),
+        choice=Choice(),
+    )
 
 
 def verified(flow: Mirror) -> dict[int, int]:
@@ -138,10 +150,12 @@ def test_a_reason_that_partitions_have_in_common_is_said_once() -> None:
     from airmirror.windows.window import Judged
 
     def failed(partition: int, reason: str = "too many (suite {} mine)", held: Hold | None = None) -> Verdict:
-        error = GateFailed("east", "orders", partition, 10, 19, reason)
-        return Verdict("orders", partition, 19, 10, error, held)
+        error = GateFailed(cluster="east", topic="orders", partition=partition, first=10, last=19, reason=reason)
+        return Verdict(topic="orders", partition=partition, offset=19, records=10, error=error, held=held)
 
-    hold = Hold("orders", 9, 10, "too many (suite {} mine)", "first#1", GATE, 0)
+    hold = Hold(
+        topic="orders", partition=9, offset=10, reason="too many (suite {} mine)", window="first#1", by=GATE, time_ms=0
+    )
     verdicts = (*(failed(partition) for partition in range(MOST_NAMED + 3)), failed(30, "late"), failed(9, held=hold))
     error = not_verified("east->west", "w", Judged((), verdicts))
     text = " ".join(str(error).split())

@@ -57,9 +57,14 @@ def test_what_is_not_verified_is_kept(east: Broker, west: Broker, tmp_path: Path
         produce(east, flow.topic, [Record(b"%d" % round)])
         prepared = prepare(flow.opened)
         run_window(
-            flow.flow, flow.opened.ledger, prepared.topics, in_this_process, window=f"w{round}", slots=lambda: 1,
+            flow.flow,
+            flow.opened.ledger,
+            prepared.topics,
+            in_this_process,
+            window=f"w{round}",
+            slots=lambda: 1,
             advance=False,
-        )  # fmt: skip
+        )
     later = int(time.time() * 1000) + 100 * DAY_MS
     assert prune(flow.opened, 1, tmp_path / "none", now_ms=later).segments == 0
     assert len(flow.opened.ledger.unverified()) == 3

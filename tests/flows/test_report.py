@@ -79,9 +79,26 @@ def test_what_people_decide_is_told_and_escaped(east: Broker, west: Broker, tmp_
     flow = mirror(east, west, tmp_path)
     produce(east, flow.topic, values(5))
     flow.run()
-    reset = ResetRecord(flow.topic, 0, 43, "accept-loss", "truncated", 5, 9, 9, "w", "Eve", EVIL)
-    decision = Decision(flow.topic, 0, 42, Action.HOLD, 5, EVIL, "Ada")
-    write(flow, Hold(flow.topic, 0, 0, EVIL, "w", "gate", 41), decision, reset)
+    reset = ResetRecord(
+        topic=flow.topic,
+        partition=0,
+        time_ms=43,
+        choice="accept-loss",
+        problem="truncated",
+        lost_first=5,
+        lost_end=9,
+        start=9,
+        window="w",
+        by="Eve",
+        reason=EVIL,
+    )
+    decision = Decision(topic=flow.topic, partition=0, time_ms=42, action=Action.HOLD, offset=5, reason=EVIL, by="Ada")
+    write(
+        flow,
+        Hold(topic=flow.topic, partition=0, offset=0, reason=EVIL, window="w", by="gate", time_ms=41),
+        decision,
+        reset,
+    )
     report = report_flow(flow.opened, ALWAYS)
     assert not report.is_good and "1 of 1 partitions are not proven" in report.verdict
     told = report.sections

@@ -112,15 +112,23 @@ def test_records_of_others_in_an_aggregate_are_no_difference(east: Broker, west:
 
 
 COMPACTED = {
-    "cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "100", "max.compaction.lag.ms": "100",
-}  # fmt: skip
+    "cleanup.policy": "compact",
+    "min.cleanable.dirty.ratio": "0.01",
+    "segment.ms": "100",
+    "max.compaction.lag.ms": "100",
+}
 
 
 def not_judged(flow: Mirror) -> None:
     run_window(
-        flow.flow, flow.opened.ledger, prepare(flow.opened).topics, in_this_process, window="w", slots=lambda: 1,
+        flow.flow,
+        flow.opened.ledger,
+        prepare(flow.opened).topics,
+        in_this_process,
+        window="w",
+        slots=lambda: 1,
         advance=False,
-    )  # fmt: skip
+    )
 
 
 def judged(flow: Mirror) -> list[object]:

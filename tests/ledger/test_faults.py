@@ -19,9 +19,11 @@ from support.flows import Mirror, in_this_process
 def opened_again(flow: Mirror, url: str) -> Mirror:
     """The flow as another process opens it."""
     return Mirror(
-        flow.source, flow.target, flow.topic,
+        flow.source,
+        flow.target,
+        flow.topic,
         Opened(flow.opened.configuration, flow.flow, Ledger(url).flow(flow.flow.name)),
-    )  # fmt: skip
+    )
 
 
 def assert_continued(flow: Mirror) -> None:

@@ -36,8 +36,11 @@ def records(seed: int) -> list[SegmentRecord]:
             runs = (Segment(source, target, count),) if count else ()
             target_end = target + count if count else 0
             fields = whole.__dict__ | {
-                "segments": runs, "copied": count, "target_start": target, "target_end": target_end,
-            }  # fmt: skip
+                "segments": runs,
+                "copied": count,
+                "target_start": target,
+                "target_end": target_end,
+            }
             found.append(SegmentRecord(**fields))
             source, target = whole.source_end, target + count + (count > 0)
     return found
@@ -76,7 +79,10 @@ def test_segments_are_found_by_position_on_either_side(ledger_url: str) -> None:
 
 
 def test_checkpoints_are_loaded_deleted_and_forgotten_with_their_topic(ledger_url: str) -> None:
-    first, moved = Checkpoint("g", "east.orders", 0, 5, 4), Checkpoint("g", "east.orders", 0, 9, 8, "note")
+    first, moved = (
+        Checkpoint("g", "east.orders", 0, 5, 4),
+        Checkpoint(group="g", topic="east.orders", partition=0, upstream=9, downstream=8, metadata="note"),
+    )
     other = Checkpoint("h", "east.orders", 1, 1, 1)
     broken = Entry(0, 3, 0, other.encode_key(), b"\x00\x07")
     entries = [written(0, first), written(1, other), written(2, moved), broken]
@@ -110,8 +116,34 @@ def test_the_last_offset_sync_counts_until_its_topic_is_made_anew(
 
 
 def test_what_a_round_did_replaces_what_the_last_did(ledger_url: str) -> None:
-    row = GroupOffset("g", "orders", 0, "east.orders", 5, 5, 4, True, 0, None, "", 1000)
-    refused = GroupOffset("h", "orders", 1, "east.orders", 7, None, None, None, None, 3, "not yet verified", 1000)
+    row = GroupOffset(
+        group="g",
+        topic="orders",
+        partition=0,
+        remote_topic="east.orders",
+        position=5,
+        upstream=5,
+        downstream=4,
+        exact=True,
+        again=0,
+        on_target=None,
+        reason="",
+        time_ms=1000,
+    )
+    refused = GroupOffset(
+        group="h",
+        topic="orders",
+        partition=1,
+        remote_topic="east.orders",
+        position=7,
+        upstream=None,
+        downstream=None,
+        exact=None,
+        again=None,
+        on_target=3,
+        reason="not yet verified",
+        time_ms=1000,
+    )
     with closing(Ledger(ledger_url)) as ledger:
         flow = ledger.flow("east->west")
         flow.note_group_offsets([refused, row])
@@ -129,7 +161,9 @@ def test_what_a_round_did_replaces_what_the_last_did(ledger_url: str) -> None:
 
 
 def test_the_lag_of_a_group_that_several_flows_have_read_is_the_latest_one(ledger_url: str) -> None:
-    early = GroupLag("g", "orders", 0, "east", 5, 10, 700, 1000)
+    early = GroupLag(
+        group="g", topic="orders", partition=0, cluster="east", position=5, lag=10, lag_ms=700, time_ms=1000
+    )
     late, other = replace(early, position=8, lag=7, time_ms=2000), replace(early, partition=1, lag_ms=None)
     with closing(Ledger(ledger_url)) as ledger:
         ledger.flow("east->west").note_group_lags([late, other])

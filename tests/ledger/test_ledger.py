@@ -43,13 +43,41 @@ def segment(
     start: int, end: int, topic: str = "orders", partition: int = 0, window: str = "w1", id: UUID = ORDERS
 ) -> SegmentRecord:
     return SegmentRecord(
-        id, topic, partition, start, window, 0, 1000 + start, end, UUID(int=9), f"east.{topic}", start, end, end - start, 0, 0,
-        0, 0, 10 * (end - start), 5, 0, bytes(16), (Segment(start, start, end - start),),
-    )  # fmt: skip
+        source_topic_id=id,
+        topic=topic,
+        partition=partition,
+        source_start=start,
+        window=window,
+        slot=0,
+        time_ms=1000 + start,
+        source_end=end,
+        target_topic_id=UUID(int=9),
+        remote_topic=f"east.{topic}",
+        target_start=start,
+        target_end=end,
+        copied=end - start,
+        control=0,
+        aborted=0,
+        holes=0,
+        lost=0,
+        size=10 * (end - start),
+        max_timestamp=5,
+        leader_epoch=0,
+        digest=bytes(16),
+        segments=(Segment(start, start, end - start),),
+    )
 
 
 def verified(offset: int, topic: str = "orders", partition: int = 0) -> Verified:
-    return Verified(topic, partition, ORDERS, offset, offset + 1, "w1", 0)
+    return Verified(
+        topic=topic,
+        partition=partition,
+        source_topic_id=ORDERS,
+        offset=offset,
+        target_end=offset + 1,
+        window="w1",
+        time_ms=0,
+    )
 
 
 def entries(*records: object, start: int = 0) -> list[Entry]:
@@ -70,15 +98,15 @@ def load(ledger: FlowLedger, given: Sequence[Entry], topic_id: UUID = ID) -> Non
 
 
 STREAM = entries(
-    Claim("w1", ClaimEvent.CLAIMED, "me", 1, 30_000, 2),
+    Claim(window="w1", event=ClaimEvent.CLAIMED, owner="me", time_ms=1, lease_ms=30_000, slots=2),
     segment(0, 10),
     segment(0, 4, partition=1),
     b"\x63malformed",
     verified(9),
-    Hold("orders", 1, 0, "why", "w1", "gate", 5),
-    Claim("w1", ClaimEvent.RELEASED, "me", 1, 30_000, 2),
+    Hold(topic="orders", partition=1, offset=0, reason="why", window="w1", by="gate", time_ms=5),
+    Claim(window="w1", event=ClaimEvent.RELEASED, owner="me", time_ms=1, lease_ms=30_000, slots=2),
     segment(10, 30, window="w2"),
-    (Hold("orders", 1, 0, "why", "w1", "gate", 5), None),
+    (Hold(topic="orders", partition=1, offset=0, reason="why", window="w1", by="gate", time_ms=5), None),
     FlowIdentity("east", "west", "a", "b", 1),
     segment(0, 5, "päyments.ß", window="w2"),
     (segment(0, 10), None),
@@ -104,15 +132,19 @@ def test_what_is_loaded_can_be_asked(ledger_url: str) -> None:
         assert [record.source_start for record in ledger.segments("orders", 0)] == [10]  # the first one was pruned
         assert list(ledger.segments("orders", 0, ORDERS, 0, 10)) == []
         assert {key: record.source_end for key, record in ledger.last_segments().items()} == {
-            ("orders", 0): 30, ("orders", 1): 4, ("päyments.ß", 0): 5,
-        }  # fmt: skip
+            ("orders", 0): 30,
+            ("orders", 1): 4,
+            ("päyments.ß", 0): 5,
+        }
         assert [(r.topic, r.partition, r.source_start) for r in ledger.unverified()] == [
-            ("orders", 0, 10), ("päyments.ß", 0, 0),
-        ]  # fmt: skip
+            ("orders", 0, 10),
+            ("päyments.ß", 0, 0),
+        ]
         assert [record.window for record in ledger.of_window("w2")] == ["w2", "w2"]
         assert [(row.window, row.partitions, row.copied, row.bytes) for row in ledger.windows()] == [
-            ("w2", 2, 25, 250), ("w1", 1, 4, 40),
-        ]  # fmt: skip
+            ("w2", 2, 25, 250),
+            ("w1", 1, 4, 40),
+        ]
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -167,9 +199,13 @@ def test_progress_is_loaded_and_deleted(ledger_url: str) -> None:
 
     with opened(ledger_url) as ledger:
         given = [
-            entry(0, 0, source_offset_value(5)), entry(1, 1, source_offset_value(7)), entry(2, 0, source_offset_value(9)),
-            entry(3, 0, source_offset_value(99), "south"), entry(4, 1, None), Entry(3, 5, 0, b"{", b""),
-        ]  # fmt: skip
+            entry(0, 0, source_offset_value(5)),
+            entry(1, 1, source_offset_value(7)),
+            entry(2, 0, source_offset_value(9)),
+            entry(3, 0, source_offset_value(99), "south"),
+            entry(4, 1, None),
+            Entry(3, 5, 0, b"{", b""),
+        ]
         ledger.load_progress(PROGRESS, ID, given, {3: 6}, "east")
         assert ledger.progress() == {("orders", 0): 9}
         assert ledger.malformed == 1 and ledger.scanned(PROGRESS, ID) == {3: 6}

@@ -58,14 +58,26 @@ def contents(flow: FlowLedger, *without: str) -> Contents:
 topics = st.sampled_from(["orders", "_päyments.ß-1"])
 segments = st.builds(
     lambda start, length, topic_id: segment(start, start + length, topic_id=topic_id),
-    st.sampled_from([0, 5]), st.sampled_from([0, 5]), st.sampled_from([ORDERS, ORDERS_AGAIN]),
-)  # fmt: skip
+    st.sampled_from([0, 5]),
+    st.sampled_from([0, 5]),
+    st.sampled_from([ORDERS, ORDERS_AGAIN]),
+)
 records = st.one_of(
     segments,
     segments,
     st.builds(verified, st.integers(0, 12), topics),
-    st.builds(lambda topic, offset: Hold(topic, 0, offset, "why", "w1", "gate", 5), topics, st.integers(0, 9)),
-    st.builds(lambda window, event: Claim(window, event, "me", 1, 30_000, 2), topics, st.sampled_from(ClaimEvent)),
+    st.builds(
+        lambda topic, offset: Hold(
+            topic=topic, partition=0, offset=offset, reason="why", window="w1", by="gate", time_ms=5
+        ),
+        topics,
+        st.integers(0, 9),
+    ),
+    st.builds(
+        lambda window, event: Claim(window=window, event=event, owner="me", time_ms=1, lease_ms=30_000, slots=2),
+        topics,
+        st.sampled_from(ClaimEvent),
+    ),
     st.just(FlowIdentity("east", "west", "a", "b", 1)),
 )
 logs = st.lists(st.tuples(records, st.booleans()), min_size=1, max_size=25).map(
@@ -99,22 +111,36 @@ def test_any_split_any_repetition_and_a_compacted_log_make_the_same_ledger(
 def test_the_unverified_are_those_past_their_verified_offset(ledger: Ledger) -> None:
     flow = ledger.flow("east->west")
     log = [
-        segment(0, 10), segment(10, 20), verified(9),  # one of two
-        segment(0, 10, partition=1), verified(9, partition=1),  # all
-        segment(0, 10, partition=2), verified(4, partition=2),  # a part of one
+        segment(0, 10),
+        segment(10, 20),
+        verified(9),  # one of two
+        segment(0, 10, partition=1),
+        verified(9, partition=1),  # all
+        segment(0, 10, partition=2),
+        verified(4, partition=2),  # a part of one
         segment(0, 10, partition=3),  # nothing
         segment(0, 0, partition=4),  # nothing, and there was no record yet
-        segment(0, 0, partition=5), verified(-1, partition=5),
-        segment(0, 10, partition=6), verified(9, partition=6), segment(0, 5, partition=6, topic_id=ORDERS_AGAIN),
-        segment(0, 10, partition=7), segment(0, 5, partition=7, topic_id=ORDERS_AGAIN),
+        segment(0, 0, partition=5),
+        verified(-1, partition=5),
+        segment(0, 10, partition=6),
+        verified(9, partition=6),
+        segment(0, 5, partition=6, topic_id=ORDERS_AGAIN),
+        segment(0, 10, partition=7),
+        segment(0, 5, partition=7, topic_id=ORDERS_AGAIN),
         verified(4, partition=7, topic_id=ORDERS_AGAIN),
-        segment(0, 10, "Zebra"), segment(0, 10, "_a"),  # in Python's order, whatever the database's collation
-    ]  # fmt: skip
+        segment(0, 10, "Zebra"),
+        segment(0, 10, "_a"),  # in Python's order, whatever the database's collation
+    ]
     load(flow, [written(offset, record) for offset, record in enumerate(log)])
     assert [(found.topic, found.partition, found.source_start, found.source_end) for found in flow.unverified()] == [
-        ("Zebra", 0, 0, 10), ("_a", 0, 0, 10), ("orders", 0, 10, 20), ("orders", 2, 0, 10), ("orders", 3, 0, 10),
-        ("orders", 4, 0, 0), ("orders", 6, 0, 5),
-    ]  # fmt: skip
+        ("Zebra", 0, 0, 10),
+        ("_a", 0, 0, 10),
+        ("orders", 0, 10, 20),
+        ("orders", 2, 0, 10),
+        ("orders", 3, 0, 10),
+        ("orders", 4, 0, 0),
+        ("orders", 6, 0, 5),
+    ]
     of_window = [(found.topic, found.partition, found.source_start) for found in flow.of_window("w1")]
     assert of_window == sorted(of_window) and of_window[0][0] == "Zebra"
 
@@ -244,7 +270,13 @@ def test_what_was_begun_anew_meanwhile_gets_no_gap(ledger: Ledger) -> None:
 def test_unusual_names(ledger: Ledger, name: str) -> None:
     flow = ledger.flow(f"{name[:40]}->west")
     record = segment(0, 10, name, window=name)
-    load(flow, [written(0, record), written(1, Claim(name, ClaimEvent.CLAIMED, "me", 1, 30_000, 2))])
+    load(
+        flow,
+        [
+            written(0, record),
+            written(1, Claim(window=name, event=ClaimEvent.CLAIMED, owner="me", time_ms=1, lease_ms=30_000, slots=2)),
+        ],
+    )
     load_progress = Entry(0, 0, 0, source_offset_key("east", name, 3), source_offset_value(2**63 - 1))
     flow.load_progress(PROGRESS, TOPIC_ID, [load_progress], {0: 1}, "east")
     assert flow.last_segments() == {(name, 0): record} and list(flow.segments(name, 0)) == [record]
@@ -256,9 +288,12 @@ def test_unusual_names(ledger: Ledger, name: str) -> None:
 def test_what_no_database_has_room_for_is_counted_and_does_not_stop_the_rest(ledger: Ledger) -> None:
     flow = ledger.flow("east->west")
     bad = [
-        segment(0, 10, "o" * 250), segment(0, 10, "a\0b"), segment(0, 10, window="w" * 513), verified(1, "a\0b"),
-        Claim("w" * 5000, ClaimEvent.CLAIMED, "me", 1, 30_000, 2),
-    ]  # fmt: skip
+        segment(0, 10, "o" * 250),
+        segment(0, 10, "a\0b"),
+        segment(0, 10, window="w" * 513),
+        verified(1, "a\0b"),
+        Claim(window="w" * 5000, event=ClaimEvent.CLAIMED, owner="me", time_ms=1, lease_ms=30_000, slots=2),
+    ]
     log = [written(offset, record) for offset, record in enumerate((*bad, segment(0, 10)))]
     log += [deleted(len(log), bad[1]), deleted(len(log) + 1, bad[3])]
     load(flow, log)

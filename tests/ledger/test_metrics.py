@@ -126,8 +126,10 @@ def test_a_flows_own_numbers(ledger: Ledger) -> None:
         flow.note({("windows", "empty"): 1, ("seconds", "copy"): 0.25}, {("last", ""): 7})
     assert flow.numbers() == {("windows", "empty"): 3, ("seconds", "copy"): 0.75, ("last", ""): 7}
     assert [(row.flow, row.name) for row in ledger.flow_metrics()] == [
-        ("a->b", "last"), ("a->b", "seconds"), ("a->b", "windows"),
-    ]  # fmt: skip
+        ("a->b", "last"),
+        ("a->b", "seconds"),
+        ("a->b", "windows"),
+    ]
 
 
 def test_metrics_are_no_part_of_what_is_rebuilt(ledger: Ledger) -> None:

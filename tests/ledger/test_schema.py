@@ -148,10 +148,13 @@ def test_the_library_makes_a_ledger_from_its_zip_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        "nonsense", f"mysql://me:{PASSWORD}@nowhere/x", f"postgresql+psycopg2://me@nowhere:{PASSWORD}/x",
-        f"postgresql+pg9000://me:{PASSWORD}@nowhere/x", f"sqlite:{PASSWORD}",
+        "nonsense",
+        f"mysql://me:{PASSWORD}@nowhere/x",
+        f"postgresql+psycopg2://me@nowhere:{PASSWORD}/x",
+        f"postgresql+pg9000://me:{PASSWORD}@nowhere/x",
+        f"sqlite:{PASSWORD}",
     ],
-)  # fmt: skip
+)
 def test_an_url_that_is_none_is_refused_for_good(url: str) -> None:
     with pytest.raises(LedgerUrlInvalid) as caught:
         Ledger(url)

@@ -54,13 +54,31 @@ def explore(scope: Scope, rules: Rules, most: int = 10_000_000) -> Explored:
                 came[there] = (here, name)
                 if reason := broken(scope, after):
                     seconds = time.perf_counter() - begun
-                    return Explored(scope.name, len(came), steps, depth + 1, seconds, False, reason, _way(came, there))
+                    return Explored(
+                        scope=scope.name,
+                        states=len(came),
+                        steps=steps,
+                        depth=depth + 1,
+                        seconds=seconds,
+                        whole=False,
+                        wrong=reason,
+                        way=_way(came, there),
+                    )
                 following.append(after)
             if len(came) >= most:
-                return Explored(scope.name, len(came), steps, depth + 1, time.perf_counter() - begun, False)
+                return Explored(
+                    scope=scope.name,
+                    states=len(came),
+                    steps=steps,
+                    depth=depth + 1,
+                    seconds=time.perf_counter() - begun,
+                    whole=False,
+                )
         layer = following
         depth += bool(layer)
-    return Explored(scope.name, len(came), steps, depth, time.perf_counter() - begun, True)
+    return Explored(
+        scope=scope.name, states=len(came), steps=steps, depth=depth, seconds=time.perf_counter() - begun, whole=True
+    )
 
 
 def _way(came: dict[int, tuple[int, str]], state: int) -> tuple[str, ...]:

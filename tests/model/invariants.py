@@ -17,7 +17,9 @@ def broken(scope: Scope, world: World) -> str:
     progress = known_progress(world)
     for partition, source in enumerate(scope.source):
         own = sorted(found for found in segments.values() if found.partition == partition)
-        if reason := _partition(scope, world, partition, source, own, progress.get(partition)):
+        if reason := _partition(
+            scope=scope, world=world, partition=partition, source=source, segments=own, progress=progress.get(partition)
+        ):
             return f"partition {partition}: {reason}"
     return ""
 

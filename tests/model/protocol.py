@@ -34,7 +34,7 @@ from model.world import (
     newest_segments,
     pending,
     write_markers,
-)  # fmt: skip
+)
 
 Next = Iterator[tuple[str, World]]
 
@@ -70,10 +70,18 @@ class Scope:
     def first(self) -> World:
         most = max(self.slots)
         return World(
-            clock=0, claims=(), data=((),) * len(self.source), segments=(), progress=(),
-            verified=(0,) * len(self.source), producers=(Producer(),) * most, drivers=(Driver(),) * len(self.slots),
-            attempts=(), enders=(Ender(),) * len(self.enders), budget=tuple(sorted(self.faults)),
-        )  # fmt: skip
+            clock=0,
+            claims=(),
+            data=((),) * len(self.source),
+            segments=(),
+            progress=(),
+            verified=(0,) * len(self.source),
+            producers=(Producer(),) * most,
+            drivers=(Driver(),) * len(self.slots),
+            attempts=(),
+            enders=(Ender(),) * len(self.enders),
+            budget=tuple(sorted(self.faults)),
+        )
 
     def skew_of(self, window: int) -> int:
         return self.skew[window] if self.skew else 0
@@ -179,7 +187,15 @@ def _drive(scope: Scope, rules: Rules, world: World, window: int, driver: Driver
             known = newest_segments(world), known_progress(world)
             yield _plan(scope, rules, world, window, driver, *known)
             if not rules.ledger_is_whole and world.left("rebuild"):
-                yield _plan(scope, rules, world.spend("rebuild"), window, driver, {}, {})
+                yield _plan(
+                    scope=scope,
+                    rules=rules,
+                    world=world.spend("rebuild"),
+                    window=window,
+                    driver=driver,
+                    segments={},
+                    progress={},
+                )
     elif step in ("start", "check", "write", "commit"):
         yield from _commit_starts(scope, rules, world, window, driver)
     elif step == "examine":
@@ -249,9 +265,14 @@ def _fenced(rules: Rules, world: World, number: int) -> World:
 
 
 def _plan(
-    scope: Scope, rules: Rules, world: World, window: int, driver: Driver,
-    segments: Mapping[tuple[int, int], Segment], progress: Mapping[int, int],
-) -> tuple[str, World]:  # fmt: skip
+    scope: Scope,
+    rules: Rules,
+    world: World,
+    window: int,
+    driver: Driver,
+    segments: Mapping[tuple[int, int], Segment],
+    progress: Mapping[int, int],
+) -> tuple[str, World]:
     """``segments`` and ``progress``: as the ledger has them."""
     if scope.begins and not segments:
         starts = tuple(Share(partition, scope.begins, 0) for partition in range(len(scope.source)))
@@ -290,13 +311,13 @@ def _commit_starts(scope: Scope, rules: Rules, world: World, window: int, driver
     elif step == "write":
         segments = tuple(
             Segment(
-                share.partition,
-                share.position,
-                share.position,
-                share.target_end,
-                share.target_end,
-                len(world.claims),
-                0,
+                partition=share.partition,
+                start=share.position,
+                end=share.position,
+                first=share.target_end,
+                last=share.target_end,
+                claims=len(world.claims),
+                transaction=0,
             )
             for share in driver.shares
         )
@@ -394,14 +415,30 @@ def _write(scope: Scope, rules: Rules, world: World, attempt: Attempt) -> tuple[
                     return "finds foreign records", _answered(world.without(attempt), attempt)
                 return "finds foreign records", world._replace(wrong=ACCUSED)
             data[partition] = (*log, Copied(position, number))
-            segment = Segment(partition, position, position + 1, len(log), len(log) + 1, len(world.claims), number)
+            segment = Segment(
+                partition=partition,
+                start=position,
+                end=position + 1,
+                first=len(log),
+                last=len(log) + 1,
+                claims=len(world.claims),
+                transaction=number,
+            )
         else:
             carried = (
                 end
                 if rules.carries_target_end
                 else next(each.target_end for each in attempt.plan if each[0] == partition)
             )
-            segment = Segment(partition, position, position + 1, carried, carried, len(world.claims), number)
+            segment = Segment(
+                partition=partition,
+                start=position,
+                end=position + 1,
+                first=carried,
+                last=carried,
+                claims=len(world.claims),
+                transaction=number,
+            )
         if not rules.one_transaction:
             segment = segment._replace(transaction=DECIDED)
         segments = (*segments, segment)

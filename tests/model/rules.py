@@ -76,14 +76,22 @@ def holding(holder: Holder, entries: tuple[tuple[int, ClaimRecord], ...], compac
     found = holder(
         [
             ClaimEntry(
-                offset, record.time,
-                Claim(str(record.window), EVENTS[record.event], "", record.said, LEASE, record.slots),
+                offset,
+                record.time,
+                Claim(
+                    window=str(record.window),
+                    event=EVENTS[record.event],
+                    owner="",
+                    time_ms=record.said,
+                    lease_ms=LEASE,
+                    slots=record.slots,
+                ),
             )
             for offset, record in entries
             if record.event in EVENTS
         ],
         compacted=compacted,
-    )  # fmt: skip
+    )
     return None if found is None else Holding(int(found.claim.window), found.renewed, found.released)
 
 

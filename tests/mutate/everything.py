@@ -21,11 +21,17 @@ MUTMUT = LOCAL / "mutmut"
 VERSION = "mutmut==3.8.1"
 ROOMS = ("wire", "windows", "slot", "offsets")
 TESTS = (
-    "tests/wire/test_formats.py", "tests/wire/test_records.py", "tests/wire/test_merging.py", "tests/wire/test_message_sets.py",
-    "tests/windows/test_intake.py", "tests/windows/test_plan.py", "tests/windows/test_pace.py",
-    "tests/offsets/test_translation.py", "tests/offsets/test_checkpoints.py::test_mirrormaker_2s_rule",
+    "tests/wire/test_formats.py",
+    "tests/wire/test_records.py",
+    "tests/wire/test_merging.py",
+    "tests/wire/test_message_sets.py",
+    "tests/windows/test_intake.py",
+    "tests/windows/test_plan.py",
+    "tests/windows/test_pace.py",
+    "tests/offsets/test_translation.py",
+    "tests/offsets/test_checkpoints.py::test_mirrormaker_2s_rule",
     "tests/model",
-)  # fmt: skip
+)
 # mutmut knows packages in ``src``.
 SETTINGS = """
 [tool.mutmut]

@@ -64,9 +64,33 @@ def test_identity_without_an_alias_of_its_own() -> None:
 @pytest.mark.parametrize("enabled", [True, False])
 def test_heartbeats_are_replicated_though_no_filter_names_them(enabled: bool) -> None:
     for topic in ("heartbeats", "us-west.heartbeats"):
-        assert replicated(topic, NOTHING, DEFAULT, "source", "target", enabled) is enabled
-        assert replicated(topic, EVERYTHING, DEFAULT, "source", "target", enabled)
-    assert not replicated("us-west.heartbeats", NOTHING, DefaultReplicationPolicy("_"), "source", "target", enabled)
+        assert (
+            replicated(
+                topic=topic,
+                topic_filter=NOTHING,
+                policy=DEFAULT,
+                source="source",
+                target="target",
+                heartbeats_replication_enabled=enabled,
+            )
+            is enabled
+        )
+        assert replicated(
+            topic=topic,
+            topic_filter=EVERYTHING,
+            policy=DEFAULT,
+            source="source",
+            target="target",
+            heartbeats_replication_enabled=enabled,
+        )
+    assert not replicated(
+        topic="us-west.heartbeats",
+        topic_filter=NOTHING,
+        policy=DefaultReplicationPolicy("_"),
+        source="source",
+        target="target",
+        heartbeats_replication_enabled=enabled,
+    )
 
 
 @pytest.mark.parametrize(

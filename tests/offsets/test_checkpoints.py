@@ -29,7 +29,14 @@ from support.topics import Record, create_topic, delete_topic, produce, read_all
 
 
 def at(position: int, translation: int) -> GroupPosition:
-    return GroupPosition("g", "orders", 0, Committed(position, "m"), "east.orders", Translated(position, translation))
+    return GroupPosition(
+        group="g",
+        topic="orders",
+        partition=0,
+        committed=Committed(position, "m"),
+        remote_topic="east.orders",
+        found=Translated(position, translation),
+    )
 
 
 @pytest.mark.parametrize(
@@ -46,7 +53,10 @@ def at(position: int, translation: int) -> GroupPosition:
     ],
 )
 def test_mirrormaker_2s_rule(upstream: int, downstream: int, written: bool) -> None:
-    new, last = Checkpoint("g", "east.orders", 0, upstream, downstream, "m"), Checkpoint("g", "east.orders", 0, 5, 5)
+    new, last = (
+        Checkpoint(group="g", topic="east.orders", partition=0, upstream=upstream, downstream=downstream, metadata="m"),
+        Checkpoint("g", "east.orders", 0, 5, 5),
+    )
     assert checkpoints_of([at(upstream, downstream)], {last.key: last}) == ([new] if written else [])
     assert checkpoints_of([at(upstream, downstream)], {}) == [new]
     untranslated = replace(at(1, 1), found=Reason.NOT_VERIFIED)
@@ -65,7 +75,9 @@ def test_a_groups_name_stops_no_other(
     with Routes(flow.flow.source, "test") as source:
         assert commit_offsets(source, dict.fromkeys(names, position)) == {}
     assert emit(flow, f"{group}.*") == 1
-    written = Checkpoint(group, flow.remote_topic, 0, 20, 20, "by librdkafka")
+    written = Checkpoint(
+        group=group, topic=flow.remote_topic, partition=0, upstream=20, downstream=20, metadata="by librdkafka"
+    )
     assert checkpoints_on(flow) == [written]
     assert emit(flow, f"{group}.*", "again") == 0, "what was written is known"
     assert flow.opened.ledger.malformed == 0
@@ -81,7 +93,7 @@ def test_metadata_of_mirrormaker_2s_checkpoints_may_end_with_a_nul(
 ) -> None:
     alias, group = f"s{topic('alias').rpartition('-')[2]}", topic("billing")
     checkpoints = create_topic(west, f"{alias}.checkpoints.internal", config={"cleanup.policy": "compact"})
-    record = Checkpoint(group, f"{alias}.orders", 0, 20, 19, "m\0")
+    record = Checkpoint(group=group, topic=f"{alias}.orders", partition=0, upstream=20, downstream=19, metadata="m\0")
     produce(west, checkpoints, [Record(record.encode_value(), record.encode_key())], partition=0)
     (found,) = translate_offsets({"bootstrap.servers": west.bootstrap}, alias, group)
     assert (found.offset, found.metadata) == (19, "m")

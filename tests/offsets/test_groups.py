@@ -130,8 +130,11 @@ def test_a_group_fails_over_and_back_and_reads_every_record_once(
 
 
 COMPACTED = {
-    "cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "100", "max.compaction.lag.ms": "100",
-}  # fmt: skip
+    "cleanup.policy": "compact",
+    "min.cleanable.dirty.ratio": "0.01",
+    "segment.ms": "100",
+    "max.compaction.lag.ms": "100",
+}
 AT_REST = {"min.cleanable.dirty.ratio": "0.99", "segment.ms": "86400000", "max.compaction.lag.ms": "86400000"}
 
 
@@ -257,9 +260,14 @@ def test_every_reason_not_to_move_a_group(
     with member(west, f"{name}-active", flow.remote_topic):
         reasons = {row.group.removeprefix(f"{name}-"): row.reason for row in sync(flow.opened, f"{name}-.*")}
     assert reasons == {
-        "moved": "", "deleted": "", "not-replicated": Reason.NOT_REPLICATED, "not-verified": Reason.NOT_VERIFIED,
-        "ahead": Reason.AHEAD, "beyond": Reason.BEYOND_END, "active": Reason.ACTIVE,
-    }  # fmt: skip
+        "moved": "",
+        "deleted": "",
+        "not-replicated": Reason.NOT_REPLICATED,
+        "not-verified": Reason.NOT_VERIFIED,
+        "ahead": Reason.AHEAD,
+        "beyond": Reason.BEYOND_END,
+        "active": Reason.ACTIVE,
+    }
     in_ledger = {row.group.removeprefix(f"{name}-"): row.reason for row in flow.opened.ledger.group_offsets()}
     assert in_ledger == reasons
     for group, reason in reasons.items():
@@ -328,13 +336,19 @@ def test_history_of_mirrormaker_2_is_estimated_and_never_past_its_syncs(
         commit(east, f"{group}-{position}", {(flow.topic, 0): position})
     rows = sync(flow.opened, f"{group}-.*")
     assert {(row.position, row.downstream, row.exact) for row in rows} == {
-        (40, 40, False), (70, 41, False), (100, 100, True), (150, 150, True),
-    }  # fmt: skip
+        (40, 40, False),
+        (70, 41, False),
+        (100, 100, True),
+        (150, 150, True),
+    }
     # And back, whatever the reverse flow's own location is.
     for position in (40, 70, 100, 150):
         commit(west, f"{group}-back-{position}", {(flow.remote_topic, 0): position})
     for of_reverse in ("source", "target"):
         rows = sync(reverse_of(flow, of_reverse), f"{group}-back-.*")
         assert {(row.position, row.downstream, row.exact) for row in rows} == {
-            (40, 40, False), (70, 41, False), (100, 100, True), (150, 150, True),
-        }  # fmt: skip
+            (40, 40, False),
+            (70, 41, False),
+            (100, 100, True),
+            (150, 150, True),
+        }

@@ -46,8 +46,12 @@ def test_lags_of_groups(east: Broker, west: Broker, tmp_path: Path, topic: Calla
     assert (found[ahead].lag, found[ahead].lag_ms) == (0, 0)
     row = found[inside]
     assert (row.topic, row.partition, row.cluster, row.position, row.lag) == (
-        flow.topic, 0, flow.flow.source.alias, 50, 50,
-    )  # fmt: skip
+        flow.topic,
+        0,
+        flow.flow.source.alias,
+        50,
+        50,
+    )
     assert abs(row.time_ms - time.time() * 1000) < 60_000
     assert row.lag_ms is not None
     assert row.time_ms - row.lag_ms == FIRST + 49_500  # half of the way from the first record to the last one

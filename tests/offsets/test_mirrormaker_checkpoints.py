@@ -59,9 +59,15 @@ def checkpoint_connector(flow: Mirror, east: Broker, west: Broker, directory: Pa
         files.append(directory / f"{name}.properties")
         files[-1].write_text("\n".join(f"{key}={value}" for key, value in settings.items()))
     command = [
-        str(find_java()), "-Xmx256m", "-XX:+UseSerialGC", *LOGGING, "-cp", classpath(),
-        "org.apache.kafka.connect.cli.ConnectStandalone", *map(str, files),
-    ]  # fmt: skip
+        str(find_java()),
+        "-Xmx256m",
+        "-XX:+UseSerialGC",
+        *LOGGING,
+        "-cp",
+        classpath(),
+        "org.apache.kafka.connect.cli.ConnectStandalone",
+        *map(str, files),
+    ]
     process = start_process("MirrorCheckpointConnector", command, directory / "connect.log")
     try:
         yield process

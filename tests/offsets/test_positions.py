@@ -48,8 +48,12 @@ def test_what_is_not_there_has_a_reason(
     asked = {(flow.topic, 0): 4, (flow.topic, 1): 0, (flow.topic, 9): 4, (topic("gone"), 0): 4, (other, 0): 0}
     found = {(row.topic, row.partition): row.found for row in translated(flow, asked)}
     assert [found[key] for key in asked] == [
-        Translated(4, 4), Translated(0, 0), Reason.NO_PARTITION, Reason.NOT_REPLICATED, Reason.NOT_REPLICATED,
-    ]  # fmt: skip
+        Translated(4, 4),
+        Translated(0, 0),
+        Reason.NO_PARTITION,
+        Reason.NOT_REPLICATED,
+        Reason.NOT_REPLICATED,
+    ]
 
 
 def test_a_lost_ledger_is_rebuilt_without_help(east: Broker, west: Broker, tmp_path: Path) -> None:
@@ -74,7 +78,9 @@ def test_no_translation_lies_past_the_log_end_of_the_other_cluster(
     logs = (Extent(0, 100), Extent(0, 60)) if side == "source" else (Extent(0, 60), Extent(0, 100))
     known = Known(*logs, segment(0, 100), Replicated(0, 0, 99, 100, (segment(0, 100),)))
     with Routes(flow.flow.source, "test") as source, Routes(flow.flow.target, "test") as target:
-        way = Way(flow.flow, flow.opened.ledger, source, target, names, side)
+        way = Way(
+            flow=flow.flow, ledger=flow.opened.ledger, source=source, target=target, remote_topics=names, groups_on=side
+        )
         found = [_row("g", TopicPartition("orders", 0), Committed(at), way, known).found for at in (60, 61, 100)]
     assert found == [Translated(60, 60), Reason.BEYOND_TARGET, Reason.BEYOND_TARGET]
 
@@ -122,7 +128,7 @@ def test_pruning_keeps_what_is_not_verified_and_what_is_new(east: Broker, west: 
         topics = prepare(flow.opened).topics
         run_window(
             flow.flow, ledger, topics, in_this_process, window=f"w{number}", slots=lambda: 1, advance=number == 0
-        )  # fmt: skip
+        )
 
     def starts() -> list[int]:
         catch_up_ledger(flow.opened)

@@ -34,7 +34,10 @@ def values(records: list[Record]) -> list[bytes | None]:
 
 
 def reset(flow: Mirror, choice: Choice, *, recreate: bool = False) -> None:
-    carry_out(flow.opened, Order((flow.topic,), (), choice, recreate, "somebody", "a test"))
+    carry_out(
+        flow.opened,
+        Order(topics=(flow.topic,), partitions=(), choice=choice, recreate=recreate, by="somebody", reason="a test"),
+    )
 
 
 @pytest.fixture
@@ -139,8 +142,15 @@ def test_a_reset_while_checkpoints_are_written(running: tuple[Mirror, str], monk
 
 def test_a_group_beyond_the_end_of_the_target_is_told_so() -> None:
     row = GroupPosition(
-        "g", "orders", 0, Committed(5), "east.orders", Translated(5, 5), Extent(0, 9), Extent(0, 7)
-    )  # fmt: skip
+        group="g",
+        topic="orders",
+        partition=0,
+        committed=Committed(5),
+        remote_topic="east.orders",
+        found=Translated(5, 5),
+        source=Extent(0, 9),
+        target=Extent(0, 7),
+    )
     there = {"g": {TopicPartition("east.orders", 0): Committed(8)}}
     (planned,) = plan([row], {"g": Group("g", "Empty")}, there)
     assert planned.reason == Reason.BEYOND_TARGET

@@ -33,9 +33,29 @@ def segment_record(*runs: tuple[int, int, int]) -> SegmentRecord:
     segments = tuple(Segment(*run) for run in runs)
     start, end = segments[0].source_first, segments[-1].source_end
     return SegmentRecord(
-        UUID(int=1), "orders", 0, start, "w", 0, 0, end, UUID(int=2), "east.orders", segments[0].target_first,
-        segments[-1].target_end, sum(run.count for run in segments), 0, 0, 0, 0, 0, 0, 0, bytes(16), segments,
-    )  # fmt: skip
+        source_topic_id=UUID(int=1),
+        topic="orders",
+        partition=0,
+        source_start=start,
+        window="w",
+        slot=0,
+        time_ms=0,
+        source_end=end,
+        target_topic_id=UUID(int=2),
+        remote_topic="east.orders",
+        target_start=segments[0].target_first,
+        target_end=segments[-1].target_end,
+        copied=sum(run.count for run in segments),
+        control=0,
+        aborted=0,
+        holes=0,
+        lost=0,
+        size=0,
+        max_timestamp=0,
+        leader_epoch=0,
+        digest=bytes(16),
+        segments=segments,
+    )
 
 
 @pytest.mark.parametrize("enabled", [True, False])
@@ -64,8 +84,11 @@ def test_golden_bytes() -> None:
 
 @given(
     st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(1, 30)), min_size=1, max_size=8),
-    st.integers(-1, 60), st.integers(0, 200), st.integers(0, 5), st.integers(0, 10),
-)  # fmt: skip
+    st.integers(-1, 60),
+    st.integers(0, 200),
+    st.integers(0, 5),
+    st.integers(0, 10),
+)
 def test_chosen_syncs_map_real_records(
     steps: list[tuple[int, int, int]], written: int, verified: int, most: int, lag_max: int
 ) -> None:

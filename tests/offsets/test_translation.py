@@ -43,9 +43,14 @@ def record(source: int, end: int, target: int, runs: tuple[Segment, ...], lost: 
     copied = sum(run.count for run in runs)
     last = runs[-1].target_end if runs else target
     return replace(
-        segment(source, end), target_start=runs[0].target_first if runs else target, target_end=last, copied=copied,
-        segments=runs, lost=lost, aborted=end - source - copied - lost,
-    )  # fmt: skip
+        segment(source, end),
+        target_start=runs[0].target_first if runs else target,
+        target_end=last,
+        copied=copied,
+        segments=runs,
+        lost=lost,
+        aborted=end - source - copied - lost,
+    )
 
 
 @st.composite
@@ -87,9 +92,18 @@ def models(draw: st.DrawFn, *, kinds: str = "copied nothing") -> Model:
         for n in range(run.count)
     ]
     verified_end = max((to + 1 for at, to in pairs if at <= verified), default=target_start)
-    known = Replicated(source_start, target_start, verified, verified_end, tuple(found), source_start)
+    known = Replicated(
+        source_start=source_start,
+        target_start=target_start,
+        verified=verified,
+        verified_end=verified_end,
+        records=tuple(found),
+        log_start=source_start,
+    )
     target_end = pairs[-1][1] + 1 if pairs else target_start
-    return Model(pairs, found[-1].source_end, target_end, known, lost, unknown)
+    return Model(
+        records=pairs, source_end=found[-1].source_end, target_end=target_end, known=known, lost=lost, unknown=unknown
+    )
 
 
 def model_to_target(model: Model, position: int) -> int:
@@ -222,7 +236,15 @@ def test_a_partition_that_somebody_else_fills_is_not_guessed() -> None:
 
 
 HISTORY = (Sync(10, 5), Sync(20, 15), Sync(90, 70))
-TAKEN_OVER = Replicated(100, 80, 149, 130, (record(100, 150, 80, (Segment(100, 80, 50),)),), 0, HISTORY)
+TAKEN_OVER = Replicated(
+    source_start=100,
+    target_start=80,
+    verified=149,
+    verified_end=130,
+    records=(record(100, 150, 80, (Segment(100, 80, 50),)),),
+    log_start=0,
+    history=HISTORY,
+)
 
 
 @pytest.mark.parametrize(

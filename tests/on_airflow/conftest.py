@@ -260,7 +260,15 @@ def airflow(
                 made = {f"replicate.{name}.{'proxied' if name in THROUGH_PROXY else 'west'}" for name in NAMES}
                 client.wait(lambda: made <= set(client.dag_ids()) or client.import_errors())
                 assert client.import_errors() == []
-                yield AirflowUnderTest(stack, client, expectations, ledger, directory, spark, restart_spark)
+                yield AirflowUnderTest(
+                    stack=stack,
+                    client=client,
+                    expectations=expectations,
+                    ledger=ledger,
+                    directory=directory,
+                    spark=spark,
+                    restart_spark=restart_spark,
+                )
         finally:
             stack.stop()
     finally:
@@ -277,6 +285,6 @@ def flow(
     name = marker.args[0]
     target = "proxied" if name in THROUGH_PROXY else "west"
     topic = create_topic(east, f"{name}-orders", 2)
-    found = AirflowFlow(airflow, east, west, name, target, topic)
+    found = AirflowFlow(under_test=airflow, east=east, west=west, source=name, target=target, topic=topic)
     yield found
     airflow.client.pause(found.dag_id)

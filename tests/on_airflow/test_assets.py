@@ -17,7 +17,18 @@ from support.topics import Record, produce
 
 
 def test_lineage() -> None:
-    found = lineage_of([Received("orders", "east.orders", "one:9092", "two:9092", 5, {0: (0, 5)})])
+    found = lineage_of(
+        [
+            Received(
+                topic="orders",
+                remote_topic="east.orders",
+                source="one:9092",
+                target="two:9092",
+                records=5,
+                offsets={0: (0, 5)},
+            )
+        ]
+    )
     assert [(item.namespace, item.name) for item in found.inputs] == [("kafka://one:9092", "orders")]
     assert [(item.namespace, item.name) for item in found.outputs] == [("kafka://two:9092", "east.orders")]
 

@@ -24,9 +24,11 @@ def test_checkpoints_and_group_offsets_keep_their_intervals(
 ) -> None:
     group = f"billing-{uuid.uuid4().hex[:8]}"
     settings = {
-        "groups": group, "sync.group.offsets.enabled": "true", "sync.group.offsets.interval.seconds": "0",
+        "groups": group,
+        "sync.group.offsets.enabled": "true",
+        "sync.group.offsets.interval.seconds": "0",
         "checkpoints.topic.replication.factor": "1",
-    }  # fmt: skip
+    }
     ledger = f"sqlite:///{tmp_path / 'ledger.db'}"
     flow = mirror(east, west, tmp_path, settings=settings, ledger_url=ledger)
     produce(east, flow.topic, [Record(b"v%d" % n) for n in range(50)])
@@ -34,12 +36,17 @@ def test_checkpoints_and_group_offsets_keep_their_intervals(
     config, name = tmp_path / "mirror.properties", flow.flow.name
     alias = flow.flow.source.alias
     lines = {
-        "clusters": f"{alias}, west", f"{alias}.bootstrap.servers": east.bootstrap,
-        "west.bootstrap.servers": west.bootstrap, f"{name}.enabled": "true", f"{name}.topics": flow.topic,
-    }  # fmt: skip
+        "clusters": f"{alias}, west",
+        f"{alias}.bootstrap.servers": east.bootstrap,
+        "west.bootstrap.servers": west.bootstrap,
+        f"{name}.enabled": "true",
+        f"{name}.topics": flow.topic,
+    }
     lines |= {f"{name}.{key}": value for key, value in settings.items()}
     config.write_text("\n".join(f"{key} = {value}" for key, value in lines.items()))
-    place = Deployment(config, ledger, tmp_path, tmp_path, (), "")
+    place = Deployment(
+        config=config, ledger=ledger, expectations=tmp_path, data_docs=tmp_path, alert_receivers=(), metrics_conn_id=""
+    )
     assert rounds_due(flow.opened) == {"emit_checkpoints", "sync_group_offsets"}
 
     for position in (20, 30):

@@ -43,10 +43,14 @@ def test_one_call_an_incident(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     "value",
     [
-        "no.such.Notifier", "support.notifier.NoSuch", "pathlib.Path", "support.notifier.FileNotifier {planted",
-        'support.notifier.FileNotifier {"planted": 1}', "x",
+        "no.such.Notifier",
+        "support.notifier.NoSuch",
+        "pathlib.Path",
+        "support.notifier.FileNotifier {planted",
+        'support.notifier.FileNotifier {"planted": 1}',
+        "x",
     ],
-)  # fmt: skip
+)
 def test_what_can_not_be_made(value: str) -> None:
     with pytest.raises(BadNotifier, match=r"a->b.*on\.failure\.notifier") as caught:
         made(value)

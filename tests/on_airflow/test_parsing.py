@@ -69,9 +69,11 @@ def parse(directory: Path, text: str, seed: str = "1") -> list[object]:
     configuration = directory / "mirror.properties"
     configuration.write_text(text)
     environment = os.environ | {
-        "AIRFLOW_HOME": str(directory), "AIRMIRROR_CONFIG": str(configuration), "PYTHONHASHSEED": seed,
+        "AIRFLOW_HOME": str(directory),
+        "AIRMIRROR_CONFIG": str(configuration),
+        "PYTHONHASHSEED": seed,
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-    }  # fmt: skip
+    }
     done = subprocess.run(
         [sys.executable, "-c", PARSE, str(ROOT / "dags")], env=environment, capture_output=True, text=True, timeout=400
     )

@@ -12,9 +12,15 @@ HOSTILE = "a | b\n```\n### Approved by [ticket](http://evil) <b> ![x](//evil/p.p
 
 def held(**changes: object) -> HeldRange:
     given = {
-        "topic": "orders", "partition": 3, "first": 314, "last": 1338, "records": 1025, "since_ms": 1_763_755_830_000,
-        "reason": "copied is not met, found 25 (suite mine: Stay quiet.)", "window": "scheduled__2026-11-21#verify#1-ab",
-    }  # fmt: skip
+        "topic": "orders",
+        "partition": 3,
+        "first": 314,
+        "last": 1338,
+        "records": 1025,
+        "since_ms": 1_763_755_830_000,
+        "reason": "copied is not met, found 25 (suite mine: Stay quiet.)",
+        "window": "scheduled__2026-11-21#verify#1-ab",
+    }
     return HeldRange(**(given | changes))  # type: ignore[arg-type]
 
 
@@ -22,8 +28,9 @@ def test_partitions_are_a_table_and_every_answer_is_explained() -> None:
     lines = question([held(), held(partition=4)], "east->west").splitlines()
     rows = [line for line in lines if line.startswith("| orders |")]
     assert [row.split(" | ")[1:5] for row in rows] == [
-        ["3", "314 to 1,338", "1,025", "2025-11-21 20:10:30"], ["4", "314 to 1,338", "1,025", "2025-11-21 20:10:30"]
-    ]  # fmt: skip
+        ["3", "314 to 1,338", "1,025", "2025-11-21 20:10:30"],
+        ["4", "314 to 1,338", "1,025", "2025-11-21 20:10:30"],
+    ]
     assert "Stay quiet." in rows[0] and any("scheduled" in line for line in lines)
     for option in OPTIONS:
         (row,) = (line for line in lines if f"**{option.name}**" in line)

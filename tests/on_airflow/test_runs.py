@@ -100,8 +100,10 @@ def test_a_failed_gate_holds_the_partition_until_it_passes(flow: AirflowFlow) ->
     # The same incident: told by one task, as what it is, and asked about once.
     states = flow.states(second)
     assert (states["replicate_window"], states["verify_window"], states["ask_to_decide"]) == (
-        "success", "failed", "skipped"
-    )  # fmt: skip
+        "success",
+        "failed",
+        "skipped",
+    )
     again = " ".join(flow.log(second, "verify_window").split())
     assert "1 partition still held by the gate, nothing new" in again and f"first in {run_id}" in again
     assert len(flow.client.runs("decide.gate.west")) == 1

@@ -32,8 +32,17 @@ def no_connect(url: str) -> WindowResult:
 def given(monkeypatch: pytest.MonkeyPatch, ledger: str, **connection: object) -> None:
     """Ask for a window with a connection of these fields."""
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", json.dumps(connection))
-    place = Deployment(Path("mirror.properties"), ledger, Path(), Path(), (), "")
-    windows_of("spark_test", place, "east->west", "w1", Choice(), no_connect)
+    place = Deployment(
+        config=Path("mirror.properties"),
+        ledger=ledger,
+        expectations=Path(),
+        data_docs=Path(),
+        alert_receivers=(),
+        metrics_conn_id="",
+    )
+    windows_of(
+        conn_id="spark_test", place=place, flow="east->west", window="w1", choice=Choice(), over_connect=no_connect
+    )
 
 
 @pytest.mark.parametrize("host", ["yarn", "k8s://https://kubernetes:6443"])
@@ -59,9 +68,18 @@ def test_a_standalone_master_runs_no_python_drivers(monkeypatch: pytest.MonkeyPa
 def test_other_connections_are_refused_with_what_to_make(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(BadSparkConnection, match="its type is 'http'"):
         given(monkeypatch, POSTGRESQL, conn_type="http", host="master")
-    place = Deployment(Path("mirror.properties"), POSTGRESQL, Path(), Path(), (), "")
+    place = Deployment(
+        config=Path("mirror.properties"),
+        ledger=POSTGRESQL,
+        expectations=Path(),
+        data_docs=Path(),
+        alert_receivers=(),
+        metrics_conn_id="",
+    )
     with pytest.raises(BadSparkConnection, match="no such connection"):
-        windows_of("nowhere", place, "east->west", "w1", Choice(), no_connect)
+        windows_of(
+            conn_id="nowhere", place=place, flow="east->west", window="w1", choice=Choice(), over_connect=no_connect
+        )
 
 
 def test_replays_are_submitted_too(east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

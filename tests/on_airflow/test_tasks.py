@@ -149,9 +149,11 @@ def test_carry_out_does_what_was_answered_to_what_was_shown(monkeypatch: pytest.
     done: list[tuple[Any, ...]] = []
     monkeypatch.setattr(decide_work, "carry_out", lambda *arguments: done.append(arguments))
     given = {
-        "chosen_options": ["Let it pass"], "params_input": {"reason": "see OPS-7"},
-        "responded_by_user": {"id": "7", "name": "ann"}, "responded_at": "now",
-    }  # fmt: skip
+        "chosen_options": ["Let it pass"],
+        "params_input": {"reason": "see OPS-7"},
+        "responded_by_user": {"id": "7", "name": "ann"},
+        "responded_at": "now",
+    }
     task = Task(ask_return_value=given, ask_asked=[["orders", 0, 49]])
     # What the run was started with is not what is acted on.
     run = SimpleNamespace(conf={"held": [["payments", 0, 10**12]]})
@@ -217,7 +219,9 @@ def test_an_audit_replicates_its_range_and_no_more(
     monkeypatch.setattr(ranges, "run", run)
     monkeypatch.setattr(audit_work, "opened_flow", Given(flow.opened))
     only = UpTo(audit_work.ranges_in(Offsets(Range(flow.topic, 0, 5, 12)), Choice()), before=True)
-    result = audit_work.replicate_ranges(deployment(), flow.flow.name, "w", "sc://nowhere", Choice(), only)
+    result = audit_work.replicate_ranges(
+        place=deployment(), name=flow.flow.name, window="w", spark_url="sc://nowhere", choice=Choice(), only_up_to=only
+    )
     assert result.copied == 12 and not result.is_cut and not flow.opened.ledger.verified()
     assert {number: len(found) for number, found in read_all(west, flow.remote_topic).items()} == {0: 12, 1: 0}
 

@@ -45,7 +45,18 @@ def test_a_job_that_does_not_end_is_interrupted(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(execute, "most_seconds", lambda slot: 0.01)
     lines = "clusters = a, b\na.bootstrap.servers = x:1\nb.bootstrap.servers = y:1\na->b.enabled = true\n"
     flow = parse(lines, "test").flow("a->b")
-    slot = Slot(flow, "w", 0, 0, 120_000, None, "progress", 1, "segments", ())
+    slot = Slot(
+        flow=flow,
+        window="w",
+        number=0,
+        claim_offset=0,
+        max_ms=120_000,
+        max_bytes=None,
+        progress_topic="progress",
+        progress_partitions=1,
+        segment_topic="segments",
+        partitions=(),
+    )
     session = Stuck()
     with pytest.raises(execute.SparkJobFailed) as caught:
         execute.execute(session, [slot])  # type: ignore[arg-type]
@@ -54,5 +65,16 @@ def test_a_job_that_does_not_end_is_interrupted(tmp_path: Path, monkeypatch: pyt
 
 def test_the_limit_is_longer_than_all_attempts_of_a_slot() -> None:
     flow = parse("clusters = a, b\na.bootstrap.servers = x:1\nb.bootstrap.servers = y:1\na->b.enabled = true\n", "t")
-    slot = Slot(flow.flow("a->b"), "w", 0, 0, 120_000, None, "progress", 1, "segments", ())
+    slot = Slot(
+        flow=flow.flow("a->b"),
+        window="w",
+        number=0,
+        claim_offset=0,
+        max_ms=120_000,
+        max_bytes=None,
+        progress_topic="progress",
+        progress_partitions=1,
+        segment_topic="segments",
+        partitions=(),
+    )
     assert execute.most_seconds(slot) > 4 * (120 + 15 + 60)

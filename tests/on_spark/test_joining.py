@@ -30,8 +30,13 @@ def test_every_kind_of_connection(
 ) -> None:
     """From Airflow's own hook to PySpark's own channel."""
     connection = {
-        "conn_type": "spark_connect", "host": host, "port": 15002, "login": login, "password": password, "extra": extra,
-    }  # fmt: skip
+        "conn_type": "spark_connect",
+        "host": host,
+        "port": 15002,
+        "login": login,
+        "password": password,
+        "extra": extra,
+    }
     monkeypatch.setenv("AIRFLOW_CONN_SC", json.dumps(connection))
     monkeypatch.delenv("SPARK_CONNECT_AUTHENTICATE_TOKEN", raising=False)
     session = uuid4()

@@ -24,8 +24,14 @@ ROOMS = ("airmirror.slot.", "airmirror.windows.", "airmirror.clusters.", "airmir
 NOT_IN_SLOTS = ("airmirror.clusters.admin.acls",)
 ORDERS = TopicPartition("orders", 3)
 EXAMPLES: dict[Any, Any] = {
-    str: "text", int: 7, float: 1.5, bool: True, TopicPartition: ORDERS, tuple[str, ...]: ("a", "b"), tuple[int, ...]: (1, 2)
-}  # fmt: skip
+    str: "text",
+    int: 7,
+    float: 1.5,
+    bool: True,
+    TopicPartition: ORDERS,
+    tuple[str, ...]: ("a", "b"),
+    tuple[int, ...]: (1, 2),
+}
 
 
 def errors() -> list[AirmirrorError]:
@@ -70,12 +76,20 @@ class Executed:
 @pytest.mark.parametrize(
     "answer",
     [
-        pickle.dumps(Executed()), b"", b"[]", b"{}", b'{"results": 1}', b'{"results": [[1]]}', b'{"error": {}}', b"\xff",
-        b"[" * 100_000, json.dumps({"results": [["orders", 3, "done", "5", 1.0, None]]}).encode(),
+        pickle.dumps(Executed()),
+        b"",
+        b"[]",
+        b"{}",
+        b'{"results": 1}',
+        b'{"results": [[1]]}',
+        b'{"error": {}}',
+        b"\xff",
+        b"[" * 100_000,
+        json.dumps({"results": [["orders", 3, "done", "5", 1.0, None]]}).encode(),
         json.dumps({"results": [["orders", 3, "gone", 5, 1.0, None]]}).encode(),
         json.dumps({"results": [["orders", True, "done", 5, 1.0, None]]}).encode(),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_answer(answer: bytes) -> None:
     with pytest.raises(BadAnswer):
         decode(answer, [ORDERS])

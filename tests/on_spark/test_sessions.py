@@ -34,7 +34,18 @@ def test_flows_share_the_cores_by_a_pool_of_their_own(connect_server: ConnectSer
 
 def test_jobs_that_an_earlier_window_has_left_are_interrupted_before_a_new_one() -> None:
     flow = parse(CONFIGURATION, "mirror.properties").flow("a->b")
-    slot = Slot(flow, "w", 0, 0, 0, None, "progress", 1, "segments", ())
+    slot = Slot(
+        flow=flow,
+        window="w",
+        number=0,
+        claim_offset=0,
+        max_ms=0,
+        max_bytes=None,
+        progress_topic="progress",
+        progress_partitions=1,
+        segment_topic="segments",
+        partitions=(),
+    )
     called: list[tuple[str, Any]] = []
 
     def create(*_: object) -> None:

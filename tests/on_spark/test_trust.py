@@ -26,7 +26,18 @@ RAN = "a stranger's code ran"
 
 def a_slot(source: str, servers: str = "one:9092") -> Slot:
     """A slot without partitions and without time: it tries its clusters once."""
-    return Slot(a_flow(source, servers), "window", 0, 0, 0, None, "progress", 1, "segments", ())
+    return Slot(
+        flow=a_flow(source, servers),
+        window="window",
+        number=0,
+        claim_offset=0,
+        max_ms=0,
+        max_bytes=None,
+        progress_topic="progress",
+        progress_partitions=1,
+        segment_topic="segments",
+        partitions=(),
+    )
 
 
 @pytest.fixture

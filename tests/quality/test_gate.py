@@ -15,11 +15,31 @@ from airmirror.quality.suites import OWN, BadExpectations, Suite, check_suites, 
 from airmirror.quality.verdict import Judgement
 
 GOOD: Mapping[str, object] = {
-    "topic": "orders", "partition": 0, "remote_topic": "east.orders", "source_start": 0, "source_end": 12,
-    "target_start": 0, "target_end": 10, "offsets": 12, "accounted": 12, "copied": 10, "target_records": 10, "control": 2,
-    "aborted": 0, "holes": 0, "unexpected_holes": 0, "lost": 0, "bytes": 1000, "gaps": 0, "order_violations": 0,
-    "digest_differences": 0, "lag_records": 0, "lag_seconds": 0.0, "max_timestamp": 1_700_000_000_000, "error": None,
-}  # fmt: skip
+    "topic": "orders",
+    "partition": 0,
+    "remote_topic": "east.orders",
+    "source_start": 0,
+    "source_end": 12,
+    "target_start": 0,
+    "target_end": 10,
+    "offsets": 12,
+    "accounted": 12,
+    "copied": 10,
+    "target_records": 10,
+    "control": 2,
+    "aborted": 0,
+    "holes": 0,
+    "unexpected_holes": 0,
+    "lost": 0,
+    "bytes": 1000,
+    "gaps": 0,
+    "order_violations": 0,
+    "digest_differences": 0,
+    "lag_records": 0,
+    "lag_seconds": 0.0,
+    "max_timestamp": 1_700_000_000_000,
+    "error": None,
+}
 
 
 def rows(*changes: Mapping[str, object]) -> list[Mapping[str, object]]:
@@ -45,11 +65,16 @@ def test_the_rows_have_the_documented_columns() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"accounted": 11}, {"target_records": 9}, {"gaps": 1}, {"order_violations": 1}, {"digest_differences": 1},
-        {"unexpected_holes": 1}, {"error": "the target differs"},
+        {"accounted": 11},
+        {"target_records": 9},
+        {"gaps": 1},
+        {"order_violations": 1},
+        {"digest_differences": 1},
+        {"unexpected_holes": 1},
+        {"error": "the target differs"},
     ],
     ids=lambda change: next(iter(change)),
-)  # fmt: skip
+)
 def test_each_violation_fails_its_partition_only(change: Mapping[str, object]) -> None:
     given = rows({}, change)
     judgement = asked(given)

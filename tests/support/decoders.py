@@ -102,9 +102,14 @@ def _batches() -> Iterator[bytes]:
     for codec in range(5):
         for transactional in (False, True):
             builder = DefaultRecordBatchBuilder(
-                magic=2, compression_type=codec, is_transactional=transactional, producer_id=5, producer_epoch=1,
-                base_sequence=3, batch_size=1 << 30,
-            )  # fmt: skip
+                magic=2,
+                compression_type=codec,
+                is_transactional=transactional,
+                producer_id=5,
+                producer_epoch=1,
+                base_sequence=3,
+                batch_size=1 << 30,
+            )
             for number in range(6):
                 key = None if number % 2 else b"k%d" % number * 9
                 builder.append(number, 10**12 + number, key, b"value" * number, [("h", None), ("größe", b"v")])
@@ -242,14 +247,46 @@ def _pair(key: bytes, value: bytes) -> bytes:
 
 def _segment_records() -> Iterator[bytes]:
     record = segments.SegmentRecord(
-        TOPIC_ID, "orders", 3, 100, "window", 1, 10**12, 200, UUID(int=8), "east.orders", 50, 120, 70, 10, 10, 10, 0,
-        5000, 10**12, 4, b"d" * 16, (segments.Segment(100, 50, 30), segments.Segment(140, 81, 40)),
-    )  # fmt: skip
+        source_topic_id=TOPIC_ID,
+        topic="orders",
+        partition=3,
+        source_start=100,
+        window="window",
+        slot=1,
+        time_ms=10**12,
+        source_end=200,
+        target_topic_id=UUID(int=8),
+        remote_topic="east.orders",
+        target_start=50,
+        target_end=120,
+        copied=70,
+        control=10,
+        aborted=10,
+        holes=10,
+        lost=0,
+        size=5000,
+        max_timestamp=10**12,
+        leader_epoch=4,
+        digest=b"d" * 16,
+        segments=(segments.Segment(100, 50, 30), segments.Segment(140, 81, 40)),
+    )
     for each in (
-        segments.Claim("window", segments.ClaimEvent.CLAIMED, "host:1", 10**12, 30_000, 4),
+        segments.Claim(
+            window="window", event=segments.ClaimEvent.CLAIMED, owner="host:1", time_ms=10**12, lease_ms=30_000, slots=4
+        ),
         record,
-        segments.Verified("orders", 3, TOPIC_ID, 199, 120, "window", 10**12),
-        segments.Hold("orders", 3, 100, "it differs", "window", "gate", 10**12),
+        segments.Verified(
+            topic="orders",
+            partition=3,
+            source_topic_id=TOPIC_ID,
+            offset=199,
+            target_end=120,
+            window="window",
+            time_ms=10**12,
+        ),
+        segments.Hold(
+            topic="orders", partition=3, offset=100, reason="it differs", window="window", by="gate", time_ms=10**12
+        ),
         segments.FlowIdentity("east", "west", "id-1", "id-2", 10**12),
     ):
         yield _pair(each.encode_key(), each.encode_value())
@@ -268,13 +305,17 @@ def _offset_syncs() -> Iterator[bytes]:
 
 def _checkpoints() -> Iterator[bytes]:
     for metadata in ("", "größe" * 5):
-        each = checkpoints.Checkpoint("group", "east.orders", 3, 77, 99, metadata)
+        each = checkpoints.Checkpoint(
+            group="group", topic="east.orders", partition=3, upstream=77, downstream=99, metadata=metadata
+        )
         yield _pair(each.encode_key(), each.encode_value())
 
 
 def _checkpoint_keys() -> Iterator[bytes]:
     for group in ("group", "größe" * 5):
-        yield checkpoints.Checkpoint(group, "east.orders", 3, 77, 99, "").encode_key()
+        yield checkpoints.Checkpoint(
+            group=group, topic="east.orders", partition=3, upstream=77, downstream=99, metadata=""
+        ).encode_key()
 
 
 def _heartbeats() -> Iterator[bytes]:
@@ -300,14 +341,23 @@ DECODERS = (
     Decoder("messages-inside", _inside, _insides, _mend_inside),
     Decoder("records", _records, _record_examples),
     _codec(1, gzip_encode(_PLAIN), gzip_encode(b"")),
-    _codec(2, snappy_encode(_PLAIN), snappy_encode(_PLAIN, xerial_compatible=False), snappy_encode(_PLAIN, xerial_blocksize=99)),
+    _codec(
+        2,
+        snappy_encode(_PLAIN),
+        snappy_encode(_PLAIN, xerial_compatible=False),
+        snappy_encode(_PLAIN, xerial_blocksize=99),
+    ),
     _codec(3, lz4.frame.compress(_PLAIN), lz4.frame.compress(_PLAIN, content_checksum=True, store_size=False)),
     _codec(4, zstandard.compress(_PLAIN), zstandard.ZstdCompressor(write_content_size=False).compress(_PLAIN)),
     Decoder(
-        "codec-3-of-format-0", lambda data: decompress_lz4_of_format_0(memoryview(data)),
+        "codec-3-of-format-0",
+        lambda data: decompress_lz4_of_format_0(memoryview(data)),
         lambda: iter((lz4_encode_old_kafka(_PLAIN),)),
     ),
-    _fetch(12), _fetch(13), _produce(9), _produce(13),
+    _fetch(12),
+    _fetch(13),
+    _produce(9),
+    _produce(13),
     Decoder("segments", _two(segments.decode), _segment_records),
     Decoder("source-offsets", _two(mirrormaker.decode_source_offset), _source_offsets),
     Decoder("offset-syncs", _two(mirrormaker.decode_offset_sync), _offset_syncs),
@@ -315,4 +365,4 @@ DECODERS = (
     Decoder("checkpoint-keys", lambda data: checkpoints.decode_checkpoint_key(data), _checkpoint_keys),
     Decoder("heartbeats", _two(heartbeats.decode_heartbeat), _heartbeats),
     Decoder("headers", lambda data: with_headers(data, [("name", b"value")]), _bodies),
-)  # fmt: skip
+)

@@ -43,9 +43,11 @@ class Environment:
         lines = {line.key: line.value for line in flow.opened.configuration.settings}
         config.write_text(javaproperties.dumps(lines, timestamp=None))
         variables = {
-            "AIRMIRROR_LEDGER": ledger, "PYTHONPATH": str(ROOT / "include"), "PYSPARK_PYTHON": sys.executable,
+            "AIRMIRROR_LEDGER": ledger,
+            "PYTHONPATH": str(ROOT / "include"),
+            "PYSPARK_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": "127.0.0.1",
-        }  # fmt: skip
+        }
         process = start_process(
             f"window {window}",
             [*self.command, "--config", str(config), "--flow", flow.flow.name, "--window", window],
@@ -68,8 +70,12 @@ def connect(server: ConnectServer, name: str = "connect") -> Environment:
 
 def submit(master: str, name: str, python: str = sys.executable) -> Environment:
     settings = {
-        "spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.executor.memory": "1g", "spark.cores.max": "2",
-        "spark.pyspark.python": python, "spark.pyspark.driver.python": sys.executable,
-    }  # fmt: skip
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.executor.memory": "1g",
+        "spark.cores.max": "2",
+        "spark.pyspark.python": python,
+        "spark.pyspark.driver.python": sys.executable,
+    }
     given = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
     return Environment(name, (SUBMIT, "--master", master, *given, JOB))

@@ -17,14 +17,25 @@ from airmirror.slot.errors import of_flow
 
 FLOW = "east->west"
 _SAMPLES: dict[str, Any] = {
-    "str": "sample", "int": 7, "float": 1.5, "bool": True, "int | None": 7, "float | None": None, "str | None": "sample",
-    "tuple[str, ...]": ("one", "two"), "tuple[str, str]": ("one", "two"), "tuple[int, ...]": (1, 2), "bytes": b"b",
-    "tuple[tuple[str, int, int], ...]": (("orders", 0, 7),), "TopicPartition": TopicPartition("orders", 0),
-    "tuple[Problem, ...]": (Problem(3, "key", "message"),), "UUID": UUID(int=1),
+    "str": "sample",
+    "int": 7,
+    "float": 1.5,
+    "bool": True,
+    "int | None": 7,
+    "float | None": None,
+    "str | None": "sample",
+    "tuple[str, ...]": ("one", "two"),
+    "tuple[str, str]": ("one", "two"),
+    "tuple[int, ...]": (1, 2),
+    "bytes": b"b",
+    "tuple[tuple[str, int, int], ...]": (("orders", 0, 7),),
+    "TopicPartition": TopicPartition("orders", 0),
+    "tuple[Problem, ...]": (Problem(3, "key", "message"),),
+    "UUID": UUID(int=1),
     "Mapping[TopicPartition, int]": {TopicPartition("orders", 0): 7},
-    "Mapping[TopicPartition, str]": {TopicPartition("orders", 0): "sample"}, 
-    "Acl": Acl("orders", "LITERAL", "User:ann", "*", "READ", "ALLOW"),
-}  # fmt: skip
+    "Mapping[TopicPartition, str]": {TopicPartition("orders", 0): "sample"},
+    "Acl": Acl(topic="orders", pattern="LITERAL", principal="User:ann", host="*", operation="READ", permission="ALLOW"),
+}
 _NAMED = {"flow": FLOW, "topic": "orders with a blank", "cluster": "east"}
 
 

@@ -85,7 +85,9 @@ def fenced() -> Iterator[list[str]]:
         engine=real.engine,
     )
     with (
-        mock.patch.object(records, "address", address), mock.patch.object(upgrade, "address", address),
-        mock.patch.object(records, "loops", lambda: loops), mock.patch.object(upgrade, "loops", lambda: loops),
-    ):  # fmt: skip
+        mock.patch.object(records, "address", address),
+        mock.patch.object(upgrade, "address", address),
+        mock.patch.object(records, "loops", lambda: loops),
+        mock.patch.object(upgrade, "loops", lambda: loops),
+    ):
         yield calls

@@ -11,10 +11,26 @@ from contextlib import contextmanager
 from types import FrameType
 
 INTERESTING = (
-    b"\0", b"\1", b"\x7f", b"\x80", b"\xff", b"\xff\xff", b"\x7f\xff", b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff",
-    b"\x80\0\0\0", b"\0\0\0\0", b"\xff" * 8, b"\x7f" + b"\xff" * 7, b"\x80" + b"\0" * 7, b"\xff\xff\xff\xff\x0f",
-    b"\xff\xff\xff\xff\x07", b"\xff" * 9 + b"\1", b"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80", b"\xfe\xff\xff\xff\x0f",
-)  # fmt: skip
+    b"\0",
+    b"\1",
+    b"\x7f",
+    b"\x80",
+    b"\xff",
+    b"\xff\xff",
+    b"\x7f\xff",
+    b"\xff\xff\xff\xff",
+    b"\x7f\xff\xff\xff",
+    b"\x80\0\0\0",
+    b"\0\0\0\0",
+    b"\xff" * 8,
+    b"\x7f" + b"\xff" * 7,
+    b"\x80" + b"\0" * 7,
+    b"\xff\xff\xff\xff\x0f",
+    b"\xff\xff\xff\xff\x07",
+    b"\xff" * 9 + b"\1",
+    b"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80",
+    b"\xfe\xff\xff\xff\x0f",
+)
 
 
 def mutated(corpus: Sequence[bytes], chance: random.Random) -> bytearray:

@@ -68,10 +68,14 @@ def batch(
 ) -> bytearray:
     """One batch of the records, whatever their timestamps; ``offsets`` are relative to its first."""
     builder = DefaultRecordBatchBuilder(
-        magic=2, compression_type=CODECS[codec], is_transactional=False,
-        producer_id=producer.get("producer_id", -1), producer_epoch=producer.get("producer_epoch", -1),
-        base_sequence=producer.get("base_sequence", -1), batch_size=1 << 30,
-    )  # fmt: skip
+        magic=2,
+        compression_type=CODECS[codec],
+        is_transactional=False,
+        producer_id=producer.get("producer_id", -1),
+        producer_epoch=producer.get("producer_epoch", -1),
+        base_sequence=producer.get("base_sequence", -1),
+        batch_size=1 << 30,
+    )
     numbers = range(len(records)) if offsets is None else offsets
     for number, record in zip(numbers, records, strict=True):
         assert builder.append(number, record.timestamp, record.key, record.value, list(record.headers)) is not None
@@ -99,12 +103,12 @@ def append(
                     number = connection.next_correlation_id()
                     connection.send(
                         encode_produce(
-                            version,
-                            number,
-                            connection.client_id,
-                            transactional_id,
-                            {where: [one]},
-                            {},
+                            version=version,
+                            correlation_id=number,
+                            client_id=connection.client_id,
+                            transactional_id=transactional_id,
+                            batches={where: [one]},
+                            topic_ids={},
                             timeout_ms=30_000,
                         )
                     )
@@ -346,4 +350,4 @@ KINDS = (
     Kind("compacted, with holes everywhere", _compacted, COMPACTED),
     Kind("delete horizons", _delete_horizon, COMPACTED),
     Kind("compacted transactions", _compacted_transactions, COMPACTED),
-)  # fmt: skip
+)

@@ -17,13 +17,41 @@ def segment(
 ) -> SegmentRecord:
     copied = end - start
     return SegmentRecord(
-        topic_id, topic, partition, start, window, 0, 1000 + start, end, UUID(int=9), f"east.{topic}", start, end,
-        copied, 0, 0, 0, 0, 10 * copied, 5, 0, bytes(16), (Segment(start, start, copied),) if copied else (),
-    )  # fmt: skip
+        source_topic_id=topic_id,
+        topic=topic,
+        partition=partition,
+        source_start=start,
+        window=window,
+        slot=0,
+        time_ms=1000 + start,
+        source_end=end,
+        target_topic_id=UUID(int=9),
+        remote_topic=f"east.{topic}",
+        target_start=start,
+        target_end=end,
+        copied=copied,
+        control=0,
+        aborted=0,
+        holes=0,
+        lost=0,
+        size=10 * copied,
+        max_timestamp=5,
+        leader_epoch=0,
+        digest=bytes(16),
+        segments=(Segment(start, start, copied),) if copied else (),
+    )
 
 
 def verified(offset: int, topic: str = "orders", partition: int = 0, topic_id: UUID = ORDERS) -> Verified:
-    return Verified(topic, partition, topic_id, offset, offset + 1, "w1", 0)
+    return Verified(
+        topic=topic,
+        partition=partition,
+        source_topic_id=topic_id,
+        offset=offset,
+        target_end=offset + 1,
+        window="w1",
+        time_ms=0,
+    )
 
 
 def written(offset: int, record: object) -> Entry:

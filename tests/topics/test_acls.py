@@ -25,7 +25,7 @@ from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from support.flows import mirror
 from support.topics import Record, produce
 
-READ = Acl("orders", "LITERAL", "User:ann", "*", "READ", "ALLOW")
+READ = Acl(topic="orders", pattern="LITERAL", principal="User:ann", host="*", operation="READ", permission="ALLOW")
 TOPICS = {"orders": "east.orders"}
 
 

@@ -21,18 +21,34 @@ PLANNED = TopicPlan(
             ConfigDifference("min.insync.replicas", "2", "1", None, "config.properties.exclude names it"),
         )
     },
-    acls=(Acl("east.grown", "LITERAL", "User:ann", "*", "READ", "ALLOW"),),
+    acls=(
+        Acl(
+            topic="east.grown", pattern="LITERAL", principal="User:ann", host="*", operation="READ", permission="ALLOW"
+        ),
+    ),
 )
 
 
 def test_a_row_for_each_difference_and_none_for_what_is_the_same() -> None:
     rows = {(row.topic, row.what): row for row in drifts(PLANNED)}
     assert set(rows) == {
-        ("new", "topic"), ("grown", "partitions"), ("grown", "retention.ms"), ("grown", "min.insync.replicas"),
-        ("grown", "ACL"), ("long", "topic"), ("larger", "partitions"),
-    }  # fmt: skip
+        ("new", "topic"),
+        ("grown", "partitions"),
+        ("grown", "retention.ms"),
+        ("grown", "min.insync.replicas"),
+        ("grown", "ACL"),
+        ("long", "topic"),
+        ("larger", "partitions"),
+    }
     assert rows["grown", "retention.ms"] == Drift(
-        "grown", "east.grown", "retention.ms", "2", "1", "2", "the source's value is copied", True
+        topic="grown",
+        remote="east.grown",
+        what="retention.ms",
+        source="2",
+        target="1",
+        outcome="2",
+        reason="the source's value is copied",
+        will_change=True,
     )
     assert rows["grown", "min.insync.replicas"].outcome == "unchanged"
     assert (rows["grown", "partitions"].source, rows["grown", "partitions"].target) == ("4", "2")
@@ -42,13 +58,21 @@ def test_a_row_for_each_difference_and_none_for_what_is_the_same() -> None:
 
 def test_what_will_change() -> None:
     assert {(row.topic, row.what) for row in drifts(PLANNED) if row.will_change} == {
-        ("new", "topic"), ("grown", "partitions"), ("grown", "retention.ms"), ("grown", "ACL"),
-    }  # fmt: skip
+        ("new", "topic"),
+        ("grown", "partitions"),
+        ("grown", "retention.ms"),
+        ("grown", "ACL"),
+    }
 
 
 def test_a_default_is_named() -> None:
     change = ConfigChange("east.a", "segment.ms", "5", None)
     planned = TopicPlan(
-        {"a": "east.a"}, (), (), (), (), {"a": (ConfigDifference("segment.ms", "9", "5", change, "r"),)}
+        topics={"a": "east.a"},
+        create=(),
+        grow=(),
+        refused=(),
+        larger=(),
+        differences={"a": (ConfigDifference("segment.ms", "9", "5", change, "r"),)},
     )
     assert drifts(planned)[0].outcome == "the target's default"

@@ -43,11 +43,22 @@ def around(*said: FlowIdentity) -> Neighbours:
     found = module._of_others(
         [Found("east", TOPIC, each) for each in read if isinstance(each, FlowIdentity)], "", (), warnings
     )
-    return Neighbours("id-east", "id-west", found, (), None, tuple(warnings))
+    return Neighbours(
+        source_id="id-east", target_id="id-west", into_source=found, into_target=(), own=None, warnings=tuple(warnings)
+    )
 
 
 def stranger(policy: str = DEFAULT, separator: str = ".", topics: tuple[str, ...] = (".*",)) -> FlowIdentity:
-    return FlowIdentity("evil", "west", "attacker-1", "id-east", 0, policy, separator, topics)
+    return FlowIdentity(
+        source="evil",
+        target="west",
+        source_cluster_id="attacker-1",
+        target_cluster_id="id-east",
+        time_ms=0,
+        policy=policy,
+        separator=separator,
+        topics=topics,
+    )
 
 
 def planned(*said: FlowIdentity) -> tuple[tuple[Flow, ...], tuple[str, ...]]:
@@ -92,11 +103,43 @@ def test_no_separator_that_a_configuration_could_not_have(separator: str) -> Non
 @pytest.mark.parametrize(
     "said",
     [
-        FlowIdentity("evil\x1b]0;title\x07", "west", "a", "b", 0, DEFAULT),
-        FlowIdentity("evil", "west\nx.replication.policy.class = os:system", "a", "b", 0, DEFAULT),
-        FlowIdentity("evil", "west", "a\x00", "b", 0, DEFAULT),
-        FlowIdentity("evil", "west", "a", "b", 0, DEFAULT, upstream=(("x y", "id-west"),)),
-        FlowIdentity("evil", "west", "a", "b", 0, DEFAULT, upstream=(("x", "i"),) * 1001),
+        FlowIdentity(
+            source="evil\x1b]0;title\x07",
+            target="west",
+            source_cluster_id="a",
+            target_cluster_id="b",
+            time_ms=0,
+            policy=DEFAULT,
+        ),
+        FlowIdentity(
+            source="evil",
+            target="west\nx.replication.policy.class = os:system",
+            source_cluster_id="a",
+            target_cluster_id="b",
+            time_ms=0,
+            policy=DEFAULT,
+        ),
+        FlowIdentity(
+            source="evil", target="west", source_cluster_id="a\x00", target_cluster_id="b", time_ms=0, policy=DEFAULT
+        ),
+        FlowIdentity(
+            source="evil",
+            target="west",
+            source_cluster_id="a",
+            target_cluster_id="b",
+            time_ms=0,
+            policy=DEFAULT,
+            upstream=(("x y", "id-west"),),
+        ),
+        FlowIdentity(
+            source="evil",
+            target="west",
+            source_cluster_id="a",
+            target_cluster_id="b",
+            time_ms=0,
+            policy=DEFAULT,
+            upstream=(("x", "i"),) * 1001,
+        ),
     ],
 )
 def test_aliases_and_ids_that_are_none_do_not_count(said: FlowIdentity) -> None:
@@ -112,9 +155,17 @@ def test_what_airmirror_writes_itself_counts() -> None:
         given = parse(LINES + lines, "f").flow("east->west")
         assert all(map(is_quick, (*given.topics, *given.topics_exclude))), given.topics_exclude
         said = FlowIdentity(
-            "b", "east", "id-b", "id-east", 0, given.replication_policy_class, given.replication_policy_separator,
-            given.topics, given.topics_exclude, (("a", "id-a"),),
-        )  # fmt: skip
+            source="b",
+            target="east",
+            source_cluster_id="id-b",
+            target_cluster_id="id-east",
+            time_ms=0,
+            policy=given.replication_policy_class,
+            separator=given.replication_policy_separator,
+            topics=given.topics,
+            topics_exclude=given.topics_exclude,
+            upstream=(("a", "id-a"),),
+        )
         assert not nonsense(said)
         (found,), warnings = flows_of_others(flow, around(said), ())
         assert not warnings and (found.name, found.topics) == ("b->east", given.topics)
@@ -128,7 +179,16 @@ def test_strangers_beyond_a_number_are_left_out() -> None:
 def test_names_that_branch_without_end_are_followed_to_an_end() -> None:
     """Flows there and back whose separators differ make new names at every step, twice as many at each."""
     said = [
-        FlowIdentity(source, target, f"id-{source}", f"id-{target}", 0, DEFAULT, f"{source}{number}", (".*",))
+        FlowIdentity(
+            source=source,
+            target=target,
+            source_cluster_id=f"id-{source}",
+            target_cluster_id=f"id-{target}",
+            time_ms=0,
+            policy=DEFAULT,
+            separator=f"{source}{number}",
+            topics=(".*",),
+        )
         for source, target in (("west", "x"), ("x", "west"))
         for number in range(5)
     ]

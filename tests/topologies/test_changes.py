@@ -26,7 +26,9 @@ def errors(window: Window) -> set[str]:
 
 def reset(deployment: Deployment, choice: Choice, *, recreate: bool = False) -> list[tuple[int, int, int]]:
     """Look at what would be done, do it, and return (partition, start, lost) of each; both agree."""
-    order = Order(("orders",), (), choice, recreate, "somebody@somewhere", "a test")
+    order = Order(
+        topics=("orders",), partitions=(), choice=choice, recreate=recreate, by="somebody@somewhere", reason="a test"
+    )
     with deployment.opened("A->B") as opened:
         shown = consider(opened, order)
         assert [decision.reason for decision in opened.ledger.resets()] == []

@@ -40,8 +40,10 @@ def test_names_kept_in_a_loop(clusters: Clusters, tmp_path: Path) -> None:
         reason = refused(deployment, flow)
         assert all(name in reason for name in ("A->B", "B->C", "C->A")) and "exclude it from one of" in reason
     assert {alias: end_offsets(broker, "orders") for alias, broker in clusters.by_alias.items()} == {
-        "A": {0: 10}, "B": {0: 10}, "C": {0: 10}
-    }  # fmt: skip
+        "A": {0: 10},
+        "B": {0: 10},
+        "C": {0: 10},
+    }
 
 
 def test_names_kept_in_a_loop_of_two_configurations(clusters: Clusters, tmp_path: Path) -> None:
@@ -147,7 +149,16 @@ def test_what_a_stranger_writes_stops_no_flow(
     monkeypatch.syspath_prepend(tmp_path)
     filled(clusters, "A")
     for name, policy, pattern in (("code", "planted:sink", ".*"), ("slow", "DefaultReplicationPolicy", "((.|.)+)+!")):
-        said = FlowIdentity(name, "B", "x", "y", 0, policy, ".", (pattern,))
+        said = FlowIdentity(
+            source=name,
+            target="B",
+            source_cluster_id="x",
+            target_cluster_id="y",
+            time_ms=0,
+            policy=policy,
+            separator=".",
+            topics=(pattern,),
+        )
         topic = create_topic(clusters.a, f"airmirror-segments.{name}.internal")
         produce(clusters.a, topic, [Record(said.encode_value(), said.encode_key())])
     window = deploy(tmp_path, clusters.by_alias, {"A->B": ALL}).window("A->B")
@@ -216,10 +227,14 @@ def test_the_errors_survive_a_task(clusters: Clusters) -> None:
     import pickle
 
     for error in (
-        AliasDiffers("a->b", "a", "b", "id", "x", "y->z", "t"),
-        AliasReused("a->b", "t", "b", "x->y", ("1", "2"), ("3", "4")),
+        AliasDiffers(
+            flow="a->b", source="a", target="b", cluster_id="id", other_alias="x", other_flow="y->z", topic="t"
+        ),
+        AliasReused(flow="a->b", topic="t", target="b", other_flow="x->y", ours=("1", "2"), theirs=("3", "4")),
         SameCluster("a->b", "id", "a", "b", "h:1"),
-        EqualClusterIds("a->b", "id", "a", "b", "h:1", "i:1"),
+        EqualClusterIds(
+            flow="a->b", cluster_id="id", source="a", target="b", source_brokers="h:1", target_brokers="i:1"
+        ),
     ):
         same: AirmirrorError = pickle.loads(pickle.dumps(error))
         assert str(same) == str(error)

@@ -98,7 +98,7 @@ class Pair:
         opened, window = prepared.opened, uuid.uuid4().hex[:8]
         result = run_window(
             opened.flow, opened.ledger, prepared.topics, in_this_process, window=window, slots=lambda: 1
-        )  # fmt: skip
+        )
         done = follow(opened, ("emit_offset_syncs", "emit_checkpoints"), window)
         assert [each.error for each in done] == [None, None], done
         assert not prepared.refused

@@ -51,24 +51,19 @@ TOPOLOGIES = [
     Topology("unidirectional", {"A->B": "orders"}, ("A",), {"B": {"A.orders": "A"}}),
     Topology(
         "unidirectional, separator of its own",
-        {"A->B": "orders"}, ("A",), {"B": {"A__orders": "A"}}, "replication.policy.separator = __",
+        {"A->B": "orders"},
+        ("A",),
+        {"B": {"A__orders": "A"}},
+        "replication.policy.separator = __",
     ),
     Topology("unidirectional, names kept", {"A->B": "orders"}, ("A",), {"B": {"orders": "A"}}, IDENTITY),
-    Topology(
-        "fan-in", {"A->C": "orders", "B->C": "orders"}, ("A", "B"), {"C": {"A.orders": "A", "B.orders": "B"}}
-    ),
-    Topology(
-        "fan-out", {"A->B": "orders", "A->C": "orders"}, ("A",), {"B": {"A.orders": "A"}, "C": {"A.orders": "A"}}
-    ),
-    Topology(
-        "chain", {"A->B": ALL, "B->C": ALL}, ("A",), {"B": {"A.orders": "A"}, "C": {"B.A.orders": "A"}}
-    ),
+    Topology("fan-in", {"A->C": "orders", "B->C": "orders"}, ("A", "B"), {"C": {"A.orders": "A", "B.orders": "B"}}),
+    Topology("fan-out", {"A->B": "orders", "A->C": "orders"}, ("A",), {"B": {"A.orders": "A"}, "C": {"A.orders": "A"}}),
+    Topology("chain", {"A->B": ALL, "B->C": ALL}, ("A",), {"B": {"A.orders": "A"}, "C": {"B.A.orders": "A"}}),
     Topology(
         "chain, names kept", {"A->B": ALL, "B->C": ALL}, ("A",), {"B": {"orders": "A"}, "C": {"orders": "A"}}, IDENTITY
     ),
-    Topology(
-        "active/active", {"A->B": ALL, "B->A": ALL}, ("A", "B"), {"A": {"B.orders": "B"}, "B": {"A.orders": "A"}}
-    ),
+    Topology("active/active", {"A->B": ALL, "B->A": ALL}, ("A", "B"), {"A": {"B.orders": "B"}, "B": {"A.orders": "A"}}),
     Topology(
         "ring",
         {"A->B": ALL, "B->C": ALL, "C->A": ALL},
@@ -96,7 +91,7 @@ TOPOLOGIES = [
         {"B": {"A.orders": "A", "C.A.orders": "A"}, "C": {"A.orders": "A"}},
         duplicates=("C.A.orders",),
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("windows", [3, pytest.param(10, marks=pytest.mark.long)])

@@ -61,9 +61,20 @@ def test_pages_can_do_nothing_on_airflows_origin(client: TestClient) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["nope.html", "..%2fsecret.html", "%2e%2e/secret.html", "link.html", "%00", "a.b/w.html%00", "", "a.b", "a.b/w.txt",
-     "%2fetc%2fpasswd", "x" * 5000 + ".html"],
-)  # fmt: skip
+    [
+        "nope.html",
+        "..%2fsecret.html",
+        "%2e%2e/secret.html",
+        "link.html",
+        "%00",
+        "a.b/w.html%00",
+        "",
+        "a.b",
+        "a.b/w.txt",
+        "%2fetc%2fpasswd",
+        "x" * 5000 + ".html",
+    ],
+)
 def test_what_is_no_page_is_not_found(client: TestClient, path: str) -> None:
     assert client.get(f"/data-docs/{path}").status_code == 404
 

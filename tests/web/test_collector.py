@@ -42,8 +42,19 @@ ORDER = (
     "of",
 )
 FUNCTIONS = {
-    "max", "sum", "by", "deriv", "and", "unless", "time", "increase", "rate", "quantile", "topk", "label_values",
-}  # fmt: skip
+    "max",
+    "sum",
+    "by",
+    "deriv",
+    "and",
+    "unless",
+    "time",
+    "increase",
+    "rate",
+    "quantile",
+    "topk",
+    "label_values",
+}
 
 
 @pytest.fixture
@@ -54,8 +65,8 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 def filled(ledger: Ledger) -> Ledger:
     flow = ledger.flow("east->west")
-    held = Hold("orders", 0, 10, "digest", "w2", "gate", 5)
-    decided = Decision("orders", 1, 6, Action.HOLD, 0, "wait", "ann")
+    held = Hold(topic="orders", partition=0, offset=10, reason="digest", window="w2", by="gate", time_ms=5)
+    decided = Decision(topic="orders", partition=1, time_ms=6, action=Action.HOLD, offset=0, reason="wait", by="ann")
     first = replace(segment(0, 10), min_timestamp=2, read_ms=805)
     load(flow, entries(first, verified(9), held, decided))
     flow.count_verified()
@@ -65,7 +76,9 @@ def filled(ledger: Ledger) -> Ledger:
     flow.note(counters, {("verified", ""): 50, ("measured", ""): 60, ("last_seconds", ""): 3})
     flow.note({}, {("latency_readable_most", "north"): 7.5, ("heartbeat", "north"): 99})
     flow.note({("checkpoints", ""): 4}, {("checkpoint_seconds", ""): 1.5})
-    billing = GroupLag("billing", "orders", 0, "east", 8, 17, 90_000, 99_000)
+    billing = GroupLag(
+        group="billing", topic="orders", partition=0, cluster="east", position=8, lag=17, lag_ms=90_000, time_ms=99_000
+    )
     flow.note_group_lags([billing, replace(billing, partition=1, lag=3, lag_ms=None)])
     return ledger
 
@@ -132,8 +145,11 @@ def test_groups_have_the_names_of_kafka_lag_exporter(ledger: Ledger) -> None:
     }
     ours, billing = ("east", "airmirror.east.west"), ("east", "billing")
     assert found["offset"] == {
-        (*ours, "orders", "0"): 10, (*ours, "orders", "1"): 3, (*billing, "orders", "0"): 8, (*billing, "orders", "1"): 8,
-    }  # fmt: skip
+        (*ours, "orders", "0"): 10,
+        (*ours, "orders", "1"): 3,
+        (*billing, "orders", "0"): 8,
+        (*billing, "orders", "1"): 8,
+    }
     assert found["lag"][(*billing, "orders", "0")] == 17
     assert {place: lag for place, lag in found["lag_seconds"].items() if place[:2] == billing} == {
         (*billing, "orders", "0"): 90

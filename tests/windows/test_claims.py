@@ -25,7 +25,18 @@ def log(*records: tuple[str, ClaimEvent, int], first: dict[str, int] | None = No
     """Claim records of (window, event, append time); ``first``: when a window claimed, by its own clock."""
     begun = dict(first or {})
     return [
-        ClaimEntry(offset, time, Claim(window, event, "me:1", begun.setdefault(window, time), 30_000, 2))
+        ClaimEntry(
+            offset,
+            time,
+            Claim(
+                window=window,
+                event=event,
+                owner="me:1",
+                time_ms=begun.setdefault(window, time),
+                lease_ms=30_000,
+                slots=2,
+            ),
+        )
         for offset, (window, event, time) in enumerate(records)
     ]
 
@@ -74,7 +85,10 @@ def test_a_claim_that_was_released_stays_so() -> None:
 
 def test_a_second_attempt_of_a_window_takes_its_claim_over() -> None:
     """As YARN starts an application again under one window's id: the first one's renewals count no more."""
-    first, second = (Claim("w", CLAIMED, owner, time, 30_000, 2) for owner, time in (("a:1", 0), ("b:1", 5_000)))
+    first, second = (
+        Claim(window="w", event=CLAIMED, owner=owner, time_ms=time, lease_ms=30_000, slots=2)
+        for owner, time in (("a:1", 0), ("b:1", 5_000))
+    )
     entries = [ClaimEntry(7, 0, first), ClaimEntry(8, 5_000, second)]
     late = [ClaimEntry(9, 6_000, replace(first, event=RENEWED)), ClaimEntry(10, 7_000, replace(first, event=RELEASED))]
     held = holder([*entries, *late])

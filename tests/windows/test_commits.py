@@ -230,7 +230,17 @@ def test_refusals_end_with_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
     taker, _ = intake(30)
     slot = taker.way.slot
     tried: list[object] = []
-    refused = WriteRefused("east", "orders", 0, "west", "east.orders", 7, 9, 10, "too large")
+    refused = WriteRefused(
+        cluster="east",
+        topic="orders",
+        partition=0,
+        target="west",
+        remote_topic="east.orders",
+        first=7,
+        last=9,
+        code=10,
+        error="too large",
+    )
 
     def refuse(*args: object) -> bool:
         tried.append(args)

@@ -29,9 +29,11 @@ def tolerant(
 ) -> Mirror:
     """A flow that copies around what its remote topic, which has a configuration of its own, does not take."""
     settings = {
-        "errors.tolerance": "all", "errors.deadletterqueue.topic.name": dead_letters, "window.verify": verify,
+        "errors.tolerance": "all",
+        "errors.deadletterqueue.topic.name": dead_letters,
+        "window.verify": verify,
         "sync.topic.configs.enabled": "false",
-    }  # fmt: skip
+    }
     source_config = {key.replace("_", "."): value for key, value in source.items()}
     flow = mirror(east, west, directory, settings=settings, config=source_config or None)
     flow.run()
@@ -80,7 +82,13 @@ def assert_kept(flow: Mirror, dead_letters: str, lost: list[Record]) -> None:
 @pytest.mark.parametrize("verify", ["readback", "acks"])
 def test_records_that_are_too_large(east: Broker, west: Broker, tmp_path: Path, dead_letters: str, verify: str) -> None:
     flow = tolerant(
-        east, west, tmp_path, {"max.message.bytes": "5000"}, dead_letters, verify, max_message_bytes="2000000"
+        east=east,
+        west=west,
+        directory=tmp_path,
+        config={"max.message.bytes": "5000"},
+        dead_letters=dead_letters,
+        verify=verify,
+        max_message_bytes="2000000",
     )
     poison = Record(b"x" * 9000, b"key", (("h", None), ("größe", b"\0\xff")), NOON)
     among = [*numbered(20), poison, *numbered(20), poison]
@@ -104,7 +112,15 @@ def test_records_of_another_time_than_the_target_takes(
     east: Broker, west: Broker, tmp_path: Path, dead_letters: str, verify: str
 ) -> None:
     limits = {"message.timestamp.before.max.ms": str(HOUR), "message.timestamp.after.max.ms": str(HOUR)}
-    flow = tolerant(east, west, tmp_path, limits, dead_letters, verify, message_timestamp_after_max_ms=str(2**63 - 1))
+    flow = tolerant(
+        east=east,
+        west=west,
+        directory=tmp_path,
+        config=limits,
+        dead_letters=dead_letters,
+        verify=verify,
+        message_timestamp_after_max_ms=str(2**63 - 1),
+    )
     now = int(time.time() * 1000)
     old, late, fresh = numbered(2), numbered(1, time=FUTURE), numbered(5, time=now)
     append(east, flow.topic, [batch(fresh), batch([*fresh, *old, *fresh, *late], "lz4"), batch(fresh), batch(old)])

@@ -147,7 +147,7 @@ def test_a_hold_of_what_is_verified_is_lifted(east: Broker, west: Broker, tmp_pa
     flow = mirror(east, west, tmp_path)
     produce(east, flow.topic, records(100))
     assert flow.run().is_verified
-    hold = Hold(flow.topic, 0, 0, "it was frozen", "stale", GATE, 1)
+    hold = Hold(topic=flow.topic, partition=0, offset=0, reason="it was frozen", window="stale", by=GATE, time_ms=1)
     with Appender(flow.flow.target, f"airmirror-segments.{flow.flow.source.alias}.internal") as appender:
         appender.append([(hold.encode_key(), hold.encode_value())])
     ledger = flow.opened.ledger

@@ -43,10 +43,33 @@ class Collected:
 
 
 def intake(end: int, *, compacted: bool = False) -> tuple[Intake, list[Any]]:
-    partition = SlotPartition("orders", 0, "east.orders", 0, end, UUID(int=1), UUID(int=2), -1, -1, compacted, 1 << 20)
-    slot = Slot(FLOW, "w", 0, 0, 0, None, "p", 1, "s", (partition,))
+    partition = SlotPartition(
+        topic="orders",
+        partition=0,
+        remote_topic="east.orders",
+        start=0,
+        end=end,
+        source_topic_id=UUID(int=1),
+        target_topic_id=UUID(int=2),
+        target_end=-1,
+        leader_epoch=-1,
+        compacted=compacted,
+        max_message_bytes=1 << 20,
+    )
+    slot = Slot(
+        flow=FLOW,
+        window="w",
+        number=0,
+        claim_offset=0,
+        max_ms=0,
+        max_bytes=None,
+        progress_topic="p",
+        progress_partitions=1,
+        segment_topic="s",
+        partitions=(partition,),
+    )
     outbox = Collected()
-    way = Way(slot, None, outbox, outbox, None, Merging())  # type: ignore[arg-type]
+    way = Way(slot=slot, target=None, transaction=outbox, outbox=outbox, read_back=None, merging=Merging())  # type: ignore[arg-type]
     return Intake(way, partition, end), outbox.put_in
 
 
@@ -57,7 +80,12 @@ def at(offset: int, one: bytearray) -> bytearray:
 
 def take(taker: Intake, *batches: bytes) -> None:
     log = bytearray(b"".join(batches))
-    taker.take(memoryview(log), Fetched(0, 100, 100, 0, (), 0, len(log)))
+    taker.take(
+        memoryview(log),
+        Fetched(
+            error=0, high_watermark=100, last_stable_offset=100, log_start_offset=0, aborted=(), start=0, end=len(log)
+        ),
+    )
 
 
 def nonsense(codec: int, count: int) -> bytearray:

@@ -137,9 +137,11 @@ def test_a_compacted_topic_with_holes(east: Broker, west: Broker, tmp_path: Path
     from tenacity import Retrying, stop_after_delay, wait_fixed
 
     settings = {
-        "cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "100",
+        "cleanup.policy": "compact",
+        "min.cleanable.dirty.ratio": "0.01",
+        "segment.ms": "100",
         "max.compaction.lag.ms": "100",
-    }  # fmt: skip
+    }
     flow = mirror(east, west, tmp_path, config=settings)
     for start in (0, 40, 80):
         produce(east, flow.topic, [Record(b"v%d" % n, b"k%d" % (n % 7)) for n in range(start, start + 40)])

@@ -137,7 +137,17 @@ def test_a_damaged_batch_in_a_run_is_named_itself() -> None:
 
 def sent_with(runs: list[tuple[int, int]]) -> Sent:
     taker, _ = intake(1)
-    return Sent(taker.delivery, taker.account, runs, sum(count for _, count in runs), 0, 0, 0, memoryview(b""), b"")
+    return Sent(
+        delivery=taker.delivery,
+        account=taker.account,
+        runs=runs,
+        count=sum(count for _, count in runs),
+        attributes=0,
+        base_timestamp=0,
+        max_timestamp=0,
+        payload=memoryview(b""),
+        digest=b"",
+    )
 
 
 def test_a_refused_batch_is_not_expanded_by_its_count() -> None:

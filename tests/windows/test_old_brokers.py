@@ -33,8 +33,12 @@ def test_the_faults_on_an_older_kafka(name: str) -> None:
     tests = Path(__file__).with_name(f"test_{name}.py")
     answer = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-x", str(tests)],
-        env=os.environ | {"KAFKA_VERSION": OLDER}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
-    )  # fmt: skip
+        env=os.environ | {"KAFKA_VERSION": OLDER},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
     assert answer.returncode == 0, answer.stdout[-5000:]
 
 

@@ -24,7 +24,19 @@ from airmirror.wire.segments import Claim, ClaimEvent, Segment, SegmentRecord
 
 
 def partition(number: int) -> SlotPartition:
-    return SlotPartition("orders", number, "east.orders", 0, 1, UUID(int=1), UUID(int=2), -1, -1, False, 1_000_000)
+    return SlotPartition(
+        topic="orders",
+        partition=number,
+        remote_topic="east.orders",
+        start=0,
+        end=1,
+        source_topic_id=UUID(int=1),
+        target_topic_id=UUID(int=2),
+        target_end=-1,
+        leader_epoch=-1,
+        compacted=False,
+        max_message_bytes=1_000_000,
+    )
 
 
 @given(st.lists(st.floats(0, 1e12), max_size=60), st.integers(1, 8))
@@ -45,14 +57,41 @@ SOURCE, REMOTE = UUID(int=1), UUID(int=2)
 
 def last(start: int, end: int) -> SegmentRecord:
     return SegmentRecord(
-        SOURCE, "orders", 0, start, "w", 0, 0, end, REMOTE, "east.orders", start, end, end - start, 0, 0, 0, 0, 50, 0, 1,
-        bytes(16), (Segment(start, start, end - start),),
-    )  # fmt: skip
+        source_topic_id=SOURCE,
+        topic="orders",
+        partition=0,
+        source_start=start,
+        window="w",
+        slot=0,
+        time_ms=0,
+        source_end=end,
+        target_topic_id=REMOTE,
+        remote_topic="east.orders",
+        target_start=start,
+        target_end=end,
+        copied=end - start,
+        control=0,
+        aborted=0,
+        holes=0,
+        lost=0,
+        size=50,
+        max_timestamp=0,
+        leader_epoch=1,
+        digest=bytes(16),
+        segments=(Segment(start, start, end - start),),
+    )
 
 
 def planned_of(state: State) -> Planned:
     key = TopicPartition("orders", 0)
-    [found] = plan("east", "mm2", {"orders": "east.orders"}, {key: Extent(5, 90, 100)}, {"orders": SOURCE}, state)
+    [found] = plan(
+        source="east",
+        progress_topic="mm2",
+        remote_topics={"orders": "east.orders"},
+        extents={key: Extent(5, 90, 100)},
+        topic_ids={"orders": SOURCE},
+        state=state,
+    )
     return found
 
 
@@ -84,12 +123,25 @@ def test_under_latest_nothing_begins_before_every_partition_can_be_seen() -> Non
     """One that is seen later would begin at its earliest offset (a partition without a leader in the first window)."""
     lines = "clusters = a, b\na.bootstrap.servers = x:1\nb.bootstrap.servers = y:1\na->b.enabled = true\n"
     flow = parse(lines + "a->b.consumer.auto.offset.reset = latest\n", "test").flow("a->b")
-    seen = Planned("orders", 0, "a.orders", 5, 90, 100, 10.0)
+    seen = Planned(
+        topic="orders", partition=0, remote_topic="a.orders", start=5, end=90, high_watermark=100, record_bytes=10.0
+    )
     unseen = left_out(TopicPartition("orders", 1), "a.orders", State(), leaderless("a", TopicPartition("orders", 1)))
-    granted = Granted(Renewal(Claim("w", ClaimEvent.CLAIMED, "me", 0, 1, 1), print), 0)
+    granted = Granted(
+        Renewal(Claim(window="w", event=ClaimEvent.CLAIMED, owner="me", time_ms=0, lease_ms=1, slots=1), print), 0
+    )
     silent = SimpleNamespace(refresh=lambda topics: None)  # nothing else may be asked of it
     topics = InternalTopics("segments", "progress")
     nothing: Any = None
-    errors = commit_starts(flow, granted, Fenced((0,)), nothing, silent, topics, State(), [seen, unseen])  # type: ignore[arg-type]
+    errors = commit_starts(
+        flow=flow,
+        granted=granted,
+        fenced=Fenced((0,)),
+        source=nothing,
+        target=silent,
+        topics=topics,
+        state=State(),
+        planned=[seen, unseen],
+    )  # type: ignore[arg-type]
     assert set(errors) == {seen.key, unseen.key} and "orders-1" in str(errors[seen.key])
     assert all(error is not None and error.transient for error in errors.values())

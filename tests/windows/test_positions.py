@@ -113,8 +113,10 @@ def test_what_another_writer_has_left_is_lost_from_the_last_record_on(
     assert flow.run().is_verified
     ours = [record.value for record in records(100) + records(10, 150)]
     assert [record.value for record in read_all(west, flow.remote_topic)[0]] == [
-        *ours[:100], *(record.value for record in records(50, 5000)), *ours[100:],
-    ]  # fmt: skip
+        *ours[:100],
+        *(record.value for record in records(50, 5000)),
+        *ours[100:],
+    ]
     assert not accept_loss(flow), "nothing is left to decide"
 
 

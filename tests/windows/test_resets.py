@@ -45,9 +45,29 @@ def histories(draw: st.DrawFn) -> tuple[SegmentRecord, ...]:
         first = segments[0].target_first if segments else target
         end = segments[-1].target_end if segments else target
         record = SegmentRecord(
-            SOURCE, "orders", 0, start, "w", 0, 0, source, TARGET, "A.orders", first, end, copied, counts["control"],
-            counts["aborted"], counts["holes"], 0, copied * 10, 0, 1, bytes(16), tuple(segments),
-        )  # fmt: skip
+            source_topic_id=SOURCE,
+            topic="orders",
+            partition=0,
+            source_start=start,
+            window="w",
+            slot=0,
+            time_ms=0,
+            source_end=source,
+            target_topic_id=TARGET,
+            remote_topic="A.orders",
+            target_start=first,
+            target_end=end,
+            copied=copied,
+            control=counts["control"],
+            aborted=counts["aborted"],
+            holes=counts["holes"],
+            lost=0,
+            size=copied * 10,
+            max_timestamp=0,
+            leader_epoch=1,
+            digest=bytes(16),
+            segments=tuple(segments),
+        )
         records.append(record)
         target += 1
     assume(records)
@@ -62,15 +82,29 @@ def situations(draw: st.DrawFn) -> Facts:
     earliest = draw(st.integers(0, last.source_end + 5))
     high = draw(st.integers(earliest, last.source_end + 10))
     return Facts(
-        "orders", 0, "A.orders", SOURCE, draw(st.sampled_from([TARGET, TARGET, OTHER])), earliest, high,
-        draw(st.one_of(st.just(-1), st.integers(earliest, high))), draw(st.integers(0, end + 3)),
-        draw(st.booleans()), last.source_end, records, last,
-        draw(st.one_of(st.none(), st.integers(0, last.source_end - 1 if last.source_end else 0).map(verified))),
-    )  # fmt: skip
+        topic="orders",
+        partition=0,
+        remote_topic="A.orders",
+        source_topic_id=SOURCE,
+        target_topic_id=draw(st.sampled_from([TARGET, TARGET, OTHER])),
+        earliest=earliest,
+        high_watermark=high,
+        diverged_at=draw(st.one_of(st.just(-1), st.integers(earliest, high))),
+        target_end=draw(st.integers(0, end + 3)),
+        foreign=draw(st.booleans()),
+        position=last.source_end,
+        records=records,
+        last=last,
+        verified=draw(
+            st.one_of(st.none(), st.integers(0, last.source_end - 1 if last.source_end else 0).map(verified))
+        ),
+    )
 
 
 def verified(offset: int) -> Verified:
-    return Verified("orders", 0, SOURCE, offset, 99, "w", 0)
+    return Verified(
+        topic="orders", partition=0, source_topic_id=SOURCE, offset=offset, target_end=99, window="w", time_ms=0
+    )
 
 
 def after(reset: Reset) -> list[SegmentRecord]:
@@ -142,10 +176,45 @@ def test_a_shortened_record_counts_every_offset_up_to_its_end(
 
 def test_a_topic_created_again_can_not_be_continued() -> None:
     record = SegmentRecord(
-        OTHER, "orders", 0, 0, "w", 0, 0, 5, TARGET, "A.orders", 0, 5, 5, 0, 0, 0, 0, 50, 0, 1, bytes(16),
-        (Segment(0, 0, 5),),
-    )  # fmt: skip
-    facts = Facts("orders", 0, "A.orders", SOURCE, TARGET, 0, 9, -1, 6, False, 5, (record,), record, None)
+        source_topic_id=OTHER,
+        topic="orders",
+        partition=0,
+        source_start=0,
+        window="w",
+        slot=0,
+        time_ms=0,
+        source_end=5,
+        target_topic_id=TARGET,
+        remote_topic="A.orders",
+        target_start=0,
+        target_end=5,
+        copied=5,
+        control=0,
+        aborted=0,
+        holes=0,
+        lost=0,
+        size=50,
+        max_timestamp=0,
+        leader_epoch=1,
+        digest=bytes(16),
+        segments=(Segment(0, 0, 5),),
+    )
+    facts = Facts(
+        topic="orders",
+        partition=0,
+        remote_topic="A.orders",
+        source_topic_id=SOURCE,
+        target_topic_id=TARGET,
+        earliest=0,
+        high_watermark=9,
+        diverged_at=-1,
+        target_end=6,
+        foreign=False,
+        position=5,
+        records=(record,),
+        last=record,
+        verified=None,
+    )
     with pytest.raises(ResetNotPossible, match="--start-again"):
         decide(facts, Choice.ACCEPT_LOSS)
     reset = decide(facts, Choice.START_AGAIN)
@@ -154,15 +223,50 @@ def test_a_topic_created_again_can_not_be_continued() -> None:
 
 def ten(start: int) -> SegmentRecord:
     return SegmentRecord(
-        SOURCE, "orders", 0, start, "w", 0, 0, start + 10, TARGET, "A.orders", start, start + 10, 10, 0, 0, 0, 0, 50, 0, 1,
-        bytes(16), (Segment(start, start, 10),),
-    )  # fmt: skip
+        source_topic_id=SOURCE,
+        topic="orders",
+        partition=0,
+        source_start=start,
+        window="w",
+        slot=0,
+        time_ms=0,
+        source_end=start + 10,
+        target_topic_id=TARGET,
+        remote_topic="A.orders",
+        target_start=start,
+        target_end=start + 10,
+        copied=10,
+        control=0,
+        aborted=0,
+        holes=0,
+        lost=0,
+        size=50,
+        max_timestamp=0,
+        leader_epoch=1,
+        digest=bytes(16),
+        segments=(Segment(start, start, 10),),
+    )
 
 
 def test_a_gap_between_records_is_declared_lost() -> None:
     """One that was skipped as malformed, or lost with the tail of the segment topic: what follows it stays mapped."""
     records = (ten(0), ten(20), ten(30))
-    facts = Facts("orders", 0, "A.orders", SOURCE, TARGET, 0, 90, -1, 41, False, 40, records, records[-1], verified(9))
+    facts = Facts(
+        topic="orders",
+        partition=0,
+        remote_topic="A.orders",
+        source_topic_id=SOURCE,
+        target_topic_id=TARGET,
+        earliest=0,
+        high_watermark=90,
+        diverged_at=-1,
+        target_end=41,
+        foreign=False,
+        position=40,
+        records=records,
+        last=records[-1],
+        verified=verified(9),
+    )
     assert "10 to 19" in facts.problem
     reset = decide(facts, Choice.ACCEPT_LOSS)
     assert reset is not None and (reset.start, reset.lost, reset.gaps) == (40, 10, ((10, 20),))
@@ -177,8 +281,22 @@ def test_a_gap_between_records_is_declared_lost() -> None:
 def test_what_others_have_copied_since_is_lost_from_the_last_record_on() -> None:
     records = (ten(0), ten(10))
     facts = Facts(
-        "orders", 0, "A.orders", SOURCE, TARGET, 0, 90, -1, 61, True, 20, records, records[-1], verified(19), recorded=50
-    )  # fmt: skip
+        topic="orders",
+        partition=0,
+        remote_topic="A.orders",
+        source_topic_id=SOURCE,
+        target_topic_id=TARGET,
+        earliest=0,
+        high_watermark=90,
+        diverged_at=-1,
+        target_end=61,
+        foreign=True,
+        position=20,
+        records=records,
+        last=records[-1],
+        verified=verified(19),
+        recorded=50,
+    )
     reset = decide(facts, Choice.ACCEPT_LOSS)
     assert reset is not None and (reset.lost_first, reset.lost_end, reset.start) == (20, 50, 50)
     found = after(reset)

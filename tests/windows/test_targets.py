@@ -297,7 +297,14 @@ def test_a_remote_topic_that_was_cut_and_has_grown_again(east: Broker, west: Bro
 def test_an_error_of_the_target_survives_its_way() -> None:
     import pickle
 
-    error = TargetUnavailable("east", "orders", 0, "west", "east.orders", "it has no leader")
+    error = TargetUnavailable(
+        cluster="east",
+        topic="orders",
+        partition=0,
+        target="west",
+        remote_topic="east.orders",
+        reason="it has no leader",
+    )
     assert str(pickle.loads(pickle.dumps(error))) == str(error) and error.transient
     assert replace(error, reason="x").reason == "x"
 
@@ -305,7 +312,7 @@ def test_an_error_of_the_target_survives_its_way() -> None:
 def test_where_an_internal_topic_lacks_the_marker_the_flow_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody knows the positions; elsewhere the id and the partition are left out, however the transaction ended."""
     flow, topics = a_flow("east"), InternalTopics("segments", "progress")
-    claim = Claim("w", ClaimEvent.RENEWED, "me", 0, 0, 2)
+    claim = Claim(window="w", event=ClaimEvent.RENEWED, owner="me", time_ms=0, lease_ms=0, slots=2)
     granted = Granted(Renewal(claim, lambda record: 0), 0)
     lacking = TopicPartition("east.orders", 1)
 

@@ -96,7 +96,15 @@ def test_taken_over_from_mirrormaker_without_times(east: Broker, west: Broker, t
     create_topic(west, flow.remote_topic, 1, STAMPED)
     for cluster, topic in ((east, flow.topic), (west, flow.remote_topic)):
         produce(cluster, topic, records(30))
-    item = Planned(flow.topic, 0, flow.remote_topic, 20, 30, 30, 100.0)
+    item = Planned(
+        topic=flow.topic,
+        partition=0,
+        remote_topic=flow.remote_topic,
+        start=20,
+        end=30,
+        high_watermark=30,
+        record_bytes=100.0,
+    )
     with Routes(flow.flow.source, "test") as source, Routes(flow.flow.target, "test") as target:
         source.refresh([flow.topic])
         target.refresh([flow.remote_topic])

@@ -108,7 +108,10 @@ def test_a_partition_that_fails_is_not_asked_without_a_pause(monkeypatch: pytest
     takers = [intake(30)[0], intake(30)[0]]
     takers[1].partition = replace(takers[1].partition, partition=1)
     paused: list[float] = []
-    broken, quiet = (Fetched(error, 30, 30, 0, (), 0, 0) for error in (UNKNOWN_SERVER_ERROR, 0))
+    broken, quiet = (
+        Fetched(error=error, high_watermark=30, last_stable_offset=30, log_start_offset=0, aborted=(), start=0, end=0)
+        for error in (UNKNOWN_SERVER_ERROR, 0)
+    )
     answers = {TopicPartition("orders", 0): broken, TopicPartition("orders", 1): quiet}
     connection = object()
     monkeypatch.setattr(copy_module.time, "sleep", paused.append)

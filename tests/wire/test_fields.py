@@ -28,7 +28,7 @@ def test_every_kind_is_documented_as_it_is_declared(declared: type[SegmentRecord
 
 
 def test_fields_of_a_fixed_size_are_packed_in_their_order() -> None:
-    checkpoint = Checkpoint("g", "t", 2, 5, 6, "m")
+    checkpoint = Checkpoint(group="g", topic="t", partition=2, upstream=5, downstream=6, metadata="m")
     assert checkpoint.encode_key() == b"\0\1g\0\1t\0\0\0\2"
     assert checkpoint.encode_value() == struct.pack(">hqq", 0, 5, 6) + b"\0\1m"
     assert Checkpoint.decode_key(checkpoint.encode_key()) == {"group": "g", "topic": "t", "partition": 2}
@@ -48,7 +48,28 @@ def test_segments_that_end_past_the_last_offset_are_malformed() -> None:
     """Their sum is no INT64: a database would refuse it, and with it all that is loaded beside it."""
     ours = uuid.UUID(int=1)
     record = SegmentRecord(
-        ours, "orders", 0, 2**62, "w", 0, 1, 2**62, ours, "east.orders", 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, bytes(16), ()
+        source_topic_id=ours,
+        topic="orders",
+        partition=0,
+        source_start=2**62,
+        window="w",
+        slot=0,
+        time_ms=1,
+        source_end=2**62,
+        target_topic_id=ours,
+        remote_topic="east.orders",
+        target_start=0,
+        target_end=0,
+        copied=0,
+        control=0,
+        aborted=0,
+        holes=0,
+        lost=0,
+        size=0,
+        max_timestamp=1,
+        leader_epoch=1,
+        digest=bytes(16),
+        segments=(),
     )
     value = record.encode_value()[:-1] + b"\1" + unsigned_varint(2**62) + unsigned_varint(1) + unsigned_varint(1)
     with pytest.raises(MalformedRecord, match="segments that end at"):

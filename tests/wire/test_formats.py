@@ -36,31 +36,70 @@ from airmirror.wire.segments import (
 
 ID = uuid.UUID(int=0x0102030405060708090A0B0C0D0E0F10)
 SEGMENT = SegmentRecord(
-    ID, "orders", 3, 100, "w1", 0, 1_700_000_000_000, 250, ID, "east.orders", 90, 241,
-    140, 2, 5, 3, 0, 5000, 1_700_000_000_500, 4, bytes(range(16)),
-    (Segment(100, 90, 100), Segment(205, 191, 40)),
-)  # fmt: skip
+    source_topic_id=ID,
+    topic="orders",
+    partition=3,
+    source_start=100,
+    window="w1",
+    slot=0,
+    time_ms=1_700_000_000_000,
+    source_end=250,
+    target_topic_id=ID,
+    remote_topic="east.orders",
+    target_start=90,
+    target_end=241,
+    copied=140,
+    control=2,
+    aborted=5,
+    holes=3,
+    lost=0,
+    size=5000,
+    max_timestamp=1_700_000_000_500,
+    leader_epoch=4,
+    digest=bytes(range(16)),
+    segments=(Segment(100, 90, 100), Segment(205, 191, 40)),
+)
 RECORDS = [
-    Claim("w1", ClaimEvent.RENEWED, "host:1", 1, 30_000, 4),
+    Claim(window="w1", event=ClaimEvent.RENEWED, owner="host:1", time_ms=1, lease_ms=30_000, slots=4),
     SEGMENT,
     replace(SEGMENT, min_timestamp=1_699_999_999_000, read_ms=1_699_999_999_900),
-    Verified("orders", 3, ID, 249, 231, "w1", 5),
-    Hold("orders", 3, 100, "größer", "w1", "gate", 5),
+    Verified(topic="orders", partition=3, source_topic_id=ID, offset=249, target_end=231, window="w1", time_ms=5),
+    Hold(topic="orders", partition=3, offset=100, reason="größer", window="w1", by="gate", time_ms=5),
     FlowIdentity("east", "west", "id1", "id2", 9),
     FlowIdentity(
-        "east",
-        "west",
-        "id1",
-        "id2",
-        9,
-        "IdentityReplicationPolicy",
-        ".",
-        ("orders.*", "größe"),
-        ("x",),
-        (("north", "id0"), ("nord", "id0")),
+        source="east",
+        target="west",
+        source_cluster_id="id1",
+        target_cluster_id="id2",
+        time_ms=9,
+        policy="IdentityReplicationPolicy",
+        separator=".",
+        topics=("orders.*", "größe"),
+        topics_exclude=("x",),
+        upstream=(("north", "id0"), ("nord", "id0")),
     ),
-    Decision("orders", 3, 1_700_000_000_000, Action.RELEASE, 100, "größer", "ann"),
-    ResetRecord("orders", 3, 7, "accept-loss", "was truncated", 10, 20, 20, "reset-1", "me@host", "größer als nötig"),
+    Decision(
+        topic="orders",
+        partition=3,
+        time_ms=1_700_000_000_000,
+        action=Action.RELEASE,
+        offset=100,
+        reason="größer",
+        by="ann",
+    ),
+    ResetRecord(
+        topic="orders",
+        partition=3,
+        time_ms=7,
+        choice="accept-loss",
+        problem="was truncated",
+        lost_first=10,
+        lost_end=20,
+        start=20,
+        window="reset-1",
+        by="me@host",
+        reason="größer als nötig",
+    ),
 ]
 
 
@@ -72,7 +111,7 @@ def test_round_trips(record: Claim | SegmentRecord) -> None:
 
 
 def test_the_bytes_of_a_decision_are_as_documented() -> None:
-    decision = Decision("o", 3, 5, Action.RELEASE, 7, "why", "ann")
+    decision = Decision(topic="o", partition=3, time_ms=5, action=Action.RELEASE, offset=7, reason="why", by="ann")
     assert decision.encode_key() == bytes.fromhex("06 0001 6f 00000003 0000000000000005")
     assert decision.encode_value() == bytes.fromhex("0000 01 0000000000000007 0003") + b"why" + b"\0\x03ann"
     with pytest.raises(MalformedRecord, match="decision 9"):

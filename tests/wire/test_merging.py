@@ -7,7 +7,21 @@ from airmirror.wire.merging import MERGED_BELOW, MERGED_FROM, Merging
 
 
 def batch(size: int, codec: int = 0) -> Batch:
-    return Batch(0, size, 0, 0, 0, codec, 0, 0, 0, -1, -1, -1, 1)
+    return Batch(
+        position=0,
+        size=size,
+        base_offset=0,
+        leader_epoch=0,
+        checksum=0,
+        attributes=codec,
+        last_offset_delta=0,
+        base_timestamp=0,
+        max_timestamp=0,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        count=1,
+    )
 
 
 def test_large_batches_are_never_merged() -> None:

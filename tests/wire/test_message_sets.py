@@ -125,9 +125,12 @@ def test_transcoded_messages_hold_the_same_records(
     found = []
     for dense in dense_batches(index(buffer, batches, first, end), batches[0].codec, most):
         batch = build(
-            dense.payload, count=len(dense.offsets), base_timestamp=dense.base_timestamp,
-            max_timestamp=dense.max_timestamp, codec=dense.codec,
-        )  # fmt: skip
+            dense.payload,
+            count=len(dense.offsets),
+            base_timestamp=dense.base_timestamp,
+            max_timestamp=dense.max_timestamp,
+            codec=dense.codec,
+        )
         [header] = parse(memoryview(batch), 0, len(batch))
         assert first_difference(dense.records, index(memoryview(batch), [header])) == -1
         found += decode(bytes(batch))

@@ -95,7 +95,14 @@ def test_mirrormaker_2s_own_classes_read_and_write_the_same_bytes() -> None:
     largest = 2**63 - 1
     samples: dict[Mm2Record, str] = {
         OffsetSync("größe", 7, 0, largest): f"downstreamOffset={largest}",
-        Checkpoint("группа", "east.größe", 2**31 - 1, 5, 0, "meta \N{SNOWMAN}"): "metadata=meta \N{SNOWMAN}",
+        Checkpoint(
+            group="группа",
+            topic="east.größe",
+            partition=2**31 - 1,
+            upstream=5,
+            downstream=0,
+            metadata="meta \N{SNOWMAN}",
+        ): "metadata=meta \N{SNOWMAN}",
         Checkpoint("", "t", 0, largest, largest): f"upstreamOffset={largest}",
         Heartbeat("east", "wëst", 1_700_000_000_000): "timestamp=1700000000000",
     }

@@ -24,9 +24,14 @@ Rows = list[tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]
 
 def encode(rows: Rows, base: int = 0, codec: int = 0) -> bytearray:
     builder = DefaultRecordBatchBuilder(
-        magic=2, compression_type=codec, is_transactional=False, producer_id=-1, producer_epoch=-1, base_sequence=-1,
+        magic=2,
+        compression_type=codec,
+        is_transactional=False,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
         batch_size=1 << 30,
-    )  # fmt: skip
+    )
     for number, (timestamp, key, value, its_headers) in enumerate(rows):
         builder.append(number, timestamp=timestamp, key=key, value=value, headers=its_headers)
     batch = bytearray(builder.build())
@@ -56,10 +61,16 @@ def test_transcoded_batches_hold_the_same_records(
     source = index(buffer, batches, first, end)
     for dense in dense_batches(index(buffer, batches, first, end), batches[0].codec, most):
         batch = build(
-            dense.payload, count=len(dense.offsets), base_timestamp=dense.base_timestamp,
-            max_timestamp=dense.max_timestamp, codec=dense.codec, producer_id=7, producer_epoch=1, sequence=0,
+            dense.payload,
+            count=len(dense.offsets),
+            base_timestamp=dense.base_timestamp,
+            max_timestamp=dense.max_timestamp,
+            codec=dense.codec,
+            producer_id=7,
+            producer_epoch=1,
+            sequence=0,
             transactional=True,
-        )  # fmt: skip
+        )
         assert len(batch) <= most or len(dense.offsets) == 1
         [header] = parse(memoryview(batch), 0, len(batch))
         assert header.is_dense and header.is_transactional

@@ -34,9 +34,15 @@ By = Annotated[str, typer.Option(help="Who decides.", default_factory=getpass.ge
 @hold_commands.command("add")
 @failures_reported
 def hold_add(
-    topic: Topic, reason: Reason, by: By, flow: FlowName = "", partition: Partitions = None,
-    config: Config = DEFAULT_CONFIG, ledger: LedgerUrl = DEFAULT_LEDGER, secrets: Secrets = None,
-) -> None:  # fmt: skip
+    topic: Topic,
+    reason: Reason,
+    by: By,
+    flow: FlowName = "",
+    partition: Partitions = None,
+    config: Config = DEFAULT_CONFIG,
+    ledger: LedgerUrl = DEFAULT_LEDGER,
+    secrets: Secrets = None,
+) -> None:
     """Hold partitions from the next window on; a window that runs ends as it began."""
     from airmirror.flows.holds import add_holds
 
@@ -47,9 +53,15 @@ def hold_add(
 @hold_commands.command("release")
 @failures_reported
 def hold_release(
-    topic: Topic, reason: Reason, by: By, flow: FlowName = "", partition: Partitions = None,
-    config: Config = DEFAULT_CONFIG, ledger: LedgerUrl = DEFAULT_LEDGER, secrets: Secrets = None,
-) -> None:  # fmt: skip
+    topic: Topic,
+    reason: Reason,
+    by: By,
+    flow: FlowName = "",
+    partition: Partitions = None,
+    config: Config = DEFAULT_CONFIG,
+    ledger: LedgerUrl = DEFAULT_LEDGER,
+    secrets: Secrets = None,
+) -> None:
     """Let windows take held partitions again. The gate judges its own holds again, and holds them again if they fail."""
     from airmirror.flows.holds import release_holds
 
@@ -60,11 +72,13 @@ def hold_release(
 @hold_commands.command("list")
 @failures_reported
 def hold_list(
-    flow: FlowName = "", config: Config = DEFAULT_CONFIG, ledger: LedgerUrl = DEFAULT_LEDGER,
+    flow: FlowName = "",
+    config: Config = DEFAULT_CONFIG,
+    ledger: LedgerUrl = DEFAULT_LEDGER,
     secrets: Secrets = None,
     history: Annotated[bool, typer.Option("--history", help="All decisions, the oldest first.")] = False,
     as_json: AsJson = False,
-) -> None:  # fmt: skip
+) -> None:
     """Show holds: by whom, since when and why; and partitions that fail in every window, but are not held."""
     from airmirror.flows.holds import list_decisions, list_holds
     from airmirror.flows.status import still_failing
@@ -140,5 +154,13 @@ def reset(
         elif not chosen and not yes:
             show_problems(console, opened, topic or [], as_json)
         else:
-            order = order_of(topic or [], partition or [], chosen, recreate_remote_topic, new_remote_topic, by, reason)
+            order = order_of(
+                topics=topic or [],
+                partitions=partition or [],
+                choices=chosen,
+                recreate=recreate_remote_topic,
+                new=new_remote_topic,
+                by=by,
+                reason=reason,
+            )
             reset_topics(console, opened, order, yes, as_json)

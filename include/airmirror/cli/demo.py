@@ -113,7 +113,15 @@ def _windows(opened: Opened, client: AirflowClient) -> list[WindowResult]:
             if window.startswith(f"{run['dag_run_id']}#"):
                 rows = rows_of(opened.flow, window, opened.ledger, planned)
                 found.append(
-                    WindowResult(FLOW, run["dag_run_id"], rows, len(planned), seconds, {"copy": seconds}, False)
+                    WindowResult(
+                        flow=FLOW,
+                        window=run["dag_run_id"],
+                        rows=rows,
+                        partitions=len(planned),
+                        seconds=seconds,
+                        phases={"copy": seconds},
+                        is_cut=False,
+                    )
                 )
     return found
 
@@ -137,7 +145,15 @@ def _together(results: Sequence[WindowResult]) -> WindowResult:
         )
     seconds = sum(result.seconds for result in results)
     ordered = tuple(rows[key] for key in sorted(rows))
-    return WindowResult(FLOW, "", ordered, len(ordered), seconds, {"copy": seconds}, False)
+    return WindowResult(
+        flow=FLOW,
+        window="",
+        rows=ordered,
+        partitions=len(ordered),
+        seconds=seconds,
+        phases={"copy": seconds},
+        is_cut=False,
+    )
 
 
 def _seconds(task: dict[str, Any]) -> float:

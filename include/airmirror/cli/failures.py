@@ -15,14 +15,43 @@ from airmirror.errors import AirmirrorError
 P = ParamSpec("P")
 
 NOT_VERIFIED, BAD_INPUT = 1, 2
-INPUT = frozenset({
-    "AliasDiffers", "AliasReused", "BadConnection", "BadExpectations", "BadKey", "BadRename", "BadSchedule", "ConfigurationError",
-    "ConnectionNeeded", "DecisionIncomplete", "EqualClusterIds", "EmptyTimeRange", "FlowNotEnabled", "FlowNotNamed",
-    "HostNotResolved", "InternalTopicUnfit", "InvalidPattern", "LedgerUrlInvalid", "NoReport", "NoSuchGroup",
-    "NoSuchPartition", "NoSuchPosition", "NotHeld", "NotMirrored", "NotOfTheFlow", "NothingToCompare", "NothingToReport",
-    "ReportNotWritten",
-    "ResetNotPossible", "SameCluster", "UnknownFlow", "UnknownReplicationPolicy", "UnsupportedClientSetting",
-})  # fmt: skip
+INPUT = frozenset(
+    {
+        "AliasDiffers",
+        "AliasReused",
+        "BadConnection",
+        "BadExpectations",
+        "BadKey",
+        "BadRename",
+        "BadSchedule",
+        "ConfigurationError",
+        "ConnectionNeeded",
+        "DecisionIncomplete",
+        "EqualClusterIds",
+        "EmptyTimeRange",
+        "FlowNotEnabled",
+        "FlowNotNamed",
+        "HostNotResolved",
+        "InternalTopicUnfit",
+        "InvalidPattern",
+        "LedgerUrlInvalid",
+        "NoReport",
+        "NoSuchGroup",
+        "NoSuchPartition",
+        "NoSuchPosition",
+        "NotHeld",
+        "NotMirrored",
+        "NotOfTheFlow",
+        "NothingToCompare",
+        "NothingToReport",
+        "ReportNotWritten",
+        "ResetNotPossible",
+        "SameCluster",
+        "UnknownFlow",
+        "UnknownReplicationPolicy",
+        "UnsupportedClientSetting",
+    }
+)
 """The errors that what was typed or configured is to blame for, by name: none is imported for it."""
 
 

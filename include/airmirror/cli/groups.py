@@ -29,11 +29,20 @@ def show_groups(console: Console, opened: Opened, only: Sequence[str], as_json: 
     numbers = ("position", "lag", "lag (s)", "translated", "on target", "lag there", "lag there (s)")
     cells = (
         (
-            row.group, row.topic, row.partition, row.position, row.lag, row.lag_seconds, row.translation, row.on_target,
-            row.target_lag, row.target_lag_seconds, _how(row),
+            row.group,
+            row.topic,
+            row.partition,
+            row.position,
+            row.lag,
+            row.lag_seconds,
+            row.translation,
+            row.on_target,
+            row.target_lag,
+            row.target_lag_seconds,
+            _how(row),
         )
         for row in rows
-    )  # fmt: skip
+    )
     columns = ("group", "topic", "partition", *numbers, "")
     empty = "no group has committed offsets of what the flow replicates"
     show(console, table(f"{opened.flow.name}: groups", columns, cells, right=("partition", *numbers), empty=empty))
@@ -50,14 +59,22 @@ def show_translation(
     found = translate_at(opened, group, at, topic)
     rows: list[dict[str, Any]] = [
         {
-            "topic": item.topic, "partition": item.partition, "position": item.committed.offset,
-            "remote_topic": item.remote_topic, "translation": None, "exact": None, "again": 0, "reason": str(item.found),
-        } | (
+            "topic": item.topic,
+            "partition": item.partition,
+            "position": item.committed.offset,
+            "remote_topic": item.remote_topic,
+            "translation": None,
+            "exact": None,
+            "again": 0,
+            "reason": str(item.found),
+        }
+        | (
             {"translation": item.found.translation, "exact": item.found.exact, "again": item.found.again, "reason": ""}
-            if isinstance(item.found, Translated) else {}
+            if isinstance(item.found, Translated)
+            else {}
         )
         for item in found
-    ]  # fmt: skip
+    ]
     if as_json:
         print_json(console, rows)
         return

@@ -97,7 +97,7 @@ def translate(
     from airmirror.cli.groups import show_translation
 
     with opened_flow(config, flow, ledger, secrets, shows=True) as opened:
-        show_translation(console, opened, group, at, topic, as_json)
+        show_translation(console=console, opened=opened, group=group, at=at, topic=topic, as_json=as_json)
 
 
 @app.command()

@@ -16,13 +16,21 @@ from airmirror.wire.segments import Decision, Hold
 
 def window(result: WindowResult, refused: Sequence[str], topics: SyncReport) -> dict[str, Any]:
     return {
-        "flow": result.flow, "window": result.window, "records": result.copied, "bytes": result.bytes,
-        "partitions": result.partitions, "seconds": round(result.seconds, 3), "cut": result.is_cut,
-        "verified": _measured(result.is_verified and not refused, result.is_read_back), "refused": list(refused),
-        "changes": list(topics.changes), "notes": list(topics.notes), "warnings": list(topics.warnings),
+        "flow": result.flow,
+        "window": result.window,
+        "records": result.copied,
+        "bytes": result.bytes,
+        "partitions": result.partitions,
+        "seconds": round(result.seconds, 3),
+        "cut": result.is_cut,
+        "verified": _measured(result.is_verified and not refused, result.is_read_back),
+        "refused": list(refused),
+        "changes": list(topics.changes),
+        "notes": list(topics.notes),
+        "warnings": list(topics.warnings),
         "phases": {name: round(seconds, 3) for name, seconds in result.phases.items()},
         "rows": [_row_json(row) for row in result.rows],
-    }  # fmt: skip
+    }
 
 
 def _measured(passed: bool, read_back: bool) -> bool | None:
@@ -32,13 +40,22 @@ def _measured(passed: bool, read_back: bool) -> bool | None:
 
 def _row_json(row: Row) -> dict[str, Any]:
     return {
-        "topic": row.topic, "partition": row.partition, "remote_topic": row.remote_topic,
-        "source": [row.source_start, row.source_end], "target": [row.target_start, row.target_end],
-        "copied": row.copied, "control": row.control, "aborted": row.aborted, "holes": row.holes,
-        "lost": row.lost, "bytes": row.bytes,
-        "lag": row.lag, "verified": _measured(row.verified, row.read_back), "outcome": str(row.outcome),
+        "topic": row.topic,
+        "partition": row.partition,
+        "remote_topic": row.remote_topic,
+        "source": [row.source_start, row.source_end],
+        "target": [row.target_start, row.target_end],
+        "copied": row.copied,
+        "control": row.control,
+        "aborted": row.aborted,
+        "holes": row.holes,
+        "lost": row.lost,
+        "bytes": row.bytes,
+        "lag": row.lag,
+        "verified": _measured(row.verified, row.read_back),
+        "outcome": str(row.outcome),
         "error": str(row.error) if row.error else None,
-    }  # fmt: skip
+    }
 
 
 def plan(topics: TopicPlan, planned: Sequence[Planned], failing: Sequence[Failing]) -> dict[str, Any]:
@@ -52,13 +69,17 @@ def plan(topics: TopicPlan, planned: Sequence[Planned], failing: Sequence[Failin
         "warnings": list(topics.warnings),
         "partitions": [
             {
-                "topic": item.topic, "partition": item.partition, "remote_topic": item.remote_topic,
-                "start": item.start, "end": item.end, "error": str(item.error) if item.error else None,
+                "topic": item.topic,
+                "partition": item.partition,
+                "remote_topic": item.remote_topic,
+                "start": item.start,
+                "end": item.end,
+                "error": str(item.error) if item.error else None,
             }
             for item in planned
         ],
         "failing": [asdict(failure) for failure in failing],
-    }  # fmt: skip
+    }
 
 
 def records(found: Sequence[Hold] | Sequence[Decision]) -> list[dict[str, Any]]:

@@ -93,7 +93,7 @@ def report(
 @report_commands.command("check")
 @failures_reported
 def check_report(
-    file: Annotated[Path, typer.Argument(help="The .json file of a report; its page and signature lie beside it.")],
+    file: Annotated[Path, typer.Argument(help="The .json file of a report; its page and signature lie next to it.")],
     public: Annotated[
         Path | None,
         typer.Option("--public-key", help="Whose signature is asked for: `openssl pkey -in key.pem -pubout`."),

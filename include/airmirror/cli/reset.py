@@ -63,9 +63,14 @@ def reset_identity(console: Console, opened: Opened, by: str, reason: str, yes: 
 
 
 def order_of(
-    topics: Sequence[str], partitions: Sequence[int], choices: Sequence[Choice], recreate: bool, new: bool, by: str,
+    topics: Sequence[str],
+    partitions: Sequence[int],
+    choices: Sequence[Choice],
+    recreate: bool,
+    new: bool,
+    by: str,
     reason: str,
-) -> Order:  # fmt: skip
+) -> Order:
     """The order that the options make. Raises typer.BadParameter."""
     if len(choices) != 1:
         raise typer.BadParameter("say one of --start-again, --accept-loss and --forget")
@@ -77,7 +82,14 @@ def order_of(
         raise typer.BadParameter(
             "--new-remote-topic goes with --start-again, for whole topics, and not with --recreate-remote-topic"
         )
-    return Order(tuple(topics), tuple(partitions), Choice.NEW_TOPIC if new else choices[0], recreate, by, reason)
+    return Order(
+        topics=tuple(topics),
+        partitions=tuple(partitions),
+        choice=Choice.NEW_TOPIC if new else choices[0],
+        recreate=recreate,
+        by=by,
+        reason=reason,
+    )
 
 
 def _options(order: Order) -> list[str]:
@@ -91,11 +103,18 @@ def _options(order: Order) -> list[str]:
 def _as_dict(reset: Reset) -> dict[str, object]:
     facts = reset.facts
     return {
-        "topic": facts.topic, "partition": facts.partition, "remote_topic": facts.remote_topic,
-        "choice": str(reset.choice), "problem": reset.problem, "position": facts.position, "start": reset.start,
-        "lost_first": reset.lost_first, "lost": reset.lost, "target_end": facts.target_end,
+        "topic": facts.topic,
+        "partition": facts.partition,
+        "remote_topic": facts.remote_topic,
+        "choice": str(reset.choice),
+        "problem": reset.problem,
+        "position": facts.position,
+        "start": reset.start,
+        "lost_first": reset.lost_first,
+        "lost": reset.lost,
+        "target_end": facts.target_end,
         "segments_forgotten": len(reset.forgotten),
-    }  # fmt: skip
+    }
 
 
 def show_problems(console: Console, opened: Opened, topics: Sequence[str], as_json: bool) -> None:

@@ -55,11 +55,15 @@ def runs(results: Sequence[WindowResult]) -> RenderableType:
     numbers = ("partitions", "records", "bytes", "seconds")
     rows: list[list[Cell]] = [
         [
-            result.window, len(result.rows), result.copied, decimal(result.bytes), result.seconds,
+            result.window,
+            len(result.rows),
+            result.copied,
+            decimal(result.bytes),
+            result.seconds,
             _verified(result.is_verified, result.is_read_back),
         ]
         for result in results
-    ]  # fmt: skip
+    ]
     return table("Airflow's runs that replicated something", ("run", *numbers, "verified"), rows, right=numbers)
 
 
@@ -126,11 +130,15 @@ def comparison(rows: Sequence[ComparedPartition]) -> RenderableType:
     numbers = ("partition", "equal records", "expired", "lost")
     found: list[list[Cell]] = [
         [
-            row.topic, row.partition, row.records, row.expired, row.lost,
+            row.topic,
+            row.partition,
+            row.records,
+            row.expired,
+            row.lost,
             Text("\n".join(map(safe, row.errors)), BAD) if row.errors else Text("none", GOOD),
         ]
         for row in rows
-    ]  # fmt: skip
+    ]
     columns = ("topic", *numbers, "difference")
     return table("both logs compared", columns, found, right=numbers, empty="nothing was replicated yet")
 
@@ -138,8 +146,13 @@ def comparison(rows: Sequence[ComparedPartition]) -> RenderableType:
 def status(item: FlowStatus) -> list[RenderableType]:
     """Render a flow's status."""
     numbers = (
-        "topics", "partitions", "behind (partitions)", "lag (records)", "not judged (segments)", "held (partitions)",
-    )  # fmt: skip
+        "topics",
+        "partitions",
+        "behind (partitions)",
+        "lag (records)",
+        "not judged (segments)",
+        "held (partitions)",
+    )
     counts = (item.topics, item.partitions, item.behind, item.lag, item.unverified, len(item.held))
     numbers_of_windows = ("partitions", "records", "bytes")
     last: list[list[Cell]] = [
@@ -174,11 +187,15 @@ def failing(found: Sequence[Failing], told: Collection[str] = ()) -> list[Render
     numbers = ("partition", "failed windows")
     rows: list[list[Cell]] = [
         [
-            row.topic or "(whole windows)", row.partition if row.topic else None, row.windows, _time(row.since_ms),
-            _time(row.committed_ms) if row.committed_ms >= 0 else None, row.first_window,
+            row.topic or "(whole windows)",
+            row.partition if row.topic else None,
+            row.windows,
+            _time(row.since_ms),
+            _time(row.committed_ms) if row.committed_ms >= 0 else None,
+            row.first_window,
         ]
         for row in found
-    ]  # fmt: skip
+    ]
     columns = ("topic", *numbers, "since", "last committed", "first in")
     reasons = dict.fromkeys(row.error for row in found if f"{row.topic}-{row.partition}" not in told)
     return [table("fails in every window", columns, rows, right=numbers), *(line("error", each) for each in reasons)]
@@ -209,11 +226,16 @@ def decisions(found: Sequence[Decision]) -> RenderableType:
     numbers = ("partition", "at offset")
     rows: list[list[Cell]] = [
         [
-            decision.topic, decision.partition, decision.offset, decision.action.name.lower(), decision.by,
-            _time(decision.time_ms), decision.reason,
+            decision.topic,
+            decision.partition,
+            decision.offset,
+            decision.action.name.lower(),
+            decision.by,
+            _time(decision.time_ms),
+            decision.reason,
         ]
         for decision in found
-    ]  # fmt: skip
+    ]
     return table(
         "decisions", ("topic", *numbers, "what", "by", "when", "reason"), rows, right=numbers, empty="none yet"
     )

@@ -45,9 +45,14 @@ def table(
     if not rows:
         return Text(f"{safe(title)}: {empty or 'nothing'}")
     made = Table(
-        title=Text(safe(title)), title_justify="left", header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0),
-        show_edge=False, caption_justify="left",
-    )  # fmt: skip
+        title=Text(safe(title)),
+        title_justify="left",
+        header_style="bold",
+        box=SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        show_edge=False,
+        caption_justify="left",
+    )
     for column in columns:
         number = column in right
         short = number or column in ("topic", "window", "verified")

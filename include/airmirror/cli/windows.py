@@ -112,10 +112,13 @@ def run_window(
         said = f"window {identifier}: "
         prepared = prepare(opened, lambda phase: status.update(said + phase))
         result = run_judged(
-            prepared, None if local else spark_of(config, spark), identifier, by,
+            prepared,
+            None if local else spark_of(config, spark),
+            identifier,
+            by,
             tell=lambda phase: status.update(said + phase),
             report=lambda progress: status.update(said + show.progress(progress)),
-        ).result  # fmt: skip
+        ).result
         rounds = follow(prepared.opened, wanted, identifier, lambda phase: status.update(said + phase))
     if as_json:
         shown = plain.window(result, prepared.refused, prepared.report)

@@ -28,9 +28,7 @@ def checkpoint_topics(properties: Mapping[str, Any], *, timeout: float = SECONDS
     return {topic for topic in _topics(properties, timeout) if policy.is_checkpoints_topic(topic)}
 
 
-def remote_topics(
-    properties: Mapping[str, Any], source: str | None = None, *, timeout: float = SECONDS
-) -> set[str]:  # fmt: skip
+def remote_topics(properties: Mapping[str, Any], source: str | None = None, *, timeout: float = SECONDS) -> set[str]:
     """The topics replicated to this cluster, or those that came directly from ``source``. Raises ClusterNotAnswering.
 
     Internal topics are not among them. The name alone decides: with DefaultReplicationPolicy every topic whose name has

@@ -37,14 +37,24 @@ class ValueRow:
 def explain() -> list[KeyRow]:
     """Every key of the table by name, then keys that end as one likes, and prefixes of client settings."""
     keys = [
-        KeyRow(key.name, key.type, key.default or "", key.scope, key.here, key.doc)
+        KeyRow(name=key.name, type=key.type, default=key.default or "", scope=key.scope, here=key.here, doc=key.doc)
         for key in sorted(KEYS.values(), key=lambda key: key.name)
     ]
     families = [
-        KeyRow(f"{prefix}…", "", "", Scope.FLOW, f"{Use.WITHOUT_EFFECT}: {reason}" if reason else Use.USED, doc)
+        KeyRow(
+            name=f"{prefix}…",
+            type="",
+            default="",
+            scope=Scope.FLOW,
+            here=f"{Use.WITHOUT_EFFECT}: {reason}" if reason else Use.USED,
+            doc=doc,
+        )
         for prefix, (doc, reason) in sorted(FAMILIES.items())
     ]
-    prefixes = [KeyRow(name, "", "", scope, Use.USED, doc) for name, (scope, doc) in PREFIXES.items()]
+    prefixes = [
+        KeyRow(name=name, type="", default="", scope=scope, here=Use.USED, doc=doc)
+        for name, (scope, doc) in PREFIXES.items()
+    ]
     return keys + families + prefixes
 
 

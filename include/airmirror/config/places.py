@@ -20,7 +20,7 @@ from airmirror.config.keys import (
     SET_HERE,
     Scope,
     Use,
-)  # fmt: skip
+)
 
 
 class Level(IntEnum):

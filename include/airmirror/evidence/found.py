@@ -118,7 +118,16 @@ class Findings:
         for source, target in pairs:
             self._leave_out(source, by_source=True)
             self.counts[Kind.ALTERED] += 1
-            self.differences.append(Difference(Kind.ALTERED, source, target, 1, ("partition",), partition))
+            self.differences.append(
+                Difference(
+                    kind=Kind.ALTERED,
+                    source_offset=source,
+                    target_offset=target,
+                    count=1,
+                    parts=("partition",),
+                    target_partition=partition,
+                )
+            )
 
     def forget_extra(self, extra: Sequence[int]) -> None:
         """Records that were noted as extra are another partition's."""

@@ -64,7 +64,9 @@ class Log:
             yield self._decoded(buffer, data, first, last), self._decoded(buffer, gone, first, last)
 
     def _decoded(self, buffer: memoryview, batches: list[Batch], first: int, last: int) -> Iterator[Records]:
-        for records in decoded(self.routes, self.partition, buffer, batches, first, last):
+        for records in decoded(
+            routes=self.routes, partition=self.partition, buffer=buffer, batches=batches, start=first, end=last
+        ):
             yield records if self.times else without_times(records)
 
 

@@ -88,7 +88,7 @@ def reports_of(directory: Path) -> list[Stored]:
         try:
             found.append(read_report(file))
         except NoReport:
-            continue  # somebody else's JSON
+            continue  # other JSON
     return found
 
 

@@ -1,4 +1,4 @@
-"""Detached Ed25519 signatures (RFC 8032) of a report's canonical JSON: 64 bytes beside it, as openssl makes and checks them."""
+"""Detached Ed25519 signatures (RFC 8032) of a report's canonical JSON: 64 bytes next to it, as openssl makes and checks them."""
 
 from __future__ import annotations
 

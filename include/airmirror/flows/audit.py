@@ -210,7 +210,7 @@ def _compared(
         compared = compare(logs, segment, within=(item.start, item.end), seen=partial(_count, buckets, segment.time_ms))
         equal, expired = equal + compared.records, expired + compared.gone
         errors += [compared.error] if compared.error is not None else []
-    return Audited(item, equal, expired, 0, 0, errors[0] if errors else None)
+    return Audited(range=item, equal=equal, expired=expired, before=0, missing=0, error=errors[0] if errors else None)
 
 
 def _count(buckets: dict[int, Bucket], committed_ms: int, one: Records, other: Records) -> None:

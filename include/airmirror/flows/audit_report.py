@@ -20,11 +20,15 @@ def buckets_table(audit: Audit) -> list[tuple[str, ...]]:
     """One row for ten minutes of event time: records on both sides, and their latencies from timestamp to commit."""
     return [
         (
-            _time(begins), f"{bucket.source:,}", f"{bucket.target:,}", f"{bucket.target - bucket.source:+,}",
-            f"{bucket.latency_ms / 1000:,.1f}", f"{bucket.latency_max / 1000:,.1f}",
+            _time(begins),
+            f"{bucket.source:,}",
+            f"{bucket.target:,}",
+            f"{bucket.target - bucket.source:+,}",
+            f"{bucket.latency_ms / 1000:,.1f}",
+            f"{bucket.latency_max / 1000:,.1f}",
         )
         for begins, bucket in audit.buckets.items()
-    ]  # fmt: skip
+    ]
 
 
 def partitions_table(audit: Audit) -> list[tuple[str, ...]]:
@@ -32,18 +36,24 @@ def partitions_table(audit: Audit) -> list[tuple[str, ...]]:
     ordered = sorted(audit.partitions, key=lambda item: (item.error is None, item.range.key, item.range.start))
     return [
         (
-            item.range.topic, str(item.range.partition), item.remote_topic, f"{item.range.start:,}", f"{item.range.end:,}",
-            f"{item.equal:,}", f"{item.expired:,}", f"{item.before:,}", f"{item.missing:,}", str(item.error or ""),
+            item.range.topic,
+            str(item.range.partition),
+            item.remote_topic,
+            f"{item.range.start:,}",
+            f"{item.range.end:,}",
+            f"{item.equal:,}",
+            f"{item.expired:,}",
+            f"{item.before:,}",
+            f"{item.missing:,}",
+            str(item.error or ""),
         )
         for item in ordered
-    ]  # fmt: skip
+    ]
 
 
 def as_text(audit: Audit) -> str:
     """Both tables, for a log."""
-    return "\n\n".join(
-        (_aligned(_OF_PARTITIONS, partitions_table(audit)), _aligned(_COLUMNS, buckets_table(audit)))
-    )  # fmt: skip
+    return "\n\n".join((_aligned(_OF_PARTITIONS, partitions_table(audit)), _aligned(_COLUMNS, buckets_table(audit))))
 
 
 def write_page(audit: Audit, directory: Path, title: str, name: str) -> Path:

@@ -95,7 +95,9 @@ def backfill(
         Appender(flow.target, topics.segments) as appender,
     ):
         target.refresh([topics.segments, topics.progress])
-        with claimed(flow, window, 0, target, topics, opened.ledger, appender):
+        with claimed(
+            flow=flow, window=window, slots=0, target=target, topics=topics, index=opened.ledger, appender=appender
+        ):
             remote = _create_topics(opened, beside, {item.topic for item in ranges}, tell)
             ends = {item.key: item.end for item in ranges}
             result = run_window(

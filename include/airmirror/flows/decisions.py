@@ -59,7 +59,13 @@ def held_by_gate(opened: Opened, only: Collection[tuple[str, int, int]] | None =
         copied[segment.topic, segment.partition] += segment.copied
     found = [
         HeldRange(
-            *key, hold.offset, progress.get(key, hold.offset - 1), copied[key], hold.reason, hold.window, hold.time_ms
+            *key,
+            first=hold.offset,
+            last=progress.get(key, hold.offset - 1),
+            records=copied[key],
+            reason=hold.reason,
+            window=hold.window,
+            since_ms=hold.time_ms,
         )
         for key, hold in sorted(opened.ledger.holds().items())
         if hold.by == GATE
@@ -96,7 +102,13 @@ def carry_out_reset(
     for topic in sorted({key.topic for key in held}):
         numbers = tuple(sorted(key.partition for key in held if key.topic == topic))
         partitions = () if choice is Choice.NEW_TOPIC else numbers
-        done += carry_out(opened, Order((topic,), partitions, choice, False, by, reason, name), tell)
+        done += carry_out(
+            opened,
+            Order(
+                topics=(topic,), partitions=partitions, choice=choice, recreate=False, by=by, reason=reason, name=name
+            ),
+            tell,
+        )
     return done
 
 

@@ -70,7 +70,14 @@ def add_holds(opened: Opened, topic: str, partitions: Collection[int], *, reason
         raise NoSuchPartition(flow.source.alias, topic, missing, count)
     ensure_internal_topics(flow)
     catch_up_ledger(opened)
-    return _write(opened, topic, sorted(partitions) or range(count), Action.HOLD, reason, by)
+    return _write(
+        opened=opened,
+        topic=topic,
+        partitions=sorted(partitions) or range(count),
+        action=Action.HOLD,
+        reason=reason,
+        by=by,
+    )
 
 
 def release_holds(opened: Opened, topic: str, partitions: Collection[int], *, reason: str, by: str) -> list[Decision]:
@@ -82,7 +89,7 @@ def release_holds(opened: Opened, topic: str, partitions: Collection[int], *, re
     strangers = tuple(number for number in chosen if number not in of_topic)
     if strangers or not chosen:
         raise NotHeld(opened.flow.name, topic, strangers, tuple(f"{hold.topic}-{hold.partition}" for hold in held))
-    return _write(opened, topic, chosen, Action.RELEASE, reason, by)
+    return _write(opened=opened, topic=topic, partitions=chosen, action=Action.RELEASE, reason=reason, by=by)
 
 
 def list_holds(opened: Opened) -> list[Hold]:
@@ -105,7 +112,14 @@ def record(
     catch_up_ledger(opened)
     found: list[Decision] = []
     for topic in sorted({topic for topic, _ in partitions}):
-        found += _write(opened, topic, sorted(n for name, n in partitions if name == topic), action, reason, by)
+        found += _write(
+            opened=opened,
+            topic=topic,
+            partitions=sorted(n for name, n in partitions if name == topic),
+            action=action,
+            reason=reason,
+            by=by,
+        )
     return found
 
 
@@ -122,7 +136,15 @@ def _write(
     """Append decisions, and with a release delete the gate's holds."""
     positions, held, now = opened.ledger.positions(), opened.ledger.holds(), int(time.time() * 1000)
     decisions: Sequence[Decision] = [
-        Decision(topic, number, now, action, positions.get((topic, number), 0), reason.strip(), by.strip())
+        Decision(
+            topic=topic,
+            partition=number,
+            time_ms=now,
+            action=action,
+            offset=positions.get((topic, number), 0),
+            reason=reason.strip(),
+            by=by.strip(),
+        )
         for number in partitions
     ]
     records: list[tuple[bytes, bytes | None]] = []

@@ -97,7 +97,12 @@ def measure_latency(opened: Opened) -> None:
         gauges[(HEARTBEAT, each.origin)] = each.newest_ms / 1000
         log.info(
             "%d heartbeats of %s: readable after %.1f s in the mean, verified after %.1f s (at most %.1f and %.1f s).",
-            each.heartbeats, each.origin, each.readable.mean, each.verified.mean, each.readable.most, each.verified.most,
-        )  # fmt: skip
+            each.heartbeats,
+            each.origin,
+            each.readable.mean,
+            each.verified.mean,
+            each.readable.most,
+            each.verified.most,
+        )
     if gauges:
         opened.ledger.note({}, gauges)

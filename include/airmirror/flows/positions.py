@@ -124,15 +124,21 @@ def _row(
     here_end, there_end = item.source.end if item.source else None, item.target.end if item.target else None
     position, on_target = item.committed.offset, committed.offset if committed else None
     return GroupRow(
-        item.group, item.topic, item.partition, position,
-        None if here_end is None else max(0, here_end - position),
-        _age(source, item.key, position, here_end) if ages else None,
-        item.remote_topic, found.translation if found else None, found.exact if found else None,
-        found.again if found else 0, on_target,
-        None if there_end is None or on_target is None else max(0, there_end - on_target),
-        _age(target, item.remote, on_target, there_end) if ages and on_target is not None else None,
-        "" if found else str(item.found),
-    )  # fmt: skip
+        group=item.group,
+        topic=item.topic,
+        partition=item.partition,
+        position=position,
+        lag=None if here_end is None else max(0, here_end - position),
+        lag_seconds=_age(source, item.key, position, here_end) if ages else None,
+        remote_topic=item.remote_topic,
+        translation=found.translation if found else None,
+        exact=found.exact if found else None,
+        again=found.again if found else 0,
+        on_target=on_target,
+        target_lag=None if there_end is None or on_target is None else max(0, there_end - on_target),
+        target_lag_seconds=_age(target, item.remote, on_target, there_end) if ages and on_target is not None else None,
+        reason="" if found else str(item.found),
+    )
 
 
 def _age(routes: Routes, key: TopicPartition, position: int, end: int | None) -> float | None:

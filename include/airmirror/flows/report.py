@@ -63,7 +63,16 @@ def report_flow(opened: Opened, span: Span) -> Report:
         state = record.ledger.state().positions
         rows = [each.row(_left(each, here, state), opened.flow.window.reads_back) for each in found]
         notes = (*here.not_known, *there.not_known, *group_notes, *ledger_notes)
-        return _report(record, span, found, rows, ledger_rows, groups, (here, there), notes)
+        return _report(
+            record=record,
+            span=span,
+            found=found,
+            rows=rows,
+            ledger_rows=ledger_rows,
+            groups=groups,
+            now=(here, there),
+            notes=notes,
+        )
 
 
 @contextmanager

@@ -78,7 +78,14 @@ def consider(opened: Opened, order: Order) -> list[Reset]:
         source.refresh([])
         target.refresh([])
         resets = _decide(opened, source, target, topics, order)
-        return resets + _losses(opened, source, target, topics, order, {reset.facts.key for reset in resets})
+        return resets + _losses(
+            opened=opened,
+            source=source,
+            target=target,
+            topics=topics,
+            order=order,
+            but={reset.facts.key for reset in resets},
+        )
 
 
 def undecided(opened: Opened, topics: Collection[str] = ()) -> list[Facts]:
@@ -92,7 +99,11 @@ def undecided(opened: Opened, topics: Collection[str] = ()) -> list[Facts]:
         source.refresh([])
         target.refresh([])
         return [
-            facts for facts in look(opened.flow, opened.ledger, source, target, names, order.choice) if facts.problem
+            facts
+            for facts in look(
+                flow=opened.flow, index=opened.ledger, source=source, target=target, topics=names, choice=order.choice
+            )
+            if facts.problem
         ]
 
 
@@ -117,7 +128,14 @@ def carry_out(opened: Opened, order: Order, tell: Tell = lambda phase: None) -> 
             if resets:
                 tell(f"committing {len(resets)} decisions")
                 commit(
-                    opened.flow, granted, target, names, opened.ledger.state(), resets, by=order.by, reason=order.reason
+                    flow=opened.flow,
+                    granted=granted,
+                    target=target,
+                    topics=names,
+                    state=opened.ledger.state(),
+                    resets=resets,
+                    by=order.by,
+                    reason=order.reason,
                 )
                 catch_up(target, names, opened.ledger, opened.flow.source.alias)
             return resets
@@ -158,7 +176,19 @@ def replace_identity(opened: Opened, by: str, reason: str, tell: Tell = lambda p
         fence(before, target, granted.claim.slots)
         ours = identity(flow, around)
         problem = f"written by {theirs.name} ({theirs.source_cluster_id} -> {theirs.target_cluster_id})"
-        decision = ResetRecord("", -1, ours.time_ms, "identity", problem, -1, -1, -1, granted.claim.window, by, reason)
+        decision = ResetRecord(
+            topic="",
+            partition=-1,
+            time_ms=ours.time_ms,
+            choice="identity",
+            problem=problem,
+            lost_first=-1,
+            lost_end=-1,
+            start=-1,
+            window=granted.claim.window,
+            by=by,
+            reason=reason,
+        )
         with Appender(flow.target, internal_topics(flow).segments) as appender:
             appender.append([(each.encode_key(), each.encode_value()) for each in (decision, ours)])
     return theirs
@@ -166,7 +196,9 @@ def replace_identity(opened: Opened, by: str, reason: str, tell: Tell = lambda p
 
 def _decide(opened: Opened, source: Routes, target: Routes, topics: Mapping[str, str], order: Order) -> list[Reset]:
     resets = []
-    for facts in look(opened.flow, opened.ledger, source, target, topics, order.choice):
+    for facts in look(
+        flow=opened.flow, index=opened.ledger, source=source, target=target, topics=topics, choice=order.choice
+    ):
         if order.partitions and facts.partition not in order.partitions:
             continue
         reset = decide(facts, order.choice)
@@ -195,9 +227,12 @@ def _was_done(opened: Opened, order: Order, held: Callable[[], None], tell: Tell
 
 
 def _rewind(
-    opened: Opened, topics: Mapping[str, str], starts: Mapping[TopicPartition, tuple[int, int]],
-    held: Callable[[], None], tell: Tell,
-) -> None:  # fmt: skip
+    opened: Opened,
+    topics: Mapping[str, str],
+    starts: Mapping[TopicPartition, tuple[int, int]],
+    held: Callable[[], None],
+    tell: Tell,
+) -> None:
     """Offset syncs and checkpoints follow partitions that go on elsewhere, at a source and a target offset."""
     if starts:
         rewind_offset_syncs(opened.flow, opened.ledger, starts, held, tell)
@@ -206,9 +241,13 @@ def _rewind(
 
 
 def _losses(
-    opened: Opened, source: Routes, target: Routes, topics: Mapping[str, str], order: Order,
+    opened: Opened,
+    source: Routes,
+    target: Routes,
+    topics: Mapping[str, str],
+    order: Order,
     but: Collection[TopicPartition] = (),
-) -> list[Reset]:  # fmt: skip
+) -> list[Reset]:
     """Return the losses to declare among records that no gate has passed yet: those that are not equal on both sides.
 
     ``but``: partitions that are to be decided first.
@@ -235,7 +274,12 @@ def _losses(
     if not rewritten:
         return []
     concerned = {key.topic: topics[key.topic] for key in rewritten}
-    facts = {each.key: each for each in look(flow, opened.ledger, source, target, concerned, order.choice)}
+    facts = {
+        each.key: each
+        for each in look(
+            flow=flow, index=opened.ledger, source=source, target=target, topics=concerned, choice=order.choice
+        )
+    }
     declared = [declare(facts[key], found) for key, found in rewritten.items()]
     return [reset for reset in declared if reset is not None]
 
@@ -282,7 +326,9 @@ def _claim(opened: Opened, tell: Tell, name: str = "reset") -> Iterator[tuple[Ro
         target.refresh([topics.segments, topics.progress])
         with (
             Appender(flow.target, topics.segments) as appender,
-            claimed(flow, window, 1, target, topics, opened.ledger, appender) as granted,
+            claimed(
+                flow=flow, window=window, slots=1, target=target, topics=topics, index=opened.ledger, appender=appender
+            ) as granted,
         ):
             tell("fencing what earlier windows may have left")
             fence(flow, target, granted.claim.slots)

@@ -41,10 +41,14 @@ class ComparedPartition:
 
     def as_dict(self) -> dict[str, Any]:
         return {
-            "topic": self.topic, "partition": self.partition, "remote_topic": self.remote_topic,
-            "records": self.records, "expired": self.expired, "lost": self.lost,
+            "topic": self.topic,
+            "partition": self.partition,
+            "remote_topic": self.remote_topic,
+            "records": self.records,
+            "expired": self.expired,
+            "lost": self.lost,
             "error": "; ".join(map(str, self.errors)) or None,
-        }  # fmt: skip
+        }
 
 
 def compare_all(opened: Opened, topics: Sequence[str]) -> list[ComparedPartition]:
@@ -69,7 +73,11 @@ def compare_all(opened: Opened, topics: Sequence[str]) -> list[ComparedPartition
         for key, last in chosen.items():
             segments = list(ledger.segments(*key, last.source_topic_id))
             end = ends.get(TopicPartition(last.remote_topic, last.partition), last.target_end)
-            rows.append(_compared(logs, segments, last, progress.get(key, -1), end, resets[key]))
+            rows.append(
+                _compared(
+                    logs=logs, segments=segments, last=last, progress=progress.get(key, -1), end=end, resets=resets[key]
+                )
+            )
     return rows
 
 
@@ -93,7 +101,14 @@ def _compared(
     now = logs.source.topic_ids[last.topic]
     if now != last.source_topic_id:
         recreated = TopicRecreated(alias, *key, str(last.source_topic_id), str(now))
-        return ComparedPartition(*key, last.remote_topic, 0, 0, 0, (of_flow(recreated, logs.flow.name),))  # type: ignore[arg-type]
+        return ComparedPartition(
+            *key,
+            remote_topic=last.remote_topic,
+            records=0,
+            expired=0,
+            lost=0,
+            errors=(of_flow(recreated, logs.flow.name),),  # type: ignore[arg-type]
+        )
     records = expired = 0
     start = max([logs.starts[key][0], *(segment.source_start for segment in segments[:1])])
     gaps = uncovered(segments, start, max(last.source_end, progress + 1))
@@ -127,7 +142,9 @@ def _compared(
             errors.append(_foreign(logs, before, end))
     lost = sum(segment.lost for segment in segments)
     named = tuple(error for error in (of_flow(each, logs.flow.name) for each in errors) if error is not None)
-    return ComparedPartition(*key, last.remote_topic, records, expired, lost, named)
+    return ComparedPartition(
+        *key, remote_topic=last.remote_topic, records=records, expired=expired, lost=lost, errors=named
+    )
 
 
 def _foreign(logs: Logs, last: SegmentRecord, end: int) -> AirmirrorError | None:

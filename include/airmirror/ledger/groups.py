@@ -82,10 +82,13 @@ def segments_at(
     column = "copied_end" if side == "source" else "target_end"
     return list(
         _found(
-            connection, flow, positions,
-            lambda table, at: sql.and_(table.c[column] > at, table.c.copied_end.is_not(None)), segments.c[column],
+            connection,
+            flow,
+            positions,
+            lambda table, at: sql.and_(table.c[column] > at, table.c.copied_end.is_not(None)),
+            segments.c[column],
         )
-    )  # fmt: skip
+    )
 
 
 def segments_around(
@@ -107,11 +110,17 @@ def segments_around(
         )
         before = copied.where(end <= part.c.at).order_by(end.desc()).limit(1).scalar_subquery()
         after = copied.where(end > part.c.at).order_by(end).limit(1).scalar_subquery()
-        query = sql.select(segments.c.key, segments.c.value).select_from(part.join(segments, sql.and_(
-            segments.c.flow == flow, *(segments.c[name] == part.c[name] for name in _PARTITION),
-            segments.c.source_start >= sql.func.coalesce(before, 0),
-            segments.c.source_start <= sql.func.coalesce(after, 2**63 - 1),
-        )))  # fmt: skip
+        query = sql.select(segments.c.key, segments.c.value).select_from(
+            part.join(
+                segments,
+                sql.and_(
+                    segments.c.flow == flow,
+                    *(segments.c[name] == part.c[name] for name in _PARTITION),
+                    segments.c.source_start >= sql.func.coalesce(before, 0),
+                    segments.c.source_start <= sql.func.coalesce(after, 2**63 - 1),
+                ),
+            )
+        )
         for key, value in connection.execute(query):
             if bytes(key) not in found:
                 found[bytes(key)] = _segment(key, value)
@@ -180,13 +189,16 @@ def _found(
         same = [other.c.flow == flow, *(other.c[name] == part.c[name] for name in _PARTITION)]
         first = sql.select(other.c.source_start).where(*same, wanted(other, part.c.at))
         start = first.order_by(other.c[order.name]).limit(1).scalar_subquery()
-        query = (
-            sql.select(segments.c.key, segments.c.value)
-            .select_from(part.join(segments, sql.and_(
-                segments.c.flow == flow, *(segments.c[name] == part.c[name] for name in _PARTITION),
-                segments.c.source_start == start,
-            )))
-        )  # fmt: skip
+        query = sql.select(segments.c.key, segments.c.value).select_from(
+            part.join(
+                segments,
+                sql.and_(
+                    segments.c.flow == flow,
+                    *(segments.c[name] == part.c[name] for name in _PARTITION),
+                    segments.c.source_start == start,
+                ),
+            )
+        )
         for key, value in connection.execute(query):
             if bytes(key) not in seen:
                 seen.add(bytes(key))

@@ -160,43 +160,68 @@ class FlowLedger:
             )
 
     def load_segments(
-        self, topic: str, topic_id: UUID, entries: Sequence[Entry], at: Mapping[int, int],
+        self,
+        topic: str,
+        topic_id: UUID,
+        entries: Sequence[Entry],
+        at: Mapping[int, int],
         since: Mapping[int, int] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Take in records of the segment topic, in log order; malformed ones are counted and logged.
 
         ``at``: the next offset to read after them, by partition; ``since``: the offset they were read from. What was
         loaded already is not loaded again. Raises LedgerBegunAnew where offsets between would be missing.
         """
         with self._writing() as connection:
-            new = self._advance(connection, topic, topic_id, entries, at, since)
+            new = self._advance(
+                connection=connection, topic=topic, topic_id=topic_id, entries=entries, at=at, since=since
+            )
             self._count(connection, "segments", loading.load_segments(connection, self.flow, topic, new))
 
     def load_progress(
-        self, topic: str, topic_id: UUID, entries: Sequence[Entry], at: Mapping[int, int], cluster: str,
+        self,
+        topic: str,
+        topic_id: UUID,
+        entries: Sequence[Entry],
+        at: Mapping[int, int],
+        cluster: str,
         since: Mapping[int, int] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Take in records of ``mm2-offsets`` of a source cluster, like ``load_segments``."""
         with self._writing() as connection:
-            new = self._advance(connection, topic, topic_id, entries, at, since)
+            new = self._advance(
+                connection=connection, topic=topic, topic_id=topic_id, entries=entries, at=at, since=since
+            )
             self._count(connection, "progress", loading.load_progress(connection, self.flow, topic, new, cluster))
 
     def load_checkpoints(
-        self, topic: str, topic_id: UUID, entries: Sequence[Entry], at: Mapping[int, int],
+        self,
+        topic: str,
+        topic_id: UUID,
+        entries: Sequence[Entry],
+        at: Mapping[int, int],
         since: Mapping[int, int] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Take in records of the checkpoints topic, like ``load_segments``."""
         with self._writing() as connection:
-            new = self._advance(connection, topic, topic_id, entries, at, since)
+            new = self._advance(
+                connection=connection, topic=topic, topic_id=topic_id, entries=entries, at=at, since=since
+            )
             self._count(connection, "checkpoints", loading.load_checkpoints(connection, self.flow, topic, new))
 
     def load_offset_syncs(
-        self, topic: str, topic_id: UUID, entries: Sequence[Entry], at: Mapping[int, int],
+        self,
+        topic: str,
+        topic_id: UUID,
+        entries: Sequence[Entry],
+        at: Mapping[int, int],
         since: Mapping[int, int] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Take in records of the offset-syncs topic, like ``load_segments``."""
         with self._writing() as connection:
-            new = self._advance(connection, topic, topic_id, entries, at, since)
+            new = self._advance(
+                connection=connection, topic=topic, topic_id=topic_id, entries=entries, at=at, since=since
+            )
             self._count(connection, "offset_syncs", loading.load_offset_syncs(connection, self.flow, topic, new))
 
     def progress(self) -> dict[tuple[str, int], int]:
@@ -260,9 +285,11 @@ class FlowLedger:
     ) -> Iterator[SegmentRecord]:
         """Segment records that overlap source offsets ``[start, end)``, by source offset."""
         query = sql.select(segments).where(
-            segments.c.flow == self.flow, segments.c.topic == topic, segments.c.partition == partition,
+            segments.c.flow == self.flow,
+            segments.c.topic == topic,
+            segments.c.partition == partition,
             segments.c.source_end > start,
-        )  # fmt: skip
+        )
         if source_topic_id is not None:
             query = query.where(segments.c.source_topic_id == str(source_topic_id))
         if end is not None:
@@ -298,10 +325,18 @@ class FlowLedger:
         last = sql.select(sql.func.max(segments.c.time_ms)).where(of_flow, segments.c.window == names.c.window)
         latest = sql.select(names.c.window).where(names.c.window.is_not(None)).order_by(last.scalar_subquery().desc())
         key = segments.c.topic + sql.literal("-") + sql.cast(segments.c.partition, sql.String)
-        counts = sql.select(
-            segments.c.window, sql.func.min(segments.c.time_ms), sql.func.max(segments.c.time_ms),
-            sql.func.count(sql.distinct(key)), sql.func.sum(segments.c.copied), sql.func.sum(segments.c.bytes),
-        ).group_by(segments.c.window).order_by(sql.func.max(segments.c.time_ms).desc())  # fmt: skip
+        counts = (
+            sql.select(
+                segments.c.window,
+                sql.func.min(segments.c.time_ms),
+                sql.func.max(segments.c.time_ms),
+                sql.func.count(sql.distinct(key)),
+                sql.func.sum(segments.c.copied),
+                sql.func.sum(segments.c.bytes),
+            )
+            .group_by(segments.c.window)
+            .order_by(sql.func.max(segments.c.time_ms).desc())
+        )
         with self._reading() as connection:
             found = connection.scalars(latest.limit(limit)).all()
             rows = connection.execute(counts.where(of_flow, segments.c.window.in_(found))).all()
@@ -324,16 +359,20 @@ class FlowLedger:
         same = ("flow", "topic", "partition")
         in_order = (
             sql.select(
-                segments.c.key, segments.c.log_offset,
+                segments.c.key,
+                segments.c.log_offset,
                 sql.func.max(sql.case((is_kept, 1), else_=0))
-                .over(partition_by=log, order_by=segments.c.source_start).label("kept"),
+                .over(partition_by=log, order_by=segments.c.source_start)
+                .label("kept"),
             )
             .select_from(
-                segments.join(newest, _same(segments, newest, *same)).outerjoin(verified, _same(segments, verified, *same))
+                segments.join(newest, _same(segments, newest, *same)).outerjoin(
+                    verified, _same(segments, verified, *same)
+                )
             )
             .where(segments.c.flow == self.flow)
             .subquery()
-        )  # fmt: skip
+        )
         query = sql.select(in_order.c.key).where(in_order.c.kept == 0).order_by(in_order.c.log_offset)
         return [bytes(row.key) for row in self._all(query)]
 
@@ -361,8 +400,13 @@ class FlowLedger:
             return metrics.numbers_of(connection, self.flow)
 
     def note_window(
-        self, window: str, errors: Mapping[Place, AirmirrorError], passed: Callable[[Place], bool], *, idle: bool = False
-    ) -> None:  # fmt: skip
+        self,
+        window: str,
+        errors: Mapping[Place, AirmirrorError],
+        passed: Callable[[Place], bool],
+        *,
+        idle: bool = False,
+    ) -> None:
         """Note what is wrong after a window, by place, and how it ended; ``passed`` tells what of what was wrong is right now.
 
         ``idle``: it had nothing to do, and is not among the last windows.
@@ -516,9 +560,14 @@ class FlowLedger:
             metrics.add(connection, self.flow, {(metrics.MALFORMED, kind): float(malformed)})
 
     def _advance(
-        self, connection: Connection, topic: str, topic_id: UUID, entries: Sequence[Entry], at: Mapping[int, int],
+        self,
+        connection: Connection,
+        topic: str,
+        topic_id: UUID,
+        entries: Sequence[Entry],
+        at: Mapping[int, int],
         since: Mapping[int, int] | None,
-    ) -> list[Entry]:  # fmt: skip
+    ) -> list[Entry]:
         """Note how far the topic is read now; the entries that were not loaded before."""
         rows = self._scanned(connection, topic)
         known = {row.partition: row.next_offset for row in rows}
@@ -529,12 +578,16 @@ class FlowLedger:
         last = {row.partition: (row.last_offset, row.last_epoch) for row in rows}
         last |= {entry.partition: (entry.offset, entry.epoch) for entry in entries if entry.epoch >= 0}
         of_topic = {"flow": self.flow, "topic": topic, "topic_id": str(topic_id)}
-        upsert(connection, scanned, [
-            of_topic
-            | {"partition": number, "next_offset": end}
-            | dict(zip(("last_offset", "last_epoch"), last.get(number, (None, None)), strict=True))
-            for number, end in forward.items()
-        ])  # fmt: skip
+        upsert(
+            connection,
+            scanned,
+            [
+                of_topic
+                | {"partition": number, "next_offset": end}
+                | dict(zip(("last_offset", "last_epoch"), last.get(number, (None, None)), strict=True))
+                for number, end in forward.items()
+            ],
+        )
         return [entry for entry in entries if entry.offset >= known.get(entry.partition, 0)]
 
     def _scanned(self, connection: Connection, topic: str) -> Sequence[Any]:

@@ -122,8 +122,10 @@ def load_checkpoints(connection: Connection, flow: str, topic: str, entries: Seq
                 metadata = without_nul(found.metadata)
                 _check_text("metadata", metadata, LONGEST_METADATA)
                 row = _key(checkpoints, flow, key) | {
-                    "upstream": found.upstream, "downstream": found.downstream, "metadata": metadata,
-                }  # fmt: skip
+                    "upstream": found.upstream,
+                    "downstream": found.downstream,
+                    "metadata": metadata,
+                }
         except MalformedRecord as error:
             malformed += 1
             _skip(topic, entry, error)
@@ -171,10 +173,14 @@ def _place(record: Record, key: bytes) -> tuple[sql.Table, tuple[Any, ...]]:
 
 def _of_segment(record: SegmentRecord) -> Row:
     return {
-        "source_end": record.source_end, "window": record.window, "time_ms": record.time_ms, "copied": record.copied,
-        "bytes": record.size, "copied_end": record.segments[-1].source_end if record.segments else None,
+        "source_end": record.source_end,
+        "window": record.window,
+        "time_ms": record.time_ms,
+        "copied": record.copied,
+        "bytes": record.size,
+        "copied_end": record.segments[-1].source_end if record.segments else None,
         "target_end": record.target_end,
-    }  # fmt: skip
+    }
 
 
 def _apply(connection: Connection, table: sql.Table, flow: str, rows: dict[tuple[Any, ...], Row | None]) -> None:

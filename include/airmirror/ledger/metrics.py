@@ -19,10 +19,21 @@ from airmirror.wire.segments import SegmentRecord, Verified, decode
 
 _KEY = ("flow", "topic", "partition")
 _FRESH: Row = {
-    "remote_topic": "", "source_topic_id": "", "counted_end": 0, "newest_end": -1, "records": 0, "bytes": 0,
-    "newest_ms": -1, "latency_ms": -1, "verified_ms": -1, "high_watermark": -1, "lag_records": 0,
-    "latency_most_ms": None, "age_ms": None, "age_most_ms": None,
-}  # fmt: skip
+    "remote_topic": "",
+    "source_topic_id": "",
+    "counted_end": 0,
+    "newest_end": -1,
+    "records": 0,
+    "bytes": 0,
+    "newest_ms": -1,
+    "latency_ms": -1,
+    "verified_ms": -1,
+    "high_watermark": -1,
+    "lag_records": 0,
+    "latency_most_ms": None,
+    "age_ms": None,
+    "age_most_ms": None,
+}
 
 
 class Standing(Protocol):
@@ -91,11 +102,21 @@ def count_verified(connection: Connection, flow: str) -> None:
         sql.and_(verified.c.source_offset.is_not(None), sql.func.coalesce(counted, sql.false()).is_(sql.false())),
         sql.func.coalesce(own.newest_end, -1) != newest.c.source_end,
     )
-    changed = sql.select(
-        newest.c.topic, newest.c.partition, newest.c.source_end, newest.c.key.label("newest_key"),
-        newest.c.value.label("newest_value"), verified.c.source_topic_id, verified.c.source_offset, verified.c.key,
-        verified.c.value,
-    ).select_from(joined).where(newest.c.flow == flow, stale)  # fmt: skip
+    changed = (
+        sql.select(
+            newest.c.topic,
+            newest.c.partition,
+            newest.c.source_end,
+            newest.c.key.label("newest_key"),
+            newest.c.value.label("newest_value"),
+            verified.c.source_topic_id,
+            verified.c.source_offset,
+            verified.c.key,
+            verified.c.value,
+        )
+        .select_from(joined)
+        .where(newest.c.flow == flow, stale)
+    )
     found = connection.execute(changed).all()
     if not found:
         return
@@ -114,9 +135,12 @@ def count_verified(connection: Connection, flow: str) -> None:
             assert isinstance(passed, Verified)
             copied, size = sums.get(key, (0, 0))
             row |= {
-                "source_topic_id": item.source_topic_id, "counted_end": item.source_offset + 1,
-                "records": row["records"] + copied, "bytes": row["bytes"] + size, "verified_ms": passed.time_ms,
-            }  # fmt: skip
+                "source_topic_id": item.source_topic_id,
+                "counted_end": item.source_offset + 1,
+                "records": row["records"] + copied,
+                "bytes": row["bytes"] + size,
+                "verified_ms": passed.time_ms,
+            }
         rows.append(row)
     upsert(connection, partition_metrics, rows)
 
@@ -145,9 +169,10 @@ def note_standings(connection: Connection, flow: str, standings: Sequence[Standi
         if standing.high_watermark < 0:
             continue
         own = {
-            "remote_topic": standing.remote_topic, "high_watermark": standing.high_watermark,
+            "remote_topic": standing.remote_topic,
+            "high_watermark": standing.high_watermark,
             "lag_records": max(0, standing.high_watermark - standing.position),
-        }  # fmt: skip
+        }
         row = before.get(key)
         if row is None or any(row[name] != value for name, value in own.items()):
             rows.append(_FRESH | (row or {}) | dict(zip(_KEY, (flow, *key), strict=True)) | own)

@@ -74,12 +74,20 @@ def note_failures(
     rows = []
     for place, error in errors.items():
         known = before.get(place)
-        rows.append({
-            "flow": flow, "topic": place[0], "partition": place[1], "since_ms": known.since_ms if known else now,
-            "last_ms": now, "windows": known.windows + 1 if known else 1,
-            "first_window": known.first_window if known else window, "window": window,
-            "transient": error.transient, "error": _kept(error),
-        })  # fmt: skip
+        rows.append(
+            {
+                "flow": flow,
+                "topic": place[0],
+                "partition": place[1],
+                "since_ms": known.since_ms if known else now,
+                "last_ms": now,
+                "windows": known.windows + 1 if known else 1,
+                "first_window": known.first_window if known else window,
+                "window": window,
+                "transient": error.transient,
+                "error": _kept(error),
+            }
+        )
     upsert(connection, failures, rows)
     over = [place for place in before if place not in errors and passed(place)]
     delete(connection, failures, [dict(zip(("flow", "topic", "partition"), (flow, *at), strict=True)) for at in over])
@@ -87,7 +95,7 @@ def note_failures(
 
 def note_end(
     connection: Connection, flow: str, window: str, errors: Mapping[Place, AirmirrorError], *, now: int
-) -> None:  # fmt: skip
+) -> None:
     """Note how a window ended that did something, or tried to."""
     failed, whole = len(errors.keys() - {WHOLE}), errors.get(WHOLE)
     row = {"flow": flow, "window": window, "time_ms": now, "failed": failed}

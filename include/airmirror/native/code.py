@@ -118,9 +118,14 @@ def _compiled(directory: Path | None) -> bytes:
     command = [sys.executable, "-P", "-m", "airmirror.native.compiler"]
     try:
         done = subprocess.run(
-            command, env=settings, cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, check=False,
+            command,
+            env=settings,
+            cwd=directory,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
             timeout=COMPILE_SECONDS,
-        )  # fmt: skip
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise CompilationFailed(sys.executable, str(error)) from error
     if done.returncode != 0:

@@ -61,10 +61,22 @@ def integer(data: Bytes, position: int, size: int) -> Any:
 
 
 def index(
-    data: Bytes, batches: int, starts: Numbers, ends: Numbers,
-    bases: Numbers, base_times: Numbers, append_times: Numbers, last_deltas: Numbers, counts: Numbers,
-    first: int, end: int, offsets: Numbers, times: Numbers, body_starts: Numbers, body_ends: Numbers,
-) -> int:  # fmt: skip
+    data: Bytes,
+    batches: int,
+    starts: Numbers,
+    ends: Numbers,
+    bases: Numbers,
+    base_times: Numbers,
+    append_times: Numbers,
+    last_deltas: Numbers,
+    counts: Numbers,
+    first: int,
+    end: int,
+    offsets: Numbers,
+    times: Numbers,
+    body_starts: Numbers,
+    body_ends: Numbers,
+) -> int:
     """Index the records of ``batches`` in ``[first, end)``; return their number, or -1 - the batch that makes no sense."""
     found = 0
     for batch in range(batches):
@@ -97,9 +109,16 @@ def index(
 
 
 def write(
-    data: Bytes, times: Numbers, starts: Numbers, ends: Numbers, first: int, end: int,
-    out: Bytes, room: int, size: Numbers,
-) -> int:  # fmt: skip
+    data: Bytes,
+    times: Numbers,
+    starts: Numbers,
+    ends: Numbers,
+    first: int,
+    end: int,
+    out: Bytes,
+    room: int,
+    size: Numbers,
+) -> int:
     """Records ``first`` to at most ``end - 1`` written densely into ``room`` bytes: how many, and in ``size`` their bytes."""
     position = 0
     count = 0
@@ -125,9 +144,15 @@ def write(
 
 def first_difference(
     count: int,
-    data: Bytes, times: Numbers, starts: Numbers, ends: Numbers,
-    other_data: Bytes, other_times: Numbers, other_starts: Numbers, other_ends: Numbers,
-) -> int:  # fmt: skip
+    data: Bytes,
+    times: Numbers,
+    starts: Numbers,
+    ends: Numbers,
+    other_data: Bytes,
+    other_times: Numbers,
+    other_starts: Numbers,
+    other_ends: Numbers,
+) -> int:
     """The number of the first of ``count`` records whose time or body differs, or -1."""
     for number in range(count):
         size = ends[number] - starts[number]

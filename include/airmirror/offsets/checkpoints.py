@@ -32,9 +32,13 @@ def checkpoints_of(rows: Iterable[GroupPosition], last: Mapping[tuple[str, str, 
     for row in rows:
         if isinstance(row.found, Translated):
             new = Checkpoint(
-                row.group, row.remote_topic, row.partition, row.found.position, row.found.translation,
-                without_nul(row.committed.metadata),
-            )  # fmt: skip
+                group=row.group,
+                topic=row.remote_topic,
+                partition=row.partition,
+                upstream=row.found.position,
+                downstream=row.found.translation,
+                metadata=without_nul(row.committed.metadata),
+            )
             old = last.get(new.key)
             if old is None or new.upstream < old.upstream or new.downstream > old.downstream:
                 found.append(new)
@@ -69,7 +73,16 @@ def emit_checkpoints(
             load_written(target, topic, ledger, ledger.load_checkpoints)
             return [(new.encode_key(), new.encode_value()) for new in checkpoints_of(rows, ledger.checkpoints())]
 
-        written = write_anew(flow, ledger, flow.target, topic, "checkpoints", records, window=window, tell=tell)
+        written = write_anew(
+            flow=flow,
+            ledger=ledger,
+            cluster=flow.target,
+            topic=topic,
+            purpose="checkpoints",
+            records=records,
+            window=window,
+            tell=tell,
+        )
     try:
         note_group_lags(flow.source.alias, ledger, rows)
     except AirmirrorError as error:  # what is shown only must not keep checkpoints back
@@ -106,4 +119,16 @@ def rewind_checkpoints(
                     found.append(replace(last, upstream=min(last.upstream, start), downstream=end))
             return [(new.encode_key(), new.encode_value()) for new in found]
 
-        return write(flow, flow.target, topic, "checkpoints", records, held, tell) if records() else 0
+        return (
+            write(
+                flow=flow,
+                cluster=flow.target,
+                topic=topic,
+                purpose="checkpoints",
+                records=records,
+                held=held,
+                tell=tell,
+            )
+            if records()
+            else 0
+        )

@@ -68,12 +68,20 @@ def plan(
         translated = found if isinstance(found, Translated) else None
         planned.append(
             GroupOffset(
-                row.group, row.topic, row.partition, row.remote_topic, row.committed.offset,
-                translated.position if translated else None, translated.translation if translated else None,
-                translated.exact if translated else None, translated.again if translated else None,
-                there.offset if there else None, str(reason), now,
+                group=row.group,
+                topic=row.topic,
+                partition=row.partition,
+                remote_topic=row.remote_topic,
+                position=row.committed.offset,
+                upstream=translated.position if translated else None,
+                downstream=translated.translation if translated else None,
+                exact=translated.exact if translated else None,
+                again=translated.again if translated else None,
+                on_target=there.offset if there else None,
+                reason=str(reason),
+                time_ms=now,
             )
-        )  # fmt: skip
+        )
     return planned
 
 
@@ -142,8 +150,13 @@ def tell(flow: Flow, rows: Sequence[GroupOffset], moved: int) -> None:
         if not row.reason and row.again:
             log.info(
                 "Group %s, %s-%d: moved to the verified position %d; %d records before %d will be read again.",
-                row.group, row.topic, row.partition, row.upstream, row.again, row.position,
-            )  # fmt: skip
+                row.group,
+                row.topic,
+                row.partition,
+                row.upstream,
+                row.again,
+                row.position,
+            )
     for reason, count in sorted(Counter(row.reason for row in rows if row.reason).items()):
         shown = [f"{row.group} {row.topic}-{row.partition} at {row.position}" for row in rows if row.reason == reason]
         more = f" and {count - SHOWN} more" if count > SHOWN else ""

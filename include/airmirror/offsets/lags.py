@@ -32,7 +32,18 @@ def lags_of(
         lag = max(0, row.source.end - row.committed.offset)
         next_ms = _time_of(records.get((row.topic, row.partition), []), position) if lag else now_ms
         lag_ms = None if next_ms is None else max(0, now_ms - next_ms)
-        found.append(GroupLag(row.group, row.topic, row.partition, cluster, row.committed.offset, lag, lag_ms, now_ms))
+        found.append(
+            GroupLag(
+                group=row.group,
+                topic=row.topic,
+                partition=row.partition,
+                cluster=cluster,
+                position=row.committed.offset,
+                lag=lag,
+                lag_ms=lag_ms,
+                time_ms=now_ms,
+            )
+        )
     return found
 
 

@@ -84,7 +84,9 @@ def positions_of(
     wanted = {key.topic for offsets in committed.values() for key in offsets}
     existing = wanted - source.refresh_existing(wanted).keys()
     counts = {topic: source.partitions(topic) for topic in existing}
-    forward = Way(flow, ledger, source, target, select(flow, existing), "source")
+    forward = Way(
+        flow=flow, ledger=ledger, source=source, target=target, remote_topics=select(flow, existing), groups_on="source"
+    )
     backward = _return_trip(flow, ledger, source, target, existing - forward.remote_topics.keys())
     original = {remote: topic for topic, remote in backward.remote_topics.items()} if backward else {}
     rows: list[GroupPosition] = []
@@ -172,4 +174,8 @@ def _return_trip(flow: Flow, ledger: FlowLedger, source: Routes, target: Routes,
         for record in back.last_segments().values()
         if record.remote_topic in topics and wanted.matches(record.remote_topic) and wanted.matches(record.topic)
     }
-    return Way(flow, back, target, source, brought, "target") if brought else None
+    return (
+        Way(flow=flow, ledger=back, source=target, target=source, remote_topics=brought, groups_on="target")
+        if brought
+        else None
+    )

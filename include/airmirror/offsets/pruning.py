@@ -70,7 +70,7 @@ def delete_segments(
         Appender(flow.target, topics.segments) as appender,
     ):
         target.refresh([topics.segments, topics.progress])
-        with claimed(flow, window, 0, target, topics, ledger, appender):
+        with claimed(flow=flow, window=window, slots=0, target=target, topics=topics, index=ledger, appender=appender):
             catch_up(target, topics, ledger, flow.source.alias)
             chosen = keys()
             for first in range(0, len(chosen), AT_ONCE):

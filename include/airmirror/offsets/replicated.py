@@ -86,9 +86,16 @@ class Way:
                 if mark is not None and mark.source_topic_id == record.source_topic_id:
                     passed, end = mark.offset, max(end, mark.target_end)
                 replicated = Replicated(
-                    first.source_start, first.target_start, passed, end, records.get(key, ()), source.start,
-                    self._history(key, first.source_start) if first.target_start and min(wanted) < before else (),
-                )  # fmt: skip
+                    source_start=first.source_start,
+                    target_start=first.target_start,
+                    verified=passed,
+                    verified_end=end,
+                    records=records.get(key, ()),
+                    log_start=source.start,
+                    history=self._history(key, first.source_start)
+                    if first.target_start and min(wanted) < before
+                    else (),
+                )
             found[key] = Known(source, target, record, replicated)
         return found
 

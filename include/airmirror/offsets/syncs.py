@@ -77,7 +77,16 @@ def emit_offset_syncs(
             load_written(routes, topic, ledger, ledger.load_offset_syncs)
             return [(sync.encode_key(), sync.encode_value()) for sync in _syncs(flow, ledger)]
 
-        return write_anew(flow, ledger, cluster, topic, "offset-syncs", records, window=window, tell=tell)
+        return write_anew(
+            flow=flow,
+            ledger=ledger,
+            cluster=cluster,
+            topic=topic,
+            purpose="offset-syncs",
+            records=records,
+            window=window,
+            tell=tell,
+        )
 
 
 def rewind_offset_syncs(
@@ -106,7 +115,13 @@ def rewind_offset_syncs(
             rewinding = [OffsetSync(*key, *start) for key, start in starts.items() if written.get(key, -1) >= start[0]]
             return [(sync.encode_key(), sync.encode_value()) for sync in rewinding]
 
-        return write(flow, cluster, topic, "offset-syncs", records, held, tell) if records() else 0
+        return (
+            write(
+                flow=flow, cluster=cluster, topic=topic, purpose="offset-syncs", records=records, held=held, tell=tell
+            )
+            if records()
+            else 0
+        )
 
 
 def place_of_syncs(flow: Flow) -> tuple[Cluster, str]:

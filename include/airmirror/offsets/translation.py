@@ -111,9 +111,24 @@ class Translated:
 def nothing_replicated(log_start: int, target_end: int, history: Sequence[Sync] = ()) -> Replicated:
     """A partition without segments: empty on the target (all is still to come), or filled by another writer."""
     if target_end == 0:
-        return Replicated(log_start, 0, log_start - 1, 0, (), log_start)
+        return Replicated(
+            source_start=log_start,
+            target_start=0,
+            verified=log_start - 1,
+            verified_end=0,
+            records=(),
+            log_start=log_start,
+        )
     never = 2**63 - 1  # every position lies before what we have replicated
-    return Replicated(never, never, never - 1, never, (), log_start, history)
+    return Replicated(
+        source_start=never,
+        target_start=never,
+        verified=never - 1,
+        verified_end=never,
+        records=(),
+        log_start=log_start,
+        history=history,
+    )
 
 
 def to_target(known: Replicated, position: int) -> Translated | Reason:
@@ -159,9 +174,7 @@ def _on_source(known: Replicated, position: int) -> Translated | Reason:
     if known.between[number] is Between.UNKNOWN:
         return Reason.NOT_COVERED
     if known.between[number] is Between.LOST:
-        return Translated(
-            position, known.runs[number - 1].source_end if number else known.source_start, exact=False
-        )  # fmt: skip
+        return Translated(position, known.runs[number - 1].source_end if number else known.source_start, exact=False)
     end = known.records[-1].source_end if known.records else known.source_start
     return Translated(position, known.runs[number].source_first if number < len(known.runs) else end)
 

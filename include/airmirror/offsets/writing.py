@@ -95,10 +95,14 @@ def write_anew(
         Appender(flow.target, topics.segments) as appender,
     ):
         target.refresh([topics.segments, topics.progress])
-        with claimed(flow, window, 0, target, topics, ledger, appender) as granted:
+        with claimed(
+            flow=flow, window=window, slots=0, target=target, topics=topics, index=ledger, appender=appender
+        ) as granted:
             catch_up(target, topics, ledger, flow.source.alias)
             held = partial(check_claim, flow, granted, target, topics.segments)
-            return write(flow, cluster, topic, purpose, records, held, tell)
+            return write(
+                flow=flow, cluster=cluster, topic=topic, purpose=purpose, records=records, held=held, tell=tell
+            )
 
 
 def write(

@@ -56,9 +56,16 @@ def main(arguments: Sequence[str]) -> int:
 def _window(given: argparse.Namespace, prepared: Prepared, choice: Choice) -> WindowResult:
     if given.ranges is not None:
         return run_ranges(
-            prepared, None, given.window, read_ranges(given.ranges), before=given.before, only=choice.takes,
-            done=_tell_result, tell=_tell, report=_report,
-        )  # fmt: skip
+            prepared,
+            None,
+            given.window,
+            read_ranges(given.ranges),
+            before=given.before,
+            only=choice.takes,
+            done=_tell_result,
+            tell=_tell,
+            report=_report,
+        )
     if not given.advance:
         return run(prepared, None, given.window, only=choice.takes, advance=False, tell=_tell, report=_report)
     by = expectations_of(given.expectations, wanted=not given.no_expectations)

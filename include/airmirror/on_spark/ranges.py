@@ -51,7 +51,15 @@ def run_ranges(
             break
         number, name = number + 1, f"{window}-{number + 1}"
     if before:
-        _before(prepared.opened, spark_url, window, ranges, done, patiently, tell)
+        _before(
+            opened=prepared.opened,
+            spark_url=spark_url,
+            window=window,
+            ranges=ranges,
+            done=done,
+            patiently=patiently,
+            tell=tell,
+        )
     return result
 
 

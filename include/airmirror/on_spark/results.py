@@ -64,9 +64,13 @@ def decode(data: bytes, asked: Collection[TopicPartition]) -> list[SlotResult]:
 
 def _result(topic: Any, partition: Any, outcome: Any, position: Any, seconds: Any, error: Any) -> SlotResult:
     return SlotResult(
-        _fit(topic, str), _fit(partition, int), Outcome(outcome), _fit(position, int), _fit(seconds, float),
-        None if error is None else _error(error),
-    )  # fmt: skip
+        topic=_fit(topic, str),
+        partition=_fit(partition, int),
+        outcome=Outcome(outcome),
+        position=_fit(position, int),
+        seconds=_fit(seconds, float),
+        error=None if error is None else _error(error),
+    )
 
 
 def _plain(error: AirmirrorError) -> dict[str, Any]:

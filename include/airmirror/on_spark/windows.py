@@ -40,9 +40,18 @@ def run(
     with on_spark(opened, spark_url, tell) as (slots, execute):
         try:
             result = run_window(
-                flow, opened.ledger, prepared.topics, execute,
-                window=window, slots=slots, only=only, until=until, advance=advance, tell=tell, report=report,
-            )  # fmt: skip
+                flow,
+                opened.ledger,
+                prepared.topics,
+                execute,
+                window=window,
+                slots=slots,
+                only=only,
+                until=until,
+                advance=advance,
+                tell=tell,
+                report=report,
+            )
         except AirmirrorError as error:
             measure_failure(opened, window, error)
             raise

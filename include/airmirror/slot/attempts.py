@@ -71,7 +71,9 @@ def run_slot(slot: Slot) -> list[SlotResult]:
                 Routes(slot.flow.source, f"airmirror|{slot.flow.name}|{slot.number}") as source,
                 Routes(slot.flow.target, f"airmirror|{slot.flow.name}|{slot.number}") as target,
             ):
-                done = _attempt(slot, source, target, progress, pace, deadline)
+                done = _attempt(
+                    slot=slot, source=source, target=target, progress=progress, pace=pace, deadline=deadline
+                )
             outcome = Outcome.DONE if done else Outcome.CUT
             break
         except SlotFenced as fenced:
@@ -117,7 +119,14 @@ def _results(
         if how is Outcome.FAILED and problem is not None and not isinstance(problem, PartitionError):
             wrapped = PartitionUnavailable if problem.transient else PartitionFailed
             problem = wrapped(slot.flow.source.alias, partition.topic, partition.partition, str(problem))
-        yield SlotResult(partition.topic, partition.partition, how, position, seconds, problem)
+        yield SlotResult(
+            topic=partition.topic,
+            partition=partition.partition,
+            outcome=how,
+            position=position,
+            seconds=seconds,
+            error=problem,
+        )
 
 
 def _attempt(slot: Slot, source: Routes, target: Routes, progress: _Progress, pace: Pace, deadline: float) -> bool:
@@ -144,7 +153,15 @@ def _attempt(slot: Slot, source: Routes, target: Routes, progress: _Progress, pa
         return True
     read_back = ReadBack(target, deadline + GRACE_SECONDS) if slot.flow.window.verify == "readback" else None
     dead_letters = open_dead_letter_topic(slot.flow, target)
-    way = Way(slot, target, transaction, Outbox(target, transaction), read_back, Merging(), dead_letters)
+    way = Way(
+        slot=slot,
+        target=target,
+        transaction=transaction,
+        outbox=Outbox(target, transaction),
+        read_back=read_back,
+        merging=Merging(),
+        dead_letters=dead_letters,
+    )
     intakes = [Intake(way, partition, end, progress.refusals.get(partition.source)) for partition, end in partitions]
     try:
         done = copy(way, Source(source, slot, intakes, pace), intakes, claim, deadline)

@@ -96,9 +96,13 @@ class Source:
                 )
             try:
                 version = send_fetch(
-                    self._routes, self._connection(node), positions,
-                    max_wait_ms=FETCH_WAIT_MS, max_bytes=most, read_committed=self._read_committed,
-                )  # fmt: skip
+                    self._routes,
+                    self._connection(node),
+                    positions,
+                    max_wait_ms=FETCH_WAIT_MS,
+                    max_bytes=most,
+                    read_committed=self._read_committed,
+                )
             except BrokerUnreachable:
                 self._look_again(node)
             else:
@@ -176,9 +180,13 @@ class Source:
         partition, alias = intake.partition, self._routes.alias
         if fetched.diverging_epoch >= 0:
             raise SourceDiverged(
-                alias, partition.topic, partition.partition, intake.position,
-                fetched.diverging_epoch, fetched.diverging_end_offset,
-            )  # fmt: skip
+                cluster=alias,
+                topic=partition.topic,
+                partition=partition.partition,
+                position=intake.position,
+                epoch=fetched.diverging_epoch,
+                end_offset=fetched.diverging_end_offset,
+            )
         if fetched.error == OFFSET_OUT_OF_RANGE:
             # the answer itself does not say where the log begins and ends
             start, end = (
@@ -188,9 +196,23 @@ class Source:
             if start <= intake.position <= end:  # the next plan asks whether it is still the same log
                 reason = f"its leader says that offset {intake.position} is out of range, and its log {start} to {end}"
                 raise PartitionUnavailable(alias, partition.topic, partition.partition, reason)
-            raise SourceTruncated(alias, partition.topic, partition.partition, intake.position, start, end)
+            raise SourceTruncated(
+                cluster=alias,
+                topic=partition.topic,
+                partition=partition.partition,
+                position=intake.position,
+                log_start=start,
+                log_end=end,
+            )
         if fetched.error == TOPIC_DENIED:
-            raise AccessLost(alias, partition.topic, partition.partition, alias, partition.topic, "Read")
+            raise AccessLost(
+                cluster=alias,
+                topic=partition.topic,
+                partition=partition.partition,
+                denying=alias,
+                denied_topic=partition.topic,
+                operation="Read",
+            )
         if fetched.error:
             raise PartitionUnavailable(alias, partition.topic, partition.partition, error_name(fetched.error))
 
@@ -319,7 +341,11 @@ def put_batches(way: Way, batches: Mapping[TopicPartition, Sequence[tuple[int, B
         for count, build in parts:
             batch = build(way.transaction.producer_id, way.transaction.epoch, way.outbox.sequence(target, count))
             refused = partial(_refused, way.slot.flow.target.alias, target.topic)
-            way.outbox.put(Outgoing(target, [batch], len(batch), count, _ignore, refused))
+            way.outbox.put(
+                Outgoing(
+                    target=target, buffers=[batch], size=len(batch), count=count, on_written=_ignore, on_refused=refused
+                )
+            )
 
 
 def _ignore(_base: int) -> None:

@@ -68,12 +68,20 @@ class DeadLetterTopic:
         target = TopicPartition(self.name, source.partition % self.partitions)
         time = int(one.timestamps[0])
         batch = build(
-            payload, count=1, base_timestamp=time, max_timestamp=time, codec=codec,
-            producer_id=transaction.producer_id, producer_epoch=transaction.epoch,
-            sequence=outbox.sequence(target, 1), transactional=True,
-        )  # fmt: skip
+            payload,
+            count=1,
+            base_timestamp=time,
+            max_timestamp=time,
+            codec=codec,
+            producer_id=transaction.producer_id,
+            producer_epoch=transaction.epoch,
+            sequence=outbox.sequence(target, 1),
+            transactional=True,
+        )
         refused = partial(self._refused, source, int(one.offsets[0]))
-        outbox.put(Outgoing(target, [batch], len(batch), 1, _ignore, refused))
+        outbox.put(
+            Outgoing(target=target, buffers=[batch], size=len(batch), count=1, on_written=_ignore, on_refused=refused)
+        )
 
     def _letter(self, source: TopicPartition, one: Records, codec: int, reason: str) -> bytes:
         """The bytes of a batch after its header."""
@@ -92,9 +100,15 @@ class DeadLetterTopic:
 
     def _refused(self, source: TopicPartition, offset: int, answer: Produced) -> Exception:
         return DeadLetterRefused(
-            self.flow.source.alias, source.topic, source.partition, offset, self.flow.target.alias, self.name,
-            answer.error, answer.message or error_name(answer.error),
-        )  # fmt: skip
+            cluster=self.flow.source.alias,
+            topic=source.topic,
+            partition=source.partition,
+            offset=offset,
+            target=self.flow.target.alias,
+            dead_letter_topic=self.name,
+            code=answer.error,
+            error=answer.message or error_name(answer.error),
+        )
 
 
 def _ignore(_base: int) -> None:

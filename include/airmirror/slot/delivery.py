@@ -53,9 +53,11 @@ class Delivery:
         self.end = end
         self.refusals = refusals
         self.account = Account(
-            partition.start, partition.target_end,
-            leader_epoch=partition.leader_epoch, target_epoch=partition.target_epoch,
-        )  # fmt: skip
+            partition.start,
+            partition.target_end,
+            leader_epoch=partition.leader_epoch,
+            target_epoch=partition.target_epoch,
+        )
         self.tolerant = is_tolerant(way.slot.flow)
         self.largest = way.slot.flow.window.largest_batch_bytes
         self.decodes = False  # whether records had to be decoded
@@ -77,12 +79,18 @@ class Delivery:
         restamp(buffer, batch, producer.producer_id, producer.epoch, sequence)
         self.put(
             Sent(
-                self, self.account, [(batch.base_offset, batch.count)], batch.count,
-                batch.attributes & (CODEC_MASK | LOG_APPEND_TIME), batch.base_timestamp, batch.max_timestamp,
-                payload, digest,
+                delivery=self,
+                account=self.account,
+                runs=[(batch.base_offset, batch.count)],
+                count=batch.count,
+                attributes=batch.attributes & (CODEC_MASK | LOG_APPEND_TIME),
+                base_timestamp=batch.base_timestamp,
+                max_timestamp=batch.max_timestamp,
+                payload=payload,
+                digest=digest,
             ),
             [buffer[batch.position : batch.position + batch.size]],
-        )  # fmt: skip
+        )
 
     def put(self, sent: Sent, buffers: list[memoryview | bytearray]) -> None:
         size = sum(map(len, buffers))
@@ -91,7 +99,15 @@ class Delivery:
         stamped = sent.attributes & LOG_APPEND_TIME  # all its records have the time of the last
         self.account.times(sent.max_timestamp if stamped else sent.base_timestamp, sent.max_timestamp)
         self.way.outbox.put(
-            Outgoing(self.partition.target, buffers, size, sent.count, sent.written, sent.refused, sent.late)
+            Outgoing(
+                target=self.partition.target,
+                buffers=buffers,
+                size=size,
+                count=sent.count,
+                on_written=sent.written,
+                on_refused=sent.refused,
+                on_late=sent.late,
+            )
         )
 
     def check_adjacent(self, account: Account, base: int, count: int) -> None:
@@ -101,7 +117,13 @@ class Delivery:
         alias, target = way.slot.flow.source.alias, way.slot.flow.target.alias
         if base < last:
             raise TargetTruncated(
-                alias, partition.topic, partition.partition, target, partition.remote_topic, last, base
+                cluster=alias,
+                topic=partition.topic,
+                partition=partition.partition,
+                target=target,
+                remote_topic=partition.remote_topic,
+                expected_end=last,
+                end=base,
             )
         if base > self._known_end and not way.slot.flow.is_aggregate:
             error = foreign(alias, way.target, partition, max(last, 0), base)
@@ -112,7 +134,14 @@ class Delivery:
     def unavailable(self, reason: str) -> TargetUnavailable:
         """The error of the target's partition where it takes or gives no records."""
         source, target, partition = self.way.slot.flow.source.alias, self.way.slot.flow.target.alias, self.partition
-        return TargetUnavailable(source, partition.topic, partition.partition, target, partition.remote_topic, reason)
+        return TargetUnavailable(
+            cluster=source,
+            topic=partition.topic,
+            partition=partition.partition,
+            target=target,
+            remote_topic=partition.remote_topic,
+            reason=reason,
+        )
 
     def corrupt(self, offset: int, reason: str) -> SourceCorrupt:
         partition = self.partition
@@ -121,7 +150,12 @@ class Delivery:
     def over_limit(self, offset: int) -> BatchOverLimit:
         flow, partition = self.way.slot.flow, self.partition
         return BatchOverLimit(
-            flow.source.alias, partition.topic, partition.partition, offset, self.largest, flow.target.alias
+            cluster=flow.source.alias,
+            topic=partition.topic,
+            partition=partition.partition,
+            offset=offset,
+            limit=self.largest,
+            target=flow.target.alias,
         )
 
     def unexpected_hole(self, first: int, last: int) -> None:
@@ -158,10 +192,19 @@ class Sent:
         read_back.expect(
             delivery.partition.target,
             Expected(
-                base, self.count, self.attributes, self.base_timestamp, self.max_timestamp, self.payload, self.digest,
-                account, self._differs, self._unread, delivery.partition.keeps_times,
+                target_first=base,
+                count=self.count,
+                attributes=self.attributes,
+                base_timestamp=self.base_timestamp,
+                max_timestamp=self.max_timestamp,
+                payload=self.payload,
+                digest=self.digest,
+                account=account,
+                differs=self._differs,
+                unread=self._unread,
+                keeps_times=delivery.partition.keeps_times,
             ),
-        )  # fmt: skip
+        )
 
     def refused(self, answer: Produced) -> Exception:
         slot, partition = self.delivery.way.slot, self.delivery.partition
@@ -172,9 +215,17 @@ class Sent:
         first, last = self.runs[0][0], sum(self.runs[-1]) - 1
         about = (first,) if self.count == 1 else tuple(_offsets(self.runs, answer.refused))
         return WriteRefused(
-            slot.flow.source.alias, partition.topic, partition.partition, slot.flow.target.alias,
-            partition.remote_topic, first, last, answer.error, answer.message or error_name(answer.error), about,
-        )  # fmt: skip
+            cluster=slot.flow.source.alias,
+            topic=partition.topic,
+            partition=partition.partition,
+            target=slot.flow.target.alias,
+            remote_topic=partition.remote_topic,
+            first=first,
+            last=last,
+            code=answer.error,
+            error=answer.message or error_name(answer.error),
+            offsets=about,
+        )
 
     def late(self, reason: str) -> Exception:
         return self.delivery.unavailable(reason)
@@ -189,9 +240,16 @@ class Sent:
     def _differs(self, target_offset: int, difference: str) -> Exception:
         slot, partition = self.delivery.way.slot, self.delivery.partition
         return ReadBackDiffers(
-            slot.flow.source.alias, partition.topic, partition.partition, slot.flow.target.alias,
-            partition.remote_topic, self.runs[0][0], sum(self.runs[-1]) - 1, target_offset, difference,
-        )  # fmt: skip
+            cluster=slot.flow.source.alias,
+            topic=partition.topic,
+            partition=partition.partition,
+            target=slot.flow.target.alias,
+            remote_topic=partition.remote_topic,
+            first=self.runs[0][0],
+            last=sum(self.runs[-1]) - 1,
+            target_offset=target_offset,
+            difference=difference,
+        )
 
 
 def _offsets(runs: Sequence[tuple[int, int]], numbers: Iterable[int]) -> Iterator[int]:

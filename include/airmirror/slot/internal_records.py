@@ -70,9 +70,14 @@ def _parts(records: Iterable[KeyValue]) -> list[list[KeyValue]]:
 def _builder(records: list[KeyValue], timestamp: int) -> Build:
     def build(producer_id: int, epoch: int, sequence: int) -> bytes:
         builder = DefaultRecordBatchBuilder(
-            magic=2, compression_type=0, is_transactional=True,
-            producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence, batch_size=1 << 30,
-        )  # fmt: skip
+            magic=2,
+            compression_type=0,
+            is_transactional=True,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            base_sequence=sequence,
+            batch_size=1 << 30,
+        )
         for number, (key, value) in enumerate(records):
             builder.append(number, timestamp=timestamp, key=key, value=value, headers=[])
         return bytes(builder.build())

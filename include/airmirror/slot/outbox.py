@@ -150,10 +150,15 @@ class Outbox:
             connection = self._connection(node)
             connection.send(
                 encode_produce(
-                    self._version(connection), connection.next_correlation_id(), connection.client_id,
-                    self._transaction.name, batches, self._routes.topic_ids, timeout_ms=30_000,
+                    version=self._version(connection),
+                    correlation_id=connection.next_correlation_id(),
+                    client_id=connection.client_id,
+                    transactional_id=self._transaction.name,
+                    batches=batches,
+                    topic_ids=self._routes.topic_ids,
+                    timeout_ms=30_000,
                 )
-            )  # fmt: skip
+            )
             self._in_flight.setdefault(node, deque()).append(list(batches))
         return more
 

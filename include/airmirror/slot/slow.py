@@ -130,26 +130,44 @@ class SlowPath:
         count = len(dense.offsets)
         if len(dense.payload) + HEADER_SIZE > partition.max_message_bytes:
             too_large = RecordTooLarge(
-                way.slot.flow.source.alias, partition.topic, partition.partition, int(dense.offsets[0]),
-                len(dense.payload) + HEADER_SIZE, partition.max_message_bytes,
-                way.slot.flow.target.alias, partition.remote_topic,
-            )  # fmt: skip
+                cluster=way.slot.flow.source.alias,
+                topic=partition.topic,
+                partition=partition.partition,
+                offset=int(dense.offsets[0]),
+                size=len(dense.payload) + HEADER_SIZE,
+                limit=partition.max_message_bytes,
+                target=way.slot.flow.target.alias,
+                remote_topic=partition.remote_topic,
+            )
             if not delivery.tolerant:
                 raise too_large
             self._lose(dense.records, dense.codec, str(too_large))
             return
         batch = build(
-            dense.payload, count=count, base_timestamp=dense.base_timestamp, max_timestamp=dense.max_timestamp,
-            codec=dense.codec, producer_id=way.transaction.producer_id, producer_epoch=way.transaction.epoch,
-            sequence=way.outbox.sequence(partition.target, count), transactional=True,
-        )  # fmt: skip
+            dense.payload,
+            count=count,
+            base_timestamp=dense.base_timestamp,
+            max_timestamp=dense.max_timestamp,
+            codec=dense.codec,
+            producer_id=way.transaction.producer_id,
+            producer_epoch=way.transaction.epoch,
+            sequence=way.outbox.sequence(partition.target, count),
+            transactional=True,
+        )
         if way.read_back is not None:
             self._compare_with_fetched(batch, dense)
         payload = memoryview(batch)[HEADER_SIZE:]
         sent = Sent(
-            delivery, delivery.account, dense.runs(), count, dense.codec, dense.base_timestamp, dense.max_timestamp,
-            payload, payload_digest(payload),
-        )  # fmt: skip
+            delivery=delivery,
+            account=delivery.account,
+            runs=dense.runs(),
+            count=count,
+            attributes=dense.codec,
+            base_timestamp=dense.base_timestamp,
+            max_timestamp=dense.max_timestamp,
+            payload=payload,
+            digest=payload_digest(payload),
+        )
         delivery.put(sent, [batch])
 
     def _compare_with_fetched(self, batch: bytearray, dense: DenseBatch) -> None:
@@ -161,9 +179,16 @@ class SlowPath:
         if number >= 0 or len(found) != len(dense.records):
             flow, partition, offsets = self._delivery.way.slot.flow, self._delivery.partition, dense.offsets
             raise ReadBackDiffers(
-                flow.source.alias, partition.topic, partition.partition, flow.target.alias, partition.remote_topic,
-                int(offsets[0]), int(offsets[-1]), -1, "the slow path did not write what was fetched",
-            )  # fmt: skip
+                cluster=flow.source.alias,
+                topic=partition.topic,
+                partition=partition.partition,
+                target=flow.target.alias,
+                remote_topic=partition.remote_topic,
+                first=int(offsets[0]),
+                last=int(offsets[-1]),
+                target_offset=-1,
+                difference="the slow path did not write what was fetched",
+            )
 
     def _lose(self, record: Records, codec: int, reason: str) -> None:
         """Declare a record lost, and write it to the dead letter topic where it fits (errors.tolerance=all)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -28,23 +29,73 @@ class Drift:
 def drifts(planned: TopicPlan) -> list[Drift]:
     """All differences, by topic; topics that don't differ have none."""
     topics = {remote: topic for topic, remote in planned.topics.items()}
+    found = [*_of_topics(planned, topics), *_of_configs(planned), *_of_acls(planned, topics)]
+    return sorted(found, key=lambda drift: (drift.topic, drift.remote))
+
+
+def _of_topics(planned: TopicPlan, topics: Mapping[str, str]) -> list[Drift]:
     found = [
-        Drift(refused.topic, refused.remote, "topic", "exists", None, "refused", refused.reason, False)
+        Drift(
+            topic=refused.topic,
+            remote=refused.remote,
+            what="topic",
+            source="exists",
+            target=None,
+            outcome="refused",
+            reason=refused.reason,
+            will_change=False,
+        )
         for refused in planned.refused
     ]
     for new in planned.create:
         outcome = f"created with {new.partitions} partitions"
         found.append(
-            Drift(topics[new.name], new.name, "topic", "exists", "missing", outcome, "every topic is mirrored", True)
+            Drift(
+                topic=topics[new.name],
+                remote=new.name,
+                what="topic",
+                source="exists",
+                target="missing",
+                outcome=outcome,
+                reason="every topic is mirrored",
+                will_change=True,
+            )
         )
     for more in planned.grow:
         outcome, why = f"{more.partitions} partitions", "partitions grow with the source"
         before, after = str(more.before), str(more.partitions)
-        found.append(Drift(topics[more.name], more.name, "partitions", after, before, outcome, why, True))
+        found.append(
+            Drift(
+                topic=topics[more.name],
+                remote=more.name,
+                what="partitions",
+                source=after,
+                target=before,
+                outcome=outcome,
+                reason=why,
+                will_change=True,
+            )
+        )
     kept: list[LargerTopic | Waiting] = [*planned.larger, *planned.waiting]
     for less in kept:
         source, target = str(less.source), str(less.target)
-        found.append(Drift(less.topic, less.remote, "partitions", source, target, "unchanged", less.reason, False))
+        found.append(
+            Drift(
+                topic=less.topic,
+                remote=less.remote,
+                what="partitions",
+                source=source,
+                target=target,
+                outcome="unchanged",
+                reason=less.reason,
+                will_change=False,
+            )
+        )
+    return found
+
+
+def _of_configs(planned: TopicPlan) -> list[Drift]:
+    found = []
     for topic, differences in planned.differences.items():
         for each in differences:
             outcome = "unchanged"
@@ -52,8 +103,33 @@ def drifts(planned: TopicPlan) -> list[Drift]:
                 outcome = "the target's default" if each.change.after is None else each.change.after
             changes = each.change is not None
             remote = planned.topics[topic]
-            found.append(Drift(topic, remote, each.key, each.source, each.target, outcome, each.reason, changes))
-    for acl in planned.acls:
-        why = "readers of the topic may read its remote topic"
-        found.append(Drift(topics[acl.topic], acl.topic, "ACL", str(acl), "missing", "created", why, True))
-    return sorted(found, key=lambda drift: (drift.topic, drift.remote))
+            found.append(
+                Drift(
+                    topic=topic,
+                    remote=remote,
+                    what=each.key,
+                    source=each.source,
+                    target=each.target,
+                    outcome=outcome,
+                    reason=each.reason,
+                    will_change=changes,
+                )
+            )
+    return found
+
+
+def _of_acls(planned: TopicPlan, topics: Mapping[str, str]) -> list[Drift]:
+    why = "readers of the topic may read its remote topic"
+    return [
+        Drift(
+            topic=topics[acl.topic],
+            remote=acl.topic,
+            what="ACL",
+            source=str(acl),
+            target="missing",
+            outcome="created",
+            reason=why,
+            will_change=True,
+        )
+        for acl in planned.acls
+    ]

@@ -113,12 +113,12 @@ def look_around(flow: Flow, ledger: FlowLedger, disabled: Collection[str] = ()) 
         into_source = _identities(source, ledger, warnings)
         into_target = _identities(target, ledger, warnings, own_topic if prefixes else None)
         return Neighbours(
-            source.cluster_id,
-            target.cluster_id,
-            _of_others(into_source, "", disabled, warnings),
-            _of_others(into_target, own_topic, disabled, warnings),
-            next((found for found in into_target if found.topic == own_topic), None),
-            tuple(warnings),
+            source_id=source.cluster_id,
+            target_id=target.cluster_id,
+            into_source=_of_others(into_source, "", disabled, warnings),
+            into_target=_of_others(into_target, own_topic, disabled, warnings),
+            own=next((found for found in into_target if found.topic == own_topic), None),
+            warnings=tuple(warnings),
         )
 
 
@@ -134,7 +134,13 @@ def check(flow: Flow, around: Neighbours) -> None:
         for alias, cluster_id in _known(theirs):
             if cluster_id == around.target_id and alias != flow.target.alias and not declared.matches(alias):
                 raise AliasDiffers(
-                    flow.name, flow.source.alias, flow.target.alias, cluster_id, alias, theirs.name, found.topic
+                    flow=flow.name,
+                    source=flow.source.alias,
+                    target=flow.target.alias,
+                    cluster_id=cluster_id,
+                    other_alias=alias,
+                    other_flow=theirs.name,
+                    topic=found.topic,
                 )
 
 
@@ -146,10 +152,17 @@ def identity(flow: Flow, around: Neighbours) -> FlowIdentity:
     own = (around.source_id, around.target_id)
     upstream = {pair for found in around.into_source for pair in _known(found.identity) if pair[1] not in own}
     return FlowIdentity(
-        flow.source.alias, flow.target.alias, around.source_id, around.target_id, int(time.time() * 1000),
-        flow.replication_policy_class, flow.replication_policy_separator, flow.topics, flow.topics_exclude,
-        tuple(sorted(upstream)),
-    )  # fmt: skip
+        source=flow.source.alias,
+        target=flow.target.alias,
+        source_cluster_id=around.source_id,
+        target_cluster_id=around.target_id,
+        time_ms=int(time.time() * 1000),
+        policy=flow.replication_policy_class,
+        separator=flow.replication_policy_separator,
+        topics=flow.topics,
+        topics_exclude=flow.topics_exclude,
+        upstream=tuple(sorted(upstream)),
+    )
 
 
 def introduce(flow: Flow, around: Neighbours) -> bool:
@@ -209,7 +222,14 @@ def _check_own(flow: Flow, around: Neighbours, found: Found) -> None:
     ours = (around.source_id, around.target_id)
     if theirs.name != flow.name or (theirs.source_cluster_id, theirs.target_cluster_id) != ours:
         written = (theirs.source_cluster_id, theirs.target_cluster_id)
-        raise AliasReused(flow.name, found.topic, flow.target.alias, theirs.name, ours, written)
+        raise AliasReused(
+            flow=flow.name,
+            topic=found.topic,
+            target=flow.target.alias,
+            other_flow=theirs.name,
+            ours=ours,
+            theirs=written,
+        )
 
 
 @contextmanager

@@ -41,7 +41,14 @@ def select(flow: Flow, topics: Iterable[str]) -> dict[str, str]:
     return {
         topic: flow.remote_topics.get(topic) or names.format_remote_topic(source, topic)
         for topic in sorted(topics)
-        if replicated(topic, topic_filter, names, source, target, heartbeats)
+        if replicated(
+            topic=topic,
+            topic_filter=topic_filter,
+            policy=names,
+            source=source,
+            target=target,
+            heartbeats_replication_enabled=heartbeats,
+        )
         and not any(alias != source and also_target.matches(alias) for alias in hops(topic, names))
     }
 

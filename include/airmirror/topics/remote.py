@@ -160,7 +160,13 @@ def plan(
         elif there.partitions > partitions:
             larger.append(LargerTopic(topic, remote, partitions, there.partitions))
     return TopicPlan(
-        topics, tuple(create), tuple(grow), tuple(refused), tuple(larger), differences, waiting=tuple(waiting)
+        topics=topics,
+        create=tuple(create),
+        grow=tuple(grow),
+        refused=tuple(refused),
+        larger=tuple(larger),
+        differences=differences,
+        waiting=tuple(waiting),
     )
 
 

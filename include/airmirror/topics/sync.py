@@ -99,12 +99,12 @@ def look(
     # A cluster of an older or newer version has other configs: any of its topics tells which.
     looked_at = topic_configs(target, old or sorted(there.topics)[:1])
     planned = plan(
-        flow,
-        _topics(here, topic_configs(source, remote)),
-        _topics(there, looked_at),
-        in_the_way,
-        next((configs.keys() for configs in looked_at.values()), None),
-        refreshes,
+        flow=flow,
+        source=_topics(here, topic_configs(source, remote)),
+        target=_topics(there, looked_at),
+        in_the_way=in_the_way,
+        known_configs=next((configs.keys() for configs in looked_at.values()), None),
+        refreshes=refreshes,
     )
     if new:
         warnings = (*warnings, f"{len(new)} new topics are not replicated ({REFRESHES} = false): {_names(new)}")

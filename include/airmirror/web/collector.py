@@ -139,7 +139,16 @@ def _as_group(now: float, row: PartitionMetrics) -> GroupLag:
     position, lag = max(0, row.high_watermark - row.lag_records), _lag_ms(row, now)
     lag_ms = None if lag is None else round(lag)
     group = f"airmirror.{source}.{target}"
-    return GroupLag(group, row.topic, row.partition, source, position, row.lag_records, lag_ms, int(now * 1000))
+    return GroupLag(
+        group=group,
+        topic=row.topic,
+        partition=row.partition,
+        cluster=source,
+        position=position,
+        lag=row.lag_records,
+        lag_ms=lag_ms,
+        time_ms=int(now * 1000),
+    )
 
 
 def _of_groups(rows: Sequence[GroupLag]) -> Iterator[Metric]:

@@ -117,9 +117,13 @@ def look_at_target(target: Routes, record: SegmentRecord) -> Held:
                 records += batch.count
                 payload = buffer[batch.position + HEADER_SIZE : batch.position + batch.size]
                 digest.add(
-                    batch.attributes, batch.count, batch.base_timestamp, batch.max_timestamp, len(payload),
+                    batch.attributes,
+                    batch.count,
+                    batch.base_timestamp,
+                    batch.max_timestamp,
+                    len(payload),
                     payload_digest(payload),
-                )  # fmt: skip
+                )
     return Held(records, digest.value() == record.digest)
 
 
@@ -194,8 +198,13 @@ def _compare(
         and not logs.flow.is_aggregate
     ):
         error = ForeignRecords(
-            logs.source.alias, *_key(record), logs.target.alias, record.remote_topic, surplus_there.first, surplus_there.last
-        )  # fmt: skip
+            logs.source.alias,
+            *_key(record),
+            logs.target.alias,
+            record.remote_topic,
+            surplus_there.first,
+            surplus_there.last,
+        )
     if error is None:
         gone = _copied_within(record, within) - equal  # what neither side has any more, too
     return Compared(record, equal, gone, on_target, error)
@@ -205,9 +214,12 @@ def read_pairs(logs: Logs, part: SegmentRecord, after: int | None = None) -> Ite
     """Both logs of a segment record, brought together. Where the target sets times of its own, it is given the source's."""
     flow = logs.flow
     here = Cursor(
-        logs.source, TopicPartition(*_key(part)), part.source_start, part.source_end,
+        logs.source,
+        TopicPartition(*_key(part)),
+        part.source_start,
+        part.source_end,
         flow.isolation_level == "read_committed",
-    )  # fmt: skip
+    )
     begin = part.target_start if after is None else min(after, part.target_start)
     there = Cursor(logs.target, _remote(part), begin, part.target_end, True)
     keeps_times = not times_replaced(flow).matches(part.topic)
@@ -227,9 +239,7 @@ def _difference(logs: Logs, record: SegmentRecord, pair: Pair, may_lack: bool) -
     offset, what = min(found)
     segment = record.segments[bisect_right(record.segments, offset, key=lambda each: each.source_first) - 1]
     there = segment.target_first + offset - segment.source_first
-    error = TargetDiffers(
-        logs.source.alias, *_key(record), logs.target.alias, record.remote_topic, offset, there, what
-    )  # fmt: skip
+    error = TargetDiffers(logs.source.alias, *_key(record), logs.target.alias, record.remote_topic, offset, there, what)
     return error, bisect_right(pair.at, offset - 1)
 
 

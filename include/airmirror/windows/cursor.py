@@ -46,7 +46,7 @@ class Cursor:
             return
         for buffer, batches in read_batches(routes, partition, start, end, read_committed=read_committed):
             data = [batch for batch, aborted in batches if not aborted and not batch.is_control and batch.count]
-            yield from decoded(routes, partition, buffer, data, start, end)
+            yield from decoded(routes=routes, partition=partition, buffer=buffer, batches=data, start=start, end=end)
 
     def ahead(self) -> Records:
         """The next records; none at the end."""
@@ -134,8 +134,13 @@ def pairs(source: Cursor, target: Cursor, segments: Sequence[Segment]) -> Iterat
             continue
         both = np.intersect1d(here, there, assume_unique=True)
         yield Pair(
-            one, other, both,
-            one.where(np.isin(one.offsets, both)), other.where(is_there & np.isin(back, both)),
-            np.setdiff1d(here, both, assume_unique=True), np.setdiff1d(there, both, assume_unique=True),
-            one.offsets[~is_here], other.offsets[~is_there],
-        )  # fmt: skip
+            source=one,
+            target=other,
+            at=both,
+            here=one.where(np.isin(one.offsets, both)),
+            there=other.where(is_there & np.isin(back, both)),
+            absent_there=np.setdiff1d(here, both, assume_unique=True),
+            absent_here=np.setdiff1d(there, both, assume_unique=True),
+            surplus_here=one.offsets[~is_here],
+            surplus_there=other.offsets[~is_there],
+        )

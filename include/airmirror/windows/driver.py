@@ -37,7 +37,14 @@ def commit(
     transaction = TransactionalId(target, slot.transactional_id, transaction_timeout_ms(flow))
     transaction.initialise()
     check_claim(flow, granted, target, topics.segments)
-    way = Way(slot, target, transaction, Outbox(target, transaction), None, Merging())
+    way = Way(
+        slot=slot,
+        target=target,
+        transaction=transaction,
+        outbox=Outbox(target, transaction),
+        read_back=None,
+        merging=Merging(),
+    )
     put_batches(way, batches(records, int(time.time() * 1000)))
     way.outbox.drain()
     transaction.end(commit=True)
@@ -53,6 +60,14 @@ def progress_of(
 def _slot(flow: Flow, granted: Granted, target: Routes, topics: InternalTopics) -> Slot:
     """The driver as a slot without partitions. ``target`` knows the internal topics."""
     return Slot(
-        flow, granted.claim.window, 0, granted.offset, 0, None, topics.progress,
-        target.partitions(topics.progress), topics.segments, (),
-    )  # fmt: skip
+        flow=flow,
+        window=granted.claim.window,
+        number=0,
+        claim_offset=granted.offset,
+        max_ms=0,
+        max_bytes=None,
+        progress_topic=topics.progress,
+        progress_partitions=target.partitions(topics.progress),
+        segment_topic=topics.segments,
+        partitions=(),
+    )

@@ -54,7 +54,14 @@ def claimed(
     known = index.claims()
     owner = f"{socket.gethostname()}:{os.getpid()}"
     most = max([slots, *(claim.slots for _, _, claim in known)])
-    claim = Claim(window, ClaimEvent.CLAIMED, owner, int(time.time() * 1000), LEASE_MS, most)
+    claim = Claim(
+        window=window,
+        event=ClaimEvent.CLAIMED,
+        owner=owner,
+        time_ms=int(time.time() * 1000),
+        lease_ms=LEASE_MS,
+        slots=most,
+    )
 
     def append(record: Claim) -> int:
         return appender.append([(record.encode_key(), record.encode_value())])[0]

@@ -149,16 +149,26 @@ def _read_tails(
         scanned = scanned_of(routes, index, topic, ends)
 
         def load(
-            entries: Sequence[Entry], at: Mapping[int, int], since: Mapping[int, int],
-            topic: str = topic, topic_id: UUID = topic_id,
-        ) -> None:  # fmt: skip
+            entries: Sequence[Entry],
+            at: Mapping[int, int],
+            since: Mapping[int, int],
+            topic: str = topic,
+            topic_id: UUID = topic_id,
+        ) -> None:
             if topic == topics.segments:
                 index.load_segments(topic, topic_id, entries, at, since)
             else:
                 index.load_progress(topic, topic_id, entries, at, source, since)
 
         for partition, end in ends.items():
-            load_tail(routes, partition, scanned.get(partition.partition, 0), end, load, patience)
+            load_tail(
+                routes=routes,
+                partition=partition,
+                start=scanned.get(partition.partition, 0),
+                end=end,
+                load=load,
+                patience=patience,
+            )
         read[topic] = (topic_id, {each.partition: end for each, end in ends.items()})
     return read
 
@@ -203,7 +213,16 @@ def load_tail(
         return
     number, entries = partition.partition, list[Entry]()
     for record in read_records(routes, partition, start, end, patience=patience):
-        entries.append(Entry(number, record.offset, record.timestamp, record.key, record.value, record.epoch))
+        entries.append(
+            Entry(
+                partition=number,
+                offset=record.offset,
+                timestamp=record.timestamp,
+                key=record.key,
+                value=record.value,
+                epoch=record.epoch,
+            )
+        )
         if len(entries) >= LOADED_AT_ONCE:
             load(entries, {number: record.offset + 1}, {number: start})
             entries, start = [], record.offset + 1

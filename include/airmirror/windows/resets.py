@@ -201,9 +201,16 @@ def decide(facts: Facts, choice: Choice) -> Reset | None:
     tail = facts.tail if isinstance(facts.tail, TakenOver) and start == facts.goes_on and not rest else None
     lost_end = start if tail is None else tail.accounts[0].start
     return Reset(
-        facts, choice, start, min(kept_end, lost_end), lost_end, tuple(gaps(remaining)), tail,
-        tuple(rest[crossing is not None :]), shortened,
-    )  # fmt: skip
+        facts=facts,
+        choice=choice,
+        start=start,
+        lost_first=min(kept_end, lost_end),
+        lost_end=lost_end,
+        gaps=tuple(gaps(remaining)),
+        tail=tail,
+        forgotten=tuple(rest[crossing is not None :]),
+        shortened=shortened,
+    )
 
 
 def gaps(records: Sequence[SegmentRecord]) -> list[tuple[int, int]]:
@@ -288,23 +295,54 @@ def keeping(record: SegmentRecord, kept: Sequence[Segment], end: int, *, holes: 
 def segment_records(reset: Reset, window: str, time_ms: int) -> list[SegmentRecord]:
     """The records that say what was lost, what is taken over, and, the last, where the partition goes on."""
     facts = reset.facts
-    taken = [] if reset.tail is None or not reset.tail.copied else start_records(
-        reset.tail, facts.source_topic_id, facts.target_topic_id, window=window, time_ms=time_ms
-    )  # fmt: skip
+    taken = (
+        []
+        if reset.tail is None or not reset.tail.copied
+        else start_records(reset.tail, facts.source_topic_id, facts.target_topic_id, window=window, time_ms=time_ms)
+    )
     between = taken[0].target_start if taken else facts.target_end
     filled = [
-        _lost(facts, first, end, _target_end_before(facts, first), window, time_ms) for first, end in reset.gaps
-    ]  # fmt: skip
-    last = _lost(facts, reset.lost_first, reset.lost_end, between, window, time_ms)
+        _lost(
+            facts=facts,
+            first=first,
+            end=end,
+            target_end=_target_end_before(facts, first),
+            window=window,
+            time_ms=time_ms,
+        )
+        for first, end in reset.gaps
+    ]
+    last = _lost(
+        facts=facts, first=reset.lost_first, end=reset.lost_end, target_end=between, window=window, time_ms=time_ms
+    )
     return [*filled, *([last] if not taken or reset.lost_end > reset.lost_first else []), *taken]
 
 
 def _lost(facts: Facts, first: int, end: int, target_end: int, window: str, time_ms: int) -> SegmentRecord:
     return SegmentRecord(
-        facts.source_topic_id, facts.topic, facts.partition, first, window, 0, time_ms, end,
-        facts.target_topic_id, facts.remote_topic, target_end, target_end,
-        0, 0, 0, 0, end - first, 0, -1, -1, Digest().value(), (),
-    )  # fmt: skip
+        source_topic_id=facts.source_topic_id,
+        topic=facts.topic,
+        partition=facts.partition,
+        source_start=first,
+        window=window,
+        slot=0,
+        time_ms=time_ms,
+        source_end=end,
+        target_topic_id=facts.target_topic_id,
+        remote_topic=facts.remote_topic,
+        target_start=target_end,
+        target_end=target_end,
+        copied=0,
+        control=0,
+        aborted=0,
+        holes=0,
+        lost=end - first,
+        size=0,
+        max_timestamp=-1,
+        leader_epoch=-1,
+        digest=Digest().value(),
+        segments=(),
+    )
 
 
 def _target_end_before(facts: Facts, offset: int) -> int:

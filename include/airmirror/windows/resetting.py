@@ -84,7 +84,14 @@ def look(
             diverged_at=diverged_at(flow, source, target, of_topic, readable=readable),
             target_end=end,
             foreign=not flow.is_aggregate
-            and _foreign(target, remote.get(key), newest, target_id, end, key in state.progress),
+            and _foreign(
+                target=target,
+                remote=remote.get(key),
+                last=newest,
+                target_id=target_id,
+                end=end,
+                copied=key in state.progress,
+            ),
             position=position,
             records=tuple(records),
             last=newest,
@@ -112,19 +119,29 @@ def _tail(flow: Flow, source: Routes, target: Routes, facts: Facts) -> TakenOver
             *facts.key, facts.remote_topic, start, max(start, end[facts.key]), facts.high_watermark, BYTES_GUESSED
         )
         found = take_over(
-            source, target, item,
+            source,
+            target,
+            item,
             read_committed=flow.isolation_level == "read_committed",
-            times=not times_replaced(flow).matches(facts.topic), compacted=compacted,
-        )  # fmt: skip
+            times=not times_replaced(flow).matches(facts.topic),
+            compacted=compacted,
+        )
         if isinstance(found, TakenOver) and found.end >= facts.recorded:
             return found
     return found
 
 
 def commit(
-    flow: Flow, granted: Granted, target: Routes, topics: InternalTopics, state: State, resets: Sequence[Reset], *,
-    by: str, reason: str,
-) -> None:  # fmt: skip
+    flow: Flow,
+    granted: Granted,
+    target: Routes,
+    topics: InternalTopics,
+    state: State,
+    resets: Sequence[Reset],
+    *,
+    by: str,
+    reason: str,
+) -> None:
     """Commit what was decided, in one transaction under the claim. Raises SlotFenced where the claim is another's by now.
 
     What was held is released; but where something differs it is the gate's to judge what is left, and to release it.
@@ -138,7 +155,9 @@ def commit(
         if not reset.rewritten:
             if hold := state.holds.get(key):
                 records[log].append((hold.encode_key(), None))
-            place, progress = driver.progress_of(flow, granted, target, topics, key, reset.start)
+            place, progress = driver.progress_of(
+                flow=flow, granted=granted, target=target, topics=topics, key=key, position=reset.start
+            )
             records.setdefault(place, []).append(progress)
         records[log] += _segment_topic(reset, granted.claim.window, now, by, reason)
     driver.commit(flow, granted, target, topics, records)
@@ -156,8 +175,17 @@ def _segment_topic(reset: Reset, window: str, now: int, by: str, reason: str) ->
             yield facts.verified.encode_key(), None if remains is None else remains.encode_value()
         yield from ((record.encode_key(), record.encode_value()) for record in segment_records(reset, window, now))
     decision = ResetRecord(
-        *facts.key, now, reset.choice, reset.problem[:10_000], reset.lost_first, reset.lost_end, reset.start, window, by, reason
-    )  # fmt: skip
+        *facts.key,
+        time_ms=now,
+        choice=reset.choice,
+        problem=reset.problem[:10_000],
+        lost_first=reset.lost_first,
+        lost_end=reset.lost_end,
+        start=reset.start,
+        window=window,
+        by=by,
+        reason=reason,
+    )
     yield decision.encode_key(), decision.encode_value()
 
 

@@ -95,12 +95,20 @@ class WindowResult:
 def rows_of(flow: Flow, window: str, index: Index, planned: Sequence[Planned]) -> tuple[Row, ...]:
     """Return the commits of a window and their outcomes, from the index; the lag is the one that is left now."""
     committed = {TopicPartition(record.topic, record.partition) for record in index.of_window(window)}
-    return tuple(window_rows(flow, window, index, [item for item in planned if item.key in committed], [], [], {}))
+    return tuple(
+        window_rows(
+            flow=flow,
+            window=window,
+            index=index,
+            planned=[item for item in planned if item.key in committed],
+            results=[],
+            verdicts=[],
+            ends={},
+        )
+    )
 
 
-def standings_of(
-    index: Index, planned: Sequence[Planned], ends: Mapping[TopicPartition, int]
-) -> Iterator[Standing]:  # fmt: skip
+def standings_of(index: Index, planned: Sequence[Planned], ends: Mapping[TopicPartition, int]) -> Iterator[Standing]:
     """Yield the position of every partition of the plan now; ``ends``: the high watermarks after the copy."""
     positions = index.state().positions
     for item in planned:
@@ -183,6 +191,20 @@ def _judged(row: Row, verdict: Verdict | None) -> Row:
 def _left(finding: Finding, verdict: Verdict) -> Row:
     end = finding.source_end
     return Row(
-        *finding.key, finding.remote_topic, end, end, -1, -1, 0, 0, 0, 0, 0, 0, finding.lag_records,
-        verdict.error is None, Outcome.DONE if verdict.error is None else Outcome.FAILED, verdict.error,
-    )  # fmt: skip
+        *finding.key,
+        finding.remote_topic,
+        end,
+        end,
+        -1,
+        -1,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        finding.lag_records,
+        verdict.error is None,
+        Outcome.DONE if verdict.error is None else Outcome.FAILED,
+        verdict.error,
+    )

@@ -72,10 +72,13 @@ def commit_starts(
     compacted = compacted_topics(flow, source, {item.topic for item in copied_before})
     for item in copied_before:
         found = take_over(
-            source, target, item,
+            source,
+            target,
+            item,
             read_committed=flow.isolation_level == "read_committed",
-            times=not times_replaced(flow).matches(item.topic), compacted=compacted[item.topic],
-        )  # fmt: skip
+            times=not times_replaced(flow).matches(item.topic),
+            compacted=compacted[item.topic],
+        )
         if isinstance(found, TakenOver):
             starts.append(found)
         else:
@@ -89,8 +92,10 @@ def commit_starts(
         of_segments = records.setdefault(TopicPartition(topics.segments, 0), [])
         of_segments += [(record.encode_key(), record.encode_value()) for record in made]
     for item in [*(replace(start.planned, start=start.end) for start in starts), *unexported(state, planned)]:
-        place, progress = progress_of(flow, granted, target, topics, item.key, item.start)
+        place, progress = progress_of(
+            flow=flow, granted=granted, target=target, topics=topics, key=item.key, position=item.start
+        )
         records.setdefault(place, []).append(progress)
     if records:
-        commit(flow, granted, target, topics, records, fenced.numbers[0])
+        commit(flow=flow, granted=granted, target=target, topics=topics, records=records, number=fenced.numbers[0])
     return errors

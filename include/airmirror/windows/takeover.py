@@ -101,9 +101,23 @@ def take_over(
     if target_end == 0:
         return TargetTruncated(source.alias, *item.key, target.alias, item.remote_topic, 1, 0)
     before = max(earliest, item.start - ANCHOR)
-    ours = _read(source, item.key, before, item.end, read_committed, MOST_RECORDS + ANCHOR, times)
+    ours = _read(
+        routes=source,
+        partition=item.key,
+        start=before,
+        end=item.end,
+        read_committed=read_committed,
+        most=MOST_RECORDS + ANCHOR,
+        times=times,
+    )
     theirs = _read(
-        target, remote, max(target_start, target_end - 2 * MOST_RECORDS), target_end, True, 0, times
+        routes=target,
+        partition=remote,
+        start=max(target_start, target_end - 2 * MOST_RECORDS),
+        end=target_end,
+        read_committed=True,
+        most=0,
+        times=times,
     ).committed
     there = [each.digest for each in theirs]
     most: tuple[_Record, ...] | None = None
@@ -158,15 +172,31 @@ def start_records(
     item = start.planned
     return [
         SegmentRecord(
-            source_topic_id, item.topic, item.partition, account.start, window, 0, time_ms, account.end,
-            target_topic_id, item.remote_topic,
-            account.segments[0].target_first if account.segments else max(account.target_end, 0),
-            max(account.target_end, 0),
-            account.copied, account.control, account.aborted, account.holes, account.lost, account.bytes,
-            account.max_timestamp, account.leader_epoch, account.digest.value(), tuple(account.segments),
+            source_topic_id=source_topic_id,
+            topic=item.topic,
+            partition=item.partition,
+            source_start=account.start,
+            window=window,
+            slot=0,
+            time_ms=time_ms,
+            source_end=account.end,
+            target_topic_id=target_topic_id,
+            remote_topic=item.remote_topic,
+            target_start=account.segments[0].target_first if account.segments else max(account.target_end, 0),
+            target_end=max(account.target_end, 0),
+            copied=account.copied,
+            control=account.control,
+            aborted=account.aborted,
+            holes=account.holes,
+            lost=account.lost,
+            size=account.bytes,
+            max_timestamp=account.max_timestamp,
+            leader_epoch=account.leader_epoch,
+            digest=account.digest.value(),
+            segments=tuple(account.segments),
         )
         for account in start.accounts
-    ]  # fmt: skip
+    ]
 
 
 def overlap(source: Sequence[bytes], target: Sequence[bytes], before: Sequence[bytes] = ()) -> int:

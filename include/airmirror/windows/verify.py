@@ -85,20 +85,25 @@ def judge(
             continue
         first = before if before and before.by == GATE and before.offset == finding.source_start else None
         if error is None and key in objections:
-            error = GateFailed(
-                flow.source.alias, *key, finding.source_start, finding.source_end - 1, objections[key]
-            )  # fmt: skip
+            error = GateFailed(flow.source.alias, *key, finding.source_start, finding.source_end - 1, objections[key])
         error = of_flow(error, flow.name)
         verdicts.append(Verdict(*key, finding.source_end - 1, finding.copied, error, first if error else None))
         if error is None:
             passed = Verified(
-                *key, finding.source_topic_id, finding.source_end - 1, finding.target_end, judge_name, now
-            )  # fmt: skip
+                *key,
+                source_topic_id=finding.source_topic_id,
+                offset=finding.source_end - 1,
+                target_end=finding.target_end,
+                window=judge_name,
+                time_ms=now,
+            )
             records.append((passed.encode_key(), passed.encode_value()))
             if before is not None:
                 records.append((before.encode_key(), None))
         elif not error.transient:
-            hold = Hold(*key, finding.source_start, _reason(error), judge_name, GATE, now)
+            hold = Hold(
+                *key, offset=finding.source_start, reason=_reason(error), window=judge_name, by=GATE, time_ms=now
+            )
             if first is not None:
                 hold = replace(hold, window=first.window, time_ms=first.time_ms)
             if hold != before:

@@ -17,15 +17,17 @@ from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
 from airmirror.clusters.protocol.routes import Routes, TopicNotFound
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
+from airmirror.ledger.state import State
 from airmirror.naming import progress_topic, segment_topic
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Outcome, Slot, SlotResult
 from airmirror.windows.declared import compacted_topics
 from airmirror.windows.ends import check_ends
 from airmirror.windows.errors import ProgressDiffers
-from airmirror.windows.fence import claimed, fence_around
+from airmirror.windows.fence import Fenced, Granted, claimed, fence_around
 from airmirror.windows.findings import Finding, examine
 from airmirror.windows.index import Index, InternalTopics, catch_up
+from airmirror.windows.plan import Planned
 from airmirror.windows.planning import chosen, make_plan, slots_of
 from airmirror.windows.progress import Progress, Watch
 from airmirror.windows.results import WindowResult, standings_of, window_rows
@@ -83,16 +85,10 @@ def run_window(
     Raises FlowBusy, FenceStuck, SameCluster, EqualClusterIds, or a cluster's error; what is wrong with single partitions
     is in the rows.
     """
-    begun = time.monotonic()
-    phases = Phases(tell)
-    topics = internal_topics(flow)
+    begun, phases, topics = time.monotonic(), Phases(tell), internal_topics(flow)
     with _routes(flow) as (source, target):
         with phases("offsets and progress"):
-            try:
-                state = catch_up(target, topics, index, flow.source.alias, PRECHECK_SECONDS)
-                stuck = False
-            except LastStableOffsetStuck:
-                state, stuck = index.state(), True  # a dead window left a transaction open: the fence ends it
+            state, stuck = _state_before(flow, index, target, topics)
             planned = make_plan(flow, state, remote_topics, source, target)
         results: list[SlotResult] = []
         verdicts: list[Verdict] = []
@@ -102,24 +98,28 @@ def run_window(
             most = slots()
             with (
                 Appender(flow.target, topics.segments) as appender,
-                claimed(flow, window, most, target, topics, index, appender) as granted,
+                claimed(
+                    flow=flow, window=window, slots=most, target=target, topics=topics, index=index, appender=appender
+                ) as granted,
             ):
                 with phases("fence"):
                     fenced = fence_around(flow, target, granted, most, topics)
                 with phases("offsets and progress"):
-                    state = catch_up(target, topics, index, flow.source.alias)
-                    planned = make_plan(flow, state, remote_topics, source, target)
-                    if need_starts(flow, state, planned):
-                        errors = commit_starts(flow, granted, fenced, source, target, topics, state, planned)
-                        state = catch_up(target, topics, index, flow.source.alias)
-                        planned = make_plan(flow, state, remote_topics, source, target)
-                        planned = [replace(item, error=item.error or errors.get(item.key)) for item in planned]
-                    planned = without_stuck(planned, fenced.stuck, flow.source.alias, target)
+                    state, planned = _plan_with_starts(
+                        flow=flow, index=index, remote_topics=remote_topics, source=source, target=target,
+                        topics=topics, granted=granted, fenced=fenced,
+                    )  # fmt: skip
                     free = [item for item in chosen(planned, only, until) if item.key not in state.holds]
-                    work = slots_of(flow, granted, fenced.numbers, free, source, target, topics)
+                    work = slots_of(
+                        flow=flow, granted=granted, numbers=fenced.numbers, planned=free, source=source,
+                        target=target, topics=topics,
+                    )  # fmt: skip
                 if work:
                     offsets = sum(part.end - part.start for slot in work for part in slot.partitions)
-                    watch = Watch(flow, topics.segments, window, granted.offset, offsets, report)
+                    watch = Watch(
+                        flow=flow, segment_topic=topics.segments, window=window, start=granted.offset,
+                        planned=offsets, report=report,
+                    )  # fmt: skip
                     with phases("copy"), watch:
                         results = list(execute(work))
                 with phases("verify"):
@@ -129,11 +129,48 @@ def run_window(
                         verdicts = judge(findings, None, index, appender, flow=flow, window=window)
                         catch_up(target, topics, index, flow.source.alias)
         ends = _watermarks(source, [item.key for item in planned]) if results else {}
-        rows = tuple(window_rows(flow, window, index, planned, results, verdicts, ends))
-        standings = tuple(standings_of(index, planned, ends))
+        rows = window_rows(
+            flow=flow, window=window, index=index, planned=planned, results=results, verdicts=verdicts, ends=ends
+        )
     is_cut = any(result.outcome is Outcome.CUT for result in results)
-    seconds = time.monotonic() - begun
-    return WindowResult(flow.name, window, rows, len(planned), seconds, phases.seconds, is_cut, standings)
+    return WindowResult(
+        flow=flow.name, window=window, rows=tuple(rows), partitions=len(planned), seconds=time.monotonic() - begun,
+        phases=phases.seconds, is_cut=is_cut,
+        standings=tuple(standings_of(index, planned, ends)),
+    )  # fmt: skip
+
+
+def _state_before(flow: Flow, index: Index, target: Routes, topics: InternalTopics) -> tuple[State, bool]:
+    """The flow's state before anything is claimed, and whether an open transaction hides some of it."""
+    try:
+        return catch_up(target, topics, index, flow.source.alias, PRECHECK_SECONDS), False
+    except LastStableOffsetStuck:
+        return index.state(), True  # a dead window left a transaction open: the fence ends it
+
+
+def _plan_with_starts(
+    *,
+    flow: Flow,
+    index: Index,
+    remote_topics: Mapping[str, str],
+    source: Routes,
+    target: Routes,
+    topics: InternalTopics,
+    granted: Granted,
+    fenced: Fenced,
+) -> tuple[State, list[Planned]]:
+    """The state and the plan after the fence; partitions that have no position yet are given one first."""
+    state = catch_up(target, topics, index, flow.source.alias)
+    planned = make_plan(flow, state, remote_topics, source, target)
+    if need_starts(flow, state, planned):
+        errors = commit_starts(
+            flow=flow, granted=granted, fenced=fenced, source=source, target=target, topics=topics, state=state,
+            planned=planned,
+        )  # fmt: skip
+        state = catch_up(target, topics, index, flow.source.alias)
+        planned = make_plan(flow, state, remote_topics, source, target)
+        planned = [replace(item, error=item.error or errors.get(item.key)) for item in planned]
+    return state, without_stuck(planned, fenced.stuck, flow.source.alias, target)
 
 
 @dataclass(frozen=True)
@@ -171,7 +208,7 @@ def judge_window(
             return Judged((), ())
         with (
             Appender(flow.target, topics.segments) as appender,
-            claimed(flow, window, 0, target, topics, index, appender),
+            claimed(flow=flow, window=window, slots=0, target=target, topics=topics, index=index, appender=appender),
         ):
             tell("reading what is to be judged")
             catch_up(target, topics, index, flow.source.alias)

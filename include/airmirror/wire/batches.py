@@ -74,7 +74,19 @@ def parse(buffer: memoryview, start: int, end: int, largest: int = LARGEST) -> I
         if count * LEAST_RECORD > size - HEADER_SIZE and (count > MOST_RECORDS or not attributes & CODEC_MASK):
             raise CorruptBatch(base, f"{count} records in {size} bytes")
         yield Batch(
-            position, size, base, epoch, crc, attributes, last, base_time, max_time, pid, pepoch, sequence, count
+            position=position,
+            size=size,
+            base_offset=base,
+            leader_epoch=epoch,
+            checksum=crc,
+            attributes=attributes,
+            last_offset_delta=last,
+            base_timestamp=base_time,
+            max_timestamp=max_time,
+            producer_id=pid,
+            producer_epoch=pepoch,
+            base_sequence=sequence,
+            count=count,
         )
         position += size
 
@@ -116,9 +128,22 @@ def build(
     batch = bytearray(HEADER_SIZE + len(payload))
     attributes = codec | (TRANSACTIONAL if transactional else 0)
     HEADER.pack_into(
-        batch, 0, 0, len(batch) - 12, -1, 2, 0, attributes, count - 1,
-        base_timestamp, max_timestamp, producer_id, producer_epoch, sequence, count,
-    )  # fmt: skip
+        batch,
+        0,
+        0,
+        len(batch) - 12,
+        -1,
+        2,
+        0,
+        attributes,
+        count - 1,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        sequence,
+        count,
+    )
     batch[HEADER_SIZE:] = payload
     _uint32.pack_into(batch, 17, crc32c.crc32c(memoryview(batch)[CHECKSUM_FROM:]))
     return batch

@@ -85,7 +85,7 @@ class Unpacked:
         """The records with offsets in ``[first, end)``; nothing can be added after that. Raises CorruptBatch."""
         ends = np.array(self._ends, np.int64)
         starts = np.concatenate((np.zeros(1, np.int64), ends))[: len(ends)]
-        return _indexed(self._data, self.batches, starts, ends, first, end)
+        return _indexed(memory=self._data, batches=self.batches, starts=starts, ends=ends, first=first, end=end)
 
 
 def index(
@@ -98,7 +98,7 @@ def index(
     if not any(batch.attributes & PACKED for batch in batches):
         starts = np.array([batch.position + HEADER_SIZE for batch in batches], np.int64)
         ends = np.array([batch.position + batch.size for batch in batches], np.int64)
-        return _indexed(buffer, batches, starts, ends, first, end)
+        return _indexed(memory=buffer, batches=batches, starts=starts, ends=ends, first=first, end=end)
     unpacked = Unpacked(buffer)
     for batch in batches:
         unpacked.add(batch, largest)
@@ -160,10 +160,22 @@ def _indexed(
     base_times = np.array([batch.base_timestamp for batch in batches], np.int64)
     last_deltas = np.array([batch.last_offset_delta for batch in batches], np.int64)
     found = loops().index(
-        address(data), len(batches), address(starts), address(ends),
-        address(bases), address(base_times), address(append_times), address(last_deltas), address(counts),
-        first, end, address(offsets), address(times), address(body_starts), address(body_ends),
-    )  # fmt: skip
+        address(data),
+        len(batches),
+        address(starts),
+        address(ends),
+        address(bases),
+        address(base_times),
+        address(append_times),
+        address(last_deltas),
+        address(counts),
+        first,
+        end,
+        address(offsets),
+        address(times),
+        address(body_starts),
+        address(body_ends),
+    )
     if found < 0:
         raise CorruptBatch(
             batches[-1 - found].base_offset, "its records do not end where their lengths say, or are not in order"

@@ -108,10 +108,12 @@ def encode_fetch(
             )
         )
     parts = [
-        _header.pack(FETCH, version, correlation_id, len(client_id)), client_id, b"\0",
+        _header.pack(FETCH, version, correlation_id, len(client_id)),
+        client_id,
+        b"\0",
         struct.pack(">iiiibii", -1, max_wait_ms, 1, max_bytes, int(read_committed), 0, -1),
         unsigned_varint(len(topics) + 1),
-    ]  # fmt: skip
+    ]
     for topic, partitions in topics.items():
         parts.append(topic_ids[topic].bytes if version >= 13 else _compact_string(topic))
         parts.append(unsigned_varint(len(partitions) + 1))
@@ -159,7 +161,15 @@ def _decode_fetch(
             position += 4  # preferred read replica
             size, position = read_unsigned_varint(response, position)
             start, position = position, _after(response, position, size - 1)
-            fetched = Fetched(code, high, stable, log_start, aborted, start, position)
+            fetched = Fetched(
+                error=code,
+                high_watermark=high,
+                last_stable_offset=stable,
+                log_start_offset=log_start,
+                aborted=aborted,
+                start=start,
+                end=position,
+            )
             tags, position = read_unsigned_varint(response, position)
             for _ in range(tags):
                 tag, position = read_unsigned_varint(response, position)
@@ -193,11 +203,13 @@ def encode_produce(
         topics.setdefault(topic, []).append((partition, batch))
     buffers: list[Buffer] = []
     pending = [
-        _header.pack(PRODUCE, version, correlation_id, len(client_id)), client_id, b"\0",
+        _header.pack(PRODUCE, version, correlation_id, len(client_id)),
+        client_id,
+        b"\0",
         b"\0" if transactional_id is None else _compact_string(transactional_id),
         struct.pack(">hi", -1, timeout_ms),
         unsigned_varint(len(topics) + 1),
-    ]  # fmt: skip
+    ]
     size = 0
     for topic, partitions in topics.items():
         pending.append(topic_ids[topic].bytes if version >= 13 else _compact_string(topic))

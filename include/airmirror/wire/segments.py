@@ -383,7 +383,9 @@ def held_by_decision(decisions: Iterable[Decision]) -> dict[tuple[str, int], Hol
     holding = [decision for decision in decisions if decision.action in (Action.HOLD, Action.RELEASE)]
     latest = {(decision.topic, decision.partition): decision for decision in holding}
     return {
-        key: Hold(*key, decision.offset, decision.reason, "", decision.by, decision.time_ms)
+        key: Hold(
+            *key, offset=decision.offset, reason=decision.reason, window="", by=decision.by, time_ms=decision.time_ms
+        )
         for key, decision in latest.items()
         if decision.action is Action.HOLD
     }

@@ -48,5 +48,12 @@ def dense_batches(records: Records, codec: int, max_bytes: int) -> Iterator[Dens
             limit //= 2  # it did not compress well enough
             continue
         part = records.slice(number, number + count)
-        yield DenseBatch(compressed, codec, int(part.timestamps[0]), int(part.timestamps.max()), part.offsets, part)
+        yield DenseBatch(
+            payload=compressed,
+            codec=codec,
+            base_timestamp=int(part.timestamps[0]),
+            max_timestamp=int(part.timestamps.max()),
+            offsets=part.offsets,
+            records=part,
+        )
         number += count

@@ -125,12 +125,12 @@ def _batches(acls: Sequence[Acl]) -> Iterator[Sequence[Acl]]:
 
 def _acl(binding: Any) -> Acl:
     return Acl(
-        binding.name,
-        binding.resource_pattern_type.name,
-        binding.principal,
-        binding.host,
-        binding.operation.name,
-        binding.permission_type.name,
+        topic=binding.name,
+        pattern=binding.resource_pattern_type.name,
+        principal=binding.principal,
+        host=binding.host,
+        operation=binding.operation.name,
+        permission=binding.permission_type.name,
     )
 
 

@@ -11,7 +11,10 @@ from airmirror.config.keys import CLIENT, COPIES, NOT_OF_RECORDS, ROLES, SET_HER
 def explain_clients() -> list[KeyRow]:
     """Every setting of Kafka's clients, by name; ``scope`` says of which kinds of client."""
     return [
-        KeyRow(name, "", "", _clients(name), _here(name), "A setting of Kafka's clients.") for name in sorted(CLIENT)
+        KeyRow(
+            name=name, type="", default="", scope=_clients(name), here=_here(name), doc="A setting of Kafka's clients."
+        )
+        for name in sorted(CLIENT)
     ]
 
 

@@ -48,15 +48,27 @@ _RENAMED_FOR = {
 # Read by the log-in and the stores below.
 _READ = frozenset(
     {
-        "sasl.jaas.config", "sasl.mechanism", "sasl.oauthbearer.client.credentials.client.id",
-        "sasl.oauthbearer.client.credentials.client.secret", "sasl.oauthbearer.scope",
-        "sasl.oauthbearer.token.endpoint.url", "security.protocol", "ssl.enabled.protocols",
+        "sasl.jaas.config",
+        "sasl.mechanism",
+        "sasl.oauthbearer.client.credentials.client.id",
+        "sasl.oauthbearer.client.credentials.client.secret",
+        "sasl.oauthbearer.scope",
+        "sasl.oauthbearer.token.endpoint.url",
+        "security.protocol",
+        "ssl.enabled.protocols",
         "ssl.endpoint.identification.algorithm",
-        "ssl.keystore.certificate.chain", "ssl.keystore.key", "ssl.keystore.location", "ssl.keystore.password",
-        "ssl.keystore.type", "ssl.truststore.certificates", "ssl.truststore.location", "ssl.truststore.password",
-        "ssl.truststore.type", "ssl.key.password",
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.key",
+        "ssl.keystore.location",
+        "ssl.keystore.password",
+        "ssl.keystore.type",
+        "ssl.truststore.certificates",
+        "ssl.truststore.location",
+        "ssl.truststore.password",
+        "ssl.truststore.type",
+        "ssl.key.password",
     }
-)  # fmt: skip
+)
 
 
 def librdkafka_config(cluster: Cluster, role: str) -> dict[str, str]:

@@ -184,14 +184,19 @@ def _commit(name: str, offsets: Offsets) -> Any:
     for partition, committed in offsets.items():
         topics.setdefault(partition.topic, []).append(
             of_partition(
-                partition_index=partition.partition, committed_offset=committed.offset, committed_leader_epoch=-1,
+                partition_index=partition.partition,
+                committed_offset=committed.offset,
+                committed_leader_epoch=-1,
                 committed_metadata=committed.metadata,
             )
-        )  # fmt: skip
+        )
     return OffsetCommitRequest(
-        group_id=name, generation_id_or_member_epoch=-1, member_id="", group_instance_id=None,
+        group_id=name,
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        group_instance_id=None,
         topics=[of_topic(name=topic, partitions=partitions) for topic, partitions in topics.items()],
-    )  # fmt: skip
+    )
 
 
 _Answer = TypeVar("_Answer")

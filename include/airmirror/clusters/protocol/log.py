@@ -126,11 +126,17 @@ def send_fetch(
     connection.send(
         [
             encode_fetch(
-                version, connection.next_correlation_id(), connection.client_id, positions, routes.topic_ids,
-                max_wait_ms=max_wait_ms, max_bytes=max_bytes, read_committed=read_committed,
+                version,
+                connection.next_correlation_id(),
+                connection.client_id,
+                positions,
+                routes.topic_ids,
+                max_wait_ms=max_wait_ms,
+                max_bytes=max_bytes,
+                read_committed=read_committed,
             )
         ]
-    )  # fmt: skip
+    )
     return version
 
 
@@ -231,7 +237,14 @@ def read_batches(
         for attempt in stalled:
             with attempt:
                 try:
-                    buffer, fetched = _fetch_one(routes, partition, position, read_committed, max_bytes, purpose)
+                    buffer, fetched = _fetch_one(
+                        routes=routes,
+                        partition=partition,
+                        position=position,
+                        read_committed=read_committed,
+                        max_bytes=max_bytes,
+                        purpose=purpose,
+                    )
                 except (PartitionMoved, LeaderNotAvailable, BrokerUnreachable):
                     routes.drop_all(purpose)
                     routes.refresh([partition.topic])

@@ -221,7 +221,14 @@ class Routes:
 
     def _connect(self, host: str, port: int, purpose: str) -> Connection:
         secured = self._transports["producer" if purpose in WRITING else "consumer"]
-        return Connection(self.alias, host, port, f"{self._client_id}|{purpose}", self._timeout, secured)
+        return Connection(
+            cluster=self.alias,
+            host=host,
+            port=port,
+            client_id=f"{self._client_id}|{purpose}",
+            timeout=self._timeout,
+            transport=secured,
+        )
 
     def drop(self, node: int, purpose: str) -> None:
         """Close a connection that failed; the next call for it opens a new one."""

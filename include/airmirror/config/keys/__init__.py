@@ -20,7 +20,19 @@ CLIENT = frozenset().union(*ROLES.values())
 """The settings that any kind of client knows."""
 
 __all__ = [
-    "CLIENT", "CONNECTION", "COPIES", "FAMILIES", "KEYS", "NOT_OF_RECORDS", "OWN", "PREFIXES", "ROLES", "SECURITY", "SET_HERE",
-    "Key", "Scope", "Type",
+    "CLIENT",
+    "CONNECTION",
+    "COPIES",
+    "FAMILIES",
+    "KEYS",
+    "NOT_OF_RECORDS",
+    "OWN",
+    "PREFIXES",
+    "ROLES",
+    "SECURITY",
+    "SET_HERE",
+    "Key",
+    "Scope",
+    "Type",
     "Use",
-]  # fmt: skip
+]

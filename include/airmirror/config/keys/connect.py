@@ -64,17 +64,25 @@ _DEFAULT_ONLY = (
     Key("transforms", Type.LIST, "", "Single message transforms.", use=Use.DEFAULT_ONLY, reason=_JAVA_TRANSFORMS),
     Key("predicates", Type.LIST, "", "Predicates of transforms.", use=Use.DEFAULT_ONLY, reason=_JAVA_TRANSFORMS),
     *(
-        Key(name, Type.CLASS, _BYTE_ARRAY, "Converts records.", Scope.WORKER, Use.DEFAULT_ONLY, _BYTES)
+        Key(
+            name=name,
+            type=Type.CLASS,
+            default=_BYTE_ARRAY,
+            doc="Converts records.",
+            scope=Scope.WORKER,
+            use=Use.DEFAULT_ONLY,
+            reason=_BYTES,
+        )
         for name in ("key.converter", "value.converter", "header.converter")
     ),
     Key(
-        "offset.storage.topic",
-        Type.STRING,
-        "mm2-offsets.<source>.internal",
-        "The topic that holds Connect's source offsets.",
-        Scope.WORKER,
-        Use.DEFAULT_ONLY,
-        _PROGRESS_NAME,
+        name="offset.storage.topic",
+        type=Type.STRING,
+        default="mm2-offsets.<source>.internal",
+        doc="The topic that holds Connect's source offsets.",
+        scope=Scope.WORKER,
+        use=Use.DEFAULT_ONLY,
+        reason=_PROGRESS_NAME,
     ),
     Key(
         "offsets.storage.topic",
@@ -88,11 +96,13 @@ _DEFAULT_ONLY = (
 
 
 def _connector(name: str, type_: Type, default: str | None, doc: str, reason: str = _NO_WORKER) -> Key:
-    return Key(name, type_, default, doc, Scope.FLOW, Use.WITHOUT_EFFECT, reason)
+    return Key(name=name, type=type_, default=default, doc=doc, scope=Scope.FLOW, use=Use.WITHOUT_EFFECT, reason=reason)
 
 
 def _worker(name: str, type_: Type, default: str | None, doc: str, reason: str = _NO_WORKER) -> Key:
-    return Key(name, type_, default, doc, Scope.WORKER, Use.WITHOUT_EFFECT, reason)
+    return Key(
+        name=name, type=type_, default=default, doc=doc, scope=Scope.WORKER, use=Use.WITHOUT_EFFECT, reason=reason
+    )
 
 
 _RETRY = "Spark and Airflow retry"

@@ -57,10 +57,16 @@ class ReplicateRange(ReplicateWindow):
 
         place, only_up_to = deployment(), UpTo(ranges_in(places(self.flow, context), choice), _is_strict(context))
         return windows_of(
-            self.spark_conn_id, place, self.flow, window, choice,
-            lambda url: replicate_ranges(place, self.flow, window, url, choice, only_up_to),
-            only_up_to,
-        )  # fmt: skip
+            conn_id=self.spark_conn_id,
+            place=place,
+            flow=self.flow,
+            window=window,
+            choice=choice,
+            over_connect=lambda url: replicate_ranges(
+                place=place, name=self.flow, window=window, spark_url=url, choice=choice, only_up_to=only_up_to
+            ),
+            only_up_to=only_up_to,
+        )
 
 
 class CompareRange(FlowOperator):
@@ -74,9 +80,14 @@ class CompareRange(FlowOperator):
 
         run_id, strict = str(context["run_id"]), _is_strict(context)
         compare_ranges(
-            deployment(), self.flow, choice, places(self.flow, context), run_id, strict=strict,
+            deployment(),
+            self.flow,
+            choice,
+            places(self.flow, context),
+            run_id,
+            strict=strict,
             show=partial(setattr, self, "page"),
-        )  # fmt: skip
+        )
 
 
 def _is_strict(context: Context) -> bool:
@@ -112,9 +123,7 @@ def audit_dag(flow: Flow) -> DAG:
     schedule = timetable(flow.name, flow.settings["audit.schedule"], "audit.schedule")
     params = form(flow) | _interval_form()
     what = f"Switch this on to compare past intervals of {flow.name} again, and for `airflow backfill`; optional."
-    with _dag(
-        audit_id(flow), flow, schedule, AUDIT_DOC, params, description=what, **callbacks(flow, "audit")
-    ) as dag:  # fmt: skip
+    with _dag(audit_id(flow), flow, schedule, AUDIT_DOC, params, description=what, **callbacks(flow, "audit")) as dag:
         _tasks(flow)
     return dag
 
@@ -125,7 +134,7 @@ def replay_dag(flow: Flow) -> DAG:
     what = f"Leave it on, it runs only when triggered: offsets of {flow.name} that you name, compared or replicated."
     with _dag(
         replay_id(flow), flow, None, REPLAY_DOC, _offsets_form() | own, description=what, is_paused_upon_creation=False
-    ) as dag:  # fmt: skip
+    ) as dag:
         _tasks(flow)
     return dag
 

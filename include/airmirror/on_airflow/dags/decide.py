@@ -67,11 +67,19 @@ class CarryOut(FlowOperator):
         given, asked = task.xcom_pull(task_ids=ASK), task.xcom_pull(task_ids=ASK, key=ASKED)
         user = given.get("responded_by_user") or {}
         answer = Answer(
-            given["chosen_options"][0], str((given.get("params_input") or {}).get("reason") or ""),
+            given["chosen_options"][0],
+            str((given.get("params_input") or {}).get("reason") or ""),
             str(user.get("name") or user.get("id") or "a user of Airflow"),
             f"{context['run_id']} of {given.get('responded_at')}",
-        )  # fmt: skip
-        carry_out(deployment(), self.flow, window_id(context, "decide"), asked or [], answer, choice)
+        )
+        carry_out(
+            place=deployment(),
+            flow=self.flow,
+            window=window_id(context, "decide"),
+            asked=asked or [],
+            answer=answer,
+            choice=choice,
+        )
 
 
 def decide_dag(flow: Flow) -> DAG:

@@ -103,9 +103,13 @@ class ReplicateWindow(FlowOperator):
 
         place = deployment()
         return windows_of(
-            self.spark_conn_id, place, self.flow, window, choice,
-            lambda url: replicate(place, self.flow, window, url, choice),
-        )  # fmt: skip
+            conn_id=self.spark_conn_id,
+            place=place,
+            flow=self.flow,
+            window=window,
+            choice=choice,
+            over_connect=lambda url: replicate(place, self.flow, window, url, choice),
+        )
 
     def on_kill(self) -> None:
         if self._on_kill is not None:

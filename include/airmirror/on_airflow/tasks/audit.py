@@ -99,10 +99,19 @@ class Offsets:
         everything, _ = ranges_of(opened, [item.topic], 0, 2**62)
         there = {found.key: found for found in everything}.get(item.key)
         if not item.start < item.end:
-            raise BadRange(name, item.topic, item.partition, item.start, item.end, "it is empty: `end` is exclusive")
+            raise BadRange(
+                flow=name,
+                topic=item.topic,
+                partition=item.partition,
+                start=item.start,
+                end=item.end,
+                reason="it is empty: `end` is exclusive",
+            )
         if there is None or item.end > there.end:
             reason = f"the source ends at {there.end if there else 0}"
-            raise BadRange(name, item.topic, item.partition, item.start, item.end, reason)
+            raise BadRange(
+                flow=name, topic=item.topic, partition=item.partition, start=item.start, end=item.end, reason=reason
+            )
         return [item]
 
 
@@ -127,15 +136,30 @@ def replicate_ranges(
     with opened_flow(place, name, choice) as opened:
         prepared = prepare(opened)
         return run_ranges(
-            prepared, spark_url, window, only_up_to.ranges(opened), before=only_up_to.before, only=choice.takes,
-            done=partial(check_result, prepared), patiently=when_free, tell=phase, report=tell_progress,
-        )  # fmt: skip
+            prepared,
+            spark_url,
+            window,
+            only_up_to.ranges(opened),
+            before=only_up_to.before,
+            only=choice.takes,
+            done=partial(check_result, prepared),
+            patiently=when_free,
+            tell=phase,
+            report=tell_progress,
+        )
 
 
 def compare_ranges(
-    place: Deployment, name: str, choice: Choice, places: Places, title: str, *, strict: bool,
-    show: Callable[[Path], None], tell: Callable[[str], None] = log.info,
-) -> None:  # fmt: skip
+    place: Deployment,
+    name: str,
+    choice: Choice,
+    places: Places,
+    title: str,
+    *,
+    strict: bool,
+    show: Callable[[Path], None],
+    tell: Callable[[str], None] = log.info,
+) -> None:
     """Compare the ranges with the target; ``show`` hears of the report's page. ``strict``: what can't be replicated fails too.
 
     Raises AuditFailed, after the report is written.
@@ -145,9 +169,7 @@ def compare_ranges(
         beside = backfill_of(opened)
         # Records that came into an interval since its window ended are the next window's.
         missing = strict and isinstance(places, Offsets) and not choice.dry_run
-        found = audit(
-            opened, ranges, refuse_before=strict and beside is None, refuse_missing=missing, tell=tell
-        )  # fmt: skip
+        found = audit(opened, ranges, refuse_before=strict and beside is None, refuse_missing=missing, tell=tell)
         if beside is not None:
             parts = before_the_first(opened, ranges)
             found = joined(

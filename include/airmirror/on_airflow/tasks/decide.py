@@ -112,10 +112,15 @@ def carry_out(
         log.info("%s: %s, as %s wants it: %s", answer.option, ", ".join(map(str, keys)), by, reason)
         resets = when_free(
             lambda: carry_out_reset(
-                opened, keys, action, reason=reason, by=by, name=answer.name,
+                opened,
+                keys,
+                action,
+                reason=reason,
+                by=by,
+                name=answer.name,
                 tell=lambda phase: log.info("Now: %s.", phase),
             )
-        )  # fmt: skip
+        )
         for reset in resets:
             lost = f", {reset.lost:,} offsets from {reset.lost_first:,} on are lost" if reset.lost else ""
             log.info("%s to %s continues at %s%s.", reset.facts.key, reset.facts.remote_topic, f"{reset.start:,}", lost)
@@ -124,7 +129,7 @@ def carry_out(
         log.info("The next window copies it all, and its gate judges it.")
         return
     try:
-        verify(place, flow, window, (), choice, passing)
+        verify(place=place, name=flow, window=window, trusted=(), choice=choice, waived=passing)
     except NotVerified as error:
         if any(TopicPartition(topic, number) in keys for topic, number, _ in error.held):
             raise

@@ -59,10 +59,14 @@ def windows_of(
     Raises BadSparkConnection, LedgerOutOfReach, DriverNotPossible.
     """
     if kind_of(conn_id) == CONNECT:
-        return connect_windows(conn_id, place, flow, window, choice, over_connect)
+        return connect_windows(
+            conn_id=conn_id, place=place, flow=flow, window=window, choice=choice, replicate=over_connect
+        )
     from airmirror.on_airflow.tasks.submit import submitting
 
-    submission = submitting(place, flow, window, conn_id, choice, only_up_to)
+    submission = submitting(
+        place=place, name=flow, window=window, conn_id=conn_id, choice=choice, only_up_to=only_up_to
+    )
 
     def interrupt() -> None:
         submission.kill()

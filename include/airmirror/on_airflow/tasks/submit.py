@@ -95,7 +95,15 @@ def submitting(
         raise DriverNotPossible(conn_id)
     if is_cluster and place.ledger.startswith("sqlite"):
         raise LedgerOutOfReach(conn_id)
-    return Submission(place, name, window, conn_id, choice, is_cluster, only_up_to)
+    return Submission(
+        place=place,
+        flow=name,
+        window=window,
+        conn_id=conn_id,
+        choice=choice,
+        is_cluster=is_cluster,
+        only_up_to=only_up_to,
+    )
 
 
 @dataclass(frozen=True)
@@ -182,7 +190,15 @@ class Submission:
             and bounded
             and any(item.has_work and self.choice.takes(item.key) for item in planned)
         )
-        return WindowResult(self.flow, self.window, rows, len(planned), seconds, {}, is_cut)
+        return WindowResult(
+            flow=self.flow,
+            window=self.window,
+            rows=rows,
+            partitions=len(planned),
+            seconds=seconds,
+            phases={},
+            is_cut=is_cut,
+        )
 
     def _windows(self, opened: Opened) -> Iterator[str]:
         """The windows that the application has run: one, or as many as the ranges have taken."""

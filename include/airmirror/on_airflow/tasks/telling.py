@@ -78,7 +78,15 @@ def not_verified(flow: str, window: str, judged: Judged) -> NotVerified:
     final = [verdict for verdict in failed if verdict.error is not None and not verdict.error.transient]
     new, known = ([each for each in failed if each.is_known is is_known] for is_known in (False, True))
     held = tuple((verdict.topic, verdict.partition, verdict.offset) for verdict in final)
-    return NotVerified(flow, window, len(new), len(known), _by_reason(new), _by_reason(known), held)
+    return NotVerified(
+        flow=flow,
+        window=window,
+        failed=len(new),
+        still=len(known),
+        new=_by_reason(new),
+        known=_by_reason(known),
+        held=held,
+    )
 
 
 def _by_reason(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
@@ -170,9 +178,13 @@ def tell_result(result: WindowResult) -> None:
     rate = result.copied / result.seconds if result.seconds else 0.0
     log.info(
         "Replicated %s records, %.1f MB of %s in %.1f s (%s records/s); copy %.1f s.",
-        f"{result.copied:,}", result.bytes / 1e6, partitions(len(result.rows)), result.seconds, f"{rate:,.0f}",
+        f"{result.copied:,}",
+        result.bytes / 1e6,
+        partitions(len(result.rows)),
+        result.seconds,
+        f"{rate:,.0f}",
         result.phases.get("copy", 0.0),
-    )  # fmt: skip
+    )
     lost = ("lost",) if any(row.lost for row in result.rows) else ()
     columns = ("topic", "partition", "remote_topic", "source_start", "source_end", "copied", *lost, "lag", "outcome")
     ordered = sorted(result.rows, key=lambda row: not row.failed)  # what failed comes first
@@ -187,9 +199,11 @@ def tell_judgement(judged: Judged, judgement: Judgement | None) -> None:
     passed = [verdict for verdict in judged.verdicts if verdict.error is None]
     log.info(
         "Judged %s: %d passed and advanced (%s records), %d not.",
-        partitions(len(judged.verdicts)), len(passed), f"{sum(verdict.records for verdict in passed):,}",
+        partitions(len(judged.verdicts)),
+        len(passed),
+        f"{sum(verdict.records for verdict in passed):,}",
         len(judged.verdicts) - len(passed),
-    )  # fmt: skip
+    )
     for warning in judgement.warnings if judgement else ():
         log.warning("Warning of the gate: %s", warning)
     failed = {verdict.key for verdict in judged.verdicts if verdict.error is not None}

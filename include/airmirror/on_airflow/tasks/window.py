@@ -88,10 +88,15 @@ def replicate(place: Deployment, name: str, window: str, spark_url: str, choice:
         log.info("Window %s of flow %s: verify=%s.", window, name, opened.flow.window.verify)
         result = when_free(
             lambda: run(
-                prepared, spark_url, window,
-                only=choice.takes, advance=False, tell=phase, report=tell_progress,
+                prepared,
+                spark_url,
+                window,
+                only=choice.takes,
+                advance=False,
+                tell=phase,
+                report=tell_progress,
             )
-        )  # fmt: skip
+        )
     check_result(prepared, result)
     return result
 
@@ -163,12 +168,14 @@ def _received(flow: Flow, judged: Judged) -> tuple[Received, ...]:
             by_topic.setdefault((finding.topic, finding.remote_topic), []).append(finding)
     return tuple(
         Received(
-            *topics, flow.source.bootstrap_servers[0], flow.target.bootstrap_servers[0],
+            *topics,
+            flow.source.bootstrap_servers[0],
+            flow.target.bootstrap_servers[0],
             sum(finding.copied for finding in findings),
             {finding.partition: (finding.target_start, finding.target_end) for finding in findings},
         )
         for topics, findings in sorted(by_topic.items())
-    )  # fmt: skip
+    )
 
 
 def do_round(place: Deployment, name: str, round_: str, window: str, choice: Choice) -> set[str]:
