@@ -15,7 +15,7 @@ from airmirror_local.processes import ProcessFailed, start_process
 
 
 def test_whoever_finds_the_database_locked_waits_for_a_minute(tmp_path: Path) -> None:
-    settings = airflow_stack._settings(tmp_path, "http://127.0.0.1:1", 1, tmp_path, None, tmp_path / "passwords", 4)
+    settings = airflow_stack._settings(tmp_path, "http://127.0.0.1:1", 1, tmp_path, tmp_path / "passwords", 4)
     engine = sql.create_engine(settings["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"])
     with engine.connect() as connection:
         assert connection.exec_driver_sql("pragma busy_timeout").scalar() == 60_000

@@ -27,8 +27,7 @@ def test_files_of_its_processes(tmp_path: Path) -> None:
 
 def test_connections_are_encrypted_and_the_token_is_ones_own(tmp_path: Path) -> None:
     keys = {
-        _settings(tmp_path, "http://x", 1, tmp_path, None, tmp_path / "p", 1)["AIRFLOW__CORE__FERNET_KEY"]
-        for _ in range(2)
+        _settings(tmp_path, "http://x", 1, tmp_path, tmp_path / "p", 1)["AIRFLOW__CORE__FERNET_KEY"] for _ in range(2)
     }
     assert len(keys) == 2 and all(Fernet(key).encrypt(b"secret") for key in keys)
     token = _token(tmp_path / "token")

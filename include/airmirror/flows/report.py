@@ -33,8 +33,8 @@ EXPECTATIONS = (
     "page has them."
 )
 READ_BACK = (
-    "How each earlier window was verified: the segment topic does not tell it. window.verify is {} now, and a run may have been "
-    "started with another value."
+    "Whether {:,} records are equal on the target: their windows did not read them back (window.verify=acks, or an older version "
+    "of Airmirror, which did not record it). `airmirror verify` compares them."
 )
 
 
@@ -61,7 +61,7 @@ def report_flow(opened: Opened, span: Span) -> Report:
         remote = {TopicPartition(each.chosen[-1].remote_topic, each.key.partition) for each in found if each.is_newest}
         there = _now(opened.flow.target, remote)
         state = record.ledger.state().positions
-        rows = [each.row(_left(each, here, state), opened.flow.window.reads_back) for each in found]
+        rows = [each.row(_left(each, here, state)) for each in found]
         notes = (*here.not_known, *there.not_known, *group_notes, *ledger_notes)
         return _report(
             record=record,
@@ -209,6 +209,7 @@ def _report(
         "partitions proven": len(found) - unproven,
         "partitions not proven": unproven,
         "offsets lost": counted["lost"],
+        "records not read back": sum(each.not_read_back for each in found),
         "partitions held": sum(bool(each.held) for each in found),
     }
     if left:
@@ -221,7 +222,9 @@ def _report(
     if any(each.chosen[0].source_start > 0 for each in found) and span.first_ms is None:
         more.append("What lies before the first offset of a range: it was not copied, or its records are pruned.")
     if found:
-        more += [EXPECTATIONS, READ_BACK.format(flow.window.verify)]
+        more.append(EXPECTATIONS)
+    if numbers["records not read back"]:
+        more.append(READ_BACK.format(numbers["records not read back"]))
     wrong = _contradictions(record, found, *now)
     numbers["contradictions"] = len(wrong)
     return Report(
@@ -264,8 +267,10 @@ def _verdict(record: Opened, numbers: Mapping[str, int], taken_over: int) -> str
         said += f", but {numbers['partitions not proven']} of {numbers['partitions']} partitions are not proven"
     elif numbers["contradictions"]:
         said += f", but {numbers['contradictions']} things are not now as the record says"
-    elif not flow.window.reads_back:
-        said += ", and the target has acknowledged each of them; nobody has read it back"
+    elif numbers["records not read back"]:
+        said += (
+            f", and the target has acknowledged each of them; {numbers['records not read back']:,} were not read back"
+        )
     elif taken_over:
         said += f", and all but {taken_over:,} that another tool had copied were found equal on the target"
     else:

@@ -101,7 +101,7 @@ def examine(
         allowed = compacted.get(key.topic, False)
         doubtful = [segment for segment in segments if segment.window not in trusted]
         missing, differences, error = _look_again(flow, source, target, doubtful)
-        is_measured = flow.window.reads_back or len(doubtful) == len(segments)
+        is_measured = all(segment.was_read_back for segment in segments if segment.window in trusted)
         error = account_error(flow.source.alias, segments, allowed, start) or error
         copied = [segment for segment in segments if segment.copied]
         total = sum(segment.copied for segment in segments)

@@ -169,7 +169,7 @@ def window_rows(
             verified=position == item.start == 0 or (passed is not None and passed.offset + 1 >= position),
             outcome=result.outcome if result else Outcome.FAILED if error else Outcome.DONE,
             error=of_flow(error, flow.name),
-            read_back=flow.window.reads_back or not copied,
+            read_back=all(record.was_read_back for record in own),
         )
 
 

@@ -173,6 +173,11 @@ class SegmentRecord(Kept):
     read_ms: int = -1
     target_epoch: int = -1
 
+    @property
+    def was_read_back(self) -> bool:
+        """Whether the slot has read from the target what it copied, and found it equal (``window.verify``)."""
+        return not self.copied or self.target_epoch >= 0
+
     def encode_value(self) -> bytes:
         if self.target_epoch >= 0:
             later, version = self.times.encode(self) + self.epochs.encode(self), VERSION_WITH_EPOCHS
