@@ -1,0 +1,399 @@
+"""One flow's part of the ledger: loaded from its internal topics, asked by all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Any, Literal
+from uuid import UUID
+
+import sqlalchemy as sql
+from sqlalchemy.engine import Connection, Engine
+
+from airmirror.errors import AirmirrorError
+from airmirror.ledger import groups, loading, metrics, outcomes, queries, scanning
+from airmirror.ledger.database import reading, writing
+from airmirror.ledger.groups import GroupLag, GroupOffset
+from airmirror.ledger.loading import ANEW, Entry
+from airmirror.ledger.metrics import Standing
+from airmirror.ledger.outcomes import Failure, Place, WindowEnd
+from airmirror.ledger.queries import WindowRow
+from airmirror.ledger.state import State
+from airmirror.ledger.tables import (
+    KEPT,
+    metadata,
+    newest,
+    verified,
+)
+from airmirror.wire.checkpoints import Checkpoint
+from airmirror.wire.segments import (
+    Claim,
+    Decision,
+    FlowIdentity,
+    Hold,
+    Record,
+    ResetRecord,
+    SegmentRecord,
+    Verified,
+    held_by_decision,
+)
+
+Ends = Mapping[int, int]  # offsets by partition
+Load = Callable[[Connection, str, str, Sequence[Entry]], int]
+
+
+class FlowLedger:
+    """One flow's part of the ledger; what the engine calls its index."""
+
+    def __init__(self, engine: Engine, flow: str) -> None:
+        self._engine = engine
+        self.flow = flow
+        self.malformed = 0
+        self._decoded: dict[tuple[str, str, int], tuple[bytes, Record]] = {}
+
+    def part(self, name: str) -> FlowLedger:
+        """A part of its own, for what the flow has read in another flow's internal topics."""
+        return FlowLedger(self._engine, f"{self.flow} {name}")
+
+    def scanned(self, topic: str, topic_id: UUID) -> dict[int, int]:
+        """The next offset to read, by partition; what was loaded from a topic of another id is forgotten."""
+        with self._reading() as connection:
+            rows = scanning.scanned_of(connection, self.flow, topic)
+        if all(row.topic_id == str(topic_id) for row in rows):
+            return {row.partition: row.next_offset for row in rows}
+        self.forget_topic(topic)
+        return {}
+
+    def last_read(self, topic: str) -> dict[int, tuple[int, int]]:
+        """The last record read of a topic, by partition: its offset and its leader epoch, where that is known."""
+        with self._reading() as connection:
+            rows = scanning.scanned_of(connection, self.flow, topic)
+        return {row.partition: (row.last_offset, row.last_epoch) for row in rows if row.last_epoch is not None}
+
+    def forget_topic(self, topic: str) -> None:
+        """Delete what was loaded from a topic, which is then read again."""
+        with self._writing() as connection:
+            scanning.forget_topic(connection, self.flow, topic)
+
+    def state(self) -> State:
+        """Return the contents of the flow's two internal topics, read in one transaction."""
+        with self._reading() as connection:
+            segments, (own, others) = self._segments(connection), queries.progress_of(connection, self.flow)
+            return State(
+                segments=segments,
+                progress={key: offset for key, offset in others.items() if key not in segments} | own,
+                verified=self._verified(connection),
+                holds=self._holds(connection),
+                forgotten=scanning.forgotten(queries.records_of(connection, self.flow, ResetRecord), segments),
+                scanned=scanning.all_scanned(connection, self.flow),
+            )
+
+    def load_segments(
+        self, topic: str, topic_id: UUID, entries: Sequence[Entry], at: Ends, since: Ends | None = None
+    ) -> None:
+        """Take in records of the segment topic, in log order; malformed ones are counted and logged.
+
+        ``at``: the next offset to read after them, by partition; ``since``: the offset they were read from. What was
+        loaded already is not loaded again. Raises LedgerBegunAnew where offsets between would be missing.
+        """
+        self._load("segments", loading.load_segments, topic, topic_id, entries, at=at, since=since)
+
+    def load_progress(
+        self, topic: str, topic_id: UUID, entries: Sequence[Entry], at: Ends, cluster: str, since: Ends | None = None
+    ) -> None:
+        """Take in records of ``mm2-offsets`` of a source cluster, like ``load_segments``."""
+        load = partial(loading.load_progress, cluster=cluster)
+        self._load("progress", load, topic, topic_id, entries, at=at, since=since)
+
+    def load_checkpoints(
+        self, topic: str, topic_id: UUID, entries: Sequence[Entry], at: Ends, since: Ends | None = None
+    ) -> None:
+        """Take in records of the checkpoints topic, like ``load_segments``."""
+        self._load("checkpoints", loading.load_checkpoints, topic, topic_id, entries, at=at, since=since)
+
+    def load_offset_syncs(
+        self, topic: str, topic_id: UUID, entries: Sequence[Entry], at: Ends, since: Ends | None = None
+    ) -> None:
+        """Take in records of the offset-syncs topic, like ``load_segments``."""
+        self._load("offset_syncs", loading.load_offset_syncs, topic, topic_id, entries, at=at, since=since)
+
+    def progress(self) -> dict[tuple[str, int], int]:
+        """The last source offset that MirrorMaker 2's topic says was copied, by topic and partition."""
+        with self._reading() as connection:
+            own, others = queries.progress_of(connection, self.flow)
+        return others | own
+
+    def positions(self) -> dict[tuple[str, int], int]:
+        """The first source offset that is not accounted for, by topic and partition."""
+        return self.state().positions
+
+    def claims(self) -> list[tuple[int, int, Claim]]:
+        """(offset, append time, claim) in log order."""
+        with self._reading() as connection:
+            rows = queries.control_of(connection, self.flow, Claim.kind)
+        return [(row.log_offset, row.timestamp, record) for row, record in rows if isinstance(record, Claim)]
+
+    def verified(self) -> dict[tuple[str, int], Verified]:
+        """The verified offset's record (invariant F), by topic and partition."""
+        with self._reading() as connection:
+            return self._verified(connection)
+
+    def holds(self) -> dict[tuple[str, int], Hold]:
+        """Return the holds by topic and partition: the gate's, unless an operator's latest decision replaces it."""
+        with self._reading() as connection:
+            return self._holds(connection)
+
+    def decisions(self) -> list[Decision]:
+        """Return the decisions of operators, in log order."""
+        with self._reading() as connection:
+            return queries.records_of(connection, self.flow, Decision)
+
+    def resets(self) -> list[ResetRecord]:
+        """Return the decisions of ``airmirror reset``, in log order."""
+        with self._reading() as connection:
+            return queries.records_of(connection, self.flow, ResetRecord)
+
+    def remote_topics(self) -> dict[str, str]:
+        """Return the remote topics that an operator has chosen instead of the policy's, by source topic."""
+        decided: dict[str, bool] = {}
+        for reset in self.resets():
+            if reset.choice in ("new-topic", "forget"):
+                decided[reset.topic] = reset.choice == "new-topic"
+        if not any(decided.values()):
+            return {}
+        return {topic: last.remote_topic for (topic, _), last in self.last_segments().items() if decided.get(topic)}
+
+    def identity(self) -> FlowIdentity | None:
+        with self._reading() as connection:
+            found = queries.records_of(connection, self.flow, FlowIdentity)
+        return found[-1] if found else None
+
+    def last_segments(self) -> dict[tuple[str, int], SegmentRecord]:
+        """The newest segment record, by topic and partition: that of the largest source end."""
+        with self._reading() as connection:
+            return self._segments(connection)
+
+    def segments(
+        self, topic: str, partition: int, source_topic_id: UUID | None = None, start: int = 0, end: int | None = None
+    ) -> Iterator[SegmentRecord]:
+        """Segment records that overlap source offsets ``[start, end)``, by source offset."""
+        with self._reading() as connection:
+            return iter(queries.segments_of(connection, self.flow, (topic, partition, source_topic_id), start, end))
+
+    def unverified(self) -> list[SegmentRecord]:
+        """Segment records past their partition's verified offset, by topic, partition and source offset."""
+        with self._reading() as connection:
+            return queries.unverified(connection, self.flow)
+
+    def of_window(self, window: str) -> list[SegmentRecord]:
+        """Return the segment records of one window, by topic, partition and source offset."""
+        with self._reading() as connection:
+            return queries.of_window(connection, self.flow, window)
+
+    def windows(self, limit: int = 20) -> list[WindowRow]:
+        """The latest windows that committed anything, the newest first."""
+        with self._reading() as connection:
+            return queries.windows(connection, self.flow, limit)
+
+    def prunable(self, before_ms: int) -> list[bytes]:
+        """Keys of segment records older than a time that are verified, or of an earlier topic; never a partition's newest.
+
+        Of each source topic those before the first that is kept, whatever the clocks that made their times: no gap comes of it.
+        """
+        with self._reading() as connection:
+            return queries.prunable(connection, self.flow, before_ms)
+
+    def count_verified(self) -> None:
+        """Add what the verified offsets have passed since the last call to the partitions' counters."""
+        with self._writing() as connection:
+            metrics.count_verified(connection, self.flow)
+
+    def note_standings(self, standings: Sequence[Standing]) -> None:
+        """Note the lags of all of the flow's partitions; what is shown of others goes."""
+        with self._writing() as connection:
+            metrics.note_standings(connection, self.flow, standings)
+
+    def note(
+        self, counters: Mapping[tuple[str, str], float], gauges: Mapping[tuple[str, str], float] | None = None
+    ) -> None:
+        """Add to the flow's own counters and set its gauges, by name and label."""
+        with self._writing() as connection:
+            metrics.add(connection, self.flow, counters)
+            metrics.put(connection, self.flow, gauges or {})
+
+    def numbers(self) -> dict[tuple[str, str], float]:
+        """The flow's own counters and gauges, by name and label."""
+        with self._reading() as connection:
+            return metrics.numbers_of(connection, self.flow)
+
+    def note_window(
+        self,
+        window: str,
+        errors: Mapping[Place, AirmirrorError],
+        passed: Callable[[Place], bool],
+        *,
+        idle: bool = False,
+    ) -> None:
+        """Note what is wrong after a window, by place, and how it ended; ``passed`` tells what of what was wrong is right now.
+
+        ``idle``: it had nothing to do, and is not among the last windows.
+        """
+        now = int(time.time() * 1000)
+        with self._writing() as connection:
+            outcomes.note_failures(connection, self.flow, window, errors, passed, now=now)
+            if not idle:
+                outcomes.note_end(connection, self.flow, window, errors, now=now)
+
+    def failures(self) -> list[Failure]:
+        """Return the failures of every window since, by topic and partition."""
+        with self._reading() as connection:
+            return outcomes.failures_of(connection, self.flow)
+
+    def window_ends(self) -> dict[str, WindowEnd]:
+        """Return the ends of the last windows that did something, by window."""
+        with self._reading() as connection:
+            return outcomes.ends_of(connection, self.flow)
+
+    def beside(self, flow: str) -> FlowLedger:
+        """Another flow's part of the same ledger."""
+        return FlowLedger(self._engine, flow)
+
+    def first_segments(self, partitions: Sequence[groups.Partition]) -> list[SegmentRecord]:
+        """The first segment record of each partition (topic, partition, source topic id)."""
+        with self._reading() as connection:
+            return groups.first_segments(connection, self.flow, partitions)
+
+    def segments_at(
+        self, positions: Sequence[groups.Position], side: Literal["source", "target"]
+    ) -> list[SegmentRecord]:
+        """For each position of a partition the first segment record with a copied record at or after it."""
+        with self._reading() as connection:
+            return groups.segments_at(connection, self.flow, positions, side)
+
+    def segments_around(
+        self, positions: Sequence[groups.Position], side: Literal["source", "target"]
+    ) -> list[SegmentRecord]:
+        """Return, by source offset, all segment records from the last copied record before each position to the next one."""
+        with self._reading() as connection:
+            return groups.segments_around(connection, self.flow, positions, side)
+
+    def checkpoints(self) -> dict[tuple[str, str, int], Checkpoint]:
+        """The last checkpoint by group, the target's topic, and partition."""
+        with self._reading() as connection:
+            return groups.all_checkpoints(connection, self.flow)
+
+    def offset_syncs(self) -> dict[tuple[str, int], int]:
+        """The upstream offset of the last offset sync, by the source's topic and partition."""
+        with self._reading() as connection:
+            return groups.all_offset_syncs(connection, self.flow)
+
+    def group_offsets(self) -> list[GroupOffset]:
+        """Return the rows of the last round of sync_group_offsets, by group, topic and partition."""
+        with self._reading() as connection:
+            return groups.all_group_offsets(connection, self.flow)
+
+    def note_group_offsets(self, rows: Sequence[GroupOffset]) -> None:
+        """Replace the last round's rows with those of a new round."""
+        with self._writing() as connection:
+            groups.replace_group_offsets(connection, self.flow, rows)
+
+    def note_group_lags(self, rows: Sequence[GroupLag]) -> None:
+        """Replace the lags of the source's groups."""
+        with self._writing() as connection:
+            groups.replace_group_lags(connection, self.flow, rows)
+
+    def last_round(self, task: str) -> int | None:
+        """Return when a task with its own interval was last done, in epoch milliseconds."""
+        with self._reading() as connection:
+            return groups.last_round(connection, self.flow, task)
+
+    def note_round(self, task: str) -> None:
+        with self._writing() as connection:
+            groups.note_round(connection, self.flow, task)
+
+    def contents(self) -> dict[str, list[tuple[Any, ...]]]:
+        """Everything that was read from the flow's own topics, in order: what a rebuilt ledger must be equal to."""
+        with self._reading() as connection:
+            return scanning.contents(connection, self.flow)
+
+    def forget(self) -> None:
+        """Delete everything of this flow."""
+        with self._writing() as connection:
+            for table in metadata.sorted_tables:
+                connection.execute(table.delete().where(table.c.flow == self.flow))
+
+    def anew(self) -> FlowLedger:
+        """An empty part in which the flow is read again; ``replace_by`` puts it in place."""
+        beside = self.part(ANEW)
+        beside.forget()
+        return beside
+
+    def replace_by(self, beside: FlowLedger) -> bool:
+        """Have what another part holds in the place of everything of this flow, at once; False where this one has read
+        more of the flow's two topics meanwhile, and nothing is replaced."""
+        with self._writing() as connection:
+            read, own = scanning.all_scanned(connection, beside.flow), scanning.all_scanned(connection, self.flow)
+            same = {topic: at for topic, at in own.items() if topic in read and at[0] == read[topic][0]}
+            if not State(scanned=read).reaches({topic: at for topic, at in same.items() if scanning.is_own(topic)}):
+                return False
+            for table in (table for table in metadata.sorted_tables if table not in KEPT):
+                connection.execute(table.delete().where(table.c.flow == self.flow))
+                connection.execute(table.update().where(table.c.flow == beside.flow).values(flow=self.flow))
+        return True
+
+    def _segments(self, connection: Connection) -> dict[tuple[str, int], SegmentRecord]:
+        records = self._newest(connection, newest)
+        return {key: record for key, record in records.items() if isinstance(record, SegmentRecord)}
+
+    def _verified(self, connection: Connection) -> dict[tuple[str, int], Verified]:
+        records = self._newest(connection, verified)
+        return {key: record for key, record in records.items() if isinstance(record, Verified)}
+
+    def _holds(self, connection: Connection) -> dict[tuple[str, int], Hold]:
+        held = {(record.topic, record.partition): record for record in queries.records_of(connection, self.flow, Hold)}
+        return held | held_by_decision(queries.records_of(connection, self.flow, Decision))
+
+    def _newest(self, connection: Connection, table: sql.Table) -> dict[tuple[str, int], Record]:
+        """The records of a table that has one a partition. A window asks several times: each is decoded once."""
+        found: dict[tuple[str, int], Record] = {}
+        for row in connection.execute(sql.select(table).where(table.c.flow == self.flow)):
+            key, content = (row.topic, row.partition), bytes(row.key) + bytes(row.value)
+            before = self._decoded.get((table.name, *key))
+            if before is None or before[0] != content:
+                before = self._decoded[(table.name, *key)] = (content, queries.record_of(row))
+            found[key] = before[1]
+        return found
+
+    def _load(
+        self,
+        kind: str,
+        load: Load,
+        topic: str,
+        topic_id: UUID,
+        entries: Sequence[Entry],
+        *,
+        at: Ends,
+        since: Ends | None,
+    ) -> None:
+        with self._writing() as connection:
+            new = scanning.advance(
+                connection=connection,
+                flow=self.flow,
+                topic=topic,
+                topic_id=topic_id,
+                entries=entries,
+                at=at,
+                since=since,
+            )
+            malformed = load(connection, self.flow, topic, new)
+            self.malformed += malformed
+            if malformed and " " not in self.flow:  # a flow's own topics, not a part's
+                metrics.add(connection, self.flow, {(metrics.MALFORMED, kind): float(malformed)})
+
+    def _reading(self) -> AbstractContextManager[Connection]:
+        return reading(self._engine)
+
+    def _writing(self) -> AbstractContextManager[Connection]:
+        return writing(self._engine, self.flow)

@@ -1,0 +1,168 @@
+"""A flow's records as the ledger has them, by what is asked of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from uuid import UUID
+
+import sqlalchemy as sql
+from sqlalchemy.engine import Connection
+
+from airmirror.ledger.loading import other_connector
+from airmirror.ledger.tables import control, newest, progress, segments, verified
+from airmirror.wire.segments import Decision, FlowIdentity, Hold, Record, ResetRecord, SegmentRecord, decode
+
+Kind = TypeVar("Kind", Decision, FlowIdentity, Hold, ResetRecord)
+Log = tuple[str, int, UUID | None]  # topic, partition, and the source topic's id where only its records are wanted
+
+
+@dataclass(frozen=True)
+class WindowRow:
+    """A window as its segments tell it; times in epoch milliseconds."""
+
+    window: str
+    first_ms: int
+    last_ms: int
+    partitions: int
+    copied: int
+    bytes: int
+
+
+def segments_of(
+    connection: Connection, flow: str, key: Log, start: int = 0, end: int | None = None
+) -> list[SegmentRecord]:
+    """Segment records that overlap source offsets ``[start, end)``, by source offset."""
+    topic, partition, source_topic_id = key
+    query = sql.select(segments).where(
+        segments.c.flow == flow,
+        segments.c.topic == topic,
+        segments.c.partition == partition,
+        segments.c.source_end > start,
+    )
+    if source_topic_id is not None:
+        query = query.where(segments.c.source_topic_id == str(source_topic_id))
+    if end is not None:
+        query = query.where(segments.c.source_start < end)
+    return [_segment(row) for row in _all(connection, query.order_by(segments.c.source_start))]
+
+
+def unverified(connection: Connection, flow: str) -> list[SegmentRecord]:
+    """Segment records past their partition's verified offset, by topic, partition and source offset."""
+    # What was never verified is past -1, so that a first range without records is among it.
+    boundary = sql.func.coalesce(verified.c.source_offset + 1, -1)
+    same = ("flow", "topic", "partition", "source_topic_id")
+    past = sql.and_(_same(newest, segments, *same), segments.c.source_end > boundary)
+    # An outer join, or SQLite begins with all segments of the flow.
+    joined = newest.outerjoin(verified, _same(newest, verified, *same)).outerjoin(segments, past)
+    query = sql.select(segments).select_from(joined)
+    rows = _all(connection, query.where(newest.c.flow == flow, newest.c.source_end > boundary))
+    return _in_order([row for row in rows if row.key is not None])
+
+
+def of_window(connection: Connection, flow: str, window: str) -> list[SegmentRecord]:
+    """Return the segment records of one window, by topic, partition and source offset."""
+    return _in_order(_all(connection, sql.select(segments).where(segments.c.flow == flow, segments.c.window == window)))
+
+
+def windows(connection: Connection, flow: str, limit: int) -> list[WindowRow]:
+    """The latest windows that committed anything, the newest first."""
+    of_flow = segments.c.flow == flow
+    # From name to name through the index: the cost is that of the windows, not of all their segments.
+    names = sql.select(sql.func.min(segments.c.window).label("window")).where(of_flow).cte(recursive=True)
+    after = sql.select(sql.func.min(segments.c.window)).where(of_flow, segments.c.window > names.c.window)
+    names = names.union_all(sql.select(after.scalar_subquery()).where(names.c.window.is_not(None)))
+    last = sql.select(sql.func.max(segments.c.time_ms)).where(of_flow, segments.c.window == names.c.window)
+    latest = sql.select(names.c.window).where(names.c.window.is_not(None)).order_by(last.scalar_subquery().desc())
+    key = segments.c.topic + sql.literal("-") + sql.cast(segments.c.partition, sql.String)
+    counts = (
+        sql.select(
+            segments.c.window,
+            sql.func.min(segments.c.time_ms),
+            sql.func.max(segments.c.time_ms),
+            sql.func.count(sql.distinct(key)),
+            sql.func.sum(segments.c.copied),
+            sql.func.sum(segments.c.bytes),
+        )
+        .group_by(segments.c.window)
+        .order_by(sql.func.max(segments.c.time_ms).desc())
+    )
+    found = connection.scalars(latest.limit(limit)).all()
+    rows = connection.execute(counts.where(of_flow, segments.c.window.in_(found))).all()
+    return [WindowRow(row[0], *(int(number) for number in row[1:])) for row in rows]
+
+
+def prunable(connection: Connection, flow: str, before_ms: int) -> list[bytes]:
+    """Keys of segment records older than a time that are verified, or of an earlier topic; never a partition's newest.
+
+    Of each source topic those before the first that is kept, whatever the clocks that made their times: no gap comes of it.
+    """
+    of_this = newest.c.source_topic_id == segments.c.source_topic_id
+    is_newest = sql.and_(of_this, newest.c.source_start == segments.c.source_start)
+    is_unverified = sql.or_(
+        verified.c.source_offset.is_(None),
+        verified.c.source_topic_id != segments.c.source_topic_id,
+        segments.c.source_end > verified.c.source_offset + 1,
+    )
+    is_kept = sql.or_(segments.c.time_ms >= before_ms, is_newest, sql.and_(of_this, is_unverified))
+    log = (segments.c.topic, segments.c.partition, segments.c.source_topic_id)
+    same = ("flow", "topic", "partition")
+    in_order = (
+        sql.select(
+            segments.c.key,
+            segments.c.log_offset,
+            sql.func.max(sql.case((is_kept, 1), else_=0))
+            .over(partition_by=log, order_by=segments.c.source_start)
+            .label("kept"),
+        )
+        .select_from(
+            segments.join(newest, _same(segments, newest, *same)).outerjoin(verified, _same(segments, verified, *same))
+        )
+        .where(segments.c.flow == flow)
+        .subquery()
+    )
+    query = sql.select(in_order.c.key).where(in_order.c.kept == 0).order_by(in_order.c.log_offset)
+    return [bytes(row.key) for row in _all(connection, query)]
+
+
+def _all(connection: Connection, query: Any) -> Sequence[Any]:
+    return connection.execute(query).all()
+
+
+def record_of(row: Any) -> Record:
+    return decode(bytes(row.key), bytes(row.value))
+
+
+def _same(one: sql.Table, other: sql.Table, *columns: str) -> sql.ColumnElement[bool]:
+    return sql.and_(*(one.c[column] == other.c[column] for column in columns))
+
+
+def _segment(row: Any) -> SegmentRecord:
+    record = record_of(row)
+    assert isinstance(record, SegmentRecord)
+    return record
+
+
+def _in_order(rows: Sequence[Any]) -> list[SegmentRecord]:
+    """Return records by topic, partition and source offset; not sorted by the database, whose collation may differ."""
+    return [_segment(row) for row in sorted(rows, key=lambda row: (row.topic, row.partition, row.source_start))]
+
+
+def progress_of(connection: Connection, flow: str) -> tuple[dict[tuple[str, int], int], dict[tuple[str, int], int]]:
+    """The last source offset copied: under MirrorMaker 2's own name of the connector, and under others."""
+    rows = connection.execute(sql.select(progress).where(progress.c.flow == flow)).all()
+    own = {(row.topic, row.partition): row.source_offset for row in rows if row.partition >= 0}
+    others = {(row.topic, other_connector(row.partition)): row.source_offset for row in rows if row.partition < 0}
+    return own, others
+
+
+def records_of(connection: Connection, flow: str, kind: type[Kind]) -> list[Kind]:
+    """Return the records of a kind that only the segment topic has, in log order."""
+    return [record for _, record in control_of(connection, flow, kind.kind) if isinstance(record, kind)]
+
+
+def control_of(connection: Connection, flow: str, kind: int) -> list[tuple[Any, Record]]:
+    """The rows of such a kind with their records, in log order."""
+    query = sql.select(control).where(control.c.flow == flow, control.c.kind == kind)
+    return [(row, record_of(row)) for row in connection.execute(query.order_by(control.c.log_offset))]

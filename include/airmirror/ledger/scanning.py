@@ -1,0 +1,118 @@
+"""How far a flow's internal topics were read, and what was loaded from each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sql
+from sqlalchemy.engine import Connection
+
+from airmirror.ledger.database import upsert
+from airmirror.ledger.errors import LedgerBegunAnew
+from airmirror.ledger.loading import Entry
+from airmirror.ledger.tables import (
+    LATER,
+    OWN,
+    checkpoints,
+    control,
+    metadata,
+    newest,
+    offset_syncs,
+    progress,
+    scanned,
+    segments,
+    verified,
+)
+from airmirror.naming.internal import is_progress_topic, is_segment_topic
+from airmirror.wire.segments import ResetRecord, SegmentRecord
+
+
+def advance(
+    *,
+    connection: Connection,
+    flow: str,
+    topic: str,
+    topic_id: UUID,
+    entries: Sequence[Entry],
+    at: Mapping[int, int],
+    since: Mapping[int, int] | None,
+) -> list[Entry]:
+    """Note how far the topic is read now; the entries that were not loaded before."""
+    rows = scanned_of(connection, flow, topic)
+    known = {row.partition: row.next_offset for row in rows}
+    anew = any(row.topic_id != str(topic_id) for row in rows)
+    if anew or any(known.get(number, 0) < offset for number, offset in (since or {}).items()):
+        raise LedgerBegunAnew(flow, topic)
+    forward = {number: offset for number, offset in at.items() if offset > known.get(number, -1)}
+    last = {row.partition: (row.last_offset, row.last_epoch) for row in rows}
+    last |= {entry.partition: (entry.offset, entry.epoch) for entry in entries if entry.epoch >= 0}
+    of_topic = {"flow": flow, "topic": topic, "topic_id": str(topic_id)}
+    upsert(
+        connection,
+        scanned,
+        [
+            of_topic
+            | {"partition": number, "next_offset": end}
+            | dict(zip(("last_offset", "last_epoch"), last.get(number, (None, None)), strict=True))
+            for number, end in forward.items()
+        ],
+    )
+    return [entry for entry in entries if entry.offset >= known.get(entry.partition, 0)]
+
+
+def scanned_of(connection: Connection, flow: str, topic: str) -> Sequence[Any]:
+    """How far a topic was read, a row a partition."""
+    return connection.execute(sql.select(scanned).where(scanned.c.flow == flow, scanned.c.topic == topic)).all()
+
+
+def all_scanned(connection: Connection, flow: str) -> dict[str, tuple[UUID, dict[int, int]]]:
+    """The id of each topic that was read, and the next offset to read by partition."""
+    found: dict[str, tuple[UUID, dict[int, int]]] = {}
+    for row in connection.execute(sql.select(scanned).where(scanned.c.flow == flow)):
+        found.setdefault(row.topic, (UUID(row.topic_id), {}))[1][row.partition] = row.next_offset
+    return found
+
+
+def forget_topic(connection: Connection, flow: str, topic: str) -> None:
+    """Delete what was loaded from a topic, and how far it was read."""
+    for table in tables_of(topic):
+        connection.execute(table.delete().where(table.c.flow == flow))
+    connection.execute(scanned.delete().where(scanned.c.flow == flow, scanned.c.topic == topic))
+
+
+def contents(connection: Connection, flow: str) -> dict[str, list[tuple[Any, ...]]]:
+    """The rows of every table that is read from the flow's own topics, in order."""
+    found = {}
+    for table in (table for table in metadata.sorted_tables if table not in (*OWN, *LATER)):
+        query = sql.select(table).where(table.c.flow == flow).order_by(*table.primary_key.columns)
+        rows = connection.execute(query).all()
+        found[table.name] = [tuple(row) for row in rows if table is not scanned or is_own(row.topic)]
+    return found
+
+
+def forgotten(
+    resets: Sequence[ResetRecord], last: Mapping[tuple[str, int], SegmentRecord]
+) -> frozenset[tuple[str, int]]:
+    """The partitions of which the last that was decided is to forget them, and nothing was copied since."""
+    decided = {(reset.topic, reset.partition): reset for reset in resets}
+    return frozenset(
+        key
+        for key, reset in decided.items()
+        if reset.choice == "forget" and (key not in last or last[key].time_ms <= reset.time_ms)
+    )
+
+
+def tables_of(topic: str) -> tuple[sql.Table, ...]:
+    """The tables that are read from an internal topic: segments, ``mm2-offsets``, ``mm2-offset-syncs``, or checkpoints."""
+    if is_progress_topic(topic):
+        return (progress,)
+    if topic.startswith("mm2-offset-syncs"):
+        return (offset_syncs,)
+    return (segments, newest, verified, control) if is_segment_topic(topic) else (checkpoints,)
+
+
+def is_own(topic: str) -> bool:
+    """Return whether a topic is one of the two that hold all that a flow must remember."""
+    return is_segment_topic(topic) or is_progress_topic(topic)
