@@ -1,7 +1,6 @@
 """The figures of the house: circles of imports, sizes, positional calls, words, first words of docstrings.
 
-Run as a program it measures ``include/airmirror`` and exits with 1 if a figure is over its limit. With ``--kept``
-(``make check``) only the figures that are kept already count; the others are printed.
+Run as a program (``make check``) it measures ``include/airmirror`` and exits with 1 if a figure is over its limit.
 """
 
 from __future__ import annotations
