@@ -13,7 +13,8 @@ from uuid import UUID
 import sqlalchemy as sql
 
 from airmirror.ledger import FlowLedger, Ledger
-from airmirror.windows.index import LOADED_AT_ONCE, Entry
+from airmirror.partitions import Entry
+from airmirror.windows.index import LOADED_AT_ONCE
 from airmirror.wire.mirrormaker import source_offset_key, source_offset_value
 from airmirror.wire.segments import Segment, SegmentRecord, Verified
 

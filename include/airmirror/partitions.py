@@ -1,7 +1,8 @@
-"""A partition of a topic, as every room names it."""
+"""A partition of a topic, and a record read from it, as every room names them."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 
@@ -13,3 +14,18 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A record of an internal topic as it was read.
+
+    ``timestamp`` is the broker's append time (epoch milliseconds), ``epoch`` of the leader that took it, -1 unknown.
+    """
+
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    epoch: int = -1

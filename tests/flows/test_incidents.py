@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from airmirror.flows.choice import Choice
 from airmirror.flows.decisions import held_by_gate
 from airmirror.flows.gates import expectations_of, judge_flow
 from airmirror.flows.holds import add_holds
 from airmirror.flows.prepare import prepare
+from airmirror.flows.selection import Selection
 from airmirror.on_airflow.deployment import Deployment, deployment
 from airmirror.on_airflow.question import AGAIN, KEEP, LET_PASS, VERIFY_AGAIN
 from airmirror.on_airflow.tasks import decide as decide_work
@@ -71,7 +71,7 @@ def answered(place: Deployment, flow: Mirror, option: str, *asked: tuple[str, in
         window="decide",
         asked=asked,
         answer=Answer(option, "a test", "ada", f"{option}"),
-        choice=Choice(),
+        selection=Selection(),
     )
 
 
@@ -121,7 +121,7 @@ def test_a_red_run_says_what_where_since_when_and_what_to_do(flow: Mirror, place
 
     def red(window: str, show: Callable[[Path], None]) -> list[str]:
         with pytest.raises(NotVerified) as caught:
-            verify(place, flow.flow.name, window, (), Choice(), show=show)
+            verify(place, flow.flow.name, window, (), Selection(), show=show)
         return str(caught.value).splitlines()
 
     pages: list[Path] = []

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from airmirror.ledger import GroupLag, GroupOffset, Ledger
-from airmirror.windows.index import Entry
+from airmirror.partitions import Entry
 from airmirror.wire.checkpoints import Checkpoint
 from airmirror.wire.mirrormaker import OffsetSync
 from airmirror.wire.segments import Segment, SegmentRecord

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from airmirror.flows.prepare import Opened, read_again
 from airmirror.ledger import FlowLedger, Ledger, LedgerUnavailable
-from airmirror.windows.index import Entry
+from airmirror.partitions import Entry
 from airmirror.wire.mirrormaker import source_offset_key, source_offset_value
 from airmirror.wire.segments import (
     Claim,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from airmirror.ledger import FlowLedger, Ledger, LedgerBegunAnew, tables
 from airmirror.ledger.database import reading
-from airmirror.windows.index import Entry
+from airmirror.partitions import Entry
 from airmirror.wire.mirrormaker import source_offset_key, source_offset_value
 from airmirror.wire.segments import Claim, ClaimEvent, FlowIdentity, Hold
 from support.ledgers import (

@@ -18,7 +18,7 @@ from airmirror.flows.prepare import catch_up_ledger, prepare
 from airmirror.flows.reset import Order, carry_out
 from airmirror.offsets.positions import GroupPosition, _row, positions_of
 from airmirror.offsets.pruning import delete_segments, prune_segments
-from airmirror.offsets.replicated import Extent, Known, Way
+from airmirror.offsets.replicated import Extent, Known, PositionLookup
 from airmirror.offsets.translation import Reason, Replicated, Translated
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Slot, SlotResult
@@ -78,7 +78,7 @@ def test_no_translation_lies_past_the_log_end_of_the_other_cluster(
     logs = (Extent(0, 100), Extent(0, 60)) if side == "source" else (Extent(0, 60), Extent(0, 100))
     known = Known(*logs, segment(0, 100), Replicated(0, 0, 99, 100, (segment(0, 100),)))
     with Routes(flow.flow.source, "test") as source, Routes(flow.flow.target, "test") as target:
-        way = Way(
+        way = PositionLookup(
             flow=flow.flow, ledger=flow.opened.ledger, source=source, target=target, remote_topics=names, groups_on=side
         )
         found = [_row("g", TopicPartition("orders", 0), Committed(at), way, known).found for at in (60, 61, 100)]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from airmirror.config import parse
-from airmirror.flows.choice import Choice
 from airmirror.flows.groups import CHECKPOINTS, GROUP_OFFSETS, rounds_due
+from airmirror.flows.selection import Selection
 from airmirror.on_airflow.dags.replicate import replicate_dag
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.tasks.window import do_round
@@ -52,8 +52,8 @@ def test_checkpoints_and_group_offsets_keep_their_intervals(
     for position in (20, 30):
         commit(east, group, {(flow.topic, 0): position})
         with caplog.at_level("INFO"):
-            do_round(place, name, CHECKPOINTS, f"checkpoints-{position}", Choice())
-            do_round(place, name, GROUP_OFFSETS, f"groups-{position}", Choice())
+            do_round(place, name, CHECKPOINTS, f"checkpoints-{position}", Selection())
+            do_round(place, name, GROUP_OFFSETS, f"groups-{position}", Selection())
         assert committed(west, group) == {(flow.remote_topic, 0): position}
     assert rounds_due(flow.opened) == {"sync_group_offsets"}
     assert "1 checkpoints written" in caplog.text

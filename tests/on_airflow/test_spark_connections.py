@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from airmirror.flows.audit import Range
-from airmirror.flows.choice import Choice
+from airmirror.flows.selection import Selection
 from airmirror.on_airflow.dags.audit import ReplicateRange
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.tasks import submit
@@ -41,7 +41,12 @@ def given(monkeypatch: pytest.MonkeyPatch, ledger: str, **connection: object) ->
         metrics_conn_id="",
     )
     windows_of(
-        conn_id="spark_test", place=place, flow="east->west", window="w1", choice=Choice(), over_connect=no_connect
+        conn_id="spark_test",
+        place=place,
+        flow="east->west",
+        window="w1",
+        selection=Selection(),
+        over_connect=no_connect,
     )
 
 
@@ -78,7 +83,12 @@ def test_other_connections_are_refused_with_what_to_make(monkeypatch: pytest.Mon
     )
     with pytest.raises(BadSparkConnection, match="no such connection"):
         windows_of(
-            conn_id="nowhere", place=place, flow="east->west", window="w1", choice=Choice(), over_connect=no_connect
+            conn_id="nowhere",
+            place=place,
+            flow="east->west",
+            window="w1",
+            selection=Selection(),
+            over_connect=no_connect,
         )
 
 
@@ -101,7 +111,7 @@ def test_replays_are_submitted_too(east: Broker, west: Broker, tmp_path: Path, m
     form = {"topic": flow.topic, "partition": 0, "start": 5, "end": 12, "verify": None, "dry_run": False}
     context: Any = {"params": form, "dag_run": SimpleNamespace(run_type="manual")}
     task = ReplicateRange(task_id="replicate_window", flow=flow.flow.name, spark_conn_id="spark_test")
-    result = task.windows(context, "w1", Choice()).replicate()
+    result = task.windows(context, "w1", Selection()).replicate()
     ((arguments, ranges),) = submitted
     assert ranges == [Range(flow.topic, 0, 5, 12)] and result.rows == () and not result.is_cut
     assert {"--no-advance", "--before"} <= set(arguments)

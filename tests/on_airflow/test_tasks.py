@@ -19,9 +19,9 @@ from airflow.sdk.exceptions import AirflowSkipException, TaskDeferred
 from airmirror.config import parse
 from airmirror.flows import maintenance as flow_maintenance
 from airmirror.flows.audit import Range
-from airmirror.flows.choice import Choice
 from airmirror.flows.measure import LATE
 from airmirror.flows.prepare import Opened, prepare
+from airmirror.flows.selection import Selection
 from airmirror.ledger import Ledger
 from airmirror.on_airflow.dags.asking import AskToDecide
 from airmirror.on_airflow.dags.audit import places
@@ -194,13 +194,13 @@ def test_a_replay_is_of_the_offsets_that_its_form_names(east: Broker, west: Brok
     form = {"topic": flow.topic, "partition": 0, "start": 5, "end": 20, "verify": None, "dry_run": True}
     given = places(flow.flow.name, {"params": form})  # type: ignore[typeddict-item]
     topics = sorted(prepare(flow.opened).topics)
-    assert given.ranges(flow.opened, topics, Choice()) == [Range(flow.topic, 0, 5, 20)]
+    assert given.ranges(flow.opened, topics, Selection()) == [Range(flow.topic, 0, 5, 20)]
     with pytest.raises(BadRange, match="the source ends at 20"):
-        Offsets(Range(flow.topic, 0, 5, 21)).ranges(flow.opened, topics, Choice())
+        Offsets(Range(flow.topic, 0, 5, 21)).ranges(flow.opened, topics, Selection())
     with pytest.raises(BadRange, match="empty"):
-        Offsets(Range(flow.topic, 0, 5, 5)).ranges(flow.opened, topics, Choice())
+        Offsets(Range(flow.topic, 0, 5, 5)).ranges(flow.opened, topics, Selection())
     with pytest.raises(NotMirrored):
-        Offsets(Range("strange", 0, 5, 6)).ranges(flow.opened, topics, Choice())
+        Offsets(Range("strange", 0, 5, 6)).ranges(flow.opened, topics, Selection())
 
 
 def test_an_audit_replicates_its_range_and_no_more(
@@ -218,9 +218,14 @@ def test_an_audit_replicates_its_range_and_no_more(
 
     monkeypatch.setattr(ranges, "run", run)
     monkeypatch.setattr(audit_work, "opened_flow", Given(flow.opened))
-    only = UpTo(audit_work.ranges_in(Offsets(Range(flow.topic, 0, 5, 12)), Choice()), before=True)
+    only = UpTo(audit_work.ranges_in(Offsets(Range(flow.topic, 0, 5, 12)), Selection()), before=True)
     result = audit_work.replicate_ranges(
-        place=deployment(), name=flow.flow.name, window="w", spark_url="sc://nowhere", choice=Choice(), only_up_to=only
+        place=deployment(),
+        name=flow.flow.name,
+        window="w",
+        spark_url="sc://nowhere",
+        selection=Selection(),
+        only_up_to=only,
     )
     assert result.copied == 12 and not result.is_cut and not flow.opened.ledger.verified()
     assert {number: len(found) for number, found in read_all(west, flow.remote_topic).items()} == {0: 12, 1: 0}
@@ -230,7 +235,7 @@ def test_what_spark_submit_is_told_is_for_nobody_else(tmp_path: Path) -> None:
     found = opened(tmp_path)
     source = replace(found.flow.source, properties={**found.flow.source.properties, "sasl.jaas.config": "planted"})
     place = replace(deployment(), ledger="postgresql://u:planted-too@h/d")
-    submission = Submission(place, "a->b", "w", "spark_test", Choice(), is_cluster=False)
+    submission = Submission(place, "a->b", "w", "spark_test", Selection(), is_cluster=False)
     with submission._files(replace(found, flow=replace(found.flow, source=source))) as (_, secrets):
         assert stat.S_IMODE(secrets.stat().st_mode) == 0o600
         assert stat.S_IMODE(secrets.parent.stat().st_mode) == 0o700
@@ -240,7 +245,7 @@ def test_what_spark_submit_is_told_is_for_nobody_else(tmp_path: Path) -> None:
 
 def test_a_submitted_window_is_killed_where_its_driver_runs() -> None:
     killed: list[bool] = []
-    submission = Submission(deployment(), "a->b", "w", "spark_test", Choice(), is_cluster=False)
+    submission = Submission(deployment(), "a->b", "w", "spark_test", Selection(), is_cluster=False)
     submission.kill()  # before anything was submitted
     submission._hook = SimpleNamespace(on_kill=lambda: killed.append(True))  # type: ignore[assignment]
     submission.kill()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from airmirror.windows.index import Entry
+from airmirror.partitions import Entry
 from airmirror.wire.segments import Segment, SegmentRecord, Verified
 
 SEGMENTS, PROGRESS = "airmirror-segments.east.internal", "mm2-offsets.east.internal"

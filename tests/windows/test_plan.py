@@ -17,7 +17,7 @@ from airmirror.slot.contract import SlotPartition
 from airmirror.windows.errors import ProgressDiffers
 from airmirror.windows.fence import Fenced, Granted
 from airmirror.windows.index import InternalTopics
-from airmirror.windows.plan import Extent, Planned, leaderless, left_out, pack, plan
+from airmirror.windows.plan import LogExtent, Planned, leaderless, left_out, pack, plan
 from airmirror.windows.renewal import Renewal
 from airmirror.windows.starts import commit_starts
 from airmirror.wire.segments import Claim, ClaimEvent, Segment, SegmentRecord
@@ -88,7 +88,7 @@ def planned_of(state: State) -> Planned:
         source="east",
         progress_topic="mm2",
         remote_topics={"orders": "east.orders"},
-        extents={key: Extent(5, 90, 100)},
+        extents={key: LogExtent(5, 90, 100)},
         topic_ids={"orders": SOURCE},
         state=state,
     )

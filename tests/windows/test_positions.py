@@ -13,7 +13,7 @@ from airmirror.flows.prepare import prepare, read_again
 from airmirror.flows.reset import Order, carry_out
 from airmirror.flows.verification import compare_all
 from airmirror.ledger import Ledger
-from airmirror.windows.index import Entry
+from airmirror.partitions import Entry
 from airmirror.windows.resets import Choice, Reset, ResetNotPossible
 from airmirror.windows.results import WindowResult
 from airmirror.wire.mirrormaker import murmur2_partition, source_offset_key, source_offset_value

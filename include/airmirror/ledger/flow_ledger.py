@@ -16,7 +16,7 @@ from airmirror.errors import AirmirrorError
 from airmirror.ledger import groups, loading, metrics, outcomes, queries, scanning
 from airmirror.ledger.database import reading, writing
 from airmirror.ledger.groups import GroupLag, GroupOffset
-from airmirror.ledger.loading import ANEW, Entry
+from airmirror.ledger.loading import ANEW
 from airmirror.ledger.metrics import Standing
 from airmirror.ledger.outcomes import Failure, Place, WindowEnd
 from airmirror.ledger.queries import WindowRow
@@ -27,6 +27,7 @@ from airmirror.ledger.tables import (
     newest,
     verified,
 )
+from airmirror.partitions import Entry
 from airmirror.wire.checkpoints import Checkpoint
 from airmirror.wire.segments import (
     Claim,

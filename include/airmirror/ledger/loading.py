@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
 from airmirror.ledger.database import Row, delete, upsert
 from airmirror.ledger.tables import checkpoints, control, newest, offset_syncs, progress, segments, verified
+from airmirror.partitions import Entry
 from airmirror.wire.checkpoints import decode_checkpoint, decode_checkpoint_key, without_nul
 from airmirror.wire.mirrormaker import SOURCE_CONNECTOR, decode_offset_sync, decode_source_offset
 from airmirror.wire.primitives import MalformedRecord
@@ -26,23 +27,6 @@ log = logging.getLogger(__name__)
 LONGEST_TOPIC, LONGEST_WINDOW, LONGEST_METADATA = 249, 512, 32_767  # Kafka's limit; ours; of its protocol
 INT32, INT64 = 2**31, 2**63
 ANEW = "anew"  # the part in which a flow is read again
-
-
-class Entry(Protocol):
-    """A record of an internal topic, as it was read."""
-
-    @property
-    def partition(self) -> int: ...
-    @property
-    def offset(self) -> int: ...
-    @property
-    def timestamp(self) -> int: ...
-    @property
-    def key(self) -> bytes | None: ...
-    @property
-    def value(self) -> bytes | None: ...
-    @property
-    def epoch(self) -> int: ...
 
 
 def load_segments(connection: Connection, flow: str, topic: str, entries: Sequence[Entry]) -> int:

@@ -11,7 +11,6 @@ from sqlalchemy.engine import Connection
 
 from airmirror.ledger.database import upsert
 from airmirror.ledger.errors import LedgerBegunAnew
-from airmirror.ledger.loading import Entry
 from airmirror.ledger.tables import (
     LATER,
     OWN,
@@ -26,6 +25,7 @@ from airmirror.ledger.tables import (
     verified,
 )
 from airmirror.naming.internal import is_progress_topic, is_segment_topic
+from airmirror.partitions import Entry
 from airmirror.wire.segments import ResetRecord, SegmentRecord
 
 

@@ -17,7 +17,7 @@ from airmirror.config.values import as_list
 from airmirror.ledger import FlowLedger
 from airmirror.ledger.groups import unfit_name
 from airmirror.naming import TopicFilter, progress_topic, segment_topic
-from airmirror.offsets.replicated import Extent, Known, Way
+from airmirror.offsets.replicated import Extent, Known, PositionLookup
 from airmirror.offsets.translation import Reason, Translated, to_source, to_target
 from airmirror.partitions import TopicPartition
 from airmirror.topics.names import select
@@ -84,7 +84,7 @@ def positions_of(
     wanted = {key.topic for offsets in committed.values() for key in offsets}
     existing = wanted - source.refresh_existing(wanted).keys()
     counts = {topic: source.partitions(topic) for topic in existing}
-    forward = Way(
+    forward = PositionLookup(
         flow=flow, ledger=ledger, source=source, target=target, remote_topics=select(flow, existing), groups_on="source"
     )
     backward = _return_trip(flow, ledger, source, target, existing - forward.remote_topics.keys())
@@ -133,7 +133,7 @@ def _catch_up(routes: Routes, ledger: FlowLedger, alias: str) -> bool:
     return True
 
 
-def _row(group: str, key: TopicPartition, offset: Committed, way: Way, known: Known) -> GroupPosition:
+def _row(group: str, key: TopicPartition, offset: Committed, way: PositionLookup, known: Known) -> GroupPosition:
     forward = way.groups_on == "source"
     here, there = (known.source, known.target) if forward else (known.target, known.source)
     found: Translated | Reason
@@ -160,7 +160,9 @@ def _by_partition(offsets: object) -> dict[TopicPartition, list[int]]:
     return found
 
 
-def _return_trip(flow: Flow, ledger: FlowLedger, source: Routes, target: Routes, topics: set[str]) -> Way | None:
+def _return_trip(
+    flow: Flow, ledger: FlowLedger, source: Routes, target: Routes, topics: set[str]
+) -> PositionLookup | None:
     """The way back of remote topics on the source that came from the target; None where nobody brought any.
 
     ``topics`` of the flow need not name them, for nothing is copied; ``topics.exclude`` counts.
@@ -175,7 +177,7 @@ def _return_trip(flow: Flow, ledger: FlowLedger, source: Routes, target: Routes,
         if record.remote_topic in topics and wanted.matches(record.remote_topic) and wanted.matches(record.topic)
     }
     return (
-        Way(flow=flow, ledger=back, source=target, target=source, remote_topics=brought, groups_on="target")
+        PositionLookup(flow=flow, ledger=back, source=target, target=source, remote_topics=brought, groups_on="target")
         if brought
         else None
     )

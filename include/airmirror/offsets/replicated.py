@@ -44,7 +44,7 @@ class Known:
 
 
 @dataclass
-class Way:
+class PositionLookup:
     """A flow's segments, and what they join: ``remote_topics`` by the source's name. ``groups_on``: the side of groups."""
 
     flow: Flow

@@ -19,10 +19,10 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Cluster, Flow
 from airmirror.errors import AirmirrorError
 from airmirror.ledger import FlowLedger
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import Entry, TopicPartition
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.windows.fence import check_claim, claimed
-from airmirror.windows.index import Entry, catch_up, load_tail, scanned_of
+from airmirror.windows.index import catch_up, load_tail, scanned_of
 from airmirror.windows.window import internal_topics
 
 SECONDS = 30.0

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from airmirror.config import ConnectionNeeded, connections_of, properties
 from airmirror.errors import AirmirrorError
-from airmirror.flows.choice import Choice
 from airmirror.flows.gates import expectations_of
 from airmirror.flows.prepare import Opened, Prepared, open_flow, prepare
 from airmirror.flows.rounds import ROUNDS, follow
+from airmirror.flows.selection import Selection
 from airmirror.on_spark.ranges import read_ranges, run_ranges
 from airmirror.on_spark.windows import run, run_judged
 from airmirror.windows.progress import Progress
@@ -29,7 +29,7 @@ _ROUND_FLAGS = ("offset_syncs", "checkpoints", "group_offsets")
 def main(arguments: Sequence[str]) -> int:
     """Run a window on the Spark that this application was submitted to; DONE, or FINAL or TRANSIENT where something failed."""
     given = _parser().parse_args(arguments)
-    choice = Choice(_list(given.topics), tuple(map(int, _list(given.partitions))), given.verify)
+    selection = Selection(_list(given.topics), tuple(map(int, _list(given.partitions))), given.verify)
     secrets = properties.overrides(given.secrets)
     ledger = secrets.pop(LEDGER, "") or os.environ.get(LEDGER, "")
     try:
@@ -37,8 +37,8 @@ def main(arguments: Sequence[str]) -> int:
             raise NoLedger()
         with open_flow(given.config, given.flow, ledger, secrets) as opened:
             _check_settings(opened)
-            prepared = prepare(replace(opened, flow=choice.applied(opened.flow)))
-            result = _window(given, prepared, choice)
+            prepared = prepare(replace(opened, flow=selection.applied(opened.flow)))
+            result = _window(given, prepared, selection)
             rounds = follow(prepared.opened, _wanted(given), given.window, _tell)
     except AirmirrorError as error:
         print(f"airmirror: {error}", flush=True)
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
     return TRANSIENT if errors else DONE
 
 
-def _window(given: argparse.Namespace, prepared: Prepared, choice: Choice) -> WindowResult:
+def _window(given: argparse.Namespace, prepared: Prepared, selection: Selection) -> WindowResult:
     if given.ranges is not None:
         return run_ranges(
             prepared,
@@ -61,16 +61,16 @@ def _window(given: argparse.Namespace, prepared: Prepared, choice: Choice) -> Wi
             given.window,
             read_ranges(given.ranges),
             before=given.before,
-            only=choice.takes,
+            only=selection.takes,
             done=_tell_result,
             tell=_tell,
             report=_report,
         )
     if not given.advance:
-        return run(prepared, None, given.window, only=choice.takes, advance=False, tell=_tell, report=_report)
+        return run(prepared, None, given.window, only=selection.takes, advance=False, tell=_tell, report=_report)
     by = expectations_of(given.expectations, wanted=not given.no_expectations)
     print(f"airmirror: the gate: {by}", flush=True)
-    return run_judged(prepared, None, given.window, by, only=choice.takes, tell=_tell, report=_report).result
+    return run_judged(prepared, None, given.window, by, only=selection.takes, tell=_tell, report=_report).result
 
 
 def _wanted(given: argparse.Namespace) -> list[str]:

@@ -21,11 +21,10 @@ from airmirror.config import Flow
 from airmirror.errors import AirmirrorError, command
 from airmirror.ledger import FlowLedger
 from airmirror.naming import DefaultReplicationPolicy, is_segment_topic, segment_topic
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import Entry, TopicPartition
 from airmirror.topics.names import other_aliases, policy_of
 from airmirror.topics.strangers import flows_of, nonsense, shown
 from airmirror.windows.ends import check_ends, ids_tell_nothing
-from airmirror.windows.index import Entry
 from airmirror.wire.plain import plain_records
 from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.segments import FlowIdentity, decode

@@ -59,7 +59,7 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class Held:
+class TargetContent:
     """The target's content for a segment record: its records, and whether they are the very batches that were written."""
 
     records: int
@@ -103,7 +103,7 @@ def _look_at_starts(logs: Logs, records: Collection[SegmentRecord]) -> None:
     logs.starts.update({key: (here[key], there[remote[key]]) for key in remote})
 
 
-def look_at_target(target: Routes, record: SegmentRecord) -> Held:
+def look_at_target(target: Routes, record: SegmentRecord) -> TargetContent:
     """Read the target's range of a segment record, and check it against its digest; from the target alone."""
     digest = Digest()
     records = 0
@@ -124,7 +124,7 @@ def look_at_target(target: Routes, record: SegmentRecord) -> Held:
                     len(payload),
                     payload_digest(payload),
                 )
-    return Held(records, digest.value() == record.digest)
+    return TargetContent(records, digest.value() == record.digest)
 
 
 def _is_own(record: SegmentRecord, offset: int) -> bool:

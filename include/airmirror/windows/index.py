@@ -18,7 +18,7 @@ from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.ledger.errors import LedgerBegunAnew
 from airmirror.ledger.state import State
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import Entry, TopicPartition
 from airmirror.wire.claims import ClaimEntry
 from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.segments import Claim, Hold, SegmentRecord, Verified, decode
@@ -27,35 +27,6 @@ log = logging.getLogger(__name__)
 
 LOADED_AT_ONCE = 5_000
 ATTEMPTS = 10  # at an index that others begin again meanwhile
-
-
-class EntryLike(Protocol):
-    """A record as read from a log; ``timestamp`` is the broker's append time."""
-
-    @property
-    def partition(self) -> int: ...
-    @property
-    def offset(self) -> int: ...
-    @property
-    def timestamp(self) -> int: ...
-    @property
-    def key(self) -> bytes | None: ...
-    @property
-    def value(self) -> bytes | None: ...
-    @property
-    def epoch(self) -> int: ...
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A record of one of the two internal topics; ``epoch``: of the leader that took it, -1 unknown."""
-
-    partition: int
-    offset: int
-    timestamp: int
-    key: bytes | None
-    value: bytes | None
-    epoch: int = -1
 
 
 class Index(Protocol):
@@ -71,7 +42,7 @@ class Index(Protocol):
         self,
         topic: str,
         topic_id: UUID,
-        entries: Sequence[EntryLike],
+        entries: Sequence[Entry],
         scanned: Mapping[int, int],
         since: Mapping[int, int],
     ) -> None:
@@ -81,7 +52,7 @@ class Index(Protocol):
         self,
         topic: str,
         topic_id: UUID,
-        entries: Sequence[EntryLike],
+        entries: Sequence[Entry],
         scanned: Mapping[int, int],
         cluster: str,
         since: Mapping[int, int],

@@ -19,7 +19,7 @@ BYTES_GUESSED = 1_000  # a record, where nothing was copied yet
 
 
 @dataclass(frozen=True)
-class Extent:
+class LogExtent:
     """A source partition as it is now: earliest and end offset (the last stable offset under read_committed)."""
 
     earliest: int
@@ -59,7 +59,7 @@ def plan(
     source: str,
     progress_topic: str,
     remote_topics: Mapping[str, str],
-    extents: Mapping[TopicPartition, Extent],
+    extents: Mapping[TopicPartition, LogExtent],
     topic_ids: Mapping[str, UUID],
     state: State,
 ) -> list[Planned]:

@@ -20,7 +20,7 @@ from airmirror.windows.diverged import with_epochs
 from airmirror.windows.fence import Granted
 from airmirror.windows.hanging import name_hanging
 from airmirror.windows.index import InternalTopics
-from airmirror.windows.plan import Extent, Planned, leaderless, left_out, pack, plan
+from airmirror.windows.plan import LogExtent, Planned, leaderless, left_out, pack, plan
 from airmirror.windows.targets import with_targets
 
 LEADER_SECONDS = 5.0
@@ -39,7 +39,7 @@ def make_plan(
     ends = watermarks
     if flow.isolation_level == "read_committed":
         ends = offsets_with_patience(source, partitions, LATEST, read_committed=True)
-    extents = {key: Extent(earliest[key], ends[key], watermarks[key]) for key in partitions}
+    extents = {key: LogExtent(earliest[key], ends[key], watermarks[key]) for key in partitions}
     names = (flow.source.alias, progress_topic(flow.source.alias))
     planned = plan(*names, remote_topics, extents, source.topic_ids, state)
     planned = with_targets(with_epochs(planned, source), flow.source.alias, target)

@@ -22,7 +22,7 @@ from airmirror.on_airflow.deployment import deployment
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from airmirror.flows.choice import Choice
+    from airmirror.flows.selection import Selection
     from airmirror.on_airflow.tasks.audit import Places
     from airmirror.on_airflow.tasks.spark import Windows
 
@@ -50,20 +50,20 @@ default, compares and replicates nothing.
 class ReplicateRange(ReplicateWindow):
     """Windows up to the end of the run's interval or offsets."""
 
-    def windows(self, context: Context, window: str, choice: Choice) -> Windows:
+    def windows(self, context: Context, window: str, selection: Selection) -> Windows:
         from airmirror.on_airflow.tasks.audit import ranges_in, replicate_ranges
         from airmirror.on_airflow.tasks.spark import windows_of
         from airmirror.on_airflow.tasks.submit import UpTo
 
-        place, only_up_to = deployment(), UpTo(ranges_in(places(self.flow, context), choice), _is_strict(context))
+        place, only_up_to = deployment(), UpTo(ranges_in(places(self.flow, context), selection), _is_strict(context))
         return windows_of(
             conn_id=self.spark_conn_id,
             place=place,
             flow=self.flow,
             window=window,
-            choice=choice,
+            selection=selection,
             over_connect=lambda url: replicate_ranges(
-                place=place, name=self.flow, window=window, spark_url=url, choice=choice, only_up_to=only_up_to
+                place=place, name=self.flow, window=window, spark_url=url, selection=selection, only_up_to=only_up_to
             ),
             only_up_to=only_up_to,
         )
@@ -75,14 +75,14 @@ class CompareRange(FlowOperator):
     operator_extra_links = (ReportLink(),)
     page: Path | None = None
 
-    def work(self, context: Context, choice: Choice) -> None:
+    def work(self, context: Context, selection: Selection) -> None:
         from airmirror.on_airflow.tasks.audit import compare_ranges
 
         run_id, strict = str(context["run_id"]), _is_strict(context)
         compare_ranges(
             deployment(),
             self.flow,
-            choice,
+            selection,
             places(self.flow, context),
             run_id,
             strict=strict,

@@ -19,7 +19,7 @@ from airmirror.on_airflow.retries import ByError
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from airmirror.flows.choice import Choice
+    from airmirror.flows.selection import Selection
 
 ASKED = "asked"
 DOC = """
@@ -60,7 +60,7 @@ class Ask(HITLOperator):
 class CarryOut(FlowOperator):
     """Does what was decided, after it is written down who has decided it."""
 
-    def work(self, context: Context, choice: Choice) -> None:
+    def work(self, context: Context, selection: Selection) -> None:
         from airmirror.on_airflow.tasks.decide import Answer, carry_out
 
         task = context["ti"]
@@ -78,7 +78,7 @@ class CarryOut(FlowOperator):
             window=window_id(context, "decide"),
             asked=asked or [],
             answer=answer,
-            choice=choice,
+            selection=selection,
         )
 
 

@@ -16,7 +16,7 @@ from airmirror.on_airflow.deployment import deployment
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from airmirror.flows.choice import Choice
+    from airmirror.flows.selection import Selection
 
 DAG_ID = "maintenance"
 DOC = """
@@ -35,12 +35,12 @@ class Prune(FlowOperator):
         super().__init__(**arguments)  # type: ignore[arg-type]
         self.days = days
 
-    def work(self, context: Context, choice: Choice) -> None:
+    def work(self, context: Context, selection: Selection) -> None:
         from airmirror.flows.maintenance import prune
         from airmirror.on_airflow.tasks.window import opened_flow, when_free
 
         place = deployment()
-        with opened_flow(place, self.flow, choice) as opened:
+        with opened_flow(place, self.flow, selection) as opened:
             pruned = when_free(lambda: prune(opened, self.days, place.data_docs, tell=self.log.info))
         self.log.info("Forgotten: %d segment records, %d pages.", pruned.segments, pruned.pages)
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Context
 
-    from airmirror.flows.choice import Choice
+    from airmirror.flows.selection import Selection
     from airmirror.on_airflow.tasks.spark import Windows
     from airmirror.on_airflow.tasks.window import Received
 
@@ -46,11 +46,11 @@ class FlowOperator(BaseOperator):
 
     def execute(self, context: Context) -> Any:
         try:
-            return self.work(context, choice(context))
+            return self.work(context, selection(context))
         except AirmirrorError as error:
             raise error.with_traceback(None) from None  # raised on purpose: what it says is what counts
 
-    def work(self, context: Context, choice: Choice) -> Any:
+    def work(self, context: Context, selection: Selection) -> Any:
         """Do the task's work. Raises AirmirrorError."""
         raise NotImplementedError
 
@@ -58,10 +58,10 @@ class FlowOperator(BaseOperator):
 class SyncTopics(FlowOperator):
     """Remote topics and partitions exist; the gate's expectations make sense."""
 
-    def work(self, context: Context, choice: Choice) -> None:
+    def work(self, context: Context, selection: Selection) -> None:
         from airmirror.on_airflow.tasks.window import sync_topics
 
-        sync_topics(deployment(), self.flow, choice)
+        sync_topics(deployment(), self.flow, selection)
 
 
 class ReplicateWindow(FlowOperator):
@@ -75,13 +75,13 @@ class ReplicateWindow(FlowOperator):
         self.spark_conn_id = spark_conn_id
         self._on_kill: Callable[[], None] | None = None
 
-    def work(self, context: Context, choice: Choice) -> None:
-        if choice.dry_run:
+    def work(self, context: Context, selection: Selection) -> None:
+        if selection.dry_run:
             raise AirflowSkipException("a dry run")
         window = window_id(context)
         task = context["ti"]
         task.xcom_push("return_value", window)  # before the work: what a failed window has committed is judged too
-        windows = self.windows(context, window, choice)
+        windows = self.windows(context, window, selection)
         self._on_kill = windows.interrupt
         dag_id = str(context["dag"].dag_id)
         with PauseWatch(partial(dag_is_paused, dag_id), windows.interrupt) as watch:
@@ -96,7 +96,7 @@ class ReplicateWindow(FlowOperator):
         needless = {IDLE: bool(result.rows), NEXT: not result.is_cut}
         _skip([name for name in self.downstream_task_ids if needless.get(name)])
 
-    def windows(self, context: Context, window: str, choice: Choice) -> Windows:
+    def windows(self, context: Context, window: str, selection: Selection) -> Windows:
         """Return how to run and end the window: of everything that is new, on the Spark connection."""
         from airmirror.on_airflow.tasks.spark import windows_of
         from airmirror.on_airflow.tasks.window import replicate
@@ -107,8 +107,8 @@ class ReplicateWindow(FlowOperator):
             place=place,
             flow=self.flow,
             window=window,
-            choice=choice,
-            over_connect=lambda url: replicate(place, self.flow, window, url, choice),
+            selection=selection,
+            over_connect=lambda url: replicate(place, self.flow, window, url, selection),
         )
 
     def on_kill(self) -> None:
@@ -123,11 +123,11 @@ class VerifyWindow(FlowOperator):
     page: Path | None = None
     received: tuple[Received, ...] = ()
 
-    def work(self, context: Context, choice: Choice) -> None:
+    def work(self, context: Context, selection: Selection) -> None:
         from airmirror.on_airflow.tasks.telling import NotVerified, decide_id_of
         from airmirror.on_airflow.tasks.window import verify
 
-        if choice.dry_run:
+        if selection.dry_run:
             raise AirflowSkipException("a dry run")
         task = context["ti"]
         window = task.xcom_pull(task_ids=REPLICATE)
@@ -135,7 +135,7 @@ class VerifyWindow(FlowOperator):
         trusted = {window} if window and task.try_number == 1 else set()
         try:
             judge = window_id(context, "verify")
-            verified = verify(deployment(), self.flow, judge, trusted, choice, show=partial(setattr, self, "page"))
+            verified = verify(deployment(), self.flow, judge, trusted, selection, show=partial(setattr, self, "page"))
         except NotVerified as error:
             held = [list(item) for item in error.held]
             task.xcom_push(HELD, held)
@@ -155,36 +155,36 @@ class VerifyWindow(FlowOperator):
 class EmitOffsetSyncs(FlowOperator):
     """MirrorMaker 2's offset syncs, up to the verified offsets. The tasks for groups whose time has not come are skipped."""
 
-    def work(self, context: Context, choice: Choice) -> None:
+    def work(self, context: Context, selection: Selection) -> None:
         from airmirror.flows.rounds import OFFSET_SYNCS
         from airmirror.on_airflow.tasks.window import do_round
 
-        if choice.dry_run:
+        if selection.dry_run:
             raise AirflowSkipException("a dry run")
-        now = do_round(deployment(), self.flow, OFFSET_SYNCS, window_id(context, "syncs"), choice)
+        now = do_round(deployment(), self.flow, OFFSET_SYNCS, window_id(context, "syncs"), selection)
         _skip([name for name in self.get_flat_relative_ids(upstream=False) if name in ROUNDS and name not in now])
 
 
 class EmitCheckpoints(FlowOperator):
     """MirrorMaker 2's checkpoints of the source's consumer groups, up to the verified offsets."""
 
-    def work(self, context: Context, choice: Choice) -> None:
+    def work(self, context: Context, selection: Selection) -> None:
         from airmirror.on_airflow.tasks.window import do_round
 
-        if choice.dry_run:
+        if selection.dry_run:
             raise AirflowSkipException("a dry run")
-        do_round(deployment(), self.flow, CHECKPOINTS, window_id(context, "checkpoints"), choice)
+        do_round(deployment(), self.flow, CHECKPOINTS, window_id(context, "checkpoints"), selection)
 
 
 class SyncGroupOffsets(FlowOperator):
     """Consumer groups without members on the target are moved to where they stand on the source."""
 
-    def work(self, context: Context, choice: Choice) -> None:
+    def work(self, context: Context, selection: Selection) -> None:
         from airmirror.on_airflow.tasks.window import do_round
 
-        if choice.dry_run:
+        if selection.dry_run:
             raise AirflowSkipException("a dry run")
-        do_round(deployment(), self.flow, GROUPS, window_id(context, "groups"), choice)
+        do_round(deployment(), self.flow, GROUPS, window_id(context, "groups"), selection)
 
 
 class NextWindow(TriggerDagRunOperator):
@@ -222,14 +222,14 @@ def window_id(context: Context, purpose: str = "") -> str:
     return "#".join(filter(None, (str(context["run_id"]), purpose, start)))
 
 
-def choice(context: Context) -> Choice:
+def selection(context: Context) -> Selection:
     """Return the selection of the trigger form."""
-    from airmirror.flows.choice import Choice
+    from airmirror.flows.selection import Selection
 
     given = context["params"]
     if "topic" in given:
-        return Choice((given["topic"],), (given["partition"],), given["verify"], bool(given["dry_run"]))
-    return Choice(
+        return Selection((given["topic"],), (given["partition"],), given["verify"], bool(given["dry_run"]))
+    return Selection(
         topics=tuple(given.get("topics") or ()),
         partitions=tuple(given.get("partitions") or ()),
         verify=given.get("verify"),

@@ -13,8 +13,8 @@ from airmirror.errors import AirmirrorError, listed
 from airmirror.flows.audit import Range, audit, ranges_of
 from airmirror.flows.audit_report import as_text, write_page
 from airmirror.flows.backfill import before_the_first, joined
-from airmirror.flows.choice import Choice
 from airmirror.flows.prepare import Opened, backfill_of, prepare
+from airmirror.flows.selection import Selection
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.tasks.submit import UpTo
 from airmirror.on_airflow.tasks.telling import NotMirrored, phase, tell_progress
@@ -74,15 +74,15 @@ class Interval:
     begin: datetime
     end: datetime
 
-    def ranges(self, opened: Opened, topics: Sequence[str], choice: Choice) -> list[Range]:
+    def ranges(self, opened: Opened, topics: Sequence[str], selection: Selection) -> list[Range]:
         """Return the ranges of the source in the interval, as far as the run is narrowed to them."""
-        chosen = [topic for topic in topics if not choice.topics or topic in choice.topics]
+        chosen = [topic for topic in topics if not selection.topics or topic in selection.topics]
         begin, end = (int(time.timestamp() * 1000) for time in (self.begin, self.end))
         found, unavailable = ranges_of(opened, chosen, begin, end)
         for error in unavailable:
-            if choice.takes(error.key):
+            if selection.takes(error.key):
                 raise error
-        return [item for item in found if choice.takes(item.key)]
+        return [item for item in found if selection.takes(item.key)]
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Offsets:
 
     range: Range
 
-    def ranges(self, opened: Opened, topics: Sequence[str], choice: Choice) -> list[Range]:
+    def ranges(self, opened: Opened, topics: Sequence[str], selection: Selection) -> list[Range]:
         """The range itself. Raises NotMirrored, BadRange."""
         item, name = self.range, opened.flow.name
         if item.topic not in topics:
@@ -118,11 +118,11 @@ class Offsets:
 Places = Interval | Offsets
 
 
-def ranges_in(places: Places, choice: Choice) -> Callable[[Opened], list[Range]]:
+def ranges_in(places: Places, selection: Selection) -> Callable[[Opened], list[Range]]:
     """The ranges of what a run is about, asked of the source when the work begins."""
 
     def ranges(opened: Opened) -> list[Range]:
-        found = places.ranges(opened, sorted(look(opened.flow).topics), choice)
+        found = places.ranges(opened, sorted(look(opened.flow).topics), selection)
         log.info("Partitions with records in the range: %d.", len(found))
         return found
 
@@ -130,10 +130,10 @@ def ranges_in(places: Places, choice: Choice) -> Callable[[Opened], list[Range]]
 
 
 def replicate_ranges(
-    place: Deployment, name: str, window: str, spark_url: str, choice: Choice, only_up_to: UpTo
+    place: Deployment, name: str, window: str, spark_url: str, selection: Selection, only_up_to: UpTo
 ) -> WindowResult:
     """Replicate, over Spark Connect, what lies beyond progress up to the ends of the ranges. Raises PartitionsFailed."""
-    with opened_flow(place, name, choice) as opened:
+    with opened_flow(place, name, selection) as opened:
         prepared = prepare(opened)
         return run_ranges(
             prepared,
@@ -141,7 +141,7 @@ def replicate_ranges(
             window,
             only_up_to.ranges(opened),
             before=only_up_to.before,
-            only=choice.takes,
+            only=selection.takes,
             done=partial(check_result, prepared),
             patiently=when_free,
             tell=phase,
@@ -152,7 +152,7 @@ def replicate_ranges(
 def compare_ranges(
     place: Deployment,
     name: str,
-    choice: Choice,
+    selection: Selection,
     places: Places,
     title: str,
     *,
@@ -164,17 +164,17 @@ def compare_ranges(
 
     Raises AuditFailed, after the report is written.
     """
-    with opened_flow(place, name, choice) as opened:
-        ranges = places.ranges(opened, sorted(look(opened.flow).topics), choice)
+    with opened_flow(place, name, selection) as opened:
+        ranges = places.ranges(opened, sorted(look(opened.flow).topics), selection)
         beside = backfill_of(opened)
         # Records that came into an interval since its window ended are the next window's.
-        missing = strict and isinstance(places, Offsets) and not choice.dry_run
+        missing = strict and isinstance(places, Offsets) and not selection.dry_run
         found = audit(opened, ranges, refuse_before=strict and beside is None, refuse_missing=missing, tell=tell)
         if beside is not None:
             parts = before_the_first(opened, ranges)
             found = joined(
                 found,
-                audit(beside, parts, refuse_before=False, refuse_missing=strict and not choice.dry_run, tell=tell),
+                audit(beside, parts, refuse_before=False, refuse_missing=strict and not selection.dry_run, tell=tell),
             )
     page = write_page(found, place.data_docs / "audits" / name.replace("->", "."), f"{name}: {title}", title)
     show(page)

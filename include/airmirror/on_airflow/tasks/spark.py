@@ -12,7 +12,7 @@ from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 from airmirror.errors import AirmirrorError
-from airmirror.flows.choice import Choice
+from airmirror.flows.selection import Selection
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.tasks import window as work
 from airmirror.windows.results import WindowResult
@@ -50,7 +50,7 @@ def windows_of(
     place: Deployment,
     flow: str,
     window: str,
-    choice: Choice,
+    selection: Selection,
     over_connect: Callable[[str], WindowResult],
     only_up_to: UpTo | None = None,
 ) -> Windows:
@@ -60,27 +60,32 @@ def windows_of(
     """
     if kind_of(conn_id) == CONNECT:
         return connect_windows(
-            conn_id=conn_id, place=place, flow=flow, window=window, choice=choice, replicate=over_connect
+            conn_id=conn_id, place=place, flow=flow, window=window, selection=selection, replicate=over_connect
         )
     from airmirror.on_airflow.tasks.submit import submitting
 
     submission = submitting(
-        place=place, name=flow, window=window, conn_id=conn_id, choice=choice, only_up_to=only_up_to
+        place=place, name=flow, window=window, conn_id=conn_id, selection=selection, only_up_to=only_up_to
     )
 
     def interrupt() -> None:
         submission.kill()
-        work.interrupt(place, flow, window, None, choice)
+        work.interrupt(place, flow, window, None, selection)
 
     return Windows(submission.run, interrupt)
 
 
 def connect_windows(
-    conn_id: str, place: Deployment, flow: str, window: str, choice: Choice, replicate: Callable[[str], WindowResult]
+    conn_id: str,
+    place: Deployment,
+    flow: str,
+    window: str,
+    selection: Selection,
+    replicate: Callable[[str], WindowResult],
 ) -> Windows:
     """Windows over Spark Connect, which ``replicate`` is given the URL of."""
     url = SparkConnectHook(conn_id).get_connection_url()
-    return Windows(partial(replicate, url), partial(work.interrupt, place, flow, window, url, choice))
+    return Windows(partial(replicate, url), partial(work.interrupt, place, flow, window, url, selection))
 
 
 def kind_of(conn_id: str) -> str:

@@ -23,8 +23,8 @@ from airflow.sdk.exceptions import AirflowException
 from airmirror.config import connections_of
 from airmirror.errors import AirmirrorError
 from airmirror.flows.audit import Range
-from airmirror.flows.choice import Choice
 from airmirror.flows.prepare import Opened, dry_run
+from airmirror.flows.selection import Selection
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.tasks.telling import tell_result
 from airmirror.on_airflow.tasks.window import opened_flow
@@ -85,7 +85,7 @@ class DriverNotPossible(AirmirrorError):
 
 
 def submitting(
-    place: Deployment, name: str, window: str, conn_id: str, choice: Choice, only_up_to: UpTo | None = None
+    place: Deployment, name: str, window: str, conn_id: str, selection: Selection, only_up_to: UpTo | None = None
 ) -> Submission:
     """Prepare a submission; nothing is started yet. Raises LedgerOutOfReach, DriverNotPossible."""
     connection = BaseHook.get_connection(conn_id)
@@ -100,7 +100,7 @@ def submitting(
         flow=name,
         window=window,
         conn_id=conn_id,
-        choice=choice,
+        selection=selection,
         is_cluster=is_cluster,
         only_up_to=only_up_to,
     )
@@ -122,7 +122,7 @@ class Submission:
     flow: str
     window: str
     conn_id: str
-    choice: Choice
+    selection: Selection
     is_cluster: bool
     only_up_to: UpTo | None = None
     _hook: SparkSubmitHook | None = None
@@ -130,15 +130,15 @@ class Submission:
     def run(self) -> WindowResult:
         """Submit, wait, and read from the ledger what was done. Raises SubmittedWindowFailed."""
         begun = time.monotonic()
-        with opened_flow(self.place, self.flow, self.choice) as opened, self._files(opened) as (files, secrets):
+        with opened_flow(self.place, self.flow, self.selection) as opened, self._files(opened) as (files, secrets):
             arguments = {
                 "--config": self.place.config.name if self.is_cluster else str(self.place.config),
                 "--flow": self.flow,
                 "--window": self.window,
                 "--secrets": secrets.name if self.is_cluster else str(secrets),
-                "--topics": ",".join(self.choice.topics),
-                "--partitions": ",".join(map(str, self.choice.partitions)),
-                "--verify": self.choice.verify or "",
+                "--topics": ",".join(self.selection.topics),
+                "--partitions": ",".join(map(str, self.selection.partitions)),
+                "--verify": self.selection.verify or "",
                 "--ranges": self._ranges(opened, secrets.parent),
             }
             given = [part for option, value in arguments.items() if value for part in (option, value)]
@@ -188,7 +188,7 @@ class Submission:
         is_cut = (
             self.only_up_to is None
             and bounded
-            and any(item.has_work and self.choice.takes(item.key) for item in planned)
+            and any(item.has_work and self.selection.takes(item.key) for item in planned)
         )
         return WindowResult(
             flow=self.flow,

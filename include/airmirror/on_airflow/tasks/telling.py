@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from textwrap import fill
 
 from airmirror.errors import AirmirrorError, command, listed
-from airmirror.flows.choice import Choice
 from airmirror.flows.prepare import Opened, Prepared, dry_run
+from airmirror.flows.selection import Selection
 from airmirror.quality import report
 from airmirror.quality.verdict import Judgement
 from airmirror.windows.errors import GateFailed, PartitionHeld
@@ -138,7 +138,7 @@ def tell_progress(progress: Progress) -> None:
     log.info("Committed so far: %s%s.", progress.summary, left)
 
 
-def tell_plan(opened: Opened, choice: Choice) -> None:
+def tell_plan(opened: Opened, selection: Selection) -> None:
     """Log what a window would do. Writes only the ledger."""
     topics, planned = dry_run(opened)
     for new in topics.create:
@@ -154,7 +154,7 @@ def tell_plan(opened: Opened, choice: Choice) -> None:
     for refused in topics.refused:
         log.warning("Refused: %s", refused)
     for item in planned:
-        if choice.takes(item.key) and (item.has_work or item.error):
+        if selection.takes(item.key) and (item.has_work or item.error):
             what = item.error or f"offsets {item.start:,} to {item.end - 1:,} ({item.end - item.start:,})"
             log.info("Would replicate %s to %s: %s.", item.key, item.remote_topic, what)
     log.info("A dry run: nothing was written.")

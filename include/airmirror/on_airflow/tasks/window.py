@@ -13,10 +13,10 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_f
 
 from airmirror.config import Flow
 from airmirror.flows import rounds
-from airmirror.flows.choice import Choice
 from airmirror.flows.gates import Expectations, expectations_of, judge_flow
 from airmirror.flows.groups import rounds_due
 from airmirror.flows.prepare import Opened, Prepared, backfill_of, open_flow, prepare
+from airmirror.flows.selection import Selection
 from airmirror.naming import segment_topic
 from airmirror.on_airflow.connections import with_connections, with_neighbours
 from airmirror.on_airflow.deployment import Deployment
@@ -47,10 +47,10 @@ CLAIM_SECONDS, CLAIM_RETRY_SECONDS = 180, 5  # longer than a window copies (wind
 
 
 @contextmanager
-def opened_flow(place: Deployment, name: str, choice: Choice) -> Iterator[Opened]:
+def opened_flow(place: Deployment, name: str, selection: Selection) -> Iterator[Opened]:
     """The flow of a task: with its connections, and verified as the trigger form wants it."""
     with open_flow(place.config, name, place.ledger) as opened:
-        flow = choice.applied(with_connections(opened.configuration, opened.flow))
+        flow = selection.applied(with_connections(opened.configuration, opened.flow))
         yield replace(opened, flow=flow, configuration=with_neighbours(opened.configuration, flow))
 
 
@@ -65,25 +65,25 @@ def when_free(work: Callable[[], Done]) -> Done:
     )(work)
 
 
-def sync_topics(place: Deployment, name: str, choice: Choice) -> None:
+def sync_topics(place: Deployment, name: str, selection: Selection) -> None:
     """Create what is missing on the target; of a dry run, tell what would be done. Bad expectations are refused here."""
     suites = load_suites(place.expectations)
     users = [suite for suite in suites if Path(suite.path).name != BUILT_IN]
     check_suites(users)
     log.info("Gate: %s.", Expectations(suites))
-    with opened_flow(place, name, choice) as opened:
-        if choice.dry_run:
-            tell_plan(opened, choice)
+    with opened_flow(place, name, selection) as opened:
+        if selection.dry_run:
+            tell_plan(opened, selection)
             return
         prepared = prepare(opened)
     tell_topics(prepared)
-    if strangers := sorted(set(choice.topics) - set(prepared.topics)):
+    if strangers := sorted(set(selection.topics) - set(prepared.topics)):
         raise NotMirrored(name, tuple(strangers))
 
 
-def replicate(place: Deployment, name: str, window: str, spark_url: str, choice: Choice) -> WindowResult:
+def replicate(place: Deployment, name: str, window: str, spark_url: str, selection: Selection) -> WindowResult:
     """Run a window and leave its judgement to ``verify``. Raises PartitionsFailed when all is done that can be."""
-    with opened_flow(place, name, choice) as opened:
+    with opened_flow(place, name, selection) as opened:
         prepared = prepare(opened)
         log.info("Window %s of flow %s: verify=%s.", window, name, opened.flow.window.verify)
         result = when_free(
@@ -91,7 +91,7 @@ def replicate(place: Deployment, name: str, window: str, spark_url: str, choice:
                 prepared,
                 spark_url,
                 window,
-                only=choice.takes,
+                only=selection.takes,
                 advance=False,
                 tell=phase,
                 report=tell_progress,
@@ -135,14 +135,14 @@ def verify(
     name: str,
     window: str,
     trusted: Collection[str],
-    choice: Choice,
+    selection: Selection,
     waived: Mapping[TopicPartition, int] | None = None,
     show: Callable[[Path], None] = lambda page: None,
 ) -> VerifiedWindow:
     """Judge what is not verified yet, advance what passes, hold what does not; ``show`` hears of the page. Raises NotVerified."""
     by = expectations_of(place.expectations)
     docs = place.data_docs / name.replace("->", ".")
-    with opened_flow(place, name, choice) as opened:
+    with opened_flow(place, name, selection) as opened:
         judged, judgement = when_free(
             lambda: judge_flow(opened, by, window=window, trusted=trusted, waived=waived, docs=docs, tell=phase)
         )
@@ -178,18 +178,18 @@ def _received(flow: Flow, judged: Judged) -> tuple[Received, ...]:
     )
 
 
-def do_round(place: Deployment, name: str, round_: str, window: str, choice: Choice) -> set[str]:
+def do_round(place: Deployment, name: str, round_: str, window: str, selection: Selection) -> set[str]:
     """Do one of the rounds that follow a window, if it is time to; which of the groups' rounds are due now."""
-    with opened_flow(place, name, choice) as opened:
+    with opened_flow(place, name, selection) as opened:
         log.info("%s.", rounds.do_round(opened, round_, window, phase))
         return rounds_due(opened)
 
 
-def interrupt(place: Deployment, name: str, window: str, spark_url: str | None, choice: Choice) -> None:
+def interrupt(place: Deployment, name: str, window: str, spark_url: str | None, selection: Selection) -> None:
     """End a window from outside: its Spark Connect job by tag, then, while no other has claimed, its slots by the fence."""
     from airmirror.on_spark.execute import interrupt as interrupt_job
 
-    with opened_flow(place, name, choice) as opened:
+    with opened_flow(place, name, selection) as opened:
         try:
             if spark_url is not None:
                 interrupt_job(spark_url, opened.flow)

@@ -9,7 +9,7 @@ from airmirror.partitions import TopicPartition
 
 
 @dataclass(frozen=True)
-class Choice:
+class Selection:
     """Empty: everything; ``verify`` None: as the flow has it."""
 
     topics: tuple[str, ...] = ()
