@@ -195,6 +195,7 @@ def _settings(directory: Path, url: str, port: int, dags: Path, passwords: Path,
     found = {f"AIRFLOW__{section}__{key}": value for section, keys in sections.items() for key, value in keys.items()}
     return found | {
         "AIRFLOW_HOME": str(directory),
+        "_AIRFLOW__AS_LIBRARY": "",  # who starts it may have read connections without a database
         "PYTHONDONTWRITEBYTECODE": "",
         "PYTHONUNBUFFERED": "1",
         "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath))),  # spark-submit

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from airmirror.flows.groups import checkpoints_round
-from airmirror.ledger import GroupLag
+from airmirror.ledger import GroupLag, Ledger
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, mirror
 from support.groups import commit
@@ -28,7 +28,7 @@ def lags(flow: Mirror, groups: str) -> dict[str, GroupLag]:
         flow.opened, flow=replace(flow.flow, settings={**flow.flow.settings, **SETTINGS, "groups": groups})
     )
     checkpoints_round(opened, "checkpoints")
-    return {row.group: row for row in flow.opened.ledger._ledger.group_lags()}
+    return {row.group: row for row in Ledger(str(flow.opened.ledger._engine.url)).group_lags()}
 
 
 def test_lags_of_groups(east: Broker, west: Broker, tmp_path: Path, topic: Callable[[str], str]) -> None:
@@ -72,7 +72,7 @@ def test_ages_of_records(east: Broker, west: Broker, tmp_path: Path) -> None:
     (record,) = flow.opened.ledger.segments(flow.topic, 0)
     assert (record.min_timestamp, record.max_timestamp) == (FIRST, FIRST + 99_000)
     assert before - 1 <= record.read_ms <= record.time_ms
-    (row,) = flow.opened.ledger._ledger.partition_metrics()
+    (row,) = Ledger(str(flow.opened.ledger._engine.url)).partition_metrics()
     assert (row.age_ms, row.age_most_ms) == (record.read_ms - FIRST - 99_000, record.read_ms - FIRST)
     assert row.latency_most_ms == row.latency_ms + 99_000
 

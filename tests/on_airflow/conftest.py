@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
+import sqlalchemy as sql
 
 from airmirror_local.airflow_client import PATIENCE_SECONDS, AirflowClient
 from airmirror_local.airflow_stack import AirflowStack, start_airflow
@@ -92,6 +93,18 @@ class AirflowUnderTest:
     directory: Path
     spark: dict[str, ConnectServer]
     restart_spark: Callable[[], None]
+
+    def database(self) -> str:
+        """Return every value of Airflow's database as text."""
+        engine = sql.create_engine(self.stack.environment["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"])
+        tables = sql.MetaData()
+        try:
+            tables.reflect(engine)
+            with engine.connect() as connection:
+                rows = [row for table in tables.sorted_tables for row in connection.execute(sql.select(table))]
+        finally:
+            engine.dispose()
+        return "\n".join(str(value) for row in rows for value in row)
 
 
 @dataclass(frozen=True)

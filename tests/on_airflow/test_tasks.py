@@ -146,8 +146,8 @@ def test_maintenance_prunes_its_flow(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_carry_out_does_what_was_answered_to_what_was_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    done: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(decide_work, "carry_out", lambda *arguments: done.append(arguments))
+    done: list[dict[str, Any]] = []
+    monkeypatch.setattr(decide_work, "carry_out", lambda **given: done.append(given))
     given = {
         "chosen_options": ["Let it pass"],
         "params_input": {"reason": "see OPS-7"},
@@ -159,8 +159,9 @@ def test_carry_out_does_what_was_answered_to_what_was_shown(monkeypatch: pytest.
     run = SimpleNamespace(conf={"held": [["payments", 0, 10**12]]})
     context: Any = {"ti": task, "run_id": "incident__1", "params": {}, "dag_run": run}
     CarryOut(task_id="carry_out", flow="a->b").execute(context)
-    ((_, flow, _, asked, answer, _),) = done
-    assert (flow, asked) == ("a->b", [["orders", 0, 49]])
+    (given_to,) = done
+    answer = given_to["answer"]
+    assert (given_to["flow"], given_to["asked"]) == ("a->b", [["orders", 0, 49]])
     assert (answer.option, answer.reason, answer.by, answer.name) == (
         "Let it pass",
         "see OPS-7",

@@ -242,8 +242,8 @@ def test_refusals_end_with_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
         error="too large",
     )
 
-    def refuse(*args: object) -> bool:
-        tried.append(args)
+    def refuse(**given: object) -> bool:
+        tried.append(given)
         raise refused
 
     monkeypatch.setattr(attempts, "_attempt", refuse)

@@ -134,12 +134,12 @@ def test_two_windows_at_once(east: Broker, west: Broker, tmp_path: Path) -> None
 def test_a_record_altered_between_write_and_read_back(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from airmirror.slot import intake
+    from airmirror.slot import delivery
     from airmirror.wire.batches import HEADER, HEADER_SIZE
 
     flow = mirror(east, west, tmp_path)
     produce(east, flow.topic, records(5000), records_per_batch=5000)  # large enough to be copied whole
-    restamp = intake.restamp
+    restamp = delivery.restamp
 
     def alter(buffer: memoryview, batch: object, *producer: int) -> None:
         position = batch.position + HEADER_SIZE + 20  # type: ignore[attr-defined]
@@ -147,7 +147,7 @@ def test_a_record_altered_between_write_and_read_back(
         restamp(buffer, batch, *producer)  # type: ignore[arg-type]
 
     assert HEADER.size == HEADER_SIZE
-    monkeypatch.setattr(intake, "restamp", alter)
+    monkeypatch.setattr(delivery, "restamp", alter)
     result = flow.run()
     assert not result.is_verified
     assert type(result.rows[0].error).__name__ == "ReadBackDiffers"
@@ -161,18 +161,18 @@ def test_a_difference_that_acks_let_through_is_found_by_verify(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from airmirror.flows.verification import compare_all
-    from airmirror.slot import intake
+    from airmirror.slot import delivery
     from airmirror.wire.batches import HEADER_SIZE
 
     flow = mirror(east, west, tmp_path, settings={"window.verify": "acks"})
     produce(east, flow.topic, records(5000), records_per_batch=5000)  # large enough to be copied whole
-    restamp = intake.restamp
+    restamp = delivery.restamp
 
     def alter(buffer: memoryview, batch: object, *producer: int) -> None:
         buffer[batch.position + HEADER_SIZE + 20] ^= 1  # type: ignore[attr-defined]
         restamp(buffer, batch, *producer)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(intake, "restamp", alter)
+    monkeypatch.setattr(delivery, "restamp", alter)
     seen: list[Finding] = []
     prepared = prepare(flow.opened)
     result = run_window(

@@ -109,7 +109,7 @@ def test_what_another_writer_has_left_is_lost_from_the_last_record_on(
     assert errors(flow.run()) == ["ProgressDiffers"]
     [reset] = accept_loss(flow)
     assert (reset.lost_first, reset.lost_end, reset.start) == (100, 150, 150)
-    assert "can't be told" in reset.problem
+    assert "is not known" in reset.problem
     assert flow.run().is_verified
     ours = [record.value for record in records(100) + records(10, 150)]
     assert [record.value for record in read_all(west, flow.remote_topic)[0]] == [
@@ -139,7 +139,7 @@ def test_a_ledger_that_is_begun_anew_while_a_window_plans(
     produce(east, flow.topic, records(100))
     assert flow.run().is_verified
     produce(east, flow.topic, records(10, 100))
-    ledger, others = flow.opened.ledger, Ledger(flow.opened.ledger._ledger.url)
+    ledger, others = flow.opened.ledger, Ledger(str(flow.opened.ledger._engine.url))
     state, disturbed = type(ledger).state, []
     half = others.flow(flow.flow.name)
 
@@ -160,7 +160,7 @@ def test_rebuilding_beside_windows(east: Broker, west: Broker, tmp_path: Path) -
     flow = mirror(east, west, tmp_path, partitions=2)
     produce(east, flow.topic, records(100))
     assert flow.run().is_verified
-    other = Ledger(flow.opened.ledger._ledger.url).flow(flow.flow.name)
+    other = Ledger(str(flow.opened.ledger._engine.url)).flow(flow.flow.name)
     ended, rebuilt = threading.Event(), []
 
     def rebuild() -> None:
