@@ -129,8 +129,14 @@ def test_the_bytes_of_a_segment_are_as_documented() -> None:
     assert len(value) == 138 - 4 + len("w1") + len("east.orders") + 1 + 6
     with_times = replace(SEGMENT, min_timestamp=1_699_999_999_000, read_ms=1_699_999_999_900).encode_value()
     assert with_times == b"\0\1" + value[2:] + struct.pack(">qq", 1_699_999_999_000, 1_699_999_999_900)
-    with pytest.raises(MalformedRecord, match="version 2"):
+    read_back = replace(SEGMENT, min_timestamp=1_699_999_999_000, read_ms=1_699_999_999_900, target_epoch=7)
+    assert read_back.encode_value() == b"\0\2" + with_times[2:] + struct.pack(">i", 7)
+    assert decode(SEGMENT.encode_key(), read_back.encode_value()) == read_back
+    assert (SEGMENT.was_read_back, read_back.was_read_back) == (False, True)
+    with pytest.raises(MalformedRecord, match="4 bytes wanted"):
         decode(SEGMENT.encode_key(), b"\0\2" + with_times[2:])
+    with pytest.raises(MalformedRecord, match="version 3"):
+        decode(SEGMENT.encode_key(), b"\0\3" + with_times[2:])
     with pytest.raises(MalformedRecord, match="version 1 of kind 3"):
         decode(RECORDS[3].encode_key(), b"\0\1" + RECORDS[3].encode_value()[2:])
 
