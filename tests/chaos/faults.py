@@ -69,6 +69,11 @@ class Faults:
             self._threads.append(thread)
             thread.start()
 
+    @property
+    def is_over(self) -> bool:
+        """Whether every fault has happened, or found nothing to befall."""
+        return not any(thread.is_alive() for thread in self._threads)
+
     def end(self) -> None:
         for thread in self._threads:
             thread.join()
