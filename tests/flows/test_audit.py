@@ -16,7 +16,7 @@ from airmirror.windows.results import WindowResult
 from airmirror.windows.window import run_window
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, in_this_process, mirror
-from support.topics import Record, admin, create_topic, delete_topic, produce
+from support.topics import Record, admin, create_topic, delete_topic, produce, read_all
 
 HOUR = 3_600_000
 START = 1_700_000_000_000 // HOUR * HOUR
@@ -140,7 +140,9 @@ def test_what_is_missing_on_the_target_is_counted(east: Broker, west: Broker, tm
     assert isinstance(error, Unaccounted) and (error.first, error.last) == (20, 29)
     assert (found.partitions[0].equal, found.partitions[0].missing) == (40, 10)
     syncs = place_of_syncs(flow.flow)[1]
-    assert syncs not in admin(east).list_topics(timeout=30).topics, "an audit, and its windows, write no offset syncs"
+    if syncs in admin(east).list_topics(timeout=30).topics:  # other flows' tests share it
+        told = [record.key or b"" for log in read_all(east, syncs).values() for record in log]
+        assert not any(flow.topic.encode() in key for key in told), "an audit, and its windows, write no offset syncs"
 
 
 def test_offsets_in_the_middle_of_batches(east: Broker, west: Broker, tmp_path: Path) -> None:
