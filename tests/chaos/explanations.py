@@ -41,6 +41,7 @@ EXPLAINED: dict[str, Collection[str]] = {
     "SparkJobFailed": SPARK | WINDOWS,
     "SparkUnavailable": SPARK,
     "TopicNotFound": frozenset({"delete_progress"}),
+    "TopicCreationFailed": frozenset({"delete_progress"}),  # it is made again while it is being deleted
     "LedgerBegunAnew": STATE,
     "LedgerUnavailable": STATE,
 }
