@@ -23,61 +23,16 @@ from airmirror.wire.segments import (
     ClaimEvent,
     FlowIdentity,
     Hold,
-    Segment,
-    SegmentRecord,
     Tombstone,
-    Verified,
     decode,
 )
 from airmirror_local.brokers import Broker
 from support.flows import mirror
+from support.ledgers import ORDERS, OTHER_TOPIC_ID, PROGRESS, SEGMENTS, TOPIC_ID, segment, verified
 from support.servers import PASSWORD
 from support.topics import Record, produce
 
-TOPIC, PROGRESS = "airmirror-segments.east.internal", "mm2-offsets.east.internal"
-ID, OTHER = UUID(int=1), UUID(int=2)
-ORDERS = UUID(int=7)
-
-
-def segment(
-    start: int, end: int, topic: str = "orders", partition: int = 0, window: str = "w1", id: UUID = ORDERS
-) -> SegmentRecord:
-    return SegmentRecord(
-        source_topic_id=id,
-        topic=topic,
-        partition=partition,
-        source_start=start,
-        window=window,
-        slot=0,
-        time_ms=1000 + start,
-        source_end=end,
-        target_topic_id=UUID(int=9),
-        remote_topic=f"east.{topic}",
-        target_start=start,
-        target_end=end,
-        copied=end - start,
-        control=0,
-        aborted=0,
-        holes=0,
-        lost=0,
-        size=10 * (end - start),
-        max_timestamp=5,
-        leader_epoch=0,
-        digest=bytes(16),
-        segments=(Segment(start, start, end - start),),
-    )
-
-
-def verified(offset: int, topic: str = "orders", partition: int = 0) -> Verified:
-    return Verified(
-        topic=topic,
-        partition=partition,
-        source_topic_id=ORDERS,
-        offset=offset,
-        target_end=offset + 1,
-        window="w1",
-        time_ms=0,
-    )
+TOPIC, ID, OTHER = SEGMENTS, TOPIC_ID, OTHER_TOPIC_ID
 
 
 def entries(*records: object, start: int = 0) -> list[Entry]:
@@ -169,7 +124,9 @@ def test_what_may_be_forgotten_lies_before_all_that_is_kept(ledger_url: str) -> 
     """The clock of the executor that committed the second one was two hours behind."""
     times = {0: 10_000, 100: 2_800, 200: 10_100, 300: 2_000}
     orders = [replace(segment(start, start + 100), time_ms=at) for start, at in times.items()]
-    before = [replace(segment(start, start + 10, id=OTHER), time_ms=at) for start, at in ((0, 1), (10, 9_000), (20, 2))]
+    before = [
+        replace(segment(start, start + 10, topic_id=OTHER), time_ms=at) for start, at in ((0, 1), (10, 9_000), (20, 2))
+    ]
     late = [replace(segment(start, start + 10, partition=1), time_ms=1) for start in (0, 10, 20)]
     with closing(Ledger(ledger_url)) as ledger:
         flow = ledger.flow("east->west")

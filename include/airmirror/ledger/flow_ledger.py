@@ -181,7 +181,7 @@ class FlowLedger:
     ) -> Iterator[SegmentRecord]:
         """Segment records that overlap source offsets ``[start, end)``, by source offset."""
         with self._reading() as connection:
-            return iter(queries.segments_of(connection, self.flow, (topic, partition, source_topic_id), start, end))
+            return queries.segments_of(connection, self.flow, (topic, partition, source_topic_id), start, end)
 
     def unverified(self) -> list[SegmentRecord]:
         """Segment records past their partition's verified offset, by topic, partition and source offset."""

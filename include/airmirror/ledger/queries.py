@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
@@ -32,7 +32,7 @@ class WindowRow:
 
 def segments_of(
     connection: Connection, flow: str, key: Log, start: int = 0, end: int | None = None
-) -> list[SegmentRecord]:
+) -> Iterator[SegmentRecord]:
     """Segment records that overlap source offsets ``[start, end)``, by source offset."""
     topic, partition, source_topic_id = key
     query = sql.select(segments).where(
@@ -45,7 +45,8 @@ def segments_of(
         query = query.where(segments.c.source_topic_id == str(source_topic_id))
     if end is not None:
         query = query.where(segments.c.source_start < end)
-    return [_segment(row) for row in _all(connection, query.order_by(segments.c.source_start))]
+    # Each is decoded when it is asked for: who looks for one stops there.
+    return map(_segment, _all(connection, query.order_by(segments.c.source_start)))
 
 
 def unverified(connection: Connection, flow: str) -> list[SegmentRecord]:
