@@ -76,7 +76,10 @@ def _admin(servers: str) -> AdminClient:
 def create_topic(
     cluster: Cluster, name: str, partitions: int = 1, config: Mapping[str, str] | None = None, replicas: int = 1
 ) -> str:
-    """Create a topic, wait until every partition has a leader, and return its name."""
+    """Create a topic, wait until every partition has a leader that serves it, and return its name.
+
+    A leader may be named before it serves: librdkafka then tries its first batches again, and not always in order.
+    """
     client = admin(cluster)
     client.create_topics([NewTopic(name, partitions, replicas, config=dict(config or {}))])[name].result(SECONDS)
     for attempt in _patiently(AssertionError):
@@ -84,6 +87,7 @@ def create_topic(
             found = client.list_topics(name, timeout=SECONDS).topics[name]
             assert len(found.partitions) == partitions
             assert all(partition.leader >= 0 for partition in found.partitions.values())
+    end_offsets(cluster, name)
     return name
 
 
@@ -96,6 +100,7 @@ def place_on_node(cluster: BrokerCluster, name: str, partitions: int, node: Brok
         with attempt:
             found = admin(cluster).list_topics(name, timeout=SECONDS).topics[name].partitions.values()
             assert [partition.leader for partition in found] == [number] * partitions
+    end_offsets(cluster, name)
     return name
 
 

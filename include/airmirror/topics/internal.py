@@ -30,13 +30,26 @@ PROGRESS_CONFIG = {"cleanup.policy": "compact", "segment.ms": str(HOUR_MS)}
 
 
 def ensure_internal_topics(flow: Flow) -> None:
-    """Make the segment topic and ``mm2-offsets`` when they are missing. Raises InternalTopicUnfit, TopicCreationRefused."""
+    """Make the segment topic and ``mm2-offsets`` when they are missing.
+
+    Where somebody deletes one meanwhile it is made again. Raises InternalTopicUnfit, TopicCreationRefused, TopicNotFound.
+    """
     admin = connect(flow.target)
-    there = describe(admin).topics
-    settings = flow.settings
-    replicas = int(settings.get("offset.storage.replication.factor", "3"))
-    partitions = int(settings.get("offset.storage.partitions", "25"))
     segments, progress = segment_topic(flow.source.alias), progress_topic(flow.source.alias)
+    with Routes(flow.target, f"airmirror|{flow.name}|topics") as routes:
+        for attempt in patiently(READY_SECONDS, TopicNotFound):  # a topic is not known everywhere as soon as it is made
+            with attempt:
+                there = _make_missing(flow, admin, segments, progress)
+                routes.refresh([segments, progress])
+                _check(routes, segments, progress)
+        _ensure_dead_letter_topic(flow, admin, routes, segments, there)
+
+
+def _make_missing(flow: Flow, admin: Admin, segments: str, progress: str) -> Collection[str]:
+    """Create what is not there of the two topics; return the topics that were there before."""
+    there = describe(admin).topics
+    replicas = int(flow.settings.get("offset.storage.replication.factor", "3"))
+    partitions = int(flow.settings.get("offset.storage.partitions", "25"))
     missing = [
         NewTopic(name, count, replicas, config)
         for name, count, config in ((segments, 1, SEGMENT_CONFIG), (progress, partitions, PROGRESS_CONFIG))
@@ -44,15 +57,7 @@ def ensure_internal_topics(flow: Flow) -> None:
     ]
     for refused in create_topics(admin, missing, READY_SECONDS).refused if missing else ():
         raise refused
-    with Routes(flow.target, f"airmirror|{flow.name}|topics") as routes:
-        for attempt in patiently(READY_SECONDS, _NotYet):
-            with attempt:
-                try:
-                    routes.refresh([segments, progress])
-                except TopicNotFound as error:
-                    raise _NotYet(error.cluster, error.topic) from error
-        _check(routes, segments, progress)
-        _ensure_dead_letter_topic(flow, admin, routes, segments, there)
+    return there
 
 
 def _ensure_dead_letter_topic(flow: Flow, admin: Admin, routes: Routes, segments: str, there: Collection[str]) -> None:
@@ -65,14 +70,10 @@ def _ensure_dead_letter_topic(flow: Flow, admin: Admin, routes: Routes, segments
         raise refused
 
 
-class _NotYet(TopicNotFound):
-    """A topic that was created a moment ago and is not known everywhere."""
-
-
 def _check(routes: Routes, segments: str, progress: str) -> None:
     configs = topic_configs(routes, [segments, progress], ["cleanup.policy", "message.timestamp.type"])
     for topic in (segments, progress):
-        if topic not in configs:  # deleted a moment ago: the next window makes it again
+        if topic not in configs:  # deleted a moment ago
             raise TopicNotFound(routes.alias, topic)
         policy = configs[topic]["cleanup.policy"]
         if policy != "compact":
