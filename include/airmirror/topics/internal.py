@@ -32,7 +32,7 @@ PROGRESS_CONFIG = {"cleanup.policy": "compact", "segment.ms": str(HOUR_MS)}
 def ensure_internal_topics(flow: Flow) -> None:
     """Make the segment topic and ``mm2-offsets`` when they are missing.
 
-    Where somebody deletes one meanwhile it is made again. Raises InternalTopicUnfit, TopicCreationRefused, TopicNotFound.
+    One that is deleted meanwhile is made again. Raises InternalTopicUnfit, TopicCreationRefused, TopicNotFound.
     """
     admin = connect(flow.target)
     segments, progress = segment_topic(flow.source.alias), progress_topic(flow.source.alias)
