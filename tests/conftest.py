@@ -18,7 +18,7 @@ from airmirror.local import LOCAL
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from airmirror_local.ports import free_port
 from airmirror_local.proxy import Proxy, start_proxy
-from airmirror_local.spark_connect import ConnectServer, start_connect_server
+from airmirror_local.spark_connect import QUICK_START, ConnectServer, start_connect_server
 from support.servers import KEPT, PASSWORD
 
 # How long a draw or an example takes is the machine's load, and no fault of what is tested.
@@ -28,6 +28,7 @@ settings.load_profile("loaded")
 
 # Compiled loops stay in the checkout (airmirror.native).
 os.environ.setdefault("XDG_CACHE_HOME", str(LOCAL / "cache"))
+os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_START)
 
 
 # Tests that use one of these fixtures, or whose module starts servers of its own, are left out by `make test-quick`.

@@ -21,6 +21,7 @@ import httpx
 from airmirror_local.airflow_client import AirflowClient
 from airmirror_local.ports import LOOPBACK, free_port
 from airmirror_local.processes import Process, ProcessFailed, start_process, wait_until_ready
+from airmirror_local.spark_connect import QUICK_START
 
 START_SECONDS = 180
 LOCKED_SECONDS = 60  # how long a writer waits for the others; with SQLite's 5 s the API answers 500 under load
@@ -199,6 +200,7 @@ def _settings(directory: Path, url: str, port: int, dags: Path, passwords: Path,
         "PYTHONDONTWRITEBYTECODE": "",
         "PYTHONUNBUFFERED": "1",
         "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath))),  # spark-submit
+        "SPARK_SUBMIT_OPTS": QUICK_START,
         "NO_PROXY": LOOPBACK,
         "no_proxy": LOOPBACK,
     }
