@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -13,16 +14,25 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
 from airmirror.cli import demo
 from airmirror.cli.demo import _doubts
+from airmirror.cli.demo_report import Reported, report_demo
+from airmirror.cli.main import app
+from airmirror.clusters.admin.appender import Appender
 from airmirror.flows.verification import ComparedPartition
+from airmirror.naming import segment_topic
 from airmirror.slot.contract import Outcome
 from airmirror.slot.errors import ForeignRecords
 from airmirror.windows.errors import GateFailed
 from airmirror.windows.results import Row, WindowResult
+from airmirror.wire.segments import Hold
+from airmirror_local.brokers import Broker
 from airmirror_local.processes import ProcessFailed
 from support import ROOT
+from support.flows import mirror
+from support.topics import Record, produce
 
 ROW = Row(
     topic="flights",
@@ -50,6 +60,7 @@ EQUAL = ComparedPartition(
 FOREIGN = ForeignRecords(
     cluster="east", topic="flights", partition=0, target="west", remote_topic="east.flights", first=11, last=12
 )
+REPORTED = Reported(Path("r.html"), Path("r.json"), Path("public.pem"), ("sound: r.json, and 0 reports before it",))
 
 
 @pytest.mark.parametrize(
@@ -110,12 +121,18 @@ class Staged:
 @pytest.mark.parametrize(
     ("found", "status", "said"),
     [
-        (([GOOD], [EQUAL], {"flights": 2}, []), 0, "10 records were produced, 2 of them"),
-        (([GOOD], [EQUAL], {"flights": 3}, []), 1, "not proven flights: 11 records were produced, 10 are equal"),
-        (([GOOD], [EQUAL], {"flights": 2}, ["run 3, verify_window failed:\nwhy"]), 1, "verify_window failed"),
+        (([GOOD], [EQUAL], {"flights": 2}, [], REPORTED), 0, "10 records were produced, 2 of them"),
+        (([GOOD], [EQUAL], {"flights": 2}, [], REPORTED), 0, "sound: r.json, and 0 reports before it"),
+        (
+            ([GOOD], [EQUAL], {"flights": 3}, [], REPORTED),
+            1,
+            "not proven flights: 11 records were produced, 10 are equal",
+        ),
+        (([GOOD], [EQUAL], {"flights": 2}, ["run 3, verify_window failed:\nwhy"], REPORTED), 1, "verify_window failed"),
+        (([GOOD], [EQUAL], {"flights": 2}, [], replace(REPORTED, doubts=("altered",))), 1, "not proven altered"),
         (ProcessFailed("broker", "ended with status 1", Path("log"), "out of memory"), 1, "out of memory"),
     ],
-    ids=["proven", "a record is missing", "a run failed", "a broker ended"],
+    ids=["proven", "its report is sound", "a record is missing", "a run failed", "its report is not", "a broker ended"],
 )
 def test_its_exit_status_is_the_proof(
     monkeypatch: pytest.MonkeyPatch, found: tuple[Any, ...] | Exception, status: int, said: str
@@ -129,6 +146,25 @@ def test_its_exit_status_is_the_proof(
     assert not any(directory.exists() for directory in staged.directories) and staged.directories
 
 
+def test_it_ends_with_a_report_that_its_own_command_finds_sound(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = mirror(east, west, tmp_path)
+    produce(east, flow.topic, [Record(b"one"), Record(b"two")])
+    flow.run()
+    for _ in range(2):  # the next demo takes the place of the last one's
+        reported = report_demo(flow.opened, tmp_path / "report")
+        assert reported.doubts == () and "<h1>2 records were copied" in reported.html.read_text()
+        report, check, sound = reported.lines()
+        assert str(reported.html) in report and sound.startswith("sound: ")
+        words = shlex.split(check.split("`")[1])
+        done = CliRunner().invoke(app, words[1:])
+        assert words[0] == "airmirror" and done.exit_code == 0 and sound in done.stdout, done.output
+    hold = Hold(topic=flow.topic, partition=0, offset=0, reason="why", window="w", by="gate", time_ms=1)
+    with Appender(flow.flow.target, segment_topic(flow.flow.source.alias)) as appender:
+        appender.append([(hold.encode_key(), hold.encode_value())])
+    (doubt,) = report_demo(flow.opened, tmp_path / "report").doubts
+    assert "1 of 1 partitions are not proven" in doubt
+
+
 @pytest.mark.long
 @pytest.mark.timeout(1200)
 def test_the_real_one_proves_itself() -> None:
@@ -136,3 +172,4 @@ def test_the_real_one_proves_itself() -> None:
     done = subprocess.run([program, "demo", "--seconds", "5"], cwd=ROOT, capture_output=True, text=True, timeout=1100)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "0 partitions with a difference. Everything is stopped." in done.stdout and "not proven" not in done.stdout
+    assert "airmirror report check .local/demo-report/report.json" in done.stdout and "\nsound: " in done.stdout

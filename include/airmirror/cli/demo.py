@@ -13,6 +13,7 @@ from typing import Any
 from rich.console import Console
 
 from airmirror.cli import show
+from airmirror.cli.demo_report import Reported, report_demo
 from airmirror.cli.steps import steps
 from airmirror.cli.tables import line
 from airmirror.cli.tables import show as print_all
@@ -36,7 +37,7 @@ def run_demo(console: Console, seconds: int) -> int:
     try:
         step = steps(console)
         with running_stack(directory, schedule=SCHEDULE, share=0.9, step=step) as stack:
-            results, compared, arrived, failed = _mirror(stack, step, seconds)
+            results, compared, arrived, failed, reported = _mirror(stack, step, seconds)
             produced = {topic: count + arrived.get(topic, 0) for topic, count in stack.loaded.items()}
     except (ProcessFailed, TimeoutError) as error:
         console.print(f"[red]failed[/] {error}", highlight=False)
@@ -48,12 +49,14 @@ def run_demo(console: Console, seconds: int) -> int:
         console.print(text, highlight=False)
     equal = sum(row.records for row in compared)
     different = [row for row in compared if row.error]
-    doubts = [*_doubts(results, compared, produced)]
+    doubts = [*_doubts(results, compared, produced), *reported.doubts]
     console.print(
         f"{sum(produced.values()):,} records were produced, {sum(arrived.values()):,} of them while runs were scheduled. Both "
         f"logs were read again and compared, record by record: {equal:,} equal, {len(different)} partitions with a "
         "difference. Everything is stopped."
     )
+    for text in reported.lines():
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
     print_all(console, *(line("not proven", doubt) for doubt in doubts))
     return 0 if not doubts and not failed else 1
 
@@ -75,8 +78,8 @@ def _doubts(
 
 def _mirror(
     stack: Stack, step: Any, seconds: int
-) -> tuple[list[WindowResult], list[ComparedPartition], dict[str, int], list[str]]:
-    """The windows that copied something, both logs compared, how many of each topic arrived, logs of failed tasks."""
+) -> tuple[list[WindowResult], list[ComparedPartition], dict[str, int], list[str], Reported]:
+    """The windows that copied something, both logs compared, how many of each topic arrived, logs of failed tasks, a report."""
     with stack.client() as client, open_flow(stack.configuration, FLOW, stack.ledger) as opened:
         with keep_producing(stack.east.bootstrap, share=0.9) as arrivals:
             client.unpause(DAG_ID)
@@ -90,7 +93,9 @@ def _mirror(
             client.wait(lambda: len(_ended(client)) > seen, RUN_SECONDS)
         with step("comparing both logs, record by record"):
             compared = compare_all(opened, [])
-        return _windows(opened, client), compared, dict(arrivals.sent), list(_failures(client))
+        with step("writing a signed report, and checking it"):
+            reported = report_demo(opened)
+        return _windows(opened, client), compared, dict(arrivals.sent), list(_failures(client)), reported
 
 
 def _ended(client: AirflowClient) -> list[dict[str, Any]]:

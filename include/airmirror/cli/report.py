@@ -100,14 +100,22 @@ def check_report(
     ] = None,
 ) -> None:
     """Check a report's signature, its page, and the chain of reports before it. Exit status: 0 sound, 1 not, 2 bad input."""
+    lines, is_sound = checked(file, public)
+    _say(*lines)
+    if not is_sound:
+        raise typer.Exit(NOT_VERIFIED)
+
+
+def checked(file: Path, public: Path | None) -> tuple[list[str], bool]:
+    """The result of a check in words, and whether all is sound. Raises NoReport, BadKey."""
     from airmirror.evidence.report_check import check
     from airmirror.evidence.signing import public_key
 
     found = check(file, public_key(public) if public else "")
-    _say(*(f"wrong: {each}" for each in found.wrong), *(f"note: {each}" for each in found.notes))
-    if found.wrong:
-        raise typer.Exit(NOT_VERIFIED)
-    _say(f"sound: {file}, and {len(found.chain) - 1} reports before it")
+    lines = [*(f"wrong: {each}" for each in found.wrong), *(f"note: {each}" for each in found.notes)]
+    if not found.wrong:
+        lines.append(f"sound: {file}, and {len(found.chain) - 1} reports before it")
+    return lines, not found.wrong
 
 
 def signer_of(key: Path | None) -> Signer | None:
