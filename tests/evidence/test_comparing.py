@@ -44,20 +44,26 @@ class MemoryLog:
     is_compacted: bool = False
     chunk: int = 700
     start: int = 0
+    end: int = 1 << 60
+    since: int = 0
+    times: bool = True
 
     def __post_init__(self) -> None:
         self.offsets = self.offsets or range(len(self.written))
 
+    def first_from(self, time_ms: int) -> int:
+        return next((o for o, w in zip(self.offsets, self.written, strict=True) if w.time >= time_ms), -1)
+
     def records(self, start: int | None = None) -> Iterator[Records]:
-        first = start or 0
-        chosen = [(o, w) for o, w in zip(self.offsets, self.written, strict=True) if o >= first]
+        first = self.start if start is None else start
+        chosen = [(o, w) for o, w in zip(self.offsets, self.written, strict=True) if first <= o < self.end]
         for at in range(0, len(chosen), self.chunk):
             yield _records(chosen[at : at + self.chunk])
 
     def records_and_aborted(
         self, start: int | None = None, end: int | None = None
     ) -> Iterator[tuple[Records, Records]]:
-        last = 1 << 60 if end is None else end
+        last = self.end if end is None else end
         inside = [(o, w) for o, w in zip(self.offsets, self.written, strict=True) if (start or 0) <= o < last]
         yield _records(inside), _records([(o, w) for o, w in self.aborted if (start or 0) <= o < last])
 

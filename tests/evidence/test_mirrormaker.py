@@ -11,8 +11,9 @@ import pytest
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from airmirror.config import Cluster
+from airmirror.evidence.asking import Asked
 from airmirror.evidence.found import Kind
-from airmirror.evidence.mirrors import Asked, compare_clusters
+from airmirror.evidence.mirrors import compare_clusters
 from airmirror_local.brokers import LOGGING, Broker
 from airmirror_local.jars import classpath
 from airmirror_local.java import find_java

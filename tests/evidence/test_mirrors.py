@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,10 +17,14 @@ from typer.testing import CliRunner, Result
 
 from airmirror.cli.main import app
 from airmirror.config import Cluster
+from airmirror.evidence.asking import Asked
+from airmirror.evidence.borders import Sample
 from airmirror.evidence.found import Kind
-from airmirror.evidence.mirrors import Asked, ComparedLogs, compare_clusters
+from airmirror.evidence.mirrors import compare_clusters
 from airmirror.evidence.positions import moves
 from airmirror.evidence.report_check import check
+from airmirror.evidence.rows import ComparedLogs
+from airmirror.partitions import TopicPartition
 from airmirror_local.brokers import Broker
 from support.groups import commit
 from support.hostile import KINDS, LONGEST, NOON, delete_records, numbered
@@ -117,6 +122,42 @@ def test_every_planted_fault_is_found_and_nothing_else(east: Broker, west: Broke
     assert found["reordered"]["source_first"] in (1500, 1501)
     shown = command(east, west, name)
     assert "missing: source 700" in shown.output and "0 of 1 partitions are equal" in shown.output
+
+
+def test_a_sample_says_that_it_is_one_and_what_it_has_read(
+    east: Broker, west: Broker, topic: Callable[[str], str], tmp_path: Path
+) -> None:
+    name = filled(east, topic("sampled"), [replace(r, timestamp=NOON + i) for i, r in enumerate(numbered(5000))])
+    copied(east, west, name, lambda records: [*records[:700], *records[701:]])  # no offset is kept from there on
+    log = SimpleNamespace(start=0, end=5000, partition=TopicPartition(name, 0))
+    chosen = {seed: Sample(share=40_000, seed=seed).chosen(log) for seed in range(100)}  # type: ignore[arg-type]
+    with_it, without_it = (
+        next(str(seed) for seed, ranges in chosen.items() if (ranges[0][0] == 0) is wanted) for wanted in (True, False)
+    )
+    for seed in (with_it, without_it):
+        base = tmp_path / f"report-{seed}"
+        answer = command(east, west, name, "--sample", "40%", "--seed", seed, "--json", "--report", str(base))
+        told, written = json.loads(answer.output), json.loads(base.with_suffix(".json").read_bytes())
+        (row,) = told["partitions"]
+        has_lost = any(first <= 700 < end for first, end, _, _ in row["ranges"])
+        assert has_lost is (seed == with_it)
+        assert answer.exit_code == has_lost and told["is_equal"] is row["is_equal"] is (False if has_lost else None)
+        assert told["sample"] == {"of": "40% of each partition", "seed": int(seed)}
+        read = sum(end - first for first, end, _, _ in row["ranges"])
+        assert row["offsets_compared"] == read == row["records"]["equal"] + has_lost < row["offsets"] == 5000
+        assert all(its_first == first - (first > 700) for first, _, its_first, _ in row["ranges"])
+        assert written["asked"]["sample"] == "40% of each partition" and written["asked"]["seed_of_the_sample"] == int(
+            seed
+        )
+        assert written["verdict"].startswith(f"In a sample of {read:,} of 5,000 source offsets")
+        assert "what was not read is not known" in written["verdict"] and "not read" in written["not_known"][0]
+        assert [each["source"] for each in written["sections"]["ranges"]] == [[each[:2]] for each in row["ranges"]]
+        shown = command(east, west, name, "--sample", "40%", "--seed", seed)
+        assert "In a sample of" in shown.output and "partitions are equal" not in shown.output
+    everything = json.loads(command(east, west, name, "--sample", "100%", "--json").output)
+    assert everything["is_equal"] is False and everything["partitions"][0]["records"]["missing"] == 1
+    refused = command(east, west, name, "--sample", "3", "--groups", ".*")
+    assert refused.exit_code == 2 and "--groups needs all records" in refused.output
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)

@@ -38,6 +38,11 @@ def compare(
     to_time: Annotated[str, typer.Option("--to", help="Only records before this time: ISO 8601.")] = "",
     source_config: SettingsFile = None,
     target_config: SettingsFile = None,
+    sample: Annotated[
+        str,
+        typer.Option(help="Compare only this share of each partition, 0.5% or 10%, or this many ranges of each, 20."),
+    ] = "",
+    seed: Annotated[int, typer.Option(help="The choice of --sample: the same seed chooses the same ranges.")] = 1,
     groups: Annotated[str, typer.Option(help="Consumer groups to move in mind: names and Java patterns.")] = "",
     source_alias: Annotated[
         str, typer.Option(help="The source's alias in MirrorMaker 2, to read its checkpoints for --groups.")
@@ -55,10 +60,11 @@ def compare(
 ) -> None:
     """Compare topics of two clusters record by record, whoever copied them; nothing is written to Kafka.
 
-    Exit status: 0 equal, 1 not, 2 bad input.
+    Exit status: 0 nothing differs in what was compared (with --sample that is not everything), 1 something does, 2 bad input.
     """
+    from airmirror.evidence.asking import Asked, sample_of
     from airmirror.evidence.compared_report import compared_report
-    from airmirror.evidence.mirrors import Asked, compare_clusters
+    from airmirror.evidence.mirrors import compare_clusters
     from airmirror.evidence.positions import moves
     from airmirror.evidence.report_files import write_report
 
@@ -70,7 +76,10 @@ def compare(
         end_ms=time_of("--to", to_time),
         times=not ignore_timestamps,
         is_committed=not uncommitted,
+        sample=sample_of(sample, seed),
     )
+    if groups and asked.sample is not None:
+        raise _bad("--groups needs all records: a sample does not tell what a group would skip")
     signs = signer_of(key)
     here, there = _cluster("source", source, source_config), _cluster("target", target, target_config)
     with console.status("comparing both logs") as status:
@@ -79,13 +88,22 @@ def compare(
     if report is not None:
         write_report(compared_report(here, there, asked, rows, moved), report, signs)
     if as_json:
-        shown: dict[str, Any] = {"is_equal": all(row.is_equal for row in rows)}
-        shown["partitions"] = [row.as_dict() for row in rows]
-        print_json(console, shown | {"groups": [move.as_dict() for move in moved]})
+        print_json(console, _plain(asked, rows, moved))
     else:
-        _show(rows, moved)
-    if not all(row.is_equal for row in rows):
+        _show(asked, rows, moved)
+    if any(row.differs for row in rows):
         raise typer.Exit(NOT_VERIFIED)
+
+
+def _plain(asked: Any, rows: Sequence[Any], moved: Sequence[Any]) -> dict[str, Any]:
+    """For programs. ``is_equal`` is null where a sample has shown no difference."""
+    differs, is_whole = any(row.differs for row in rows), all(row.is_whole for row in rows)
+    return {
+        "is_equal": None if not differs and not is_whole else not differs,
+        "sample": {"of": str(asked.sample), "seed": asked.sample.seed} if asked.sample else None,
+        "partitions": [row.as_dict() for row in rows],
+        "groups": [move.as_dict() for move in moved],
+    }
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -106,9 +124,10 @@ def _bad(what: str) -> ConfigurationError:
     return ConfigurationError("airmirror compare", (Problem(None, "", what),))
 
 
-def _show(rows: Sequence[Any], moved: Sequence[Any]) -> None:
+def _show(asked: Any, rows: Sequence[Any], moved: Sequence[Any]) -> None:
+    from airmirror.evidence.compared_report import verdict
     from airmirror.evidence.found import Kind
-    from airmirror.evidence.mirrors import totals
+    from airmirror.evidence.rows import totals
 
     found = totals(rows)
     kinds = [kind for kind in Kind if found[kind] or kind is Kind.EQUAL]
@@ -123,8 +142,12 @@ def _show(rows: Sequence[Any], moved: Sequence[Any]) -> None:
     ]
     columns = ("topic", "on the target", "partition", *map(str, kinds))
     lines = [line for row in rows[:MOST_ROWS] for line in _lines(row)] + [_moved(move) for move in moved]
-    equal = sum(row.is_equal for row in rows)
-    lines.append(f"{equal} of {len(rows)} partitions are equal: {found[Kind.EQUAL]:,} records.")
+    if all(row.is_whole or row.error for row in rows):
+        equal = sum(row.is_equal for row in rows)
+        lines.append(f"{equal} of {len(rows)} partitions are equal: {found[Kind.EQUAL]:,} records.")
+    else:
+        ranges = sum(len(row.ranges) for row in rows)
+        lines.append(f"{verdict(rows)} ({asked.sample}, seed {asked.sample.seed}: {ranges} ranges, named by --json)")
     show(console, table("records", columns, cells, right=("partition", *map(str, kinds))), *map(safe, lines))
 
 

@@ -7,19 +7,18 @@ side has so far, by their marks.
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from airmirror.evidence.alignment import Alignment, Pair, align
-from airmirror.evidence.compaction import superseded
-from airmirror.evidence.found import Findings, Kind
+from airmirror.evidence.found import Findings, Kind, take
 from airmirror.evidence.history import History
 from airmirror.evidence.logs import Log, Reader, Region, marks_of
+from airmirror.evidence.settling import settled
 from airmirror.wire.primitives import MalformedRecord
-from airmirror.wire.records import Array, first_difference
+from airmirror.wire.records import first_difference
 
 FIRST_REGION, MOST_REGION = 512, 131_072  # records read ahead of a difference
 REGION_BYTES = 64 << 20
@@ -28,30 +27,13 @@ FAR = 4_000_000  # records of one side that are searched for a record of the oth
 PARTS = ("key", "value", "headers", "timestamp")
 
 
-@dataclass
-class Open:
-    """Records that one side has and the other does not have so far: offsets by mark, in their order."""
-
-    offsets: dict[int, deque[int]] = field(default_factory=lambda: defaultdict(deque))
-
-    def add(self, mark: int, offset: int) -> None:
-        self.offsets[mark].append(offset)
-
-    def take(self, mark: int) -> int | None:
-        found = self.offsets.get(mark)
-        if not found:
-            return None
-        offset = found.popleft()
-        if not found:
-            del self.offsets[mark]
-        return offset
-
-    def rest(self) -> list[int]:
-        return sorted(offset for found in self.offsets.values() for offset in found)
-
-
 def compare_logs(source: Log, target: Log) -> Findings:
     """Every record of two logs of one partition. Raises what reading them raises."""
+    return settled(compare_ranges(source, target), source, target)
+
+
+def compare_ranges(source: Log, target: Log) -> Findings:
+    """The same of a part of them: what only one side has stays open, since the rest of the other may have it."""
     return _Comparison(source, target).run()
 
 
@@ -62,32 +44,22 @@ class _Comparison:
         self._one, self._other = Reader(source), Reader(target)
         self._history = History(source)
         self._found = Findings()
-        self._missing, self._extra = Open(), Open()
-        self._first_pair: Pair | None = None  # the offsets of the first equal record
-        self._last_pair: Pair = (-1, -1)
 
     def run(self) -> Findings:
         while (one := self._one.head()) is not None and (other := self._other.head()) is not None:
             count = min(len(one), len(other))
             number = first_difference(one, other)
             equal = count if number < 0 else number
-            self._equal(one.offsets[:equal], other.offsets[:equal])
+            self._found.equal(one.offsets[:equal], other.offsets[:equal])
             self._one.advance(equal)
             self._other.advance(equal)
             if number >= 0:
                 self._differ()
         while (one := self._one.head()) is not None:
-            self._only(self._one, len(one), self._missing)
+            self._only(len(one))
         while (other := self._other.head()) is not None:
             self._unknown(self._other.ahead(MOST_REGION, REGION_BYTES))
-        self._settle()
         return self._found
-
-    def _equal(self, source: Array, target: Array) -> None:
-        if len(source):
-            self._found.equal(source, target)
-            self._first_pair = self._first_pair or (int(source[0]), int(target[0]))
-            self._last_pair = int(source[-1]), int(target[-1])
 
     def _differ(self) -> None:
         """Go past a difference: align what is ahead up to where both logs run together again."""
@@ -113,7 +85,7 @@ class _Comparison:
     def _note(self, one: Region, other: Region, found: Alignment) -> None:
         """Note the findings of an aligned part."""
         pairs = np.array(found.pairs, np.int64).reshape(-1, 2)
-        self._equal(one.offsets[pairs[:, 0]], other.offsets[pairs[:, 1]])
+        self._found.equal(one.offsets[pairs[:, 0]], other.offsets[pairs[:, 1]])
         for i, j in found.moved:
             self._found.differs(Kind.REORDERED, int(one.offsets[i]), int(other.offsets[j]))
         for i, j in found.repeated:
@@ -124,8 +96,8 @@ class _Comparison:
         gone, strange = {i for i, _, _ in altered}, {j for _, j, _ in altered}
         for i in found.missing:
             if i not in gone:
-                self._missing.add(int(one.marks[i]), int(one.offsets[i]))
-        until = int(one.offsets[-1]) + 1 if len(one) else self._last_pair[0] + 1
+                self._found.missing.setdefault(int(one.marks[i]), []).append(int(one.offsets[i]))
+        until = int(one.offsets[-1]) + 1 if len(one) else self._found.last_pair[0] + 1
         self._strangers(other, [j for j in found.extra if j not in strange], until)
 
     def _strangers(self, other: Region, numbers: Sequence[int], until: int) -> None:
@@ -134,14 +106,14 @@ class _Comparison:
             self._history.extend(until)
         for j in numbers:
             mark, offset = int(other.marks[j]), int(other.offsets[j])
-            if self._missing.offsets.get(mark):
-                self._found.differs(Kind.REORDERED, self._missing.take(mark) or 0, offset)
-            elif mark in self._history.marks:
-                self._found.differs(Kind.TWICE, self._history.marks[mark], offset)
-            elif mark in self._history.aborted:
-                self._found.differs(Kind.ABORTED, self._history.aborted[mark], offset)
+            if mark in self._found.missing:
+                self._found.differs(Kind.REORDERED, take(self._found.missing, mark), offset)
+            elif (first := self._history.written.find(mark)) is not None:
+                self._found.differs(Kind.TWICE, first, offset)
+            elif (first := self._history.aborted.find(mark)) is not None:
+                self._found.differs(Kind.ABORTED, first, offset)
             else:
-                self._extra.add(mark, offset)
+                self._found.extra.setdefault(mark, []).append(offset)
 
     def _apart(self, one: Region, other: Region) -> None:
         """No record ahead is on both sides: one of them has a long run of its own, or both have."""
@@ -149,65 +121,38 @@ class _Comparison:
             self._unknown(other)
             return
         self._history.extend(int(one.offsets[0]))
-        if len(other) and all(int(mark) in self._history.marks for mark in other.marks):
+        if len(other) and self._history.written.has_all(other.marks):
             self._unknown(other)
         elif (count := _distance(self._one.log, int(one.offsets[0]), other)) >= 0:
-            self._skip(self._one, count, self._missing)
+            self._skip(count)
         elif (count := _distance(self._other.log, int(other.offsets[0]) if len(other) else 0, one)) >= 0:
             while count:
                 other = self._other.ahead(min(count, MOST_REGION), REGION_BYTES)
                 self._unknown(other)
                 count -= len(other)
         else:
-            self._skip(self._one, len(one), self._missing)
+            self._skip(len(one))
             self._unknown(other)
 
     def _unknown(self, other: Region) -> None:
         """Records of the target that nothing ahead on the source is equal to."""
-        self._strangers(other, range(len(other)), self._last_pair[0] + 1)
+        self._strangers(other, range(len(other)), self._found.last_pair[0] + 1)
         self._other.advance(len(other))
 
-    def _skip(self, reader: Reader, count: int, into: Open) -> None:
-        while count and (head := reader.head()) is not None:
+    def _skip(self, count: int) -> None:
+        while count and (head := self._one.head()) is not None:
             taken = min(count, len(head))
-            self._only(reader, taken, into)
+            self._only(taken)
             count -= taken
 
-    def _only(self, reader: Reader, count: int, into: Open) -> None:
-        head = reader.head()
+    def _only(self, count: int) -> None:
+        """Records of the source that the target does not have so far."""
+        head = self._one.head()
         assert head is not None
         taken = head.slice(0, count)
         for mark, offset in zip(marks_of(taken).tolist(), taken.offsets.tolist(), strict=True):
-            into.add(mark, offset)
-        reader.advance(count)
-
-    def _settle(self) -> None:
-        """Settle the records that are still open at the end of both logs."""
-        for mark in [mark for mark in self._extra.offsets if mark in self._missing.offsets]:
-            while self._missing.offsets.get(mark) and self._extra.offsets.get(mark):
-                self._found.differs(Kind.REORDERED, self._missing.take(mark) or 0, self._extra.take(mark) or 0)
-        source, target = self._one.log, self._other.log
-        missing, extra = self._missing.rest(), self._extra.rest()
-        self._found.missing = {mark: list(found) for mark, found in self._missing.offsets.items()}
-        self._found.extra = {mark: list(found) for mark, found in self._extra.offsets.items()}
-        taken = superseded(source, missing) if target.is_compacted else set()
-        for offset in missing:
-            self._found.differs(Kind.COMPACTED if offset in taken else self._why_missing(offset), offset, -1)
-        taken = superseded(target, extra) if source.is_compacted else set()
-        for offset in extra:
-            self._found.differs(Kind.COMPACTED if offset in taken else self._why_extra(offset), -1, offset)
-        self._found.differences.sort(key=lambda each: (each.source_offset < 0, each.source_offset, each.target_offset))
-
-    def _why_missing(self, offset: int) -> Kind:
-        log_start, first = self._other.log.log_start, self._first_pair
-        if log_start > 0 and (offset < log_start if self._found.keeps_offsets else first is None or offset < first[0]):
-            return Kind.EXPIRED
-        return Kind.LAGGING if offset > self._last_pair[0] else Kind.MISSING
-
-    def _why_extra(self, offset: int) -> Kind:
-        first = self._first_pair
-        is_before = first is None or offset < first[1]
-        return Kind.EXPIRED if self._one.log.log_start > 0 and is_before else Kind.EXTRA
+            self._found.missing.setdefault(mark, []).append(offset)
+        self._one.advance(count)
 
 
 def _together(pairs: Sequence[Pair]) -> Pair | None:

@@ -78,7 +78,8 @@ class Findings:
     """Counts and differences of a partition, as they are found. ``segments`` map equal records, source offset first.
 
     ``keeps_offsets``: every equal record has one offset on both sides. ``missing`` and ``extra`` are the offsets, by mark, of
-    records that only one side has: another partition of the other side may have them.
+    records that only one side has so far: another place, or another partition, of the other side may have them.
+    ``first_pair`` and ``last_pair`` are the offsets of the first and the last equal record (-1: there is none).
     """
 
     counts: Counter[Kind] = field(default_factory=Counter)
@@ -87,6 +88,8 @@ class Findings:
     keeps_offsets: bool = True
     missing: dict[int, list[int]] = field(default_factory=dict)
     extra: dict[int, list[int]] = field(default_factory=dict)
+    first_pair: tuple[int, int] | None = None
+    last_pair: tuple[int, int] = (-1, -1)
 
     @property
     def is_equal(self) -> bool:
@@ -95,18 +98,25 @@ class Findings:
 
     def equal(self, source: Array, target: Array) -> None:
         """Note records that are equal and in order, by their offsets on both sides."""
+        if not len(source):
+            return
+        self.first_pair = self.first_pair or (int(source[0]), int(target[0]))
+        self.last_pair = int(source[-1]), int(target[-1])
         self.counts[Kind.EQUAL] += len(source)
         self.keeps_offsets = self.keeps_offsets and bool(np.array_equal(source, target))
         breaks = np.flatnonzero((np.diff(source) != 1) | (np.diff(target) != 1)) + 1
         edges = [0, *breaks.tolist(), len(source)]
         for first, end in pairwise(edges):
             if end > first:
-                self._segment(int(source[first]), int(target[first]), end - first)
+                self.segment(Segment(int(source[first]), int(target[first]), end - first))
 
     def differs(self, kind: Kind, source: int, target: int, parts: tuple[str, ...] = ()) -> None:
         """Note one record of a kind."""
         self.counts[kind] += 1
-        difference = Difference(kind, source, target, parts=parts)
+        self.name(Difference(kind, source, target, parts=parts))
+
+    def name(self, difference: Difference) -> None:
+        """Name records that are counted already, as far as there is room."""
         joined = self.differences[-1].joined(difference) if self.differences else None
         if joined is not None:
             self.differences[-1] = joined
@@ -151,9 +161,19 @@ class Findings:
             ]
             return
 
-    def _segment(self, source: int, target: int, count: int) -> None:
+    def segment(self, run: Segment) -> None:
+        """Note where equal records in a row lie."""
         last = self.segments[-1] if self.segments else None
-        if last and (last.source_end, last.target_end) == (source, target):
-            self.segments[-1] = Segment(last.source_first, last.target_first, last.count + count)
+        if last and (last.source_end, last.target_end) == (run.source_first, run.target_first):
+            self.segments[-1] = Segment(last.source_first, last.target_first, last.count + run.count)
         else:
-            self.segments.append(Segment(source, target, count))
+            self.segments.append(run)
+
+
+def take(waiting: dict[int, list[int]], mark: int) -> int:
+    """Take the offset of one record with this mark out of those that are open. Raises KeyError."""
+    offsets = waiting[mark]
+    offset = offsets.pop()
+    if not offsets:
+        del waiting[mark]
+    return offset

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import xxhash
 
-from airmirror.clusters.protocol.log import read_batches
+from airmirror.clusters.protocol.log import offsets_with_patience, read_batches
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.evidence.alignment import Marks
 from airmirror.partitions import TopicPartition
@@ -22,7 +22,7 @@ from airmirror.wire.records import Array, Records, without_times
 
 @dataclass(frozen=True)
 class Log:
-    """The offsets ``[start, end)`` of a partition; ``log_start`` is where the log itself begins.
+    """The offsets ``[start, end)`` of a partition, of which all from ``since`` on is compared; the log begins at ``log_start``.
 
     Without ``times`` all records have one timestamp. With ``is_committed`` aborted records are left out, as a consumer with
     ``isolation.level=read_committed`` leaves them out.
@@ -36,6 +36,7 @@ class Log:
     is_committed: bool = True
     is_compacted: bool = False
     times: bool = True
+    since: int = 0
 
     def records(self, start: int | None = None) -> Iterator[Records]:
         """The records from ``start`` on, some at a time. Raises FetchFailed, LastStableOffsetStuck."""
@@ -51,6 +52,10 @@ class Log:
                 yield records, records.slice(0, 0)
             for records in gone:
                 yield records.slice(0, 0), records
+
+    def first_from(self, time_ms: int) -> int:
+        """The offset of the first record that is not earlier (aborted ones count too); -1: there is none."""
+        return offsets_with_patience(self.routes, [self.partition], time_ms)[self.partition]
 
     def _read(self, start: int | None, end: int | None) -> Iterator[tuple[Iterator[Records], Iterator[Records]]]:
         """A response's records that count, and those of aborted transactions; what nobody takes is not decoded."""

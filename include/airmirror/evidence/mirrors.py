@@ -5,121 +5,63 @@ It needs no configuration and no segment: READ and DESCRIBE on the topics of bot
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from airmirror.clusters.admin.client import connect
 from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience
 from airmirror.clusters.protocol.routes import Routes, TopicNotFound
 from airmirror.clusters.protocol.topic_configs import topic_configs
 from airmirror.config import Cluster
-from airmirror.errors import AirmirrorError
-from airmirror.evidence.by_key import compare_by_key
-from airmirror.evidence.comparing import compare_logs
-from airmirror.evidence.found import Difference, Findings, Kind
-from airmirror.evidence.history import REMEMBERED
-from airmirror.evidence.logs import Log
+from airmirror.evidence.asking import PLACE, Asked, BadRename, NothingToCompare
+from airmirror.evidence.borders import cut, sampled
+from airmirror.evidence.found import Findings
+from airmirror.evidence.joining import Work, compare_parts, together
+from airmirror.evidence.parts import CLIENT, Bounds, Execute, Part, in_this_process
+from airmirror.evidence.rows import ComparedLogs, row_of
+from airmirror.evidence.settling import settled
 from airmirror.naming.filters import TopicFilter
 from airmirror.naming.internal import is_progress_topic, is_segment_topic
 from airmirror.partitions import TopicPartition
 
-CLIENT = "airmirror|compare"
-PLACE = "{topic}"
-
-
-@dataclass(eq=False)
-class NothingToCompare(AirmirrorError):
-    """No topic of the source matches."""
-
-    cluster: str
-    topics: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return (
-            f"cluster {self.cluster!r}: no topic matches {', '.join(self.topics)}; is the user allowed to describe it?"
-        )
-
-
-@dataclass(eq=False)
-class BadRename(AirmirrorError):
-    """A template for the target's topics without a place for the source's name."""
-
-    template: str
-
-    def __str__(self) -> str:
-        return f"--rename {self.template!r} has no {PLACE}; write for example 'east.{PLACE}'"
+PART_OFFSETS = 2_000_000  # of the source, where the parts of a partition are compared by tasks
+MOST_PARTS = 200  # of a partition
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The parts to compare. ``first_ms`` and ``end_ms``: only records of these times (epoch, the end not included), or None.
+class Comparing:
+    """Both clusters, the question, and who compares the parts (``is_cut``: in tasks, so that partitions are cut)."""
 
-    ``rename`` makes a target's topic of a source's; ``is_committed``: as consumers with read_committed see both logs.
-    """
-
-    topics: tuple[str, ...]
-    exclude: tuple[str, ...] = ()
-    rename: str = PLACE
-    first_ms: int | None = None
-    end_ms: int | None = None
-    times: bool = True
-    is_committed: bool = True
-
-    def remote(self, topic: str) -> str:
-        return self.rename.replace(PLACE, topic)
-
-
-@dataclass(frozen=True)
-class ComparedLogs:
-    """One partition, or a topic as a whole where partitions differ in number (``partition`` -1): counts and differences.
-
-    ``notes`` say how sure that is; ``error`` why it could not be compared.
-    """
-
-    topic: str
-    remote_topic: str
-    partition: int
-    counts: Mapping[Kind, int] = field(default_factory=dict)
-    differences: tuple[Difference, ...] = ()
-    keeps_offsets: bool = False
-    notes: tuple[str, ...] = ()
-    error: AirmirrorError | None = None
-    findings: Findings | None = field(default=None, repr=False, compare=False)
-
-    @property
-    def is_equal(self) -> bool:
-        return self.error is None and (self.findings is None or self.findings.is_equal)
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON: every run of differences by its offsets."""
-        return {
-            "topic": self.topic,
-            "remote_topic": self.remote_topic,
-            "partition": self.partition if self.partition >= 0 else None,
-            "is_equal": self.is_equal,
-            "records": {str(kind): self.counts.get(kind, 0) for kind in Kind},
-            "keeps_offsets": self.keeps_offsets,
-            "differences": [each.as_dict() for each in self.differences],
-            "notes": list(self.notes),
-            "error": str(self.error) if self.error else None,
-        }
+    here: Routes
+    there: Routes
+    asked: Asked
+    execute: Execute
+    is_cut: bool
 
 
 def compare_clusters(
-    source: Cluster, target: Cluster, asked: Asked, tell: Callable[[str], None] = lambda what: None
+    source: Cluster,
+    target: Cluster,
+    asked: Asked,
+    tell: Callable[[str], None] = lambda what: None,
+    execute: Execute | None = None,
 ) -> list[ComparedLogs]:
-    """Compare every topic that is asked for. Raises NothingToCompare, BadRename, InvalidPattern, or a cluster's error."""
+    """Compare every topic that is asked for. Raises NothingToCompare, BadRename, InvalidPattern, or a cluster's error.
+
+    ``execute`` compares the parts of all topics at once; without it they are compared here, topic by topic.
+    """
     if PLACE not in asked.rename:
         raise BadRename(asked.rename)
     topics = _topics(source, asked)
     rows: list[ComparedLogs] = []
     with _routes(source, target) as (here, there):
-        for topic in topics:
-            tell(topic)
-            rows += _compare_topic(here, there, topic, asked)
+        comparing = Comparing(
+            here, there, asked, execute=execute or in_this_process(here, there, asked.view), is_cut=execute is not None
+        )
+        for batch in [topics] if execute else [[topic] for topic in topics]:
+            tell(batch[0] if len(batch) == 1 else f"{len(batch)} topics")
+            rows += _compare_topics(comparing, batch)
     return rows
 
 
@@ -142,27 +84,63 @@ def _routes(source: Cluster, target: Cluster) -> Iterator[tuple[Routes, Routes]]
         yield here, there
 
 
-def _compare_topic(source: Routes, target: Routes, topic: str, asked: Asked) -> list[ComparedLogs]:
-    remote = asked.remote(topic)
-    try:
-        source.refresh([topic])
-        target.refresh([remote])
-        ours = _logs(source, topic, asked)
-        theirs = _logs(target, remote, asked)
-        if len(ours) != len(theirs):
-            return [_by_key(topic, remote, ours, theirs)]
-        found = [compare_logs(one, other) for one, other in zip(ours, theirs, strict=True)]
-    except TopicNotFound as error:
-        return [ComparedLogs(topic, remote, -1, error=error)]
-    _find_moved(found)
+def _compare_topics(to: Comparing, topics: Sequence[str]) -> list[ComparedLogs]:
+    planned: dict[str, list[Work] | TopicNotFound] = {}
+    for topic in topics:
+        try:
+            planned[topic] = _planned(to, topic)
+        except TopicNotFound as error:
+            planned[topic] = error
+    works = [work for found in planned.values() if isinstance(found, list) for work in found]
+    compare_parts(works, to.execute, is_sample=to.asked.sample is not None)
+    rows: list[ComparedLogs] = []
+    for topic, of_topic in planned.items():
+        if isinstance(of_topic, TopicNotFound):
+            rows.append(ComparedLogs(topic, to.asked.remote(topic), -1, error=of_topic))
+            continue
+        found = [_settled(to, work) for work in of_topic]
+        _find_moved(found)
+        rows += [row_of(to.asked, work, each) for work, each in zip(of_topic, found, strict=True)]
+    return rows
+
+
+def _planned(to: Comparing, topic: str) -> list[Work]:
+    """The work on a topic's partitions, each in parts."""
+    remote = to.asked.remote(topic)
+    to.here.refresh([topic])
+    to.there.refresh([remote])
+    ours, theirs = _bounds(to.here, topic, to.asked), _bounds(to.there, remote, to.asked)
+    if len(ours) != len(theirs):
+        whole = Part(tuple(ours), tuple(theirs))
+        return [Work(topic, remote, -1, whole, [whole])]
     return [
-        _row(topic, remote, number, each, _notes(each, one, other))
-        for number, (each, one, other) in enumerate(zip(found, ours, theirs, strict=True))
+        Work(topic, remote, number, whole, _parts(to, whole))
+        for number, whole in enumerate(Part((one,), (other,)) for one, other in zip(ours, theirs, strict=True))
     ]
 
 
-def _logs(routes: Routes, topic: str, asked: Asked) -> list[Log]:
-    """The logs of a topic's partitions, as far as they reach now, within the times that are asked for."""
+def _parts(to: Comparing, whole: Part) -> list[Part]:
+    """The parts of a partition that are compared: a sample's, or all. (What compaction took is settled by the whole log.)"""
+    source, target = whole.source[0].log(to.here, to.asked.view), whole.target[0].log(to.there, to.asked.view)
+    if to.asked.sample is not None:
+        chosen = to.asked.sample.chosen(source)
+        return [whole.within(*places) for places in sampled(source, target, chosen)] or [whole]
+    if not to.is_cut or source.is_compacted or target.is_compacted:
+        return [whole]
+    size = max(PART_OFFSETS, -(-(source.end - source.start) // MOST_PARTS))
+    return [whole.within(*places) for places in cut(source, target, size)]
+
+
+def _settled(to: Comparing, work: Work) -> Findings:
+    if len(work.parts) == 1 and work.parts[0].is_whole:
+        return work.found[0]
+    found = together(work)
+    view = to.asked.view
+    return settled(found, work.whole.source[0].log(to.here, view), work.whole.target[0].log(to.there, view))
+
+
+def _bounds(routes: Routes, topic: str, asked: Asked) -> list[Bounds]:
+    """The offsets of a topic's partitions, as far as they reach now, within the times that are asked for."""
     keys = [TopicPartition(topic, number) for number in range(routes.partitions(topic))]
     log_starts = offsets_with_patience(routes, keys, EARLIEST)
     ends = offsets_with_patience(routes, keys, LATEST, read_committed=asked.is_committed)
@@ -170,60 +148,13 @@ def _logs(routes: Routes, topic: str, asked: Asked) -> list[Log]:
     until = ends if asked.end_ms is None else offsets_with_patience(routes, keys, asked.end_ms)
     configs = topic_configs(routes, [topic], ["cleanup.policy"])
     compacted = "compact" in configs.get(topic, {}).get("cleanup.policy", "")
-    return [
-        Log(
-            routes,
-            key,
-            start=ends[key] if starts[key] < 0 else starts[key],
-            end=ends[key] if until[key] < 0 else min(until[key], ends[key]),
-            log_start=log_starts[key] if asked.first_ms is None else 0,
-            is_committed=asked.is_committed,
-            is_compacted=compacted,
-            times=asked.times,
-        )
-        for key in keys
-    ]
-
-
-def _by_key(topic: str, remote: str, ours: Sequence[Log], theirs: Sequence[Log]) -> ComparedLogs:
-    found = compare_by_key(ours, theirs)
-    note = (
-        f"{len(ours)} partitions on the source, {len(theirs)} on the target: compared by key, in the order of each key; "
-        "no offsets are named"
-    )
-    return _row(topic, remote, -1, found, (note,))
-
-
-def _row(topic: str, remote: str, partition: int, found: Findings, notes: tuple[str, ...]) -> ComparedLogs:
-    counts = {kind: found.counts[kind] for kind in Kind if found.counts[kind]}
-    return ComparedLogs(
-        topic,
-        remote,
-        partition,
-        counts=counts,
-        differences=tuple(found.differences),
-        keeps_offsets=found.keeps_offsets and bool(found.counts[Kind.EQUAL]),
-        notes=notes,
-        findings=found,
-    )
-
-
-def _notes(found: Findings, source: Log, target: Log) -> tuple[str, ...]:
-    """Return the reservations about the counts."""
-    notes = []
-    if not source.times:
-        notes.append("timestamps were not compared")
-    if found.counts[Kind.EXTRA]:
-        notes.append(f"extra records were looked for among the {REMEMBERED:,} source offsets before them")
-    if found.counts[Kind.LAGGING]:
-        notes.append("lagging records come after all that the target has: they are still to come, or lost at its end")
-    if found.counts[Kind.EXPIRED]:
-        notes.append(f"the logs start at {source.log_start} and {target.log_start}: what came before was not compared")
-    if sum(each.count for each in found.differences) < sum(
-        count for kind, count in found.counts.items() if kind is not Kind.EQUAL
-    ):
-        notes.append("more differences than are named")
-    return tuple(notes)
+    found = []
+    for key in keys:
+        start = ends[key] if starts[key] < 0 else starts[key]
+        end = ends[key] if until[key] < 0 else min(until[key], ends[key])
+        log_start = log_starts[key] if asked.first_ms is None else 0
+        found.append(Bounds(key, start, max(start, end), since=start, log_start=log_start, is_compacted=compacted))
+    return found
 
 
 def _find_moved(found: Sequence[Findings]) -> None:
@@ -235,8 +166,3 @@ def _find_moved(found: Sequence[Findings]) -> None:
             pairs = list(zip(each.missing[mark], other.extra.pop(mark, []), strict=False))
             each.change_partition(pairs, elsewhere[mark])
             other.forget_extra([target for _, target in pairs])
-
-
-def totals(rows: Sequence[ComparedLogs]) -> Counter[Kind]:
-    """Records of every kind, over all rows."""
-    return sum((Counter(row.counts) for row in rows), Counter())

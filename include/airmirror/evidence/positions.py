@@ -16,7 +16,8 @@ from airmirror.clusters.protocol.groups import committed_offsets, list_groups
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Cluster
 from airmirror.evidence.found import Findings, Kind
-from airmirror.evidence.mirrors import CLIENT, ComparedLogs
+from airmirror.evidence.parts import CLIENT
+from airmirror.evidence.rows import ComparedLogs
 from airmirror.naming.filters import TopicFilter
 from airmirror.partitions import TopicPartition
 

@@ -39,6 +39,7 @@ TITLES = {
         "A group is an application that reads; its position is the next offset that it reads.",
     ),
     "differences": ("Differences", "Every run of records that is not equal on both sides."),
+    "ranges": ("Sample", "The ranges of offsets that were compared, the end not included. Nothing else was read."),
     "ledger": ("Ledger", "A database that mirrors the segment topic, compared with it."),
     "versions": ("Versions and configuration", "The digest is of all settings that count; secrets are not in it."),
 }

@@ -1,0 +1,86 @@
+"""The question of a comparison: which topics of two clusters, and which of their records."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from airmirror.errors import AirmirrorError
+from airmirror.evidence.borders import Sample
+from airmirror.evidence.parts import View
+
+PLACE = "{topic}"
+_SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,3})?)%")
+
+
+@dataclass(eq=False)
+class NothingToCompare(AirmirrorError):
+    """No topic of the source matches."""
+
+    cluster: str
+    topics: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"cluster {self.cluster!r}: no topic matches {', '.join(self.topics)}; is the user allowed to describe it?"
+        )
+
+
+@dataclass(eq=False)
+class BadRename(AirmirrorError):
+    """A template for the target's topics without a place for the source's name."""
+
+    template: str
+
+    def __str__(self) -> str:
+        return f"--rename {self.template!r} has no {PLACE}; write for example 'east.{PLACE}'"
+
+
+@dataclass(eq=False)
+class BadSample(AirmirrorError):
+    """A sample that is neither a share nor a number of ranges."""
+
+    given: str
+
+    def __str__(self) -> str:
+        return (
+            f"--sample {self.given!r}: write a share of each partition, as in 0.5% or 10%, or a number of ranges of each, as "
+            "in 20"
+        )
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The parts to compare. ``first_ms`` and ``end_ms``: only records of these times (epoch, the end not included), or None.
+
+    ``rename`` makes a target's topic of a source's; ``is_committed``: as consumers with read_committed see both logs.
+    ``sample``: of each partition only some ranges; None: all of it.
+    """
+
+    topics: tuple[str, ...]
+    exclude: tuple[str, ...] = ()
+    rename: str = PLACE
+    first_ms: int | None = None
+    end_ms: int | None = None
+    times: bool = True
+    is_committed: bool = True
+    sample: Sample | None = None
+
+    def remote(self, topic: str) -> str:
+        return self.rename.replace(PLACE, topic)
+
+    @property
+    def view(self) -> View:
+        return View(self.is_committed, self.times)
+
+
+def sample_of(text: str, seed: int) -> Sample | None:
+    """The sample that is written as ``10%`` or as ``20``; empty: none. Raises BadSample."""
+    if not text:
+        return None
+    share = _SHARE.fullmatch(text.strip())
+    thousandths = round(float(share[1]) * 1000) if share else 0
+    ranges = int(text) if text.isascii() and text.isdigit() else 0
+    if not (0 < thousandths <= 100_000 or 0 < ranges <= 10_000):
+        raise BadSample(text)
+    return Sample(thousandths, ranges, seed)

@@ -1,0 +1,105 @@
+"""Parts of a comparison as plain values, which can be sent to another process; the comparison of one part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from airmirror.clusters.protocol.routes import Routes
+from airmirror.evidence.by_key import compare_by_key
+from airmirror.evidence.comparing import compare_ranges
+from airmirror.evidence.found import Findings
+from airmirror.evidence.logs import Log
+from airmirror.evidence.settling import settled
+from airmirror.partitions import TopicPartition
+
+CLIENT = "airmirror|compare"
+
+
+@dataclass(frozen=True)
+class View:
+    """The records of both logs that count: as consumers with read_committed see them, with their timestamps or without."""
+
+    is_committed: bool = True
+    times: bool = True
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The offsets ``[start, end)`` of a partition, of which all from ``since`` on is compared; it begins at ``log_start``."""
+
+    partition: TopicPartition
+    start: int
+    end: int
+    since: int
+    log_start: int
+    is_compacted: bool
+
+    def log(self, routes: Routes, view: View) -> Log:
+        """The log of these offsets."""
+        return Log(
+            routes,
+            self.partition,
+            start=self.start,
+            end=self.end,
+            log_start=self.log_start,
+            is_committed=view.is_committed,
+            is_compacted=self.is_compacted,
+            times=view.times,
+            since=self.since,
+        )
+
+
+@dataclass(frozen=True)
+class Part:
+    """Ranges of both logs of a partition that are compared as one; of several partitions a side: they are compared by key.
+
+    ``is_whole``: it is all that is compared of them.
+    """
+
+    source: tuple[Bounds, ...]
+    target: tuple[Bounds, ...]
+    is_whole: bool = True
+
+    @property
+    def is_by_key(self) -> bool:
+        return len(self.source) != len(self.target)
+
+    def within(self, start: tuple[int, int], end: tuple[int, int]) -> Part:
+        """The part between two places, each an offset of the source and one of the target."""
+        one, other = self.source[0], self.target[0]
+        is_whole = start == (one.start, other.start) and end == (one.end, other.end)
+        source, target = replace(one, start=start[0], end=end[0]), replace(other, start=start[1], end=end[1])
+        return Part((source,), (target,), self.is_whole and is_whole)
+
+    @property
+    def first(self) -> tuple[int, int]:
+        """The first offset of either side."""
+        return self.source[0].start, self.target[0].start
+
+    @property
+    def end(self) -> tuple[int, int]:
+        """The end of either side, not included."""
+        return self.source[0].end, self.target[0].end
+
+
+Execute = Callable[[Sequence[Part]], list[Findings]]
+"""Compares every part; what was found, in their order."""
+
+
+def compare_part(here: Routes, there: Routes, view: View, part: Part) -> Findings:
+    """Compare one part. Records of a whole one are settled, of others open. Raises what reading the logs raises."""
+    source, target = (
+        [each.log(routes, view) for each in side] for routes, side in ((here, part.source), (there, part.target))
+    )
+    if part.is_by_key:
+        return compare_by_key(source, target)
+    found = compare_ranges(source[0], target[0])
+    return settled(found, source[0], target[0]) if part.is_whole else found
+
+
+def in_this_process(here: Routes, there: Routes, view: View) -> Execute:
+    """One part after the other."""
+    one = partial(compare_part, here, there, view)
+    return lambda parts: [one(part) for part in parts]
