@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,6 +44,11 @@ def compare(
         typer.Option(help="Compare only this share of each partition, 0.5% or 10%, or this many ranges of each, 20."),
     ] = "",
     seed: Annotated[int, typer.Option(help="The choice of --sample: the same seed chooses the same ranges.")] = 1,
+    spark: Annotated[
+        str,
+        typer.Option(help="Compare in tasks of this Spark Connect server, sc://HOST:PORT; by default in this process."),
+    ] = "",
+    local: Annotated[bool, typer.Option("--local", help="Compare in tasks of Spark in this process.")] = False,
     groups: Annotated[str, typer.Option(help="Consumer groups to move in mind: names and Java patterns.")] = "",
     source_alias: Annotated[
         str, typer.Option(help="The source's alias in MirrorMaker 2, to read its checkpoints for --groups.")
@@ -82,8 +88,10 @@ def compare(
         raise _bad("--groups needs all records: a sample does not tell what a group would skip")
     signs = signer_of(key)
     here, there = _cluster("source", source, source_config), _cluster("target", target, target_config)
-    with console.status("comparing both logs") as status:
-        rows = compare_clusters(here, there, asked, tell=lambda topic: status.update(f"comparing {safe(topic)}"))
+    with console.status("comparing both logs") as status, _executing(here, there, asked, spark, local) as execute:
+        rows = compare_clusters(
+            here, there, asked, tell=lambda topic: status.update(f"comparing {safe(topic)}"), execute=execute
+        )
         moved = moves(here, there, rows, _names(groups), source_alias) if groups else []
     if report is not None:
         write_report(compared_report(here, there, asked, rows, moved), report, signs)
@@ -93,6 +101,20 @@ def compare(
         _show(asked, rows, moved)
     if any(row.differs for row in rows):
         raise typer.Exit(NOT_VERIFIED)
+
+
+@contextmanager
+def _executing(source: Cluster, target: Cluster, asked: Any, spark: str, local: bool) -> Iterator[Any]:
+    """The function that compares parts on Spark; None: they are compared one after the other, here."""
+    if not spark and not local:
+        yield None
+        return
+    if spark and not spark.startswith("sc://"):
+        raise _bad(f"--spark {spark}: a Spark Connect server is named like sc://HOST:PORT; or say --local")
+    from airmirror.on_spark.comparing import on_spark
+
+    with on_spark(source, target, asked.view, spark or None) as execute:
+        yield execute
 
 
 def _plain(asked: Any, rows: Sequence[Any], moved: Sequence[Any]) -> dict[str, Any]:

@@ -126,21 +126,25 @@ def in_tasks(flow: bytes) -> Callable[[Iterable[Any]], Iterator[Any]]:
 
 def _failure(flow: str, window: str, said: str) -> AirmirrorError:
     """The error that Spark's words come to."""
+    return not_begun(flow, said) or SparkJobFailed(flow, window, reason(said))
+
+
+def not_begun(flow: str, said: str) -> AirmirrorError | None:
+    """The error for which no task could begin: another library, or none of Spark's packages; None: it is another one."""
     if ALTERED in said:
         return LibraryAltered(flow)
     if _NO_PYARROW.search(said):  # without it no task begins that could say so itself
         return MissingPackage("pyarrow")
-    if any(word in said for word in CLOSED):
-        return SparkJobFailed(
-            flow, window, f"the Spark Connect server was restarted, or has ended the session ({reason(said)})"
-        )
-    return SparkJobFailed(flow, window, reason(said))
+    return None
 
 
 def reason(said: str) -> str:
     """Return the useful part of Spark's long error: its first line, and the last error of a Python worker."""
     first, *rest = said.strip().splitlines() or [""]
-    return " ".join([first, *[line for line in rest if _PYTHON_ERROR.match(line)][-1:]])
+    found = " ".join([first, *[line for line in rest if _PYTHON_ERROR.match(line)][-1:]])
+    if any(word in said for word in CLOSED):
+        return f"the Spark Connect server was restarted, or has ended the session ({found})"
+    return found
 
 
 def _bare(cluster: Cluster) -> Cluster:

@@ -37,9 +37,9 @@ class SlotError(AirmirrorError):
 def encode(answer: Sequence[SlotResult] | AirmirrorError) -> bytes:
     """A slot's results, or the error for which it could not begin."""
     if isinstance(answer, AirmirrorError):
-        return json.dumps({"error": _plain(answer)}).encode()
+        return json.dumps({"error": plain_error(answer)}).encode()
     rows = [
-        [each.topic, each.partition, each.outcome, each.position, each.seconds, each.error and _plain(each.error)]
+        [each.topic, each.partition, each.outcome, each.position, each.seconds, each.error and plain_error(each.error)]
         for each in answer
     ]
     return json.dumps({"results": rows}).encode()
@@ -52,7 +52,7 @@ def decode(data: bytes, asked: Collection[TopicPartition]) -> list[SlotResult]:
     try:
         answer = json.loads(data)
         if "error" in answer:
-            raise _error(answer["error"])
+            raise error_of(answer["error"])
         results = [_result(*row) for row in answer["results"]]
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         raise BadAnswer(f"it makes no sense ({type(error).__name__})") from error
@@ -64,16 +64,17 @@ def decode(data: bytes, asked: Collection[TopicPartition]) -> list[SlotResult]:
 
 def _result(topic: Any, partition: Any, outcome: Any, position: Any, seconds: Any, error: Any) -> SlotResult:
     return SlotResult(
-        topic=_fit(topic, str),
-        partition=_fit(partition, int),
+        topic=fit(topic, str),
+        partition=fit(partition, int),
         outcome=Outcome(outcome),
-        position=_fit(position, int),
-        seconds=_fit(seconds, float),
-        error=None if error is None else _error(error),
+        position=fit(position, int),
+        seconds=fit(seconds, float),
+        error=None if error is None else error_of(error),
     )
 
 
-def _plain(error: AirmirrorError) -> dict[str, Any]:
+def plain_error(error: AirmirrorError) -> dict[str, Any]:
+    """An error for JSON, of which ``error_of`` makes it again."""
     facts = {field.name: getattr(error, field.name) for field in fields(error)}
     if any(
         isinstance(fact, Mapping) for fact in facts.values()
@@ -82,7 +83,7 @@ def _plain(error: AirmirrorError) -> dict[str, Any]:
     return {"name": _name(type(error)), "facts": facts, "text": str(error), "transient": error.transient}
 
 
-def _error(plain: Any) -> AirmirrorError:
+def error_of(plain: Any) -> AirmirrorError:
     """One of the library's errors with its facts; one of another name, or with other facts, as its text."""
     import airmirror.slot.attempts  # noqa: F401  (with it all errors that a slot has)
 
@@ -90,22 +91,22 @@ def _error(plain: Any) -> AirmirrorError:
     if kind is not None:
         hints = get_type_hints(kind)
         try:
-            facts = {field.name: _fit(plain["facts"][field.name], hints[field.name]) for field in fields(kind)}
+            facts = {field.name: fit(plain["facts"][field.name], hints[field.name]) for field in fields(kind)}
         except (TypeError, LookupError):
             facts = {}
         if len(facts) == len(fields(kind)):
             error = kind.__new__(kind)
             error.__dict__.update(facts)
             return error
-    return SlotError(_fit(plain["text"], str), bool(plain["transient"]))
+    return SlotError(fit(plain["text"], str), bool(plain["transient"]))
 
 
-def _fit(value: Any, kind: Any) -> Any:
+def fit(value: Any, kind: Any) -> Any:
     """The value, if it is of the kind. Raises TypeError."""
     if kind is TopicPartition and isinstance(value, list) and len(value) == 2:
-        return TopicPartition(_fit(value[0], str), _fit(value[1], int))
+        return TopicPartition(fit(value[0], str), fit(value[1], int))
     if get_origin(kind) is tuple and isinstance(value, list):
-        return tuple(_fit(each, get_args(kind)[0]) for each in value)
+        return tuple(fit(each, get_args(kind)[0]) for each in value)
     if kind is float and type(value) in (int, float):
         return float(value)
     if kind is str and isinstance(value, str):

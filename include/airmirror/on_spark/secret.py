@@ -10,16 +10,28 @@ import hmac
 import os
 import secrets
 from functools import cache
+from typing import Protocol
 from uuid import UUID
 
-from airmirror.config import Flow
+from airmirror.config import Cluster
 from airmirror.private import private_directory
 
 VARIABLE = "AIRMIRROR_SPARK_SECRET"
 FILE = "spark.secret"
 
 
-def session_id(flow: Flow, library: str, generation: int) -> UUID:
+class Pair(Protocol):
+    """Two clusters that a session is about, by a name: a flow, or a comparison."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def source(self) -> Cluster: ...
+    @property
+    def target(self) -> Cluster: ...
+
+
+def session_id(flow: Pair, library: str, generation: int) -> UUID:
     """The id of the flow's session: another flow, deployment, cluster, library or generation has another one."""
     parts = (flow.name, *flow.source.bootstrap_servers, "", *flow.target.bootstrap_servers, library, str(generation))
     digest = hmac.digest(_secret(os.environ.get(VARIABLE, "")), "\0".join(parts).encode(), "sha256")

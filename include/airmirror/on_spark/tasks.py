@@ -45,14 +45,14 @@ def run_slots(batches: Iterable[pyarrow.RecordBatch], flow: bytes) -> Iterator[p
             results = encode(_run(spec, flow))
             yield pyarrow.RecordBatch.from_arrays(
                 [
-                    _array(pyarrow.int32(), struct.pack("=i", number)),
-                    _array(pyarrow.binary(), struct.pack("=ii", 0, len(results)), results),
+                    array_of_one(pyarrow.int32(), struct.pack("=i", number)),
+                    array_of_one(pyarrow.binary(), struct.pack("=ii", 0, len(results)), results),
                 ],
                 names=["slot", "results"],
             )
 
 
-def _array(kind: pyarrow.DataType, *buffers: bytes) -> pyarrow.Array:
+def array_of_one(kind: pyarrow.DataType, *buffers: bytes) -> pyarrow.Array:
     """An array of one value. pyarrow.array would load pandas, which takes 45 MB of a slot's memory and 0.3 s."""
     import pyarrow
 

@@ -1,0 +1,104 @@
+"""Comparing on Spark: the parts of two clusters' logs are compared by tasks of one job, each on its own."""
+
+from __future__ import annotations
+
+import pickle
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from airmirror.clusters.security.settings import self_contained
+from airmirror.config import Cluster
+from airmirror.errors import AirmirrorError
+from airmirror.evidence.found import Findings
+from airmirror.evidence.parts import Execute, Part, View
+from airmirror.on_spark import sessions
+from airmirror.on_spark.compare_results import decode
+from airmirror.on_spark.compare_tasks import FOUND_SCHEMA, PART_SCHEMA
+from airmirror.on_spark.execute import not_begun, reason
+from airmirror.on_spark.library import checker, digest
+from airmirror.on_spark.results import BadAnswer
+
+
+@dataclass(eq=False)
+class CompareJobFailed(AirmirrorError):
+    """A Spark job of a comparison that did not end well. Nothing was written: it can be run again."""
+
+    transient: ClassVar[bool] = True
+
+    reason: str
+
+    def __str__(self) -> str:
+        return f"the Spark job of the comparison failed: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The clusters that a session compares."""
+
+    source: Cluster
+    target: Cluster
+    name: str = "compare"
+
+
+@contextmanager
+def on_spark(source: Cluster, target: Cluster, view: View, url: str | None) -> Iterator[Execute]:
+    """Give the function that compares parts on a Spark Connect server or (no URL) on Spark in this process.
+
+    Raises SparkUnavailable, SparkRefused, UnsupportedClientSetting.
+    """
+    ends = Compared(self_contained(source), self_contained(target))
+    spark = sessions.in_process() if url is None else sessions.connect(url, ends)
+    try:
+        yield partial(compare_parts, spark, ends, view)
+    finally:
+        sessions.close(spark)
+
+
+def compare_parts(spark: SparkSession, ends: Compared, view: View, parts: Sequence[Part]) -> list[Findings]:
+    """Compare every part in a task of its own; what is secret is part of the function, as in ``execute``.
+
+    Raises CompareJobFailed, LibraryAltered, MissingPackage, or what a part's comparison raises.
+    """
+    if not parts:
+        return []
+    tag = f"airmirror compare {uuid.uuid4().hex}"
+    given = [(number, bytearray(pickle.dumps(part))) for number, part in enumerate(parts)]
+    try:
+        spark.addTag(tag)
+        frame = spark.createDataFrame(given, PART_SCHEMA).repartitionById(len(parts), "part")
+        work = _in_tasks(pickle.dumps((ends.source, ends.target, view)))
+        rows = frame.mapInArrow(work, FOUND_SCHEMA).collect()
+        found = {row.part: decode(bytes(row.found)) for row in rows}
+        if found.keys() != set(range(len(parts))):
+            raise BadAnswer(f"{len(found)} parts of {len(parts)}")
+        return [found[number] for number in range(len(parts))]
+    except PySparkException as error:
+        said = str(error) or type(error).__name__
+        raise not_begun(ends.name, said) or CompareJobFailed(reason(said)) from error
+    except BadAnswer as error:
+        raise CompareJobFailed(f"the answer of a task can't be used: {error}") from error
+    except KeyboardInterrupt:
+        spark.interruptTag(tag)
+        raise
+    finally:
+        spark.removeTag(tag)
+
+
+def _in_tasks(ends: bytes) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """The function of tasks, for ``mapInArrow``. It is sent as code: it checks the library before anything of it runs."""
+    check = checker(digest())
+
+    def checked(batches: Iterable[Any]) -> Iterator[Any]:
+        check()
+        from airmirror.on_spark.compare_tasks import run_parts
+
+        return run_parts(batches, ends)
+
+    return checked

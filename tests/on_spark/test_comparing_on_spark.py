@@ -1,0 +1,120 @@
+"""A comparison on real Spark finds what one process finds, over planted faults; what comes back is data that is checked."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from typer.testing import CliRunner
+
+from airmirror.cli.main import app
+from airmirror.clusters.protocol.routes import TopicNotFound
+from airmirror.config import Cluster
+from airmirror.evidence import mirrors
+from airmirror.evidence.asking import Asked
+from airmirror.evidence.borders import Sample
+from airmirror.evidence.found import Difference, Findings, Kind
+from airmirror.evidence.mirrors import compare_clusters
+from airmirror.evidence.parts import Part
+from airmirror.on_spark.compare_results import decode, encode
+from airmirror.on_spark.comparing import on_spark
+from airmirror.on_spark.results import BadAnswer
+from airmirror_local.brokers import Broker
+from airmirror_local.spark_connect import ConnectServer
+from support.hostile import KINDS, LONGEST, NOON, numbered
+from support.topics import Record, create_topic, produce, read_all
+
+KINDS_IN_TASKS = ("interleaved transactions",)
+
+
+def faulty(records: Sequence[Record]) -> list[Record]:
+    """Lost at 700, 1,000 to 1,199 twice, 400 far too late, 1,800 altered, a stranger before 2,000."""
+    made = [*records[:400], *records[401:700], *records[701:1200], *records[1000:1800]]
+    made += [replace(records[1800], value=b"altered"), *records[1801:2000], Record(b"stranger", b"k", timestamp=NOON)]
+    return [*made, *records[2000:2600], records[400], *records[2600:]]
+
+
+def copied(west: Broker, name: str, records: dict[int, list[Record]]) -> None:
+    config = {"message.timestamp.before.max.ms": LONGEST, "message.timestamp.after.max.ms": LONGEST}
+    create_topic(west, f"copy.{name}", len(records), config)
+    for partition, its in records.items():
+        produce(west, f"copy.{name}", its, partition=partition)
+
+
+def test_tasks_find_what_one_process_finds(
+    east: Broker, west: Broker, connect_server: ConnectServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = [replace(record, timestamp=NOON + number) for number, record in enumerate(numbered(3000))]
+    prefix = f"tasks-{uuid.uuid4().hex[:8]}"
+    faults, keys = create_topic(east, f"{prefix}-faults", 2), create_topic(east, f"{prefix}-keys", 1)
+    for topic, partition in ((faults, 0), (faults, 1), (keys, 0)):
+        produce(east, topic, records, partition=partition)
+    copied(west, faults, {0: faulty(records), 1: records})
+    copied(west, keys, {0: records[::2], 1: records[1::2]})
+    for kind in (each for each in KINDS if str(each) in KINDS_IN_TASKS):
+        name = create_topic(east, f"{prefix}-hostile", kind.partitions, kind.config)
+        kind.fill(east, name)
+        copied(west, name, read_all(east, name))
+    ends = Cluster("source", (east.bootstrap,), {}), Cluster("target", (west.bootstrap,), {})
+    asked = Asked((f"{prefix}-.*",), rename="copy.{topic}")
+    sample = replace(asked, topics=(faults,), sample=Sample(share=30_000, seed=2))
+    monkeypatch.setattr(mirrors, "PART_OFFSETS", 500)
+    rounds: list[int] = []
+    with on_spark(*ends, asked.view, connect_server.url) as execute:
+
+        def counting(parts: Sequence[Part]) -> list[Findings]:
+            rounds.append(len(parts))
+            return execute(parts)
+
+        in_tasks = [compare_clusters(*ends, each, execute=counting) for each in (asked, sample)]
+    here = [compare_clusters(*ends, each) for each in (asked, sample)]
+    assert [[row.as_dict() for row in rows] for rows in in_tasks] == [[row.as_dict() for row in rows] for rows in here]
+    assert [row.findings and row.findings.segments for row in in_tasks[0]] == [
+        row.findings and row.findings.segments for row in here[0]
+    ]
+    assert rounds[0] >= 12 and rounds[1] == 1, "cut, and what lies in two parts compared again as one"
+    first = in_tasks[0][[row.topic for row in in_tasks[0]].index(faults)]
+    wanted = {"equal": 2997, "missing": 1, "twice": 200, "reordered": 1, "altered": 1, "extra": 1}
+    assert {str(kind): count for kind, count in first.counts.items()} == wanted
+
+    words = [
+        "--source",
+        east.bootstrap,
+        "--target",
+        west.bootstrap,
+        "--topics",
+        faults,
+        "--rename",
+        "copy.{topic}",
+        "--json",
+    ]
+    answers = [CliRunner().invoke(app, ["compare", *words, *more]) for more in ([], ["--spark", connect_server.url])]
+    assert [answer.exit_code for answer in answers] == [1, 1], answers[1].output
+    one, other = (json.loads(answer.output) for answer in answers)
+    assert one == other and one["partitions"][0]["records"]["twice"] == 200
+    refused = CliRunner().invoke(app, ["compare", *words, "--spark", "spark://host:7077"])
+    assert refused.exit_code == 2 and "sc://" in refused.output
+
+
+def test_an_answer_is_read_as_it_was_written() -> None:
+    found = Findings(keeps_offsets=False, missing={2**64 - 1: [5, 6]}, extra={7: [8]})
+    found.counts[Kind.EQUAL] = 9
+    found.differences.append(Difference(Kind.ALTERED, 1, 2, 3, ("key", "value")))
+    assert decode(encode(found)) == found
+    with pytest.raises(TopicNotFound) as failed:
+        decode(encode(TopicNotFound("west", "orders")))
+    assert failed.value.topic == "orders"
+
+
+@pytest.mark.parametrize("at", ["counts", "differences", "segments", "missing", "last_pair", "keeps_offsets"])
+def test_an_answer_that_makes_no_sense_is_refused(at: str) -> None:
+    answer = json.loads(encode(Findings()))
+    for wrong in ("x", {"x": "y"}, [["x", 1, 2, 3, 4]], [1.5], None):
+        with pytest.raises(BadAnswer):
+            decode(json.dumps({"found": answer["found"] | {at: wrong}}).encode())
+    del answer["found"][at]
+    with pytest.raises(BadAnswer):
+        decode(json.dumps(answer).encode())
