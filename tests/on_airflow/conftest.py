@@ -39,6 +39,7 @@ NAMES = (
     "alerted",
     "heart",
     "audited",
+    "repeated",
     "backfilled",
     "replayed",
     "paused",
@@ -207,7 +208,7 @@ class AirflowFlow:
             return int(connection.execute(query, (f"{self.source}->{self.target}",)).fetchone()[0])
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def airflow(
     east: Broker, west: Broker, connect_server: ConnectServer, stack_directory: Path, postgresql: str
 ) -> Iterator[AirflowUnderTest]:
@@ -253,6 +254,8 @@ def airflow(
             for name, token in (RECEIVERS | {"airmirror_metrics": SCRAPER}).items()
         },
         "AIRFLOW_CONN_SPARK_RESTARTED": json.dumps(spark["server"].connection),
+        # The files do not change; parsing all DAGs again every 15 s takes a quarter of a core.
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
         # A task whose scheduler has died is noticed soon.
         "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_SEC": "2",
         "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "15",

@@ -77,7 +77,22 @@ def test_past_intervals_are_replicated_in_order_and_compared_again(flow: Airflow
         assert "audited-orders" in log and "Report:" in log
         page = replace(flow, kind="audit").page(run_id, "compare", "audit_report")
         assert page.status_code == 200 and "data:image/png" in page.text
-        # The same backfill again, and the live flow at the same moment: each record is there once, in order.
+    finally:
+        flow.client.pause(dag_id)
+
+
+@pytest.mark.long
+@pytest.mark.flow("repeated")
+def test_past_intervals_replicated_again_beside_the_live_flow_change_nothing(flow: AirflowFlow) -> None:
+    """Each record is there once, in order."""
+    dag_id = f"audit.{flow.source}.{flow.target}"
+    for hour in range(4):
+        for partition in (0, 1):
+            produce(flow.east, flow.topic, records(hour), partition=partition)
+    flow.client.unpause(dag_id)
+    try:
+        backfill(flow, dag_id, 0, 1)
+        backfilled(flow, dag_id, [0, 1])
         flow.client.wait(lambda: _over(flow))
         backfill(flow, dag_id, 0, 2, reprocess="completed")
         flow.client.unpause(flow.dag_id)

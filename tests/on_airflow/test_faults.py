@@ -93,6 +93,7 @@ def test_the_scheduler_is_restarted_in_mid_window(flow: AirflowFlow, west_proxy:
     assert_recovered(flow, run_id)
 
 
+@pytest.mark.long  # tests/on_spark has the retries of a window whose server is killed
 @pytest.mark.flow("spark")
 def test_spark_is_restarted_within_and_between_windows(flow: AirflowFlow, west_proxy: Proxy) -> None:
     with held_in_mid_window(flow, west_proxy) as run_id:
