@@ -20,7 +20,7 @@ from airmirror.windows.results import WindowResult
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, in_this_process, mirror
 from support.hostile import KINDS, Counted, Kind, numbered
-from support.topics import Record, create_topic, end_offsets, open_transaction, read_all, start_offsets
+from support.topics import Record, await_settled, create_topic, end_offsets, open_transaction, read_all, start_offsets
 
 # The target must keep what it is given while it is compared: it neither compacts nor expires.
 KEEP = {"config.properties.exclude": "cleanup\\.policy, segment\\.ms, retention\\.ms, message\\.timestamp\\.type"}
@@ -132,6 +132,6 @@ def test_a_transaction_that_is_left_open(east: Broker, west: Broker, tmp_path: P
         assert flow.run().copied == 0
         assert flow_status(flow.opened).lag == 11, "to the high watermark, not to the last stable offset"
         producer.commit_transaction(30)
-    assert end_offsets(east, flow.topic)[0] == 12
+    assert await_settled(east, flow.topic)[0] == 12
     assert flow.run().copied == 10
     assert flow.assert_equal() == 10
