@@ -148,7 +148,7 @@ class Seed:
         """As Airflow's next attempt does."""
         try:
             with self.open() as opened:
-                end_window(opened.flow, task.window, segment_topic(self.alias), opened.ledger)
+                end_window(opened.flow, opened.ledger, task.window)
         except AirmirrorError as error:
             self._judge(Ended(window=task.window, verified=False, rows=0, copied=0, errors=(error,), crash=""))
 

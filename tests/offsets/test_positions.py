@@ -22,6 +22,7 @@ from airmirror.offsets.replicated import Extent, Known, PositionLookup
 from airmirror.offsets.translation import Reason, Replicated, Translated
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Slot, SlotResult
+from airmirror.windows.mirror import Mirror as Session
 from airmirror.windows.resets import Choice
 from airmirror.windows.window import run_window
 from airmirror_local.brokers import Broker
@@ -34,8 +35,8 @@ def translated(flow: Mirror, offsets: dict[tuple[str, int], int], using: Flow | 
     """A group's positions that need not be committed: what a broker would not take can be asked for too."""
     catch_up_ledger(flow.opened)
     committed = {"g": {TopicPartition(*key): Committed(offset) for key, offset in offsets.items()}}
-    with Routes(flow.flow.source, "test") as source, Routes(flow.flow.target, "test") as target:
-        return positions_of(using or flow.flow, flow.opened.ledger, source, target, committed)
+    with Session.open(using or flow.flow, flow.opened.ledger, "test") as both:
+        return positions_of(both, committed)
 
 
 def test_what_is_not_there_has_a_reason(

@@ -123,10 +123,10 @@ def test_transactional_ids_that_may_not_be_used_any_more(east: Broker, guarded: 
 def test_internal_topics_that_may_not_be_written_any_more(
     east: Broker, guarded: Broker, tmp_path: Path, what: str
 ) -> None:
-    from airmirror.windows.window import internal_topics
+    from airmirror.windows.index import InternalTopics
 
     flow = filled(east, guarded, tmp_path)
-    topics = internal_topics(flow.flow)
+    topics = InternalTopics.of(flow.flow.source.alias)
     if what == "claims":
         without = denied(guarded, ResourceType.TOPIC, topics.segments, AclOperation.WRITE)
         with without, pytest.raises(AccessDenied, match=topics.segments):

@@ -122,12 +122,11 @@ def test_a_window_that_is_ended_leaves_no_transaction_open(
 ) -> None:
     """Its worker died in its transaction; the driver has released its claim before, as one that is interrupted, or not."""
     flow = filled(east, west, tmp_path)
-    segments = f"airmirror-segments.{flow.flow.source.alias}.internal"
 
     def interrupted(slots: Sequence[Slot]) -> list[SlotResult]:
         in_a_process_that_dies(slots, 2)
         if not released:
-            assert end_window(flow.flow, "w", segments, flow.opened.ledger)
+            assert end_window(flow.flow, flow.opened.ledger, "w")
             assert {result.outcome for result in in_this_process(slots)} == {"fenced"}, (
                 "under a claim that was released"
             )
@@ -135,9 +134,9 @@ def test_a_window_that_is_ended_leaves_no_transaction_open(
 
     with pytest.raises(KeyboardInterrupt):
         flow.run(interrupted, window="w")
-    assert end_window(flow.flow, "w", segments, flow.opened.ledger)
+    assert end_window(flow.flow, flow.opened.ledger, "w")
     assert end_offsets(west, flow.remote_topic, "read_committed") == end_offsets(west, flow.remote_topic)
-    assert not end_window(flow.flow, "another", segments, flow.opened.ledger)
+    assert not end_window(flow.flow, flow.opened.ledger, "another")
     assert flow.run().is_verified
     assert flow.assert_equal() == 2100
 

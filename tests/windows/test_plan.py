@@ -17,6 +17,7 @@ from airmirror.slot.contract import SlotPartition
 from airmirror.windows.errors import ProgressDiffers
 from airmirror.windows.fence import Fenced, Granted
 from airmirror.windows.index import InternalTopics
+from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import LogExtent, Planned, leaderless, left_out, pack, plan
 from airmirror.windows.renewal import Renewal
 from airmirror.windows.starts import commit_starts
@@ -127,21 +128,11 @@ def test_under_latest_nothing_begins_before_every_partition_can_be_seen() -> Non
         topic="orders", partition=0, remote_topic="a.orders", start=5, end=90, high_watermark=100, record_bytes=10.0
     )
     unseen = left_out(TopicPartition("orders", 1), "a.orders", State(), leaderless("a", TopicPartition("orders", 1)))
-    granted = Granted(
-        Renewal(Claim(window="w", event=ClaimEvent.CLAIMED, owner="me", time_ms=0, lease_ms=1, slots=1), print), 0
-    )
-    silent = SimpleNamespace(refresh=lambda topics: None)  # nothing else may be asked of it
-    topics = InternalTopics("segments", "progress")
     nothing: Any = None
-    errors = commit_starts(
-        flow=flow,
-        granted=granted,
-        fenced=Fenced((0,)),
-        source=nothing,
-        target=silent,
-        topics=topics,
-        state=State(),
-        planned=[seen, unseen],
-    )  # type: ignore[arg-type]
+    silent: Any = SimpleNamespace(refresh=lambda topics: None)  # nothing else may be asked of it
+    both = Mirror(flow, silent, InternalTopics("segments", "progress"), nothing, nothing)
+    claim = Claim(window="w", event=ClaimEvent.CLAIMED, owner="me", time_ms=0, lease_ms=1, slots=1)
+    granted = Granted(both, nothing, Renewal(claim, print), 0)
+    errors = commit_starts(both, granted, Fenced((0,)), State(), [seen, unseen])
     assert set(errors) == {seen.key, unseen.key} and "orders-1" in str(errors[seen.key])
     assert all(error is not None and error.transient for error in errors.values())

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka.admin import NewTopic
@@ -25,6 +26,7 @@ from airmirror.windows import fence
 from airmirror.windows.errors import FenceStuck
 from airmirror.windows.fence import Granted, fence_around
 from airmirror.windows.index import InternalTopics
+from airmirror.windows.mirror import Journal
 from airmirror.windows.renewal import Renewal
 from airmirror.windows.resets import Choice
 from airmirror.windows.results import WindowResult
@@ -311,19 +313,20 @@ def test_an_error_of_the_target_survives_its_way() -> None:
 
 def test_where_an_internal_topic_lacks_the_marker_the_flow_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody knows the positions; elsewhere the id and the partition are left out, however the transaction ended."""
-    flow, topics = a_flow("east"), InternalTopics("segments", "progress")
+    nothing: Any = None
     claim = Claim(window="w", event=ClaimEvent.RENEWED, owner="me", time_ms=0, lease_ms=0, slots=2)
-    granted = Granted(Renewal(claim, lambda record: 0), 0)
+    journal = Journal(a_flow("east"), nothing, InternalTopics("segments", "progress"), nothing)
+    granted = Granted(journal, nothing, Renewal(claim, lambda record: 0), 0)
     lacking = TopicPartition("east.orders", 1)
 
     def fence_first(_flow: Flow, _target: Routes, number: int) -> TransactionStuck | None:
         return TransactionStuck("west", "id", False, {lacking: "it has no leader"}) if number == 0 else None
 
     monkeypatch.setattr(fence, "_fence", fence_first)
-    fenced = fence_around(flow, None, granted, 1, topics)  # type: ignore[arg-type]
+    fenced = fence_around(granted, 1)
     assert fenced.numbers == (1,) and fenced.stuck == {lacking: "it has no leader"}
     lacking = TopicPartition("segments", 0)
     with pytest.raises(FenceStuck) as caught:
-        fence_around(flow, None, granted, 1, topics)  # type: ignore[arg-type]
+        fence_around(granted, 1)
     assert caught.value.transient and caught.value.partitions == ("segments-0",)
     assert "segments-0: it has no leader" in str(caught.value) and "(committed)" in str(caught.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -88,7 +89,7 @@ def test_not_declared(east: Broker, west: Broker, tmp_path: Path) -> None:
 
 def test_taken_over_from_mirrormaker_without_times(east: Broker, west: Broker, tmp_path: Path) -> None:
     """Its progress is there and its last records are past it: they are recognised by all but their times."""
-    from airmirror.clusters.protocol.routes import Routes
+    from airmirror.windows.mirror import Mirror
     from airmirror.windows.plan import Planned
     from airmirror.windows.takeover import TailDiffers, TakenOver, take_over
 
@@ -105,10 +106,11 @@ def test_taken_over_from_mirrormaker_without_times(east: Broker, west: Broker, t
         high_watermark=30,
         record_bytes=100.0,
     )
-    with Routes(flow.flow.source, "test") as source, Routes(flow.flow.target, "test") as target:
-        source.refresh([flow.topic])
-        target.refresh([flow.remote_topic])
-        found = take_over(source, target, item, read_committed=True, times=False)
+    with Mirror.open(flow.flow, flow.opened.ledger, "test") as both:
+        both.source.refresh([flow.topic])
+        both.target.refresh([flow.remote_topic])
+        found = take_over(both, item)
         assert isinstance(found, TakenOver) and found.end == 30
-        with_times = take_over(source, target, item, read_committed=True)
+        undeclared = {key: value for key, value in flow.flow.settings.items() if key != "topics.log.append.time"}
+        with_times = take_over(replace(both, flow=replace(flow.flow, settings=undeclared)), item)
         assert isinstance(with_times, TailDiffers)  # by their times they are no records of the source

@@ -23,6 +23,7 @@ from airmirror.windows.compare import Logs, compare, look_at_logs
 from airmirror.windows.coverage import NOT_COVERED, uncovered
 from airmirror.windows.cursor import Cursor
 from airmirror.windows.errors import Unaccounted
+from airmirror.windows.mirror import Mirror
 from airmirror.wire.records import Records
 from airmirror.wire.segments import SegmentRecord
 
@@ -167,11 +168,10 @@ def audit(
     newest = {TopicPartition(*key): record for key, record in state.segments.items()}
     buckets: dict[int, Bucket] = {}
     audited = []
-    client = f"airmirror|{flow.name}|audit"
-    with Routes(flow.source, client) as source, Routes(flow.target, client) as target:
-        source.refresh({item.topic for item in ranges})
-        here = offsets_with_patience(source, [item.key for item in ranges], EARLIEST)
-        logs = look_at_logs(flow, source, target, [newest[item.key] for item in ranges if item.key in newest])
+    with Mirror.open(flow, ledger, "audit") as mirror:
+        mirror.source.refresh({item.topic for item in ranges})
+        here = offsets_with_patience(mirror.source, [item.key for item in ranges], EARLIEST)
+        logs = look_at_logs(mirror, [newest[item.key] for item in ranges if item.key in newest])
         for number, item in enumerate(ranges):
             tell(f"comparing {item.key} ({number + 1} of {len(ranges)} partitions)")
             last = newest.get(item.key)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from airmirror.clusters.admin.appender import Appender
 from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Flow
@@ -22,8 +21,9 @@ from airmirror.partitions import TopicPartition
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.topics.sync import apply
 from airmirror.windows.fence import claimed
+from airmirror.windows.mirror import Journal
 from airmirror.windows.results import WindowResult
-from airmirror.windows.window import Execute, internal_topics, run_window
+from airmirror.windows.window import Execute, run_window
 
 
 @dataclass(eq=False)
@@ -89,20 +89,12 @@ def backfill(
     if all(positions.get(item.key, 0) >= item.end for item in ranges):
         return None
     ensure_internal_topics(beside.flow)
-    topics = internal_topics(flow)
-    with (
-        Routes(flow.target, f"airmirror|{flow.name}|backfill") as target,
-        Appender(flow.target, topics.segments) as appender,
-    ):
-        target.refresh([topics.segments, topics.progress])
-        with claimed(
-            flow=flow, window=window, slots=0, target=target, topics=topics, index=opened.ledger, appender=appender
-        ):
-            remote = _create_topics(opened, beside, {item.topic for item in ranges}, tell)
-            ends = {item.key: item.end for item in ranges}
-            result = run_window(
-                beside.flow, beside.ledger, remote, execute, window=window, slots=slots, until=ends, tell=tell
-            )
+    with Journal.open(flow, opened.ledger, "backfill") as journal, claimed(journal, window, slots=0):
+        remote = _create_topics(opened, beside, {item.topic for item in ranges}, tell)
+        ends = {item.key: item.end for item in ranges}
+        result = run_window(
+            beside.flow, beside.ledger, remote, execute, window=window, slots=slots, until=ends, tell=tell
+        )
     errors = [
         row.error for row in result.rows if row.error is not None and TopicPartition(row.topic, row.partition) in ends
     ]

@@ -14,8 +14,8 @@ from airmirror.clusters.admin.appender import Appender
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened, catch_up_ledger
+from airmirror.naming import segment_topic
 from airmirror.topics.internal import ensure_internal_topics
-from airmirror.windows.window import internal_topics
 from airmirror.wire.segments import GATE, Action, Decision, Hold
 
 
@@ -153,7 +153,7 @@ def _write(
         hold = held.get((topic, decision.partition))
         if action is Action.RELEASE and hold is not None:
             records.append((hold.encode_key(), None))
-    with Appender(opened.flow.target, internal_topics(opened.flow).segments) as appender:
+    with Appender(opened.flow.target, segment_topic(opened.flow.source.alias)) as appender:
         appender.append(records)
     catch_up_ledger(opened)
     return list(decisions)

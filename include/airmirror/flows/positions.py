@@ -17,6 +17,7 @@ from airmirror.flows.prepare import Opened, caught_up
 from airmirror.offsets.positions import GroupPosition, group_positions, positions_of
 from airmirror.offsets.translation import Translated
 from airmirror.partitions import TopicPartition
+from airmirror.windows.mirror import Mirror
 
 MOST_AGES = 200  # rows whose lag in seconds is looked up: it takes a fetch each
 
@@ -76,13 +77,11 @@ class GroupRow:
 def list_positions(opened: Opened, only: Collection[str] = ()) -> list[GroupRow]:
     """Return the positions of the flow's groups (or ``only`` these) on both clusters. Writes only the ledger."""
     opened = caught_up(opened)
-    flow = opened.flow
-    client = f"airmirror|{flow.name}|groups"
-    with Routes(flow.source, client) as source, Routes(flow.target, client) as target:
-        found = group_positions(flow, opened.ledger, source, target, only)
-        there = committed_offsets(target, {row.group for row in found})
+    with Mirror.open(opened.flow, opened.ledger, "groups") as mirror:
+        found = group_positions(mirror, only)
+        there = committed_offsets(mirror.target, {row.group for row in found})
         ages = len(found) <= MOST_AGES
-        return [_row(item, there.get(item.group, {}), source, target, ages) for item in found]
+        return [_row(item, there.get(item.group, {}), mirror.source, mirror.target, ages) for item in found]
 
 
 def translate_at(opened: Opened, group: str, at: str | None, topic: str | None = None) -> list[GroupPosition]:
@@ -92,15 +91,14 @@ def translate_at(opened: Opened, group: str, at: str | None, topic: str | None =
     """
     opened = caught_up(opened)
     flow = opened.flow
-    client = f"airmirror|{flow.name}|translate"
-    with Routes(flow.source, client) as source, Routes(flow.target, client) as target:
-        committed = committed_offsets(source, [group])[group]
+    with Mirror.open(flow, opened.ledger, "translate") as mirror:
+        committed = committed_offsets(mirror.source, [group])[group]
         chosen = {key: offset for key, offset in committed.items() if topic in (None, key.topic)}
         if not chosen:
             raise NoSuchGroup(flow.name, flow.source.alias, group)
         if at is not None:
-            chosen = _positions(source, chosen, at)
-        return positions_of(flow, opened.ledger, source, target, {group: chosen})
+            chosen = _positions(mirror.source, chosen, at)
+        return positions_of(mirror, {group: chosen})
 
 
 def _positions(source: Routes, chosen: Mapping[TopicPartition, Committed], at: str) -> dict[TopicPartition, Committed]:

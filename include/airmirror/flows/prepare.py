@@ -18,10 +18,9 @@ from airmirror.topics.names import select
 from airmirror.topics.remote import TopicPlan
 from airmirror.topics.sound import sound_for
 from airmirror.topics.sync import SyncReport, look, sync_topics
-from airmirror.windows.index import catch_up
+from airmirror.windows.mirror import Journal, Mirror
 from airmirror.windows.plan import Planned
 from airmirror.windows.planning import make_plan
-from airmirror.windows.window import internal_topics
 
 PATIENCE_SECONDS = 2.0
 
@@ -137,10 +136,9 @@ def dry_run(opened: Opened) -> tuple[TopicPlan, list[Planned]]:
     """Return what ``prepare`` would create and a window would copy. Writes only the ledger."""
     topics = _or_idle(opened.flow, plan_topics(opened))
     catch_up_ledger(opened)
-    client = f"airmirror|{opened.flow.name}|plan"
-    with Routes(opened.flow.source, client) as source, Routes(opened.flow.target, client) as target:
-        target.refresh([])
-        planned = make_plan(opened.flow, opened.ledger.state(), topics.topics, source, target)
+    with Mirror.open(opened.flow, opened.ledger, "plan") as mirror:
+        mirror.target.refresh([])
+        planned = make_plan(mirror, opened.ledger.state(), topics.topics)
     new = {each.name for each in topics.create}  # no error, unless they were once written to
     return topics, [
         replace(item, error=None) if item.remote_topic in new and item.last is None else item for item in planned
@@ -162,11 +160,11 @@ def catch_up_ledger(opened: Opened, patience: float = 60.0) -> None:
 
     Where the target does not have them, what the ledger knows is of another cluster, or of topics that are gone.
     """
-    with Routes(opened.flow.target, f"airmirror|{opened.flow.name}|ledger") as target:
+    with Journal.open(opened.flow, opened.ledger, "ledger") as journal:
         try:
-            catch_up(target, internal_topics(opened.flow), opened.ledger, opened.flow.source.alias, patience)
+            journal.catch_up(patience)
         except TopicNotFound as missing:  # before a flow's first window there is nothing to read
-            names = internal_topics(opened.flow)
+            names = journal.topics
             if missing.topic not in (names.segments, names.progress):
                 raise
             if isinstance(missing, TopicNotDescribed):  # it is there, for others

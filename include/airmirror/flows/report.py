@@ -23,8 +23,8 @@ from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.flows.report_rows import Span, Told, progress, told, totals, windows
 from airmirror.ledger import FlowLedger, Ledger
 from airmirror.partitions import TopicPartition
-from airmirror.windows.index import catch_up
-from airmirror.windows.window import internal_topics
+from airmirror.windows.index import InternalTopics
+from airmirror.windows.mirror import Journal
 
 OF_SEGMENT_TOPIC = ("segments", "newest", "verified", "control")  # the ledger's tables that are read from it
 ATTEMPTS = 3  # at comparing the ledger while windows are at work
@@ -78,7 +78,7 @@ def report_flow(opened: Opened, span: Span) -> Report:
 @contextmanager
 def _record(opened: Opened) -> Iterator[Opened]:
     """The flow with a ledger of its own that was read from the segment topic just now."""
-    topics = internal_topics(opened.flow)
+    topics = InternalTopics.of(opened.flow.source.alias)
     with TemporaryDirectory(prefix="airmirror-report-") as directory:
         ledger = Ledger(f"sqlite:///{directory}/record.db")
         try:
@@ -97,8 +97,8 @@ def _record(opened: Opened) -> Iterator[Opened]:
 
 
 def _read(opened: Opened) -> None:
-    with Routes(opened.flow.target, f"airmirror|{opened.flow.name}|report") as target:
-        catch_up(target, internal_topics(opened.flow), opened.ledger, opened.flow.source.alias)
+    with Journal.open(opened.flow, opened.ledger, "report") as journal:
+        journal.catch_up()
 
 
 def _compare_ledger(opened: Opened, record: FlowLedger) -> tuple[list[dict[str, Any]], tuple[str, ...]]:

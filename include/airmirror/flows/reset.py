@@ -8,13 +8,10 @@ import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import count
 
-from airmirror.clusters.admin.appender import Appender
 from airmirror.clusters.admin.client import connect
 from airmirror.clusters.admin.deletion import delete_topics
-from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError, command
 from airmirror.flows.prepare import Opened, catch_up_ledger, plan_topics, prepare
 from airmirror.offsets.checkpoints import rewind_checkpoints
@@ -25,12 +22,11 @@ from airmirror.topics.names import select
 from airmirror.topics.sync import sync_topics
 from airmirror.windows.compare import look_at_logs
 from airmirror.windows.declared import compacted_topics
-from airmirror.windows.fence import Granted, check_claim, claimed, fence
-from airmirror.windows.index import catch_up
+from airmirror.windows.fence import Granted, claimed, fence
 from airmirror.windows.losses import without_losses
+from airmirror.windows.mirror import Mirror
 from airmirror.windows.resets import Choice, Facts, Reset, ResetNotPossible, decide, declare
 from airmirror.windows.resetting import commit, look
-from airmirror.windows.window import internal_topics
 from airmirror.wire.segments import FlowIdentity, ResetRecord, SegmentRecord
 
 Tell = Callable[[str], None]
@@ -73,19 +69,10 @@ def consider(opened: Opened, order: Order) -> list[Reset]:
     """Return what the order would do. Writes only the ledger. Raises ResetNotPossible, NotOfTheFlow."""
     catch_up_ledger(opened)
     topics = _remote_topics(opened, order)
-    flow, client = opened.flow, f"airmirror|{opened.flow.name}|reset"
-    with Routes(flow.source, client) as source, Routes(flow.target, client) as target:
-        source.refresh([])
-        target.refresh([])
-        resets = _decide(opened, source, target, topics, order)
-        return resets + _losses(
-            opened=opened,
-            source=source,
-            target=target,
-            topics=topics,
-            order=order,
-            but={reset.facts.key for reset in resets},
-        )
+    with Mirror.open(opened.flow, opened.ledger, "reset") as mirror:
+        mirror.refresh()
+        resets = _decide(mirror, topics, order)
+        return resets + _losses(mirror, topics, order, but={reset.facts.key for reset in resets})
 
 
 def undecided(opened: Opened, topics: Collection[str] = ()) -> list[Facts]:
@@ -94,26 +81,17 @@ def undecided(opened: Opened, topics: Collection[str] = ()) -> list[Facts]:
     order = Order(
         tuple(topics) or tuple(sorted({topic for topic, _ in opened.ledger.state().known})), (), Choice.ACCEPT_LOSS
     )
-    names, client = _remote_topics(opened, order), f"airmirror|{opened.flow.name}|reset"
-    with Routes(opened.flow.source, client) as source, Routes(opened.flow.target, client) as target:
-        source.refresh([])
-        target.refresh([])
-        return [
-            facts
-            for facts in look(
-                flow=opened.flow, index=opened.ledger, source=source, target=target, topics=names, choice=order.choice
-            )
-            if facts.problem
-        ]
+    names = _remote_topics(opened, order)
+    with Mirror.open(opened.flow, opened.ledger, "reset") as mirror:
+        mirror.refresh()
+        return [facts for facts in look(mirror, names, order.choice) if facts.problem]
 
 
 def carry_out(opened: Opened, order: Order, tell: Tell = lambda phase: None) -> list[Reset]:
     """Do it, under the flow's claim: no window is at work meanwhile. Raises FlowBusy, and what ``consider`` raises."""
     opened = prepare(opened).opened
-    with _claim(opened, tell, order.name or "reset") as (source, target, granted):
-        names = internal_topics(opened.flow)
-        held = partial(check_claim, opened.flow, granted, target, names.segments)
-        if _was_done(opened, order, held, tell):
+    with _claim(opened, tell, order.name or "reset") as (mirror, granted):
+        if _was_done(opened, order, granted.check, tell):
             return []
         topics = _remote_topics(opened, order)
         if order.choice is Choice.NEW_TOPIC:
@@ -127,24 +105,15 @@ def carry_out(opened: Opened, order: Order, tell: Tell = lambda phase: None) -> 
         def done(resets: list[Reset]) -> list[Reset]:
             if resets:
                 tell(f"committing {len(resets)} decisions")
-                commit(
-                    flow=opened.flow,
-                    granted=granted,
-                    target=target,
-                    topics=names,
-                    state=opened.ledger.state(),
-                    resets=resets,
-                    by=order.by,
-                    reason=order.reason,
-                )
-                catch_up(target, names, opened.ledger, opened.flow.source.alias)
+                commit(granted, resets, by=order.by, reason=order.reason)
+                mirror.catch_up()
             return resets
 
-        resets = done(_decide(opened, source, target, topics, order))
+        resets = done(_decide(mirror, topics, order))
         starts = {each.facts.key: (each.start, each.facts.target_end) for each in resets if each.start >= 0}
-        _rewind(opened, topics, starts, held, tell)
+        _rewind(opened, topics, starts, granted.check, tell)
         # What now can go on may still hold records that differ.
-        resets += done(_losses(opened, source, target, topics, order))
+        resets += done(_losses(mirror, topics, order))
     catch_up_ledger(opened)
     return resets
 
@@ -172,8 +141,8 @@ def replace_identity(opened: Opened, by: str, reason: str, tell: Tell = lambda p
     before = replace(
         flow, source=replace(flow.source, alias=theirs.source), target=replace(flow.target, alias=theirs.target)
     )
-    with _claim(opened, tell) as (_, target, granted):
-        fence(before, target, granted.claim.slots)
+    with _claim(opened, tell) as (mirror, granted):
+        fence(before, mirror.target, granted.claim.slots)
         ours = identity(flow, around)
         problem = f"written by {theirs.name} ({theirs.source_cluster_id} -> {theirs.target_cluster_id})"
         decision = ResetRecord(
@@ -189,16 +158,13 @@ def replace_identity(opened: Opened, by: str, reason: str, tell: Tell = lambda p
             by=by,
             reason=reason,
         )
-        with Appender(flow.target, internal_topics(flow).segments) as appender:
-            appender.append([(each.encode_key(), each.encode_value()) for each in (decision, ours)])
+        granted.appender.append([(each.encode_key(), each.encode_value()) for each in (decision, ours)])
     return theirs
 
 
-def _decide(opened: Opened, source: Routes, target: Routes, topics: Mapping[str, str], order: Order) -> list[Reset]:
+def _decide(mirror: Mirror, topics: Mapping[str, str], order: Order) -> list[Reset]:
     resets = []
-    for facts in look(
-        flow=opened.flow, index=opened.ledger, source=source, target=target, topics=topics, choice=order.choice
-    ):
+    for facts in look(mirror, topics, order.choice):
         if order.partitions and facts.partition not in order.partitions:
             continue
         reset = decide(facts, order.choice)
@@ -241,12 +207,7 @@ def _rewind(
 
 
 def _losses(
-    opened: Opened,
-    source: Routes,
-    target: Routes,
-    topics: Mapping[str, str],
-    order: Order,
-    but: Collection[TopicPartition] = (),
+    mirror: Mirror, topics: Mapping[str, str], order: Order, but: Collection[TopicPartition] = ()
 ) -> list[Reset]:
     """Return the losses to declare among records that no gate has passed yet: those that are not equal on both sides.
 
@@ -254,18 +215,17 @@ def _losses(
     """
     if order.choice is not Choice.ACCEPT_LOSS:
         return []
-    flow = opened.flow
     chosen = [
         record
-        for record in opened.ledger.unverified()
+        for record in mirror.index.unverified()
         if record.topic in topics
         and TopicPartition(record.topic, record.partition) not in but
         and (not order.partitions or record.partition in order.partitions)
     ]
     if not chosen:
         return []
-    compacted = compacted_topics(flow, source, {record.topic for record in chosen})
-    logs = look_at_logs(flow, source, target, chosen)
+    compacted = compacted_topics(mirror, {record.topic for record in chosen})
+    logs = look_at_logs(mirror, chosen)
     rewritten: dict[TopicPartition, list[SegmentRecord]] = {}
     for record in chosen:
         found = without_losses(logs, record, holes=compacted[record.topic])
@@ -274,12 +234,7 @@ def _losses(
     if not rewritten:
         return []
     concerned = {key.topic: topics[key.topic] for key in rewritten}
-    facts = {
-        each.key: each
-        for each in look(
-            flow=flow, index=opened.ledger, source=source, target=target, topics=concerned, choice=order.choice
-        )
-    }
+    facts = {each.key: each for each in look(mirror, concerned, order.choice)}
     declared = [declare(facts[key], found) for key, found in rewritten.items()]
     return [reset for reset in declared if reset is not None]
 
@@ -317,20 +272,12 @@ def _with_new_topics(opened: Opened, topics: Mapping[str, str], tell: Tell) -> O
 
 
 @contextmanager
-def _claim(opened: Opened, tell: Tell, name: str = "reset") -> Iterator[tuple[Routes, Routes, Granted]]:
+def _claim(opened: Opened, tell: Tell, name: str = "reset") -> Iterator[tuple[Mirror, Granted]]:
     """The flow's claim, its slots fenced and its index brought up to date."""
-    flow, client, window = opened.flow, f"airmirror|{opened.flow.name}|reset", f"{name}-{uuid.uuid4().hex[:12]}"
-    topics = internal_topics(flow)
-    with Routes(flow.source, client) as source, Routes(flow.target, client) as target:
-        source.refresh([])
-        target.refresh([topics.segments, topics.progress])
-        with (
-            Appender(flow.target, topics.segments) as appender,
-            claimed(
-                flow=flow, window=window, slots=1, target=target, topics=topics, index=opened.ledger, appender=appender
-            ) as granted,
-        ):
+    with Mirror.open(opened.flow, opened.ledger, "reset") as mirror:
+        mirror.source.refresh([])
+        with claimed(mirror, f"{name}-{uuid.uuid4().hex[:12]}", slots=1) as granted:
             tell("fencing what earlier windows may have left")
-            fence(flow, target, granted.claim.slots)
-            catch_up(target, topics, opened.ledger, flow.source.alias)
-            yield source, target, granted
+            fence(mirror.flow, mirror.target, granted.claim.slots)
+            mirror.catch_up()
+            yield mirror, granted

@@ -19,6 +19,7 @@ from airmirror.slot.errors import ForeignRecords, TargetTruncated, TopicRecreate
 from airmirror.windows.compare import Logs, compare, look_at_logs
 from airmirror.windows.coverage import NOT_COVERED, account_error, is_declared, is_taken_over, uncovered
 from airmirror.windows.errors import Unaccounted
+from airmirror.windows.mirror import Mirror
 from airmirror.wire.segments import SegmentRecord
 
 
@@ -57,14 +58,13 @@ def compare_all(opened: Opened, topics: Sequence[str]) -> list[ComparedPartition
     A window may be at work: what it commits after the beginning is left out.
     """
     flow, ledger = opened.flow, opened.ledger
-    client = f"airmirror|{flow.name}|verify"
     catch_up_ledger(opened)
-    with Routes(flow.source, client) as source, Routes(flow.target, client) as target:
-        ends = _stable_ends(target, ledger.last_segments().values())
+    with Mirror.open(flow, ledger, "verify") as mirror:
+        ends = _stable_ends(mirror.target, ledger.last_segments().values())
         catch_up_ledger(opened)  # all that lies below the ends is told of now
         newest = {TopicPartition(*key): record for key, record in ledger.last_segments().items()}
         chosen = {key: record for key, record in sorted(newest.items()) if not topics or key.topic in topics}
-        logs = look_at_logs(flow, source, target, list(chosen.values()))
+        logs = look_at_logs(mirror, list(chosen.values()))
         progress = ledger.progress()
         resets: dict[TopicPartition, set[int]] = {key: set() for key in chosen}
         for reset in ledger.resets():

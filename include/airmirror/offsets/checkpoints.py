@@ -18,9 +18,10 @@ from airmirror.ledger import FlowLedger
 from airmirror.offsets.lags import note_group_lags
 from airmirror.offsets.positions import GroupPosition, group_positions, resets
 from airmirror.offsets.translation import Translated
-from airmirror.offsets.writing import ensure_topic, load_written, write, write_anew
+from airmirror.offsets.writing import Destination, ensure_topic, load_written, write, write_anew
 from airmirror.partitions import TopicPartition
 from airmirror.topics.names import policy_of
+from airmirror.windows.mirror import Mirror
 from airmirror.wire.checkpoints import Checkpoint, without_nul
 
 log = logging.getLogger(__name__)
@@ -56,33 +57,24 @@ def emit_checkpoints(
     if not as_boolean(settings["emit.checkpoints.enabled"]):
         return 0
     topic = policy_of(flow).checkpoints_topic(flow.source.alias)
-    client = f"airmirror|{flow.name}|checkpoints"
-    with Routes(flow.source, client) as source, Routes(flow.target, client) as target:
-        for missing in target.refresh_existing([topic]).values():
+    into = Destination(flow, flow.target, topic, "checkpoints")
+    with Mirror.open(flow, ledger, "checkpoints") as mirror:
+        for missing in mirror.target.refresh_existing([topic]).values():
             if isinstance(missing, TopicNotDescribed):
                 raise missing
             ensure_topic(flow.target, topic, int(settings["checkpoints.topic.replication.factor"]))
-        decided = resets(flow, ledger, source, target)
-        rows = group_positions(flow, ledger, source, target)
+        decided = resets(mirror)
+        rows = group_positions(mirror)
 
         def records() -> list[tuple[bytes, bytes]]:
             nonlocal decided, rows
-            before, decided = decided, resets(flow, ledger, source, target)
+            before, decided = decided, resets(mirror)
             if decided != before:  # since the positions were translated
-                rows = group_positions(flow, ledger, source, target)
-            load_written(target, topic, ledger, ledger.load_checkpoints)
+                rows = group_positions(mirror)
+            load_written(mirror.target, topic, ledger, ledger.load_checkpoints)
             return [(new.encode_key(), new.encode_value()) for new in checkpoints_of(rows, ledger.checkpoints())]
 
-        written = write_anew(
-            flow=flow,
-            ledger=ledger,
-            cluster=flow.target,
-            topic=topic,
-            purpose="checkpoints",
-            records=records,
-            window=window,
-            tell=tell,
-        )
+        written = write_anew(into, ledger, records, window=window, tell=tell)
     try:
         note_group_lags(flow.source.alias, ledger, rows)
     except AirmirrorError as error:  # what is shown only must not keep checkpoints back
@@ -119,16 +111,5 @@ def rewind_checkpoints(
                     found.append(replace(last, upstream=min(last.upstream, start), downstream=end))
             return [(new.encode_key(), new.encode_value()) for new in found]
 
-        return (
-            write(
-                flow=flow,
-                cluster=flow.target,
-                topic=topic,
-                purpose="checkpoints",
-                records=records,
-                held=held,
-                tell=tell,
-            )
-            if records()
-            else 0
-        )
+        into = Destination(flow, flow.target, topic, "checkpoints")
+        return write(into, records, held=held, tell=tell) if records() else 0

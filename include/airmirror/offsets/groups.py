@@ -21,7 +21,6 @@ from airmirror.clusters.protocol.groups import (
     committed_offsets,
     list_groups,
 )
-from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Flow
 from airmirror.config.values import as_boolean
 from airmirror.ledger import FlowLedger, GroupOffset
@@ -29,6 +28,7 @@ from airmirror.offsets.lags import note_group_lags
 from airmirror.offsets.positions import GroupPosition, group_positions, resets
 from airmirror.offsets.translation import Reason, Translated
 from airmirror.partitions import TopicPartition
+from airmirror.windows.mirror import Mirror
 
 log = logging.getLogger(__name__)
 
@@ -93,22 +93,21 @@ def sync_group_offsets(
     ``only``: these groups, whatever ``groups`` says. The ledger must have caught up. Raises GroupsNotRead,
     CoordinatorNotAvailable, or a cluster's error.
     """
-    client = f"airmirror|{flow.name}|groups"
-    with Routes(flow.source, client) as source, Routes(flow.target, client) as target:
-        decided = resets(flow, ledger, source, target)
+    with Mirror.open(flow, ledger, "groups") as mirror:
+        decided = resets(mirror)
         while True:
-            rows = group_positions(flow, ledger, source, target, only)
-            there = list_groups(target)
+            rows = group_positions(mirror, only)
+            there = list_groups(mirror.target)
             known = {row.group for row in rows}
             idle = [name for name, group in there.items() if name in known and group.is_idle]
-            planned = plan(rows, there, committed_offsets(target, idle), lagging_partitions(flow, rows))
+            planned = plan(rows, there, committed_offsets(mirror.target, idle), lagging_partitions(flow, rows))
             if dry_run:
                 return planned
             offsets = _moves(rows, planned)
-            before, decided = decided, resets(flow, ledger, source, target)
+            before, decided = decided, resets(mirror)
             if decided == before:  # else positions are elsewhere by now
                 break
-        errors = commit_offsets(target, offsets)
+        errors = commit_offsets(mirror.target, offsets)
     done = [_with_error(item, errors.get((row.group, row.remote))) for row, item in zip(rows, planned, strict=True)]
     if not only:
         if not as_boolean(flow.settings["emit.checkpoints.enabled"]):  # else that task notes the same

@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 
 from airmirror.clusters.protocol.groups import Committed, committed_offsets, list_groups
 from airmirror.clusters.protocol.routes import Routes, TopicNotFound
-from airmirror.config import Flow
 from airmirror.config.values import as_list
 from airmirror.ledger import FlowLedger
 from airmirror.ledger.groups import unfit_name
-from airmirror.naming import TopicFilter, progress_topic, segment_topic
+from airmirror.naming import TopicFilter
 from airmirror.offsets.replicated import Extent, Known, PositionLookup
 from airmirror.offsets.translation import Reason, Translated, to_source, to_target
 from airmirror.partitions import TopicPartition
 from airmirror.topics.names import select
 from airmirror.windows.index import InternalTopics, catch_up
+from airmirror.windows.mirror import Mirror
 from airmirror.wire.segments import ResetRecord
 
 log = logging.getLogger(__name__)
@@ -55,39 +55,37 @@ class GroupPosition:
         return TopicPartition(self.remote_topic, self.partition)
 
 
-def group_positions(
-    flow: Flow, ledger: FlowLedger, source: Routes, target: Routes, only: Collection[str] = ()
-) -> list[GroupPosition]:
+def group_positions(mirror: Mirror, only: Collection[str] = ()) -> list[GroupPosition]:
     """The positions of the groups that the flow moves (or of ``only``), by group, topic and partition.
 
     The ledger must have caught up. A group with a name that the ledger can't have is left out, with its reason in the log.
     Raises GroupsNotRead, CoordinatorNotAvailable, and what the clusters raise.
     """
-    settings = flow.settings
+    settings, source = mirror.flow.settings, mirror.source
     chosen = TopicFilter(as_list(settings["groups"]), as_list(settings["groups.exclude"]))
     groups = [name for name in list_groups(source) if (name in only if only else chosen.matches(name))]
     for name in groups:
         if reason := unfit_name(name):  # whoever may commit an offset names his group as he likes
             log.warning("Group %.100r is left out: %s.", name, reason)
     committed = committed_offsets(source, [name for name in groups if not unfit_name(name)])
-    return positions_of(flow, ledger, source, target, committed)
+    return positions_of(mirror, committed)
 
 
-def positions_of(
-    flow: Flow,
-    ledger: FlowLedger,
-    source: Routes,
-    target: Routes,
-    committed: dict[str, dict[TopicPartition, Committed]],
-) -> list[GroupPosition]:
+def positions_of(mirror: Mirror, committed: dict[str, dict[TopicPartition, Committed]]) -> list[GroupPosition]:
     """The same for offsets that are given, by group."""
+    flow, source = mirror.flow, mirror.source
     wanted = {key.topic for offsets in committed.values() for key in offsets}
     existing = wanted - source.refresh_existing(wanted).keys()
     counts = {topic: source.partitions(topic) for topic in existing}
     forward = PositionLookup(
-        flow=flow, ledger=ledger, source=source, target=target, remote_topics=select(flow, existing), groups_on="source"
+        flow=flow,
+        ledger=mirror.index,
+        source=source,
+        target=mirror.target,
+        remote_topics=select(flow, existing),
+        groups_on="source",
     )
-    backward = _return_trip(flow, ledger, source, target, existing - forward.remote_topics.keys())
+    backward = _return_trip(mirror, existing - forward.remote_topics.keys())
     original = {remote: topic for topic, remote in backward.remote_topics.items()} if backward else {}
     rows: list[GroupPosition] = []
     there: list[tuple[str, TopicPartition, Committed]] = []
@@ -112,21 +110,26 @@ def positions_of(
     return sorted(rows, key=lambda row: (row.group, row.topic, row.partition))
 
 
-def resets(flow: Flow, ledger: FlowLedger, source: Routes, target: Routes) -> list[ResetRecord]:
+def resets(mirror: Mirror) -> list[ResetRecord]:
     """Return the resets decided by now of this flow and of the one back: a reset moves positions."""
-    back = ledger.beside(f"{flow.target.alias}->{flow.source.alias}")
-    _catch_up(target, ledger, flow.source.alias)
+    back = _way_back(mirror)
+    _catch_up(mirror.target, mirror.index, mirror.flow.source.alias)
     if back.identity() is not None:  # else no position has asked for it, and it may be large
-        _catch_up(source, back, flow.target.alias)
-    return [*ledger.resets(), *back.resets()]
+        _catch_up(mirror.source, back, mirror.flow.target.alias)
+    return [*mirror.index.resets(), *back.resets()]
+
+
+def _way_back(mirror: Mirror) -> FlowLedger:
+    """The ledger's part of the flow from the target to the source."""
+    return mirror.index.beside(f"{mirror.flow.target.alias}->{mirror.flow.source.alias}")
 
 
 def _catch_up(routes: Routes, ledger: FlowLedger, alias: str) -> bool:
     """Read what is new of the flow from ``alias`` on this cluster into its ledger; whether there has been such a flow."""
-    internal = InternalTopics(segment_topic(alias), progress_topic(alias))
     try:
-        catch_up(routes, internal, ledger, alias)
+        catch_up(routes, ledger, alias)
     except TopicNotFound as missing:
+        internal = InternalTopics.of(alias)
         if missing.topic not in (internal.segments, internal.progress):
             raise
         return False
@@ -160,14 +163,12 @@ def _by_partition(offsets: object) -> dict[TopicPartition, list[int]]:
     return found
 
 
-def _return_trip(
-    flow: Flow, ledger: FlowLedger, source: Routes, target: Routes, topics: set[str]
-) -> PositionLookup | None:
+def _return_trip(mirror: Mirror, topics: set[str]) -> PositionLookup | None:
     """The way back of remote topics on the source that came from the target; None where nobody brought any.
 
     ``topics`` of the flow need not name them, for nothing is copied; ``topics.exclude`` counts.
     """
-    back = ledger.beside(f"{flow.target.alias}->{flow.source.alias}")
+    flow, source, target, back = mirror.flow, mirror.source, mirror.target, _way_back(mirror)
     if not topics or not _catch_up(source, back, flow.target.alias):
         return None
     wanted = TopicFilter((".*",), flow.topics_exclude)

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from airmirror.clusters.admin.appender import Appender
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Flow
 from airmirror.ledger import FlowLedger
 from airmirror.offsets.replicated import extents
 from airmirror.partitions import TopicPartition
 from airmirror.windows.fence import claimed
-from airmirror.windows.index import catch_up
-from airmirror.windows.window import internal_topics
+from airmirror.windows.mirror import Journal
 
 MOST = 100_000  # segment records in one round
 AT_ONCE = 5_000  # of them waited for together
@@ -64,16 +62,10 @@ def delete_segments(
     """
     if not keys():
         return 0
-    topics = internal_topics(flow)
-    with (
-        Routes(flow.target, f"airmirror|{flow.name}|prune") as target,
-        Appender(flow.target, topics.segments) as appender,
-    ):
-        target.refresh([topics.segments, topics.progress])
-        with claimed(flow=flow, window=window, slots=0, target=target, topics=topics, index=ledger, appender=appender):
-            catch_up(target, topics, ledger, flow.source.alias)
-            chosen = keys()
-            for first in range(0, len(chosen), AT_ONCE):
-                tell(f"forgetting {len(chosen) - first} segment records")
-                appender.append([(key, None) for key in chosen[first : first + AT_ONCE]])
+    with Journal.open(flow, ledger, "prune") as journal, claimed(journal, window, slots=0) as granted:
+        journal.catch_up()
+        chosen = keys()
+        for first in range(0, len(chosen), AT_ONCE):
+            tell(f"forgetting {len(chosen) - first} segment records")
+            granted.appender.append([(key, None) for key in chosen[first : first + AT_ONCE]])
     return len(chosen)

@@ -16,7 +16,7 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Cluster, Flow
 from airmirror.config.values import as_boolean
 from airmirror.ledger import FlowLedger
-from airmirror.offsets.writing import ensure_topic, load_written, write, write_anew
+from airmirror.offsets.writing import Destination, ensure_topic, load_written, write, write_anew
 from airmirror.partitions import TopicPartition
 from airmirror.topics.names import policy_of
 from airmirror.wire.mirrormaker import OffsetSync, decode_offset_sync
@@ -77,16 +77,8 @@ def emit_offset_syncs(
             load_written(routes, topic, ledger, ledger.load_offset_syncs)
             return [(sync.encode_key(), sync.encode_value()) for sync in _syncs(flow, ledger)]
 
-        return write_anew(
-            flow=flow,
-            ledger=ledger,
-            cluster=cluster,
-            topic=topic,
-            purpose="offset-syncs",
-            records=records,
-            window=window,
-            tell=tell,
-        )
+        into = Destination(flow, cluster, topic, "offset-syncs")
+        return write_anew(into, ledger, records, window=window, tell=tell)
 
 
 def rewind_offset_syncs(
@@ -115,13 +107,8 @@ def rewind_offset_syncs(
             rewinding = [OffsetSync(*key, *start) for key, start in starts.items() if written.get(key, -1) >= start[0]]
             return [(sync.encode_key(), sync.encode_value()) for sync in rewinding]
 
-        return (
-            write(
-                flow=flow, cluster=cluster, topic=topic, purpose="offset-syncs", records=records, held=held, tell=tell
-            )
-            if records()
-            else 0
-        )
+        into = Destination(flow, cluster, topic, "offset-syncs")
+        return write(into, records, held=held, tell=tell) if records() else 0
 
 
 def place_of_syncs(flow: Flow) -> tuple[Cluster, str]:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar, Protocol
 from uuid import UUID
 
 from confluent_kafka import KafkaException
 
-from airmirror.clusters.admin.appender import Appender
 from airmirror.clusters.admin.client import connect, describe, producer
 from airmirror.clusters.admin.creation import create_topics
 from airmirror.clusters.admin.description import NewTopic
@@ -21,9 +19,9 @@ from airmirror.errors import AirmirrorError
 from airmirror.ledger import FlowLedger
 from airmirror.partitions import Entry, TopicPartition
 from airmirror.topics.internal import ensure_internal_topics
-from airmirror.windows.fence import check_claim, claimed
-from airmirror.windows.index import catch_up, load_tail, scanned_of
-from airmirror.windows.window import internal_topics
+from airmirror.windows.fence import claimed
+from airmirror.windows.index import load_tail, scanned_of
+from airmirror.windows.mirror import Journal
 
 SECONDS = 30.0
 # A segment of an hour: what is still written to is never compacted, and is read again by whoever has lost his ledger.
@@ -69,57 +67,47 @@ def load_written(routes: Routes, topic: str, ledger: FlowLedger, load: Loader) -
     load_tail(routes, log, start, end, lambda entries, at, since: load(topic, topic_id, entries, at, since))
 
 
+@dataclass(frozen=True)
+class Destination:
+    """A topic of MirrorMaker 2's that a flow writes to. ``purpose``: a part of the client id and of the transactional id."""
+
+    flow: Flow
+    cluster: Cluster
+    topic: str
+    purpose: str
+
+    @property
+    def transactional_id(self) -> str:
+        return f"airmirror.{self.flow.source.alias}.{self.flow.target.alias}.{self.purpose}"
+
+
+Records = Callable[[], Sequence[tuple[bytes, bytes]]]
+
+
 def write_anew(
-    flow: Flow,
-    ledger: FlowLedger,
-    cluster: Cluster,
-    topic: str,
-    purpose: str,
-    records: Callable[[], Sequence[tuple[bytes, bytes]]],
-    *,
-    window: str,
-    tell: Callable[[str], None],
+    into: Destination, ledger: FlowLedger, records: Records, *, window: str, tell: Callable[[str], None]
 ) -> int:
     """Write what ``records`` finds to be new, in one transaction; how many. Nothing new takes no claim.
 
-    The claim is of the name ``window``, and the transactional id one of ``purpose``; it is initialised before ``records``
-    is asked again, so that nobody else can have written in between; what others did before, a reset too, is in the ledger
-    then. Raises FlowBusy, RecordsNotWritten.
+    The claim is of the name ``window``; the destination's transactional id is initialised before ``records`` is asked
+    again, so that nobody else can have written in between; what others did before, a reset too, is in the ledger then.
+    Raises FlowBusy, RecordsNotWritten.
     """
     if not records():
         return 0
-    topics = internal_topics(flow)
-    ensure_internal_topics(flow)  # the way back of a flow may never have had anything to replicate
-    with (
-        Routes(flow.target, f"airmirror|{flow.name}|{purpose}") as target,
-        Appender(flow.target, topics.segments) as appender,
-    ):
-        target.refresh([topics.segments, topics.progress])
-        with claimed(
-            flow=flow, window=window, slots=0, target=target, topics=topics, index=ledger, appender=appender
-        ) as granted:
-            catch_up(target, topics, ledger, flow.source.alias)
-            held = partial(check_claim, flow, granted, target, topics.segments)
-            return write(
-                flow=flow, cluster=cluster, topic=topic, purpose=purpose, records=records, held=held, tell=tell
-            )
+    ensure_internal_topics(into.flow)  # the way back of a flow may never have had anything to replicate
+    with Journal.open(into.flow, ledger, into.purpose) as journal, claimed(journal, window, slots=0) as granted:
+        journal.catch_up()
+        return write(into, records, held=granted.check, tell=tell)
 
 
-def write(
-    flow: Flow,
-    cluster: Cluster,
-    topic: str,
-    purpose: str,
-    records: Callable[[], Sequence[tuple[bytes, bytes]]],
-    held: Callable[[], None],
-    tell: Callable[[str], None],
-) -> int:
+def write(into: Destination, records: Records, *, held: Callable[[], None], tell: Callable[[str], None]) -> int:
     """The same under a claim that is held already: ``held`` raises where it is another's by now (invariant B).
 
     Raises RecordsNotWritten, and what ``held`` does.
     """
-    transactional_id = f"airmirror.{flow.source.alias}.{flow.target.alias}.{purpose}"
-    demanded = {"transactional.id": transactional_id, "acks": "all", "enable.idempotence": True}
+    cluster, topic = into.cluster, into.topic
+    demanded = {"transactional.id": into.transactional_id, "acks": "all", "enable.idempotence": True}
     writer = producer(cluster, demanded)
     failed: list[str] = []
     arguments: dict[str, Any] = {

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from airmirror.clusters.admin.appender import Appender
@@ -25,6 +24,7 @@ from airmirror.partitions import Entry, TopicPartition
 from airmirror.topics.names import other_aliases, policy_of
 from airmirror.topics.strangers import flows_of, nonsense, shown
 from airmirror.windows.ends import check_ends, ids_tell_nothing
+from airmirror.windows.mirror import Mirror
 from airmirror.wire.plain import plain_records
 from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.segments import FlowIdentity, decode
@@ -106,8 +106,10 @@ def look_around(flow: Flow, ledger: FlowLedger, disabled: Collection[str] = ()) 
     """
     own_topic = segment_topic(flow.source.alias)
     prefixes = type(policy_of(flow)) is DefaultReplicationPolicy
-    with _routes(flow) as (source, target):
-        check_ends(flow, source, target)
+    with Mirror.open(flow, ledger, "identity") as mirror:
+        mirror.refresh()
+        check_ends(mirror)
+        source, target = mirror.source, mirror.target
         warnings: list[str] = []
         into_source = _identities(source, ledger, warnings)
         into_target = _identities(target, ledger, warnings, own_topic if prefixes else None)
@@ -229,15 +231,6 @@ def _check_own(flow: Flow, around: Neighbours, found: Found) -> None:
             ours=ours,
             theirs=written,
         )
-
-
-@contextmanager
-def _routes(flow: Flow) -> Iterator[tuple[Routes, Routes]]:
-    client = f"airmirror|{flow.name}|identity"
-    with Routes(flow.source, client) as source, Routes(flow.target, client) as target:
-        source.refresh([])
-        target.refresh([])
-        yield source, target
 
 
 def _identities(routes: Routes, ledger: FlowLedger, warnings: list[str], only: str | None = None) -> tuple[Found, ...]:

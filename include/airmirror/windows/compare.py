@@ -23,6 +23,7 @@ from airmirror.windows.coverage import ALL, is_declared, still_held
 from airmirror.windows.cursor import Cursor, Pair, pairs
 from airmirror.windows.declared import compacted_topics, times_replaced
 from airmirror.windows.errors import TargetDiffers, Unaccounted
+from airmirror.windows.mirror import Mirror
 from airmirror.wire.batches import HEADER_SIZE
 from airmirror.wire.records import Array, Records, first_difference
 from airmirror.wire.segments import SegmentRecord
@@ -80,18 +81,18 @@ class _Surplus:
         return _Surplus(self.count + len(offsets), self.first if self.count else int(offsets[0]), int(offsets[-1]))
 
 
-def look_at_logs(flow: Flow, source: Routes, target: Routes, records: Collection[SegmentRecord]) -> Logs:
+def look_at_logs(mirror: Mirror, records: Collection[SegmentRecord]) -> Logs:
     """Return the facts about the logs of these records' partitions. Raises TopicNotFound, or a cluster's error."""
     remote_topics = {record.topic: record.remote_topic for record in records}
-    source.refresh(remote_topics)
-    target.refresh(remote_topics.values())
-    here = compacted_topics(flow, source, remote_topics)
-    there = topic_configs(target, remote_topics.values(), ["cleanup.policy"])
+    mirror.source.refresh(remote_topics)
+    mirror.target.refresh(remote_topics.values())
+    here = compacted_topics(mirror, remote_topics)
+    there = topic_configs(mirror.target, remote_topics.values(), ["cleanup.policy"])
     compacted = {
         topic: here[topic] or "compact" in there.get(remote, {}).get("cleanup.policy", "")
         for topic, remote in remote_topics.items()
     }
-    logs = Logs(flow, source, target, {}, compacted)
+    logs = Logs(mirror.flow, mirror.source, mirror.target, {}, compacted)
     _look_at_starts(logs, records)
     return logs
 

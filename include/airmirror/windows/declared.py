@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from airmirror.clusters.protocol.routes import Routes
 from airmirror.clusters.protocol.topic_configs import topic_configs
 from airmirror.config import Flow
 from airmirror.config.values import as_list
 from airmirror.naming import TopicFilter
+from airmirror.windows.mirror import Mirror
 
 
 def compacted_once(flow: Flow) -> TopicFilter:
@@ -16,10 +16,10 @@ def compacted_once(flow: Flow) -> TopicFilter:
     return _declared(flow, "topics.compacted")
 
 
-def compacted_topics(flow: Flow, source: Routes, topics: Collection[str]) -> dict[str, bool]:
+def compacted_topics(mirror: Mirror, topics: Collection[str]) -> dict[str, bool]:
     """Return whether holes are allowed, by topic: it is compacted, or the user says that it once was (invariant E)."""
-    declared = compacted_once(flow)
-    configs = topic_configs(source, topics, ["cleanup.policy"])
+    declared = compacted_once(mirror.flow)
+    configs = topic_configs(mirror.source, topics, ["cleanup.policy"])
     return {
         topic: "compact" in configs.get(topic, {}).get("cleanup.policy", "") or declared.matches(topic)
         for topic in topics

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from airmirror.clusters.protocol.epochs import EpochEnd, epoch_ends
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.config import Flow
 from airmirror.partitions import TopicPartition
 from airmirror.slot.errors import SourceDiverged
 from airmirror.windows.compare import Logs, look_at_logs, read_pairs
 from airmirror.windows.coverage import still_held
+from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import Planned
 from airmirror.wire.records import first_difference
 from airmirror.wire.segments import SegmentRecord
@@ -93,7 +93,7 @@ def kept_on_target(target: Routes, records: Sequence[SegmentRecord]) -> int:
     return -1 if found is None else found.same
 
 
-def diverged_at(flow: Flow, source: Routes, target: Routes, records: Sequence[SegmentRecord], *, readable: bool) -> int:
+def diverged_at(mirror: Mirror, records: Sequence[SegmentRecord], *, readable: bool) -> int:
     """The first source offset of ``records`` whose copies have no original any more; -1: all have.
 
     ``readable``: whether the target still has the topic that they were copied to. Raises what reading a log does.
@@ -102,13 +102,13 @@ def diverged_at(flow: Flow, source: Routes, target: Routes, records: Sequence[Se
         return -1
     key = TopicPartition(records[0].topic, records[0].partition)
     copied = [Stretch(each.leader_epoch, each.source_start, each.source_end) for each in records]
-    found = parting(copied, lambda epoch: epoch_ends(source, {key: epoch})[key])
+    found = parting(copied, lambda epoch: epoch_ends(mirror.source, {key: epoch})[key])
     if found is None:
         return -1
     between = [each for each in records if each.source_start < found.other and each.source_end > found.same]
     if not between or not readable:
         return found.same
-    logs = look_at_logs(flow, source, target, between)
+    logs = look_at_logs(mirror, between)
     for record in between:
         if (at := _first_other(logs, record, found)) is not None:
             return at

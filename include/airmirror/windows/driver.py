@@ -10,33 +10,28 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from airmirror.clusters.protocol.routes import Routes
 from airmirror.clusters.protocol.transactions import TransactionalId
-from airmirror.config import Flow
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Slot, transaction_timeout_ms
 from airmirror.slot.copy import put_batches
 from airmirror.slot.delivery import Way
 from airmirror.slot.internal_records import KeyValue, batches, progress_record
 from airmirror.slot.outbox import Outbox
-from airmirror.windows.fence import Granted, check_claim
-from airmirror.windows.index import InternalTopics
+from airmirror.windows.fence import Granted
 from airmirror.wire.merging import Merging
 
 Records = Mapping[TopicPartition, Sequence[KeyValue]]
 
 
-def commit(
-    flow: Flow, granted: Granted, target: Routes, topics: InternalTopics, records: Records, number: int = 0
-) -> None:
+def commit(granted: Granted, records: Records, number: int = 0) -> None:
     """Commit records of the internal topics in one transaction, under the id of slot ``number``, which was fenced.
 
     Raises SlotFenced where the claim is another's by now.
     """
-    slot = replace(_slot(flow, granted, target, topics), number=number)
-    transaction = TransactionalId(target, slot.transactional_id, transaction_timeout_ms(flow))
+    slot, target = replace(_slot(granted), number=number), granted.journal.target
+    transaction = TransactionalId(target, slot.transactional_id, transaction_timeout_ms(slot.flow))
     transaction.initialise()
-    check_claim(flow, granted, target, topics.segments)
+    granted.check()
     way = Way(
         slot=slot,
         target=target,
@@ -50,24 +45,23 @@ def commit(
     transaction.end(commit=True)
 
 
-def progress_of(
-    flow: Flow, granted: Granted, target: Routes, topics: InternalTopics, key: TopicPartition, position: int
-) -> tuple[TopicPartition, KeyValue]:
+def progress_of(granted: Granted, key: TopicPartition, position: int) -> tuple[TopicPartition, KeyValue]:
     """MirrorMaker 2's progress of a partition that goes on at ``position``, and where it belongs; -1 deletes it."""
-    return progress_record(_slot(flow, granted, target, topics), *key, position - 1 if position >= 0 else None)
+    return progress_record(_slot(granted), *key, position - 1 if position >= 0 else None)
 
 
-def _slot(flow: Flow, granted: Granted, target: Routes, topics: InternalTopics) -> Slot:
-    """The driver as a slot without partitions. ``target`` knows the internal topics."""
+def _slot(granted: Granted) -> Slot:
+    """The driver as a slot without partitions."""
+    journal = granted.journal
     return Slot(
-        flow=flow,
+        flow=journal.flow,
         window=granted.claim.window,
         number=0,
         claim_offset=granted.offset,
         max_ms=0,
         max_bytes=None,
-        progress_topic=topics.progress,
-        progress_partitions=target.partitions(topics.progress),
-        segment_topic=topics.segments,
+        progress_topic=journal.topics.progress,
+        progress_partitions=journal.target.partitions(journal.topics.progress),
+        segment_topic=journal.topics.segments,
         partitions=(),
     )

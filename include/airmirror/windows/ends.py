@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Flow
 from airmirror.config.values import as_boolean
 from airmirror.windows.errors import EqualClusterIds, SameCluster
+from airmirror.windows.mirror import Mirror
 
 EQUAL_IDS_ALLOWED = "equal.cluster.ids.allowed"
 
 
-def check_ends(flow: Flow, source: Routes, target: Routes) -> None:
+def check_ends(mirror: Mirror) -> None:
     """Raises SameCluster, or EqualClusterIds where only the ids are equal. Both routes have been refreshed.
 
     Equal ids with different brokers are one cluster behind two listeners, or two clusters formatted with one id, as
     copied quick starts do: only the user can tell.
     """
+    flow, source, target = mirror.flow, mirror.source, mirror.target
     if source.cluster_id != target.cluster_id:
         return
     ends = (flow.name, source.cluster_id, source.alias, target.alias)

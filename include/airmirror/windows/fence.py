@@ -16,11 +16,13 @@ from airmirror.clusters.protocol.routes import Routes, TopicNotFound
 from airmirror.clusters.protocol.transactions import TransactionalId, TransactionBusy, TransactionStuck
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
+from airmirror.ledger import FlowLedger
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import transaction_timeout_ms, transactional_id
 from airmirror.slot.errors import SlotFenced
 from airmirror.windows.errors import FenceStuck, FlowBusy
-from airmirror.windows.index import Index, InternalTopics, read_claims
+from airmirror.windows.index import read_claims
+from airmirror.windows.mirror import Journal
 from airmirror.windows.renewal import Renewal
 from airmirror.wire.claims import LEASE_MS, holder, most_slots
 from airmirror.wire.segments import Claim, ClaimEvent
@@ -30,8 +32,10 @@ FENCE_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Granted:
-    """A claim that holds and is renewed; ``offset``: where it lies in the segment topic."""
+    """A claim that holds and is renewed; ``offset``: where it lies in the segment topic. ``appender`` writes to that topic."""
 
+    journal: Journal
+    appender: Appender
     renewal: Renewal
     offset: int
 
@@ -44,14 +48,33 @@ class Granted:
         """Claim more slots."""
         self.renewal.grow(slots)
 
+    def check(self) -> None:
+        """Check that it still holds, by the segment topic now. Raises SlotFenced if it is another's, or released."""
+        target, segments = self.journal.target, self.journal.topics.segments
+        log = TopicPartition(segments, 0)
+        end = offsets_with_patience(target, [log], LATEST)[log]
+        held = holder(read_claims(target, segments, (), self.offset, end))
+        if held is None or held.offset != self.offset or held.released:
+            by = "(released)" if held is None or held.released else held.claim.window
+            raise SlotFenced(self.journal.flow.name, self.claim.window, by)
+
 
 @contextmanager
-def claimed(
-    flow: Flow, window: str, slots: int, target: Routes, topics: InternalTopics, index: Index, appender: Appender
-) -> Iterator[Granted]:
+def claimed(journal: Journal, window: str, slots: int) -> Iterator[Granted]:
     """Hold the flow's claim for the time of a window, renewed; released at the end. Raises FlowBusy."""
-    scanned = index.scanned(topics.segments, target.topic_ids[topics.segments]).get(0, 0)
-    known = index.claims()
+    journal.target.refresh([journal.topics.segments, journal.topics.progress])
+    with (
+        Appender(journal.flow.target, journal.topics.segments) as appender,
+        _claimed(journal, window, slots, appender) as granted,
+    ):
+        yield granted
+
+
+@contextmanager
+def _claimed(journal: Journal, window: str, slots: int, appender: Appender) -> Iterator[Granted]:
+    target, segments = journal.target, journal.topics.segments
+    scanned = journal.index.scanned(segments, target.topic_ids[segments]).get(0, 0)
+    known = journal.index.claims()
     owner = f"{socket.gethostname()}:{os.getpid()}"
     most = max([slots, *(claim.slots for _, _, claim in known)])
     claim = Claim(
@@ -67,13 +90,13 @@ def claimed(
         return appender.append([(record.encode_key(), record.encode_value())])[0]
 
     offset = append(claim)
-    entries = read_claims(target, topics.segments, known, min(scanned, offset), offset + 1)
+    entries = read_claims(target, segments, known, min(scanned, offset), offset + 1)
     own = next(entry for entry in entries if entry.offset == offset)
     before = [entry for entry in entries if entry.offset < offset and entry.claim.window != window]
     held = holder(before, compacted=True)
     if held and held.alive_at(own.timestamp):
         appender.append([(claim.encode_key(), None)])
-        raise FlowBusy(flow.name, held.claim.window, held.claim.owner, max(0, own.timestamp - held.renewed))
+        raise FlowBusy(journal.flow.name, held.claim.window, held.claim.owner, max(0, own.timestamp - held.renewed))
     # Renewed at once: so others know that it was granted, and, by the broker's clock, when.
     claim = replace(claim, slots=most_slots(entries), event=ClaimEvent.RENEWED, time_ms=own.timestamp)
     ended = sorted({entry.claim.encode_key() for entry in before})  # the topic keeps one claim only
@@ -85,22 +108,12 @@ def claimed(
 
     try:
         with renewal:
-            yield Granted(renewal, offset)
+            yield Granted(journal, appender, renewal, offset)
     except BaseException:
         with suppress(AirmirrorError):  # what went wrong before says more, and the claim ends with its lease
             release()
         raise
     release()
-
-
-def check_claim(flow: Flow, granted: Granted, target: Routes, segment_topic: str) -> None:
-    """Check that the claim still holds, by the segment topic now. Raises SlotFenced if it is another's, or released."""
-    log = TopicPartition(segment_topic, 0)
-    end = offsets_with_patience(target, [log], LATEST)[log]
-    held = holder(read_claims(target, segment_topic, (), granted.offset, end))
-    if held is None or held.offset != granted.offset or held.released:
-        by = "(released)" if held is None or held.released else held.claim.window
-        raise SlotFenced(flow.name, granted.claim.window, by)
 
 
 def fence(flow: Flow, target: Routes, slots: int) -> None:
@@ -123,7 +136,7 @@ class Fenced:
     stuck: Mapping[TopicPartition, str] = field(default_factory=dict)
 
 
-def fence_around(flow: Flow, target: Routes, granted: Granted, most: int, topics: InternalTopics) -> Fenced:
+def fence_around(granted: Granted, most: int) -> Fenced:
     """``fence`` that leaves out ids that are stuck; the first ``most`` that are free, new ones among them if need be.
 
     An id is *stuck* where a partition does not take the marker that ends its last transaction. Invariants A and B hold
@@ -140,6 +153,7 @@ def fence_around(flow: Flow, target: Routes, granted: Granted, most: int, topics
     Where the marker lacks in an internal topic, nobody knows the positions: there the whole flow waits. Raises what
     ``fence`` does.
     """
+    flow, target, topics = granted.journal.flow, granted.journal.target, granted.journal.topics
     free: list[int] = []
     stuck: dict[TopicPartition, str] = {}
     for number in itertools.count():
@@ -172,7 +186,7 @@ def _fence_stuck(flow: Flow, error: TransactionStuck) -> FenceStuck:
     return FenceStuck(flow.name, error.transactional_id, str(error), tuple(map(str, error.reasons)))
 
 
-def end_window(flow: Flow, window: str, segment_topic: str, index: Index) -> bool:
+def end_window(flow: Flow, index: FlowLedger, window: str) -> bool:
     """End a window from outside while no other has claimed since: release its claim, then fence its ids; whether it was.
 
     In this order: a slot that begins again after it was fenced finds the claim released, and writes nothing. A window that
@@ -180,19 +194,20 @@ def end_window(flow: Flow, window: str, segment_topic: str, index: Index) -> boo
     too, and the fence waits until their transactions have ended. The windows of a task that runs several have its id and a
     number after it: they are its own too.
     """
-    with Routes(flow.target, f"airmirror|{flow.name}|end") as target:
+    with Journal.open(flow, index, "end") as journal:
+        target, segments = journal.target, journal.topics.segments
         try:
-            target.refresh([segment_topic])
+            target.refresh([segments])
         except TopicNotFound:  # before the flow's first window
             return False
-        log = TopicPartition(segment_topic, 0)
+        log = TopicPartition(segments, 0)
         end = offsets_with_patience(target, [log], LATEST)[log]
-        scanned = index.scanned(segment_topic, target.topic_ids[segment_topic]).get(0, 0)
-        held = holder(read_claims(target, segment_topic, index.claims(), scanned, end), compacted=True)
+        scanned = index.scanned(segments, target.topic_ids[segments]).get(0, 0)
+        held = holder(read_claims(target, segments, index.claims(), scanned, end), compacted=True)
         if held is None or not f"{held.claim.window}-".startswith(f"{window}-"):
             return False
         if not held.released:
-            with Appender(flow.target, segment_topic) as appender:
+            with Appender(flow.target, segments) as appender:
                 claim = replace(held.claim, event=ClaimEvent.RELEASED)
                 appender.append([(claim.encode_key(), claim.encode_value())])
         fence(flow, target, held.claim.slots)

@@ -13,14 +13,12 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from uuid import UUID
 
-from airmirror.clusters.protocol.routes import Routes
-from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
 from airmirror.slot.errors import of_flow
 from airmirror.windows.compare import compare, look_at_logs, look_at_target
 from airmirror.windows.coverage import account_error
-from airmirror.windows.index import Index
+from airmirror.windows.mirror import Mirror
 from airmirror.wire.segments import SegmentRecord, Verified
 
 
@@ -73,10 +71,7 @@ class Finding:
 
 
 def examine(
-    flow: Flow,
-    index: Index,
-    source: Routes,
-    target: Routes,
+    mirror: Mirror,
     *,
     trusted: Collection[str],
     compacted: Mapping[str, bool],
@@ -90,6 +85,7 @@ def examine(
     ``compacted``: topics that may have holes (invariant E); ``watermarks``: of the source, for the lag. A log that can't be
     read is the finding's error.
     """
+    flow, index = mirror.flow, mirror.index
     known = index.verified()
     now = time.time() * 1000
     findings = []
@@ -100,7 +96,7 @@ def examine(
         start = passed.offset + 1 if passed and passed.source_topic_id == last.source_topic_id else None
         allowed = compacted.get(key.topic, False)
         doubtful = [segment for segment in segments if segment.window not in trusted]
-        missing, differences, error = _look_again(flow, source, target, doubtful)
+        missing, differences, error = _look_again(mirror, doubtful)
         is_measured = all(segment.was_read_back for segment in segments if segment.window in trusted)
         error = account_error(flow.source.alias, segments, allowed, start) or error
         copied = [segment for segment in segments if segment.copied]
@@ -137,20 +133,18 @@ def examine(
     return findings
 
 
-def _look_again(
-    flow: Flow, source: Routes, target: Routes, segments: Sequence[SegmentRecord]
-) -> tuple[int, int, AirmirrorError | None]:
+def _look_again(mirror: Mirror, segments: Sequence[SegmentRecord]) -> tuple[int, int, AirmirrorError | None]:
     """Read the target, and the source where it differs: records missing, segment records that differ, and what is wrong."""
     if not segments:
         return 0, 0, None
     missing = differences = 0
     first: AirmirrorError | None = None
     try:
-        target.refresh({segment.remote_topic for segment in segments})
-        differing = [segment for segment in segments if not look_at_target(target, segment).equal]
+        mirror.target.refresh({segment.remote_topic for segment in segments})
+        differing = [segment for segment in segments if not look_at_target(mirror.target, segment).equal]
         if not differing:  # then the source is not needed, and may be gone
             return 0, 0, None
-        logs = look_at_logs(flow, source, target, differing)
+        logs = look_at_logs(mirror, differing)
         for segment in differing:
             compared = compare(logs, segment)
             if compared.error is not None:

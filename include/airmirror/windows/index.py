@@ -18,6 +18,7 @@ from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.ledger.errors import LedgerBegunAnew
 from airmirror.ledger.state import State
+from airmirror.naming import progress_topic, segment_topic
 from airmirror.partitions import Entry, TopicPartition
 from airmirror.wire.claims import ClaimEntry
 from airmirror.wire.primitives import MalformedRecord
@@ -87,16 +88,22 @@ class InternalTopics:
     segments: str
     progress: str
 
+    @classmethod
+    def of(cls, source: str) -> InternalTopics:
+        """The topics of the flow from the cluster with this alias."""
+        return cls(segment_topic(source), progress_topic(source))
 
-def catch_up(routes: Routes, topics: InternalTopics, index: Index, source: str, patience: float = 60.0) -> State:
-    """Read the tails of both topics into the index; what it knows then. An index that is ahead of a topic reads it again.
 
+def catch_up(routes: Routes, index: Index, source: str, patience: float = 60.0) -> State:
+    """Read the tails of both topics of the flow from ``source`` into the index; what it knows then.
+
+    An index that is ahead of a topic reads it again.
     Raises LastStableOffsetStuck where a transaction keeps a tail back; LedgerBegunAnew where others begin the index again
     again and again.
     """
     for left in reversed(range(ATTEMPTS)):
         try:
-            ends = _read_tails(routes, topics, index, source, patience)
+            ends = _read_tails(routes, index, source, patience)
         except LedgerBegunAnew:
             if not left:
                 raise
@@ -104,13 +111,12 @@ def catch_up(routes: Routes, topics: InternalTopics, index: Index, source: str, 
         state = index.state()
         if state.reaches(ends):
             return state
-    raise LedgerBegunAnew(source, topics.segments)
+    raise LedgerBegunAnew(source, segment_topic(source))
 
 
-def _read_tails(
-    routes: Routes, topics: InternalTopics, index: Index, source: str, patience: float
-) -> dict[str, tuple[UUID, dict[int, int]]]:
+def _read_tails(routes: Routes, index: Index, source: str, patience: float) -> dict[str, tuple[UUID, dict[int, int]]]:
     """Up to where both topics were read: by topic its id and the offsets by partition."""
+    topics = InternalTopics.of(source)
     routes.refresh([topics.segments, topics.progress])
     read: dict[str, tuple[UUID, dict[int, int]]] = {}
     for topic in (topics.segments, topics.progress):

@@ -6,11 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience
-from airmirror.clusters.protocol.routes import Routes
 from airmirror.clusters.protocol.topic_configs import topic_configs
-from airmirror.config import Flow
 from airmirror.ledger.state import State
-from airmirror.naming import progress_topic
 from airmirror.partitions import TopicPartition
 from airmirror.slot.adjacent import explained
 from airmirror.slot.contract import Slot, SlotPartition
@@ -19,17 +16,16 @@ from airmirror.windows.declared import compacted_topics, times_replaced
 from airmirror.windows.diverged import with_epochs
 from airmirror.windows.fence import Granted
 from airmirror.windows.hanging import name_hanging
-from airmirror.windows.index import InternalTopics
+from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import LogExtent, Planned, leaderless, left_out, pack, plan
 from airmirror.windows.targets import with_targets
 
 LEADER_SECONDS = 5.0
 
 
-def make_plan(
-    flow: Flow, state: State, remote_topics: Mapping[str, str], source: Routes, target: Routes
-) -> list[Planned]:
+def make_plan(mirror: Mirror, state: State, remote_topics: Mapping[str, str]) -> list[Planned]:
     """Every partition of the flow's topics, with what there is to do; one that nobody leads or may see is in error, alone."""
+    flow, source = mirror.flow, mirror.source
     missing = source.refresh_existing(remote_topics)
     there = [topic for topic in remote_topics if topic not in missing]
     everything = [TopicPartition(topic, number) for topic in there for number in range(source.partitions(topic))]
@@ -40,9 +36,8 @@ def make_plan(
     if flow.isolation_level == "read_committed":
         ends = offsets_with_patience(source, partitions, LATEST, read_committed=True)
     extents = {key: LogExtent(earliest[key], ends[key], watermarks[key]) for key in partitions}
-    names = (flow.source.alias, progress_topic(flow.source.alias))
-    planned = plan(*names, remote_topics, extents, source.topic_ids, state)
-    planned = with_targets(with_epochs(planned, source), flow.source.alias, target)
+    planned = plan(flow.source.alias, mirror.topics.progress, remote_topics, extents, source.topic_ids, state)
+    planned = with_targets(with_epochs(planned, source), flow.source.alias, mirror.target)
     if flow.isolation_level == "read_committed":
         planned = name_hanging(source, planned)
     unled = [key for key in everything if key not in extents]
@@ -65,16 +60,9 @@ def chosen(
     return [replace(item, end=max(item.start, min(item.end, until.get(item.key, item.start)))) for item in found]
 
 
-def slots_of(
-    flow: Flow,
-    granted: Granted,
-    numbers: Sequence[int],
-    planned: Sequence[Planned],
-    source: Routes,
-    target: Routes,
-    topics: InternalTopics,
-) -> list[Slot]:
+def slots_of(mirror: Mirror, granted: Granted, numbers: Sequence[int], planned: Sequence[Planned]) -> list[Slot]:
     """Slots of at most these numbers for what there is to do."""
+    flow, target, topics = mirror.flow, mirror.target, mirror.topics
     work = [item for item in planned if item.has_work]
     if not work:
         return []
@@ -83,7 +71,7 @@ def slots_of(
     # Partitions that the source was given since the topics were synchronised are the next window's.
     work = [item for item in work if item.partition < target.partitions(item.remote_topic) or item.last is not None]
     limits = topic_configs(target, remote, ["max.message.bytes"])
-    compacted = compacted_topics(flow, source, {item.topic for item in work})
+    compacted = compacted_topics(mirror, {item.topic for item in work})
     timeless = times_replaced(flow)
     partitions = []
     for item in work:
@@ -94,7 +82,7 @@ def slots_of(
             remote_topic=item.remote_topic,
             start=item.start,
             end=item.end,
-            source_topic_id=source.topic_ids[item.topic],
+            source_topic_id=mirror.source.topic_ids[item.topic],
             target_topic_id=before.target_topic_id if before else target.topic_ids[item.remote_topic],
             target_end=before.target_end if before else -1,
             known_end=explained(before),

@@ -11,9 +11,9 @@ from types import TracebackType
 
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_records
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
+from airmirror.windows.fence import Granted
 from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.segments import SegmentRecord, decode
 
@@ -56,15 +56,14 @@ class Progress:
 class Watch:
     """Tells the progress of a window every two seconds, in a thread of its own; a context manager."""
 
-    def __init__(
-        self, flow: Flow, segment_topic: str, window: str, start: int, planned: int, report: Callable[[Progress], None]
-    ) -> None:
-        self._flow, self._window, self._planned, self._report = flow, window, planned, report
-        self._log = TopicPartition(segment_topic, 0)
-        self._position = start
+    def __init__(self, granted: Granted, planned: int, report: Callable[[Progress], None]) -> None:
+        self._flow, self._window = granted.journal.flow, granted.claim.window
+        self._planned, self._report = planned, report
+        self._log = TopicPartition(granted.journal.topics.segments, 0)
+        self._position = granted.offset
         self._offsets = self._records = self._bytes = 0
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"progress {window}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"progress {self._window}", daemon=True)
 
     def __enter__(self) -> Watch:
         self._begun = time.monotonic()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 from uuid import UUID
 
 from airmirror.clusters.protocol.log import (
@@ -15,16 +14,14 @@ from airmirror.clusters.protocol.log import (
     read_batches,
 )
 from airmirror.clusters.protocol.routes import Routes, TopicNotDescribed
-from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
-from airmirror.ledger.state import State
 from airmirror.partitions import TopicPartition
 from airmirror.slot.internal_records import KeyValue
 from airmirror.windows import driver
-from airmirror.windows.declared import compacted_topics, times_replaced
+from airmirror.windows.declared import compacted_topics
 from airmirror.windows.diverged import diverged_at, kept_on_target
 from airmirror.windows.fence import Granted
-from airmirror.windows.index import Index, InternalTopics
+from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import BYTES_GUESSED, Planned
 from airmirror.windows.resets import Choice, Facts, Reset, ResetNotPossible, segment_records, verified_record
 from airmirror.windows.takeover import TakenOver, take_over
@@ -33,22 +30,13 @@ from airmirror.wire.segments import ResetRecord, SegmentRecord
 NO_TOPIC = UUID(int=0)
 
 
-class SegmentIndex(Index, Protocol):
-    """An index that knows all segments of a partition."""
-
-    def segments(
-        self, topic: str, partition: int, source_topic_id: UUID | None = None, start: int = 0, end: int | None = None
-    ) -> Iterator[SegmentRecord]: ...
-
-
-def look(
-    flow: Flow, index: SegmentIndex, source: Routes, target: Routes, topics: Mapping[str, str], choice: Choice
-) -> list[Facts]:
+def look(mirror: Mirror, topics: Mapping[str, str], choice: Choice) -> list[Facts]:
     """The facts of every partition of ``topics`` (with their remote topics). The index has been brought up to date.
 
     A remote topic that is not there counts as empty. Raises TopicNotFound for a topic that the source does not have,
     unless it is to be forgotten; ResetNotPossible where one that is to be forgotten is there.
     """
+    flow, source, target, index = mirror.flow, mirror.source, mirror.target, mirror.index
     state = index.state()
     if choice is Choice.FORGET:
         missing = source.refresh_existing(topics)
@@ -81,7 +69,7 @@ def look(
             target_topic_id=target_id,
             earliest=earliest[key],
             high_watermark=watermarks[key],
-            diverged_at=diverged_at(flow, source, target, of_topic, readable=readable),
+            diverged_at=diverged_at(mirror, of_topic, readable=readable),
             target_end=end,
             foreign=not flow.is_aggregate
             and _foreign(
@@ -99,11 +87,11 @@ def look(
             recorded=state.progress.get(key, -2) + 1,
             target_kept=kept_on_target(target, of_topic) if readable else -1,
         )
-        found.append(replace(facts, tail=_tail(flow, source, target, facts) if key in remote else None))
+        found.append(replace(facts, tail=_tail(mirror, facts) if key in remote else None))
     return found
 
 
-def _tail(flow: Flow, source: Routes, target: Routes, facts: Facts) -> TakenOver | AirmirrorError | None:
+def _tail(mirror: Mirror, facts: Facts) -> TakenOver | AirmirrorError | None:
     """Return MirrorMaker 2's copy where its progress is further than segments, or stands alone; None elsewhere.
 
     From the newest segment on, if both sides bear that out, so that nothing is lost; else from its progress on.
@@ -111,42 +99,27 @@ def _tail(flow: Flow, source: Routes, target: Routes, facts: Facts) -> TakenOver
     further = facts.recorded > facts.position or (facts.last is None and facts.recorded >= 0)
     if not further or facts.source_recreated or facts.target_recreated or facts.source_cut is not None:
         return None
-    end = offsets_with_patience(source, [facts.key], LATEST, read_committed=flow.isolation_level == "read_committed")
-    compacted = compacted_topics(flow, source, [facts.topic])[facts.topic]
+    read_committed = mirror.flow.isolation_level == "read_committed"
+    end = offsets_with_patience(mirror.source, [facts.key], LATEST, read_committed=read_committed)
+    compacted = compacted_topics(mirror, [facts.topic])[facts.topic]
     found: TakenOver | AirmirrorError | None = None
     for start in sorted({max(facts.earliest, facts.position), max(facts.earliest, facts.recorded)}):
         item = Planned(
             *facts.key, facts.remote_topic, start, max(start, end[facts.key]), facts.high_watermark, BYTES_GUESSED
         )
-        found = take_over(
-            source,
-            target,
-            item,
-            read_committed=flow.isolation_level == "read_committed",
-            times=not times_replaced(flow).matches(facts.topic),
-            compacted=compacted,
-        )
+        found = take_over(mirror, item, compacted=compacted)
         if isinstance(found, TakenOver) and found.end >= facts.recorded:
             return found
     return found
 
 
-def commit(
-    flow: Flow,
-    granted: Granted,
-    target: Routes,
-    topics: InternalTopics,
-    state: State,
-    resets: Sequence[Reset],
-    *,
-    by: str,
-    reason: str,
-) -> None:
+def commit(granted: Granted, resets: Sequence[Reset], *, by: str, reason: str) -> None:
     """Commit what was decided, in one transaction under the claim. Raises SlotFenced where the claim is another's by now.
 
     What was held is released; but where something differs it is the gate's to judge what is left, and to release it.
     """
-    target.refresh([topics.segments, topics.progress])
+    topics, state = granted.journal.topics, granted.journal.index.state()
+    granted.journal.target.refresh([topics.segments, topics.progress])
     now = int(time.time() * 1000)
     log = TopicPartition(topics.segments, 0)
     records: dict[TopicPartition, list[KeyValue]] = {log: []}
@@ -155,12 +128,10 @@ def commit(
         if not reset.rewritten:
             if hold := state.holds.get(key):
                 records[log].append((hold.encode_key(), None))
-            place, progress = driver.progress_of(
-                flow=flow, granted=granted, target=target, topics=topics, key=key, position=reset.start
-            )
+            place, progress = driver.progress_of(granted, key, reset.start)
             records.setdefault(place, []).append(progress)
         records[log] += _segment_topic(reset, granted.claim.window, now, by, reason)
-    driver.commit(flow, granted, target, topics, records)
+    driver.commit(granted, records)
 
 
 def _segment_topic(reset: Reset, window: str, now: int, by: str, reason: str) -> Iterator[KeyValue]:

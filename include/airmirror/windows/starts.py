@@ -11,7 +11,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.ledger.state import State
@@ -19,10 +18,10 @@ from airmirror.partitions import TopicPartition
 from airmirror.slot.account import Account
 from airmirror.slot.errors import PartitionUnavailable, of_flow
 from airmirror.slot.internal_records import KeyValue
-from airmirror.windows.declared import compacted_topics, times_replaced
+from airmirror.windows.declared import compacted_topics
 from airmirror.windows.driver import commit, progress_of
 from airmirror.windows.fence import Fenced, Granted
-from airmirror.windows.index import InternalTopics
+from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import Planned
 from airmirror.windows.takeover import TakenOver, candidates, start_records, take_over
 
@@ -49,16 +48,10 @@ def need_starts(flow: Flow, state: State, planned: Sequence[Planned]) -> bool:
 
 
 def commit_starts(
-    flow: Flow,
-    granted: Granted,
-    fenced: Fenced,
-    source: Routes,
-    target: Routes,
-    topics: InternalTopics,
-    state: State,
-    planned: Sequence[Planned],
+    mirror: Mirror, granted: Granted, fenced: Fenced, state: State, planned: Sequence[Planned]
 ) -> dict[TopicPartition, AirmirrorError | None]:
     """Commit where partitions begin, in one transaction under the claim; what is wrong with single partitions."""
+    flow, target, topics = mirror.flow, mirror.target, mirror.topics
     target.refresh({item.remote_topic for item in planned} | {topics.segments, topics.progress})
     starts = at_latest(flow, state, planned)
     unseen = [item.key for item in planned if isinstance(item.error, PartitionUnavailable)]
@@ -69,16 +62,9 @@ def commit_starts(
         }
     errors: dict[TopicPartition, AirmirrorError | None] = {}
     copied_before = candidates(state, planned)
-    compacted = compacted_topics(flow, source, {item.topic for item in copied_before})
+    compacted = compacted_topics(mirror, {item.topic for item in copied_before})
     for item in copied_before:
-        found = take_over(
-            source,
-            target,
-            item,
-            read_committed=flow.isolation_level == "read_committed",
-            times=not times_replaced(flow).matches(item.topic),
-            compacted=compacted[item.topic],
-        )
+        found = take_over(mirror, item, compacted=compacted[item.topic])
         if isinstance(found, TakenOver):
             starts.append(found)
         else:
@@ -87,15 +73,13 @@ def commit_starts(
     records: dict[TopicPartition, list[KeyValue]] = {}
     for start in starts:
         item = start.planned
-        ids = (source.topic_ids[item.topic], target.topic_ids[item.remote_topic])
+        ids = (mirror.source.topic_ids[item.topic], target.topic_ids[item.remote_topic])
         made = start_records(start, *ids, window=window, time_ms=now)
         of_segments = records.setdefault(TopicPartition(topics.segments, 0), [])
         of_segments += [(record.encode_key(), record.encode_value()) for record in made]
     for item in [*(replace(start.planned, start=start.end) for start in starts), *unexported(state, planned)]:
-        place, progress = progress_of(
-            flow=flow, granted=granted, target=target, topics=topics, key=item.key, position=item.start
-        )
+        place, progress = progress_of(granted, item.key, item.start)
         records.setdefault(place, []).append(progress)
     if records:
-        commit(flow=flow, granted=granted, target=target, topics=topics, records=records, number=fenced.numbers[0])
+        commit(granted, records, fenced.numbers[0])
     return errors

@@ -20,6 +20,8 @@ from airmirror.ledger.state import State
 from airmirror.partitions import TopicPartition
 from airmirror.slot.account import Account
 from airmirror.slot.errors import PartitionError, TargetTruncated, reset_command
+from airmirror.windows.declared import times_replaced
+from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import Planned
 from airmirror.wire.segments import SegmentRecord
 
@@ -86,14 +88,13 @@ def candidates(state: State, planned: Sequence[Planned]) -> list[Planned]:
     return [item for item in planned if item.error is None and item.key in state.progress and item.last is None]
 
 
-def take_over(
-    source: Routes, target: Routes, item: Planned, *, read_committed: bool, times: bool = True, compacted: bool = False
-) -> TakenOver | PartitionError:
+def take_over(mirror: Mirror, item: Planned, *, compacted: bool = False) -> TakenOver | PartitionError:
     """Find what the target holds past the progress of one partition; an error of the partition is returned.
 
-    Without ``times`` records are told apart by all but their timestamps. Of a ``compacted`` topic the records before the
-    progress may be gone on one side only, so that they tell nothing.
+    Where the target sets times of its own, records are told apart by all but their timestamps. Of a ``compacted`` topic the
+    records before the progress may be gone on one side only, so that they tell nothing.
     """
+    source, target, times = mirror.source, mirror.target, not times_replaced(mirror.flow).matches(item.topic)
     remote = TopicPartition(item.remote_topic, item.partition)
     target_end = offsets_with_patience(target, [remote], LATEST, read_committed=True)[remote]
     target_start = offsets_with_patience(target, [remote], EARLIEST)[remote]
@@ -106,7 +107,7 @@ def take_over(
         partition=item.key,
         start=before,
         end=item.end,
-        read_committed=read_committed,
+        read_committed=mirror.flow.isolation_level == "read_committed",
         most=MOST_RECORDS + ANCHOR,
         times=times,
     )

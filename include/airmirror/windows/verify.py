@@ -6,14 +6,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from airmirror.clusters.admin.appender import Appender
-from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
 from airmirror.slot.errors import PartitionError, of_flow
 from airmirror.windows.errors import GateFailed, PartitionHeld, utc
+from airmirror.windows.fence import Granted
 from airmirror.windows.findings import Finding
-from airmirror.windows.index import Index
 from airmirror.wire.segments import GATE, Hold, Verified
 
 # What a gate objects to: a reason for each partition that must not pass. The engine's own checks count in any case.
@@ -60,9 +58,7 @@ def no_objection(_findings: Sequence[Finding]) -> Mapping[TopicPartition, str]:
     return {}
 
 
-def judge(
-    findings: Sequence[Finding], gate: Gate | None, index: Index, appender: Appender, *, flow: Flow, window: str
-) -> list[Verdict]:
+def judge(granted: Granted, findings: Sequence[Finding], gate: Gate | None) -> list[Verdict]:
     """Write the verified offset of every finding that passes, a hold for each that does not.
 
     A hold of the gate is lifted when its partition passes; an operator's decision stands until it is released. A transient
@@ -71,10 +67,10 @@ def judge(
     held since it failed first. ``findings`` are of everything that is not verified: a gate's hold of anything else, as one
     that woke up late has written, is lifted.
     """
-    now = int(time.time() * 1000)
+    flow, window, now = granted.journal.flow, granted.claim.window, int(time.time() * 1000)
     objections = gate(findings) if gate is not None and findings else {}
     judge_name = window if gate is not None else window + ENGINE_ALONE
-    holds = index.holds()
+    holds = granted.journal.index.holds()
     verdicts: list[Verdict] = []
     records: list[tuple[bytes, bytes | None]] = []
     for finding in findings:
@@ -112,7 +108,7 @@ def judge(
         judged = {finding.key for finding in findings}
         records += [(hold.encode_key(), None) for key, hold in holds.items() if hold.by == GATE and key not in judged]
     if records:
-        appender.append(records)
+        granted.appender.append(records)
     return verdicts
 
 

@@ -11,14 +11,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from airmirror.clusters.admin.appender import Appender
 from airmirror.clusters.protocol.errors import LastStableOffsetStuck
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
 from airmirror.clusters.protocol.routes import Routes, TopicNotFound
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
+from airmirror.ledger import FlowLedger
 from airmirror.ledger.state import State
-from airmirror.naming import progress_topic, segment_topic
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Outcome, Slot, SlotResult
 from airmirror.windows.declared import compacted_topics
@@ -26,7 +25,7 @@ from airmirror.windows.ends import check_ends
 from airmirror.windows.errors import ProgressDiffers
 from airmirror.windows.fence import Fenced, Granted, claimed, fence_around
 from airmirror.windows.findings import Finding, examine
-from airmirror.windows.index import Index, InternalTopics, catch_up
+from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import Planned
 from airmirror.windows.planning import chosen, make_plan, slots_of
 from airmirror.windows.progress import Progress, Watch
@@ -58,14 +57,9 @@ class Phases:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - begun
 
 
-def internal_topics(flow: Flow) -> InternalTopics:
-    """The names of the flow's internal topics on the target."""
-    return InternalTopics(segment_topic(flow.source.alias), progress_topic(flow.source.alias))
-
-
 def run_window(
     flow: Flow,
-    index: Index,
+    index: FlowLedger,
     remote_topics: Mapping[str, str],
     execute: Execute,
     *,
@@ -85,50 +79,34 @@ def run_window(
     Raises FlowBusy, FenceStuck, SameCluster, EqualClusterIds, or a cluster's error; what is wrong with single partitions
     is in the rows.
     """
-    begun, phases, topics = time.monotonic(), Phases(tell), internal_topics(flow)
-    with _routes(flow) as (source, target):
+    begun, phases = time.monotonic(), Phases(tell)
+    with _two_clusters(flow, index) as mirror:
         with phases("offsets and progress"):
-            state, stuck = _state_before(flow, index, target, topics)
-            planned = make_plan(flow, state, remote_topics, source, target)
+            state, stuck = _state_before(mirror)
+            planned = make_plan(mirror, state, remote_topics)
         results: list[SlotResult] = []
         verdicts: list[Verdict] = []
         new = any(item.has_work and item.key not in state.holds for item in chosen(planned, only, until))
         doubtful = any(isinstance(item.error, ProgressDiffers) for item in planned)  # seen in mid-commit, or so
         if stuck or new or doubtful or (advance and index.unverified()) or need_starts(flow, state, planned):
             most = slots()
-            with (
-                Appender(flow.target, topics.segments) as appender,
-                claimed(
-                    flow=flow, window=window, slots=most, target=target, topics=topics, index=index, appender=appender
-                ) as granted,
-            ):
+            with claimed(mirror, window, most) as granted:
                 with phases("fence"):
-                    fenced = fence_around(flow, target, granted, most, topics)
+                    fenced = fence_around(granted, most)
                 with phases("offsets and progress"):
-                    state, planned = _plan_with_starts(
-                        flow=flow, index=index, remote_topics=remote_topics, source=source, target=target,
-                        topics=topics, granted=granted, fenced=fenced,
-                    )  # fmt: skip
+                    state, planned = _plan_with_starts(mirror, granted, fenced, remote_topics)
                     free = [item for item in chosen(planned, only, until) if item.key not in state.holds]
-                    work = slots_of(
-                        flow=flow, granted=granted, numbers=fenced.numbers, planned=free, source=source,
-                        target=target, topics=topics,
-                    )  # fmt: skip
+                    work = slots_of(mirror, granted, fenced.numbers, free)
                 if work:
                     offsets = sum(part.end - part.start for slot in work for part in slot.partitions)
-                    watch = Watch(
-                        flow=flow, segment_topic=topics.segments, window=window, start=granted.offset,
-                        planned=offsets, report=report,
-                    )  # fmt: skip
-                    with phases("copy"), watch:
+                    with phases("copy"), Watch(granted, offsets, report):
                         results = list(execute(work))
                 with phases("verify"):
-                    catch_up(target, topics, index, flow.source.alias)
+                    mirror.catch_up()
                     if advance:
-                        findings = _examine(flow, index, source, target, {window})
-                        verdicts = judge(findings, None, index, appender, flow=flow, window=window)
-                        catch_up(target, topics, index, flow.source.alias)
-        ends = _watermarks(source, [item.key for item in planned]) if results else {}
+                        verdicts = judge(granted, _examine(mirror, {window}), None)
+                        mirror.catch_up()
+        ends = _watermarks(mirror.source, [item.key for item in planned]) if results else {}
         rows = window_rows(
             flow=flow, window=window, index=index, planned=planned, results=results, verdicts=verdicts, ends=ends
         )
@@ -140,37 +118,26 @@ def run_window(
     )  # fmt: skip
 
 
-def _state_before(flow: Flow, index: Index, target: Routes, topics: InternalTopics) -> tuple[State, bool]:
+def _state_before(mirror: Mirror) -> tuple[State, bool]:
     """The flow's state before anything is claimed, and whether an open transaction hides some of it."""
     try:
-        return catch_up(target, topics, index, flow.source.alias, PRECHECK_SECONDS), False
+        return mirror.catch_up(PRECHECK_SECONDS), False
     except LastStableOffsetStuck:
-        return index.state(), True  # a dead window left a transaction open: the fence ends it
+        return mirror.index.state(), True  # a dead window left a transaction open: the fence ends it
 
 
 def _plan_with_starts(
-    *,
-    flow: Flow,
-    index: Index,
-    remote_topics: Mapping[str, str],
-    source: Routes,
-    target: Routes,
-    topics: InternalTopics,
-    granted: Granted,
-    fenced: Fenced,
+    mirror: Mirror, granted: Granted, fenced: Fenced, remote_topics: Mapping[str, str]
 ) -> tuple[State, list[Planned]]:
     """The state and the plan after the fence; partitions that have no position yet are given one first."""
-    state = catch_up(target, topics, index, flow.source.alias)
-    planned = make_plan(flow, state, remote_topics, source, target)
-    if need_starts(flow, state, planned):
-        errors = commit_starts(
-            flow=flow, granted=granted, fenced=fenced, source=source, target=target, topics=topics, state=state,
-            planned=planned,
-        )  # fmt: skip
-        state = catch_up(target, topics, index, flow.source.alias)
-        planned = make_plan(flow, state, remote_topics, source, target)
+    state = mirror.catch_up()
+    planned = make_plan(mirror, state, remote_topics)
+    if need_starts(mirror.flow, state, planned):
+        errors = commit_starts(mirror, granted, fenced, state, planned)
+        state = mirror.catch_up()
+        planned = make_plan(mirror, state, remote_topics)
         planned = [replace(item, error=item.error or errors.get(item.key)) for item in planned]
-    return state, without_stuck(planned, fenced.stuck, flow.source.alias, target)
+    return state, without_stuck(planned, fenced.stuck, mirror.flow.source.alias, mirror.target)
 
 
 @dataclass(frozen=True)
@@ -187,7 +154,7 @@ class Judged:
 
 def judge_window(
     flow: Flow,
-    index: Index,
+    index: FlowLedger,
     gate: Gate | None,
     *,
     window: str,
@@ -200,44 +167,35 @@ def judge_window(
     ``window`` is who judges: a claim of that name is held meanwhile, so that nobody writes. ``gate`` None: the engine's
     own checks judge alone, and what is held stays held. Raises FlowBusy, or a cluster's error.
     """
-    topics = internal_topics(flow)
-    with _routes(flow) as (source, target):
-        catch_up(target, topics, index, flow.source.alias)
+    with _two_clusters(flow, index) as mirror:
+        mirror.catch_up()
         held = gate is not None and any(hold.by == GATE for hold in index.holds().values())
         if not index.unverified() and not held:
             return Judged((), ())
-        with (
-            Appender(flow.target, topics.segments) as appender,
-            claimed(flow=flow, window=window, slots=0, target=target, topics=topics, index=index, appender=appender),
-        ):
+        with claimed(mirror, window, slots=0) as granted:
             tell("reading what is to be judged")
-            catch_up(target, topics, index, flow.source.alias)
-            findings = _examine(flow, index, source, target, trusted)
+            mirror.catch_up()
+            findings = _examine(mirror, trusted)
             tell(f"judging {len(findings)} partitions")
-            verdicts = judge(findings, gate, index, appender, flow=flow, window=window)
-            catch_up(target, topics, index, flow.source.alias)
+            verdicts = judge(granted, findings, gate)
+            mirror.catch_up()
     return Judged(tuple(findings), tuple(verdicts))
 
 
-def _examine(flow: Flow, index: Index, source: Routes, target: Routes, trusted: Collection[str]) -> list[Finding]:
-    unverified = {TopicPartition(record.topic, record.partition) for record in index.unverified()}
+def _examine(mirror: Mirror, trusted: Collection[str]) -> list[Finding]:
+    unverified = {TopicPartition(record.topic, record.partition) for record in mirror.index.unverified()}
     topics = {key.topic for key in unverified}
-    topics -= source.refresh_existing(topics).keys()
-    watermarks = _watermarks(source, [key for key in unverified if key.topic in topics])
-    compacted = compacted_topics(flow, source, topics)
-    return examine(flow, index, source, target, trusted=trusted, compacted=compacted, watermarks=watermarks)
+    topics -= mirror.source.refresh_existing(topics).keys()
+    watermarks = _watermarks(mirror.source, [key for key in unverified if key.topic in topics])
+    return examine(mirror, trusted=trusted, compacted=compacted_topics(mirror, topics), watermarks=watermarks)
 
 
 @contextmanager
-def _routes(flow: Flow) -> Iterator[tuple[Routes, Routes]]:
-    with (
-        Routes(flow.source, f"airmirror|{flow.name}") as source,
-        Routes(flow.target, f"airmirror|{flow.name}") as target,
-    ):
-        source.refresh([])
-        target.refresh([])
-        check_ends(flow, source, target)
-        yield source, target
+def _two_clusters(flow: Flow, index: FlowLedger) -> Iterator[Mirror]:
+    with Mirror.open(flow, index) as mirror:
+        mirror.refresh()
+        check_ends(mirror)
+        yield mirror
 
 
 def _watermarks(source: Routes, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:

@@ -17,7 +17,6 @@ from airmirror.flows.gates import Expectations, expectations_of, judge_flow
 from airmirror.flows.groups import rounds_due
 from airmirror.flows.prepare import Opened, Prepared, backfill_of, open_flow, prepare
 from airmirror.flows.selection import Selection
-from airmirror.naming import segment_topic
 from airmirror.on_airflow.connections import with_connections, with_neighbours
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.tasks.telling import (
@@ -194,7 +193,7 @@ def interrupt(place: Deployment, name: str, window: str, spark_url: str | None, 
             if spark_url is not None:
                 interrupt_job(spark_url, opened.flow)
         finally:  # whatever Spark says: its workers write no more
-            ended = end_window(opened.flow, window, segment_topic(opened.flow.source.alias), opened.ledger)
+            ended = end_window(opened.flow, opened.ledger, window)
             if beside := backfill_of(opened):  # its windows hold both claims
-                ended |= end_window(beside.flow, window, segment_topic(beside.flow.source.alias), beside.ledger)
+                ended |= end_window(beside.flow, beside.ledger, window)
     log.info("Window %s: %s.", window, "fenced and released" if ended else "it holds no claim (any more)")
