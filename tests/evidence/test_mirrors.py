@@ -233,6 +233,8 @@ def test_bad_input_ends_with_two(east: Broker, west: Broker, topic: Callable[[st
     for more, said in (
         (("--rename", "west"), "has no {topic}"),
         (("--from", "yesterday"), "is no time"),
+        (("--from", "2026-11-02", "--to", "2026-11-01"), "no moment lies between"),
+        (("--sample", "0"), "write a share of each partition"),
         (("--topics", "["), "["),
         (("--source-config", str(tmp_path / "none")), "can't be read"),
     ):

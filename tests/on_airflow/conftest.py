@@ -159,7 +159,7 @@ class AirflowFlow:
         link = self.client.xcom(self.dag_id, run_id, task, key)
         assert not link.startswith("/")
         headers = {"Authorization": self.client._http.headers["Authorization"]}
-        return httpx.get(f"{self.under_test.stack.url}/{link}", headers=headers, trust_env=False)
+        return httpx.get(f"{self.under_test.stack.url}/{link}", headers=headers, trust_env=False, timeout=120)
 
     def question(self, run_id: str) -> dict[str, Any]:
         """What a run of ``decide.…`` asks, as soon as it does and nobody has answered."""

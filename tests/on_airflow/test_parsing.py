@@ -18,7 +18,7 @@ from airmirror.on_airflow.dags.schedules import CONTINUOUS, BadSchedule, schedul
 from airmirror_local.stack import DAGS
 from support import ROOT
 
-GOOD = """
+FLOWS = """
 clusters = a, b
 a.bootstrap.servers = one:9092
 b.bootstrap.servers = two:9092
@@ -28,7 +28,14 @@ a->b.window.schedule = */5 * * * *
 b->a.window.schedule = @continuous
 a->b.retention.days = 30
 """
-KINDS = {"audit", "decide", "heartbeats", "maintenance", "replay", "replicate"}
+GOOD = f"""{FLOWS}
+compare.nightly.source = a
+compare.nightly.target = b
+compare.nightly.schedule = @daily
+compare.now.source = b
+compare.now.target = a
+"""
+KINDS = {"audit", "compare", "decide", "heartbeats", "maintenance", "replay", "replicate", "report"}
 PARSE = """
 import json, sys, time
 from airflow.sdk import DAG
@@ -91,8 +98,9 @@ def test_dags_parse_quickly(tmp_path: Path) -> None:
 def test_dags_parse_equally_and_load_nothing_heavy(tmp_path: Path) -> None:
     _, heavy, errors, dags, _ = parse(tmp_path, GOOD)
     assert heavy == [] and errors == {}
-    kinds = ("audit", "decide", "replay", "replicate")
+    kinds = ("audit", "decide", "replay", "replicate", "report")
     expected = [f"{kind}.{flow}" for kind in kinds for flow in ("a.b", "b.a")] + ["heartbeats.a", "heartbeats.b"]
+    expected += ["compare.nightly", "compare.now"]
     assert isinstance(dags, dict) and list(dags) == sorted([*expected, "maintenance"])
     again = parse(tmp_path, GOOD, seed="2")[3]
     assert isinstance(again, dict) and {**dags} == {**again}
@@ -128,6 +136,12 @@ def test_what_people_rely_on_in_every_dag(contracts: dict[str, Any]) -> None:
         if name == "maintenance":
             assert [task["type"] for task in dag["tasks"]] == ["Prune"]
             continue
+        if name.startswith("compare."):
+            assert [(task["type"], task["retries"], task["policy"]) for task in dag["tasks"]] == [
+                ("CompareClusters", 3, "ByError")
+            ]
+            assert dag["scheduled"] is (name == "compare.nightly")
+            continue
         *_, target = name.split(".")
         assert f"target:{target}" in dag["tags"] and target in dag["doc"]
         if name.startswith("heartbeats."):
@@ -162,7 +176,7 @@ def test_who_may_decide_can_be_named(contracts: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("a->b.enabld = true", "a->b.enabled"),
+        ("compare.nightly.sample = some\na->b.enabld = true", "a->b.enabled"),
         ("a->b.window.schedule = 1 minut", "write an interval"),
         ("a->b.topics = [", "a->b.topics"),
         ("a->b.on.failure.notifier = no.such.Notifier", "no.such.Notifier"),
@@ -175,9 +189,11 @@ def test_what_is_wrong_with_one_flow_leaves_the_others_their_dags(line: str, sai
     assert "configuration.py" in file and said in message and "line " in message
     assert isinstance(dags, dict) and {"replicate.b.a", "audit.b.a", "replay.b.a", "decide.b.a"} <= dags.keys()
     assert "replicate.a.b" not in dags
+    assert "compare.now" in dags and ("compare.nightly" in dags) is ("compare.nightly" not in message)
+    assert ("compare.nightly" in line) is ("compare.nightly.sample: must be a share" in message)
 
 
-@pytest.mark.parametrize("text", ["nonsense = 1", GOOD + "topics = [\nemit.heartbeats.enabled = false\n"])
+@pytest.mark.parametrize("text", ["nonsense = 1", FLOWS + "topics = [\nemit.heartbeats.enabled = false\n"])
 def test_a_file_without_a_flow_that_can_run_is_one_clear_import_error(text: str, tmp_path: Path) -> None:
     _, _, errors, dags, _ = parse(tmp_path, text)
     assert isinstance(errors, dict) and len(errors) == 1 and dags == {}

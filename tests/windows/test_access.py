@@ -15,6 +15,8 @@ from airmirror.clusters.protocol.groups import GroupsNotRead
 from airmirror.clusters.protocol.routes import Routes, TopicNotDescribed
 from airmirror.clusters.protocol.topic_configs import topic_configs
 from airmirror.config import Cluster
+from airmirror.flows.report import report_flow
+from airmirror.flows.report_rows import Span
 from airmirror.offsets.translation import Reason
 from airmirror.slot.contract import Slot, SlotResult, transactional_id
 from airmirror.slot.errors import AccessLost, PartitionFailed
@@ -169,3 +171,12 @@ def test_the_checkpoints_topic_and_a_group_that_may_not_be_used_any_more(
     ):
         sync(flow.opened, group)
     assert not told.value.transient and "groups.exclude" in str(told.value)
+
+
+def test_a_report_tells_what_the_source_does_not_show_any_more(guarded: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = filled(guarded, west, tmp_path)
+    with denied(guarded, ResourceType.TOPIC, flow.topic, AclOperation.DESCRIBE):
+        made = report_flow(flow.opened, Span())
+    assert made.numbers["records copied"] == 100 and "offsets left to copy now" not in made.numbers
+    (line,) = (line for line in made.not_known if "Where a log ends now" in line)
+    assert "does not let this user describe" in line and flow.topic in line

@@ -15,6 +15,7 @@ from airmirror.cli.options import (
     DEFAULT_LEDGER,
     AsJson,
     Config,
+    Expectations,
     FlowName,
     LedgerUrl,
     Secrets,
@@ -59,6 +60,7 @@ def report(
     ] = None,
     key: KeyFile = None,
     after: After = None,
+    expectations: Expectations = None,
     config: Config = DEFAULT_CONFIG,
     ledger: LedgerUrl = DEFAULT_LEDGER,
     secrets: Secrets = None,
@@ -70,6 +72,7 @@ def report(
     """
     if context.invoked_subcommand is not None:
         return
+    from airmirror.flows.gates import expectations_of
     from airmirror.flows.report import report_flow
     from airmirror.flows.report_rows import Span
 
@@ -78,7 +81,7 @@ def report(
     if span.first_ms is not None and span.end_ms is not None and span.first_ms >= span.end_ms:
         raise EmptyTimeRange(from_time, to_time)
     with opened_flow(config, flow, ledger, secrets, shows=True) as opened, console.status("reading the segment topic"):
-        made = report_flow(opened, span)
+        made = report_flow(opened, span, expectations_of(expectations))
         name = "-".join((opened.flow.source.alias, opened.flow.target.alias))
     base = write or Path(f"report-{name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
     files = write_report(made, base, signs, after)
@@ -98,12 +101,39 @@ def check_report(
         Path | None,
         typer.Option("--public-key", help="Whose signature is asked for: `openssl pkey -in key.pem -pubout`."),
     ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            help="A mirror.properties file with the flow: compare the report's digests with the segment topic too, and read "
+            "some of its records again on both clusters."
+        ),
+    ] = None,
+    secrets: Secrets = None,
 ) -> None:
     """Check a report's signature, its page, and the chain of reports before it. Exit status: 0 sound, 1 not, 2 bad input."""
     lines, is_sound = checked(file, public)
+    if is_sound and config is not None:
+        more, is_sound = _spotted(file, config, secrets)
+        lines = [*more, *lines] if is_sound else [*lines[:-1], *more]
     _say(*lines)
     if not is_sound:
         raise typer.Exit(NOT_VERIFIED)
+
+
+def _spotted(file: Path, config: Path, secrets: Path | None) -> tuple[list[str], bool]:
+    """The result of a look at the clusters, in words, and whether nothing is wrong. Raises a cluster's error."""
+    from airmirror.evidence.report_files import read_report
+    from airmirror.flows.report_spot import spot_check
+
+    stored = read_report(file)
+    if stored.content.get("kind") != "flow":
+        return ["note: a comparison's report names no digests: `airmirror compare` compares again"], True
+    flow = str(stored.content["asked"]["flow"])
+    with opened_flow(config, flow, DEFAULT_LEDGER, secrets, shows=True) as opened:
+        found = spot_check(opened, stored.content, stored.sha256)
+    lines = [*(f"wrong: {each}" for each in found.wrong), *(f"note: {each}" for each in found.notes)]
+    said = f"on the clusters now: the digests of {found.partitions} partitions agree"
+    return [*lines, f"{said}, and {found.records:,} records, chosen by chance, are equal"], not found.wrong
 
 
 def checked(file: Path, public: Path | None) -> tuple[list[str], bool]:

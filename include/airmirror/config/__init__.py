@@ -8,15 +8,17 @@ from airmirror.config.errors import (
     FlowNotEnabled,
     FlowNotNamed,
     Problem,
+    UnknownComparison,
     UnknownFlow,
 )
 from airmirror.config.explain import connections_of, explain, resolve
 from airmirror.config.load import Survey, load, parse, survey
-from airmirror.config.model import Cluster, Configuration, Flow, Window
+from airmirror.config.model import Cluster, Comparison, Configuration, Flow, Window
 from airmirror.config.values import masked
 
 __all__ = [
     "Cluster",
+    "Comparison",
     "Configuration",
     "ConfigurationError",
     "ConnectionNeeded",
@@ -25,6 +27,7 @@ __all__ = [
     "FlowNotNamed",
     "Problem",
     "Survey",
+    "UnknownComparison",
     "UnknownFlow",
     "Window",
     "connections_of",

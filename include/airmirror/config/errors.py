@@ -51,6 +51,19 @@ class UnknownFlow(AirmirrorError):
 
 
 @dataclass(eq=False)
+class UnknownComparison(AirmirrorError):
+    """A comparison that the configuration does not name, or that something is wrong with."""
+
+    path: str
+    name: str
+    known: tuple[str, ...]
+
+    def __str__(self) -> str:
+        known = ", ".join(self.known) or "none"
+        return f"{self.path}: no comparison {self.name!r} that can run (compare.{self.name}.…); those that can: {known}"
+
+
+@dataclass(eq=False)
 class FlowNotNamed(AirmirrorError):
     """Nobody said which flow, and the configuration does not enable exactly one."""
 

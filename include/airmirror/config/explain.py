@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from airmirror.config.errors import Problem
-from airmirror.config.keys import FAMILIES, KEYS, PREFIXES, Scope, Use
+from airmirror.config.keys import COMPARE_KEYS, FAMILIES, KEYS, PREFIXES, Scope, Use
 from airmirror.config.model import Configuration, Setting
 from airmirror.config.places import Level, place
 from airmirror.config.resolve import Placed, client_settings, effective
@@ -40,6 +40,17 @@ def explain() -> list[KeyRow]:
         KeyRow(name=key.name, type=key.type, default=key.default or "", scope=key.scope, here=key.here, doc=key.doc)
         for key in sorted(KEYS.values(), key=lambda key: key.name)
     ]
+    of_comparisons = [
+        KeyRow(
+            name=f"compare.<name>.{key.name}",
+            type=key.type,
+            default=key.default or "",
+            scope=key.scope,
+            here=key.here,
+            doc=key.doc,
+        )
+        for key in COMPARE_KEYS.values()
+    ]
     families = [
         KeyRow(
             name=f"{prefix}…",
@@ -55,7 +66,7 @@ def explain() -> list[KeyRow]:
         KeyRow(name=name, type="", default="", scope=scope, here=Use.USED, doc=doc)
         for name, (scope, doc) in PREFIXES.items()
     ]
-    return keys + families + prefixes
+    return keys + of_comparisons + families + prefixes
 
 
 def resolve(configuration: Configuration, name: str) -> list[ValueRow]:
@@ -97,7 +108,8 @@ def flows_of(configuration: Configuration, problems: Iterable[Problem]) -> set[s
         found |= {
             name
             for name in configuration.flows
-            if at.level is Level.TOP or at.owner == name or at.owner in name.split("->")
+            if at.level is not Level.COMPARE
+            and (at.level is Level.TOP or at.owner == name or at.owner in name.split("->"))
         }
     return found
 

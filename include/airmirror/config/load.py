@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from airmirror.config import properties, providers
+from airmirror.config import comparisons, properties, providers
 from airmirror.config.errors import ConfigurationError, Problem
-from airmirror.config.keys import KEYS
+from airmirror.config.keys import COMPARE_KEYS, KEYS
 from airmirror.config.model import Configuration, Setting
 from airmirror.config.places import READ_AT, Level, Place, client_setting, place, unread
 from airmirror.config.resolve import Placed, cluster, flow, flows
@@ -43,8 +43,10 @@ def survey(path: Path, overrides: Mapping[str, str] | None = None) -> Survey:
     found = _build(given, str(path))
     if found.problems:
         wrong = {problem.key for problem in found.problems}
-        rest = _build([setting for setting in given if setting.key not in wrong], str(path))
-        return Survey(rest.configuration, found.problems)
+        rest = _build([setting for setting in given if setting.key not in wrong], str(path)).configuration
+        if rest is not None and found.configuration is not None:  # a comparison is what its settings say, or not there
+            rest = replace(rest, comparisons=found.configuration.comparisons)
+        return Survey(rest, found.problems)
     return found
 
 
@@ -62,14 +64,18 @@ def _build(given: Sequence[Setting], name: str) -> Survey:
         return Survey(None, tuple(problems + alias_problems))
     placed = [Placed(place(setting.key, aliases), setting) for setting in resolved]
     errors, notes = _judge(placed, aliases)
-    problems += alias_problems + errors + _without_servers(placed, aliases, settings["clusters"].line)
+    problems += [*alias_problems, *errors, *comparisons.problems(placed, aliases)]
+    problems += _without_servers(placed, aliases, settings["clusters"].line)
     is_readable = all(problem.key not in settings for problem in problems)
+    clusters = {alias: cluster(alias, placed) for alias in aliases}
+    wrong = [place(each.key, aliases) for each in problems]
     configuration = Configuration(
         path=name,
-        clusters={alias: cluster(alias, placed) for alias in aliases},
+        clusters=clusters,
         flows={flow_name: flow(flow_name, placed) for flow_name in flows(placed)} if is_readable else {},
         notes=tuple(sorted(_repeated(given) + notes, key=lambda note: note.line or 0)),
         settings=tuple(resolved),
+        comparisons=comparisons.comparisons(placed, clusters, wrong),
     )
     return Survey(configuration, tuple(sorted(problems, key=lambda problem: problem.line or 0)))
 
@@ -112,7 +118,7 @@ def _judge(placed: Iterable[Placed], aliases: Sequence[str]) -> tuple[list[Probl
 
 
 def _check(at: Place, value: str, sources: Iterable[str]) -> None:
-    key = KEYS.get(at.name)
+    key = (COMPARE_KEYS if at.level is Level.COMPARE else KEYS).get(at.name)
     if key and at.level in READ_AT[key.scope]:
         check(key, value)
         if SOURCE in (key.default or ""):

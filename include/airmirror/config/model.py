@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from airmirror.config.errors import FlowNotEnabled, FlowNotNamed, Problem, UnknownFlow
+from airmirror.config.errors import FlowNotEnabled, FlowNotNamed, Problem, UnknownComparison, UnknownFlow
 from airmirror.config.keys import ROLES
 
 
@@ -95,14 +95,38 @@ class Flow:
 
 
 @dataclass(frozen=True)
+class Comparison:
+    """Two clusters that are compared, whoever copied one to the other; the keys ``compare.<name>.…``."""
+
+    name: str
+    source: Cluster
+    target: Cluster
+    topics: tuple[str, ...]
+    topics_exclude: tuple[str, ...]
+    rename: str
+    schedule: str | None
+    sample: str
+    seed: int
+    ignore_timestamps: bool
+    spark_conn_id: str | None
+
+
+@dataclass(frozen=True)
 class Configuration:
-    """One file: its clusters, the flows it names, and notes on what in it has no effect."""
+    """One file: its clusters, the flows and comparisons it names, and notes on what in it has no effect."""
 
     path: str
     clusters: Mapping[str, Cluster]
     flows: Mapping[str, Flow]
     notes: tuple[Problem, ...] = ()
     settings: tuple[Setting, ...] = field(default=(), repr=False)
+    comparisons: Mapping[str, Comparison] = field(default_factory=dict)
+
+    def comparison(self, name: str) -> Comparison:
+        """The comparison ``compare.<name>``. Raises UnknownComparison."""
+        if name not in self.comparisons:
+            raise UnknownComparison(self.path, name, tuple(self.comparisons))
+        return self.comparisons[name]
 
     def flow(self, name: str = "") -> Flow:
         """The enabled flow of that name, ``source->target``; no name: the only one that is enabled.

@@ -10,6 +10,7 @@ from enum import IntEnum
 
 from airmirror.config.keys import (
     CLIENT,
+    COMPARE_KEYS,
     CONNECTION,
     FAMILIES,
     KEYS,
@@ -29,6 +30,7 @@ class Level(IntEnum):
     TOP = 0
     CLUSTER = 1
     FLOW = 2
+    COMPARE = 3  # of a comparison, which is no flow
 
 
 @dataclass(frozen=True)
@@ -62,11 +64,13 @@ READ_AT = {
     Scope.CLUSTER: (Level.CLUSTER,),
     Scope.FLOW: (Level.TOP, Level.FLOW),
     Scope.FLOW_ONLY: (Level.FLOW,),
+    Scope.COMPARE: (Level.COMPARE,),
     Scope.WORKER: (Level.TOP, Level.CLUSTER, Level.FLOW),
 }
 
 _BOTH = ("source", "target")
 _ROLE = re.compile(r"(?:(source|target)\.)?(consumer|producer|admin)\.(override\.)?(.+)")
+_COMPARE = re.compile(r"compare\.([A-Za-z0-9_-]{1,100})\.(.+)")
 _SIDE = re.compile(r"(source|target)\.cluster\.(.+)")
 
 
@@ -78,11 +82,15 @@ def place(key: str, aliases: Sequence[str]) -> Place:
             for owner in sorted(owners, key=len, reverse=True):
                 if key.startswith(f"{owner}."):
                     return Place(level, owner, key[len(owner) + 1 :])
+        if found := _COMPARE.fullmatch(key):
+            return Place(Level.COMPARE, found[1], found[2])
     return Place(Level.TOP, "", key)
 
 
 def client_setting(at: Place) -> ClientSetting | None:
     """Return the meaning of a client setting at its place; None if no client reads it there (M/MirrorConnectorConfig.java)."""
+    if at.level is Level.COMPARE:
+        return None
     if at.level is Level.TOP:
         return ClientSetting(_BOTH, at.name) if at.name in SECURITY else None
     if role := _ROLE.fullmatch(at.name):
@@ -100,6 +108,10 @@ def client_setting(at: Place) -> ClientSetting | None:
 
 def unread(at: Place, aliases: Sequence[str]) -> Unread | None:
     """Return the reason why nothing reads a key at its place; None if something does."""
+    if at.level is Level.COMPARE:
+        closest = next(iter(difflib.get_close_matches(at.name, sorted(COMPARE_KEYS), n=1, cutoff=0.4)), None)
+        unknown = Unread("unknown key", error=True, closest=closest and f"compare.{at.owner}.{closest}")
+        return None if at.name in COMPARE_KEYS else unknown
     if key := KEYS.get(at.name):
         if at.level not in READ_AT[key.scope]:
             known_to_mm2 = at.name not in OWN and key.scope is not Scope.FLOW_ONLY

@@ -1,4 +1,4 @@
-"""``window.schedule`` and ``audit.schedule`` as texts: an interval (``1 minute``, ``30 s``), a cron line, ``@continuous``."""
+"""Schedules (``window.schedule`` and the others) as texts: an interval (``1 minute``, ``30 s``), a cron line, ``@continuous``."""
 
 from __future__ import annotations
 

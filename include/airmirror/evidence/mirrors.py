@@ -19,6 +19,8 @@ from airmirror.evidence.borders import cut, sampled
 from airmirror.evidence.found import Findings
 from airmirror.evidence.joining import Work, compare_parts, together
 from airmirror.evidence.parts import CLIENT, Bounds, Execute, Part, in_this_process
+from airmirror.evidence.report_errors import EmptyTimeRange
+from airmirror.evidence.reports import when
 from airmirror.evidence.rows import ComparedLogs, row_of
 from airmirror.evidence.settling import settled
 from airmirror.naming.filters import TopicFilter
@@ -47,12 +49,16 @@ def compare_clusters(
     tell: Callable[[str], None] = lambda what: None,
     execute: Execute | None = None,
 ) -> list[ComparedLogs]:
-    """Compare every topic that is asked for. Raises NothingToCompare, BadRename, InvalidPattern, or a cluster's error.
+    """Compare every topic that is asked for.
+
+    Raises NothingToCompare, BadRename, EmptyTimeRange, InvalidPattern, or a cluster's error.
 
     ``execute`` compares the parts of all topics at once; without it they are compared here, topic by topic.
     """
     if PLACE not in asked.rename:
         raise BadRename(asked.rename)
+    if asked.first_ms is not None and asked.end_ms is not None and asked.first_ms >= asked.end_ms:
+        raise EmptyTimeRange(when(asked.first_ms), when(asked.end_ms))
     topics = _topics(source, asked)
     rows: list[ComparedLogs] = []
     with _routes(source, target) as (here, there):

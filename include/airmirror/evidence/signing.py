@@ -46,14 +46,19 @@ def new_signer() -> Signer:
 
 def signer(file: Path, password: str = "") -> Signer:
     """The private key of a PEM file. Raises BadKey."""
+    return signer_of_pem(_read(file), str(file), password)
+
+
+def signer_of_pem(pem: bytes, name: str, password: str = "") -> Signer:
+    """The private key of a text; ``name`` stands for where it is. Raises BadKey."""
     try:
-        key = load_pem_private_key(_read(file), password.encode() or None)
+        key = load_pem_private_key(pem, password.encode() or None)
     except TypeError as error:  # a password where there is none to give, or none where there is
-        raise BadKey(str(file), "its password is missing, or it has none") from error
+        raise BadKey(name, "its password is missing, or it has none") from error
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise BadKey(str(file), "it holds no private key in PEM, or the password is wrong") from error
+        raise BadKey(name, "it holds no private key in PEM, or the password is wrong") from error
     if not isinstance(key, Ed25519PrivateKey):
-        raise BadKey(str(file), "its key is not one of Ed25519")
+        raise BadKey(name, "its key is not one of Ed25519")
     return Signer(key)
 
 

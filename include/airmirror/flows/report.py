@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from tempfile import TemporaryDirectory
 from typing import Any
-from uuid import UUID
 
-from airmirror import __version__
-from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
-from airmirror.clusters.protocol.routes import Routes, TopicNotDescribed, TopicNotFound
-from airmirror.config import Cluster, resolve
+from airmirror.clusters.protocol.routes import TopicNotDescribed, TopicNotFound
 from airmirror.errors import AirmirrorError
-from airmirror.evidence.canonical import canonical
 from airmirror.evidence.report_errors import NothingToReport
 from airmirror.evidence.reports import Report, now_ms
+from airmirror.flows.gates import Expectations, expectations_of
 from airmirror.flows.positions import list_positions
 from airmirror.flows.prepare import Opened, catch_up_ledger
+from airmirror.flows.report_now import Now, contradictions, left, now
 from airmirror.flows.report_rows import Span, Told, progress, told, totals, windows
+from airmirror.flows.report_versions import expectations, versions
 from airmirror.ledger import FlowLedger, Ledger
 from airmirror.partitions import TopicPartition
 from airmirror.windows.index import InternalTopics
@@ -29,8 +26,8 @@ from airmirror.windows.mirror import Journal
 OF_SEGMENT_TOPIC = ("segments", "newest", "verified", "control")  # the ledger's tables that are read from it
 ATTEMPTS = 3  # at comparing the ledger while windows are at work
 EXPECTATIONS = (
-    "By which expectations a range was judged: the segment topic names the window whose gate has let it pass, and that gate's "
-    "page has them."
+    "Whether the gate's expectations were the same when a range was judged: those of now are listed, and the page of the "
+    "window's gate has those of then."
 )
 READ_BACK = (
     "Whether {:,} records are equal on the target: their windows did not read them back (window.verify=acks, or an older version "
@@ -38,30 +35,20 @@ READ_BACK = (
 )
 
 
-@dataclass(frozen=True)
-class Now:
-    """The ends of a cluster's logs now, as far as it answered, and the reasons why others are not known."""
-
-    ends: Mapping[TopicPartition, int]
-    topic_ids: Mapping[str, UUID]
-    cluster_id: str
-    not_known: tuple[str, ...]
-
-
-def report_flow(opened: Opened, span: Span) -> Report:
-    """The report of what was committed within a time. Nothing is written but the ledger.
+def report_flow(opened: Opened, span: Span, by: Expectations | None = None) -> Report:
+    """The report of what was committed within a time; ``by``: the gate's expectations. Nothing is written but the ledger.
 
     Raises NothingToReport, TopicNotDescribed, and what the target raises; what the source keeps back is told in the report.
     """
-    with _record(opened) as record:
+    with record_of(opened) as record:
         found = told(record.ledger, opened.flow.source.alias, span)
         ledger_rows, ledger_notes = _compare_ledger(opened, record.ledger)
-        here = _now(opened.flow.source, {each.key for each in found if each.is_newest})
+        here = now(opened.flow.source, {each.key for each in found if each.is_newest})
         groups, group_notes = _groups(record, here)
         remote = {TopicPartition(each.chosen[-1].remote_topic, each.key.partition) for each in found if each.is_newest}
-        there = _now(opened.flow.target, remote)
+        there = now(opened.flow.target, remote)
         state = record.ledger.state().positions
-        rows = [each.row(_left(each, here, state)) for each in found]
+        rows = [each.row(left(each, here, state)) for each in found]
         notes = (*here.not_known, *there.not_known, *group_notes, *ledger_notes)
         return _report(
             record=record,
@@ -70,13 +57,14 @@ def report_flow(opened: Opened, span: Span) -> Report:
             rows=rows,
             ledger_rows=ledger_rows,
             groups=groups,
-            now=(here, there),
+            at=(here, there),
             notes=notes,
+            by=by or expectations_of(None),
         )
 
 
 @contextmanager
-def _record(opened: Opened) -> Iterator[Opened]:
+def record_of(opened: Opened) -> Iterator[Opened]:
     """The flow with a ledger of its own that was read from the segment topic just now."""
     topics = InternalTopics.of(opened.flow.source.alias)
     with TemporaryDirectory(prefix="airmirror-report-") as directory:
@@ -123,55 +111,6 @@ def _compare_ledger(opened: Opened, record: FlowLedger) -> tuple[list[dict[str, 
     return rows, ()
 
 
-def _now(cluster: Cluster, keys: Set[TopicPartition]) -> Now:
-    """The ends of logs. Raises nothing that a cluster answers: it is told."""
-    try:
-        with Routes(cluster, "airmirror|report") as routes:
-            missing = routes.refresh_existing({key.topic for key in keys})
-            routes.refresh([])
-            there = [key for key in keys if key.topic not in missing]
-            ends = offsets_with_patience(routes, there, LATEST, read_committed=True)
-            return Now(
-                ends,
-                dict(routes.topic_ids),
-                routes.cluster_id,
-                tuple(f"Where a log ends now: {error}" for error in missing.values()),
-            )
-    except AirmirrorError as error:
-        return Now({}, {}, "", (f"What cluster {cluster.alias!r} holds now: {error}",))
-
-
-def _left(each: Told, here: Now, positions: Mapping[tuple[str, int], int]) -> int | None:
-    """Offsets of the source that are not copied yet; None: not known, or another topic has that name now."""
-    end = here.ends.get(each.key) if each.is_newest else None
-    if end is None or here.topic_ids.get(each.key.topic) != each.chosen[-1].source_topic_id:
-        return None
-    return max(0, end - positions.get(each.key, 0))
-
-
-def _contradictions(record: Opened, found: Sequence[Told], here: Now, there: Now) -> list[str]:
-    """Clusters, topics and logs that are not now what the record says they were."""
-    said, lines = record.ledger.identity(), []
-    ids = (said.source_cluster_id, said.target_cluster_id) if said else ("", "")
-    for cluster, known, now in zip((record.flow.source, record.flow.target), ids, (here, there), strict=True):
-        if known and now.cluster_id and known != now.cluster_id:
-            lines.append(
-                f"Cluster {cluster.alias!r} is another one now: its id is {now.cluster_id}, the record says {known}."
-            )
-    for each in found:
-        last = each.chosen[-1]
-        remote = TopicPartition(last.remote_topic, each.key.partition)
-        sides = ((here, each.key, last.source_topic_id, "source"), (there, remote, last.target_topic_id, "target"))
-        for now, key, topic_id, side in sides if each.is_newest else ():
-            if now.topic_ids.get(key.topic, topic_id) != topic_id:
-                lines.append(f"{key}: the {side} has another topic of that name now; the one of the record is gone.")
-        if each.is_newest and there.ends.get(remote, last.target_end) < last.target_end:
-            lines.append(
-                f"{remote}: the target's log ends at {there.ends[remote]} now, the record reached {last.target_end}."
-            )
-    return lines
-
-
 def _groups(record: Opened, here: Now) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
     if not here.cluster_id:
         return [], ("Where consumer groups stand: the source was not read.",)
@@ -193,14 +132,15 @@ def _report(
     rows: Sequence[dict[str, Any]],
     ledger_rows: Sequence[dict[str, Any]],
     groups: Sequence[dict[str, Any]],
-    now: tuple[Now, Now],
+    at: tuple[Now, Now],
     notes: Sequence[str],
+    by: Expectations,
 ) -> Report:
     flow, ledger = record.flow, record.ledger
     unproven = sum(not each.is_proven for each in found)
     counted = totals(rows, "copied", "bytes", "lost")
     differ = sum(row["differ"] for row in ledger_rows)
-    left = [row["left"] for row in rows if row["left"] is not None]
+    to_copy = [row["left"] for row in rows if row["left"] is not None]
     taken_over = sum(each.taken_over for each in found)
     numbers = {
         "records copied": counted["copied"],
@@ -212,8 +152,8 @@ def _report(
         "records not read back": sum(each.not_read_back for each in found),
         "partitions held": sum(bool(each.held) for each in found),
     }
-    if left:
-        numbers["offsets left to copy now"] = sum(left)
+    if to_copy:
+        numbers["offsets left to copy now"] = sum(to_copy)
     more = [f"The ledger differs from the segment topic in {differ} rows; the topic counts."] if differ else []
     if taken_over:
         more.append(
@@ -223,9 +163,11 @@ def _report(
         more.append("What lies before the first offset of a range: it was not copied, or its records are pruned.")
     if found:
         more.append(EXPECTATIONS)
+    if by.suites is None:
+        more.append(f"The gate's expectations: {by.alone}.")
     if numbers["records not read back"]:
         more.append(READ_BACK.format(numbers["records not read back"]))
-    wrong = _contradictions(record, found, *now)
+    wrong = contradictions(record, found, *at)
     numbers["contradictions"] = len(wrong)
     return Report(
         kind="flow",
@@ -236,7 +178,7 @@ def _report(
         numbers=numbers,
         not_known=(*notes, *more),
         sections={
-            "clusters": _clusters(record, now),
+            "clusters": _clusters(record, at),
             "contradictions": [{"contradiction": line} for line in wrong],
             "partitions": rows,
             "windows": windows(found),
@@ -250,7 +192,8 @@ def _report(
             "losses": [_signed_by(asdict(each)) for each in ledger.resets() if span.holds(each.time_ms)],
             "groups": groups,
             "ledger": ledger_rows,
-            "versions": _versions(record),
+            "expectations": expectations(flow, by),
+            "versions": versions(record, *at),
         },
         made_ms=now_ms(),
     )
@@ -290,17 +233,4 @@ def _clusters(record: Opened, now: tuple[Now, Now]) -> list[dict[str, Any]]:
     return [
         {"side": side, "alias": cluster.alias, "id_in_the_record": known, "id_now": at.cluster_id or None}
         for side, cluster, known, at in zip(("source", "target"), (flow.source, flow.target), ids, now, strict=True)
-    ]
-
-
-def _versions(record: Opened) -> list[dict[str, Any]]:
-    rows = [
-        [row.key, row.value] for row in sorted(resolve(record.configuration, record.flow.name), key=lambda row: row.key)
-    ]
-    digest = hashlib.sha256(canonical(rows)).hexdigest()
-    return [
-        {"name": "Airmirror", "value": __version__},
-        {"name": "format of the segment topic", "value": "1"},
-        {"name": "window.verify", "value": record.flow.window.verify},
-        {"name": "SHA-256 of the configuration, secrets masked", "value": digest},
     ]

@@ -54,16 +54,16 @@ class BadConnection(AirmirrorError):
 
 def with_connections(configuration: Configuration, flow: Flow) -> Flow:
     """The flow with what its clusters' connections hold over what the file says. Raises BadConnection."""
-    named = connections_of(configuration)
+    return replace(flow, source=connected(configuration, flow.source), target=connected(configuration, flow.target))
 
-    def connected(cluster: Cluster) -> Cluster:
-        conn_id = named.get(cluster.alias)
-        found = _from_connection(cluster, conn_id) if conn_id else cluster
-        for secret in _secrets(found.properties):
-            mask_secret(secret)
-        return found
 
-    return replace(flow, source=connected(flow.source), target=connected(flow.target))
+def connected(configuration: Configuration, cluster: Cluster) -> Cluster:
+    """A cluster with what its connection holds, if it names one. Raises BadConnection."""
+    conn_id = connections_of(configuration).get(cluster.alias)
+    found = _from_connection(cluster, conn_id) if conn_id else cluster
+    for secret in _secrets(found.properties):
+        mask_secret(secret)
+    return found
 
 
 def with_neighbours(configuration: Configuration, flow: Flow) -> Configuration:

@@ -19,7 +19,8 @@ class Deployment:
     """The places of one deployment. ``ledger`` is a SQLAlchemy URL and may hold a password: it is not to be logged.
 
     ``alert_receivers``: the Airflow connections whose passwords are the tokens of alert receivers;
-    ``metrics_conn_id``: the one whose password is Prometheus's token.
+    ``metrics_conn_id``: the one whose password is Prometheus's token; ``report_conn_id``: whose password is the private key that
+    reports are signed with, empty: they are not.
     """
 
     config: Path
@@ -28,6 +29,7 @@ class Deployment:
     data_docs: Path
     alert_receivers: tuple[str, ...]
     metrics_conn_id: str
+    report_conn_id: str = ""
 
 
 def deployment() -> Deployment:
@@ -45,4 +47,5 @@ def deployment() -> Deployment:
         data_docs=path("AIRMIRROR_DATA_DOCS", home / ".local" / "data-docs"),
         alert_receivers=tuple((os.environ.get("AIRMIRROR_ALERT_RECEIVERS") or "airmirror_alerts").split(",")),
         metrics_conn_id=os.environ.get("AIRMIRROR_METRICS_CONNECTION") or "airmirror_metrics",
+        report_conn_id=os.environ.get("AIRMIRROR_REPORT_CONNECTION") or "",
     )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from airmirror.config.keys import airmirror, clients, connect, mirrormaker
+from airmirror.config.keys import airmirror, clients, comparisons, connect, mirrormaker
 from airmirror.config.keys.clients import COPIES, NOT_OF_RECORDS, PREFIXES, ROLES, SECURITY, SET_HERE
 from airmirror.config.keys.connect import FAMILIES
 from airmirror.config.keys.key import Key, Scope, Type, Use
 
 KEYS: dict[str, Key] = {key.name: key for key in (*mirrormaker.KEYS, *connect.KEYS, *airmirror.KEYS)}
 """Every key by name; client settings are not among them, see ROLES."""
+
+COMPARE_KEYS: dict[str, Key] = {key.name: key for key in comparisons.KEYS}
+"""The keys at ``compare.<name>.``, whose names mean something else at other places."""
 
 OWN = frozenset(key.name for key in airmirror.KEYS)
 """The keys that no MirrorMaker 2 file has."""
@@ -21,6 +24,7 @@ CLIENT = frozenset().union(*ROLES.values())
 
 __all__ = [
     "CLIENT",
+    "COMPARE_KEYS",
     "CONNECTION",
     "COPIES",
     "FAMILIES",

@@ -26,6 +26,7 @@ class Scope(StrEnum):
     CLUSTER = "at <cluster>."
     FLOW = "at the top level and at <source>-><target>."
     FLOW_ONLY = "at <source>-><target>."
+    COMPARE = "at compare.<name>."
     WORKER = "at the top level, at <target>. and at <source>-><target>."
 
 

@@ -18,11 +18,13 @@ from airmirror.config.explain import line_of
 from airmirror.config.pairs import heartbeat_flows
 from airmirror.errors import AirmirrorError
 from airmirror.on_airflow.dags.audit import audit_dag, replay_dag
+from airmirror.on_airflow.dags.compare import compare_dag
 from airmirror.on_airflow.dags.decide import decide_dag
 from airmirror.on_airflow.dags.heartbeats import heartbeats_dag
 from airmirror.on_airflow.dags.maintenance import maintenance_dag
 from airmirror.on_airflow.dags.notifications import KEY, callbacks
 from airmirror.on_airflow.dags.replicate import replicate_dag
+from airmirror.on_airflow.dags.report import report_dag
 from airmirror.on_airflow.deployment import deployment
 from airmirror.topics.sound import sound
 
@@ -35,7 +37,7 @@ def dags() -> dict[str, DAG]:
     Raises ConfigurationError where something is wrong and no flow can run.
     """
     configuration, problems = _read()
-    if problems and not _has_flows(configuration):
+    if problems and not _has_dags(configuration):
         raise ConfigurationError(configuration.path, problems)
     for problem in problems:
         log.warning("%s: %s", configuration.path, problem)
@@ -48,7 +50,7 @@ def check_configuration() -> None:
         configuration, problems = _read()
     except ConfigurationError:
         return
-    if problems and _has_flows(configuration):
+    if problems and _has_dags(configuration):
         raise ConfigurationError(configuration.path, problems)
 
 
@@ -65,16 +67,17 @@ def _read() -> tuple[Configuration, tuple[Problem, ...]]:
     return found.configuration, tuple(problems)
 
 
-def _has_flows(configuration: Configuration) -> bool:
-    return bool(configuration.enabled or heartbeat_flows(configuration))
+def _has_dags(configuration: Configuration) -> bool:
+    return bool(configuration.enabled or heartbeat_flows(configuration) or configuration.comparisons)
 
 
 def _dags(configuration: Configuration) -> Iterator[DAG]:
     flows = configuration.enabled
     for flow in flows:
-        for make in (replicate_dag, audit_dag, replay_dag, decide_dag):
+        for make in (replicate_dag, audit_dag, replay_dag, decide_dag, report_dag):
             with suppress(AirmirrorError):  # it is among the problems
                 yield make(flow)
+    yield from map(compare_dag, configuration.comparisons.values())
     yield from _heartbeats(heartbeat_flows(configuration))
     if kept := [flow for flow in flows if flow.settings.get("retention.days")]:
         yield maintenance_dag(kept)

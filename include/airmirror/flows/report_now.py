@@ -1,0 +1,93 @@
+"""A flow's clusters as they are now, for its report: where logs end, what brokers run, what contradicts the record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from uuid import UUID
+
+from airmirror.clusters.protocol.connection import BrokerUnreachable
+from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
+from airmirror.clusters.protocol.routes import Routes
+from airmirror.config import Cluster
+from airmirror.errors import AirmirrorError
+from airmirror.flows.prepare import Opened
+from airmirror.flows.report_rows import Told
+from airmirror.partitions import TopicPartition
+
+OLD = "no features: before Kafka 3.3, or with ZooKeeper"
+
+
+@dataclass(frozen=True)
+class Now:
+    """The ends of a cluster's logs now, as far as it answered, what its brokers run, and the reasons why others are not known."""
+
+    ends: Mapping[TopicPartition, int]
+    topic_ids: Mapping[str, UUID]
+    cluster_id: str
+    brokers: tuple[str, ...]
+    not_known: tuple[str, ...]
+
+
+def now(cluster: Cluster, keys: Set[TopicPartition]) -> Now:
+    """The ends of logs. Raises nothing that a cluster answers: it is told."""
+    try:
+        with Routes(cluster, "airmirror|report") as routes:
+            missing = routes.refresh_existing({key.topic for key in keys})
+            routes.refresh([])
+            there = [key for key in keys if key.topic not in missing]
+            ends = offsets_with_patience(routes, there, LATEST, read_committed=True)
+            return Now(
+                ends,
+                dict(routes.topic_ids),
+                routes.cluster_id,
+                _brokers(routes),
+                tuple(f"Where a log ends now: {error}" for error in missing.values()),
+            )
+    except AirmirrorError as error:
+        return Now({}, {}, "", (), (f"What cluster {cluster.alias!r} holds now: {error}",))
+
+
+def left(each: Told, here: Now, positions: Mapping[tuple[str, int], int]) -> int | None:
+    """Offsets of the source that are not copied yet; None: not known, or another topic has that name now."""
+    end = here.ends.get(each.key) if each.is_newest else None
+    if end is None or here.topic_ids.get(each.key.topic) != each.chosen[-1].source_topic_id:
+        return None
+    return max(0, end - positions.get(each.key, 0))
+
+
+def contradictions(record: Opened, found: Sequence[Told], here: Now, there: Now) -> list[str]:
+    """Clusters, topics and logs that are not now what the record says they were."""
+    said, lines = record.ledger.identity(), []
+    ids = (said.source_cluster_id, said.target_cluster_id) if said else ("", "")
+    for cluster, known, at in zip((record.flow.source, record.flow.target), ids, (here, there), strict=True):
+        if known and at.cluster_id and known != at.cluster_id:
+            lines.append(
+                f"Cluster {cluster.alias!r} is another one now: its id is {at.cluster_id}, the record says {known}."
+            )
+    for each in found:
+        last = each.chosen[-1]
+        remote = TopicPartition(last.remote_topic, each.key.partition)
+        sides = ((here, each.key, last.source_topic_id, "source"), (there, remote, last.target_topic_id, "target"))
+        for at, key, topic_id, side in sides if each.is_newest else ():
+            if at.topic_ids.get(key.topic, topic_id) != topic_id:
+                lines.append(f"{key}: the {side} has another topic of that name now; the one of the record is gone.")
+        if each.is_newest and there.ends.get(remote, last.target_end) < last.target_end:
+            lines.append(
+                f"{remote}: the target's log ends at {there.ends[remote]} now, the record reached {last.target_end}."
+            )
+    return lines
+
+
+def _brokers(routes: Routes) -> tuple[str, ...]:
+    """A line for each broker: what it says of its version. A broker tells no number, but the features that are on."""
+    lines = []
+    for node in routes.nodes:
+        try:
+            connection = routes.connection(node, "offsets")
+        except BrokerUnreachable as error:
+            lines.append(f"broker {node}: {error}")
+            continue
+        features = ", ".join(f"{name} {level}" for name, level in sorted(connection.features.items()))
+        lines.append(f"broker {node}: {features or OLD}; Fetch up to {connection.fetch_version}")
+    return tuple(lines)

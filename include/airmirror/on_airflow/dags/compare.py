@@ -1,0 +1,100 @@
+"""The DAG ``compare.<name>``: two clusters are compared record by record, whoever copied one to the other."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import DAG, BaseOperator, Param
+
+from airmirror.config import Comparison
+from airmirror.errors import AirmirrorError
+from airmirror.on_airflow.dags.links import ReportLink
+from airmirror.on_airflow.dags.operators import window_id
+from airmirror.on_airflow.dags.replicate import OWNER, RETRIES, RETRY_DELAY, START
+from airmirror.on_airflow.dags.report import time_ms, time_param
+from airmirror.on_airflow.dags.schedules import timetable
+from airmirror.on_airflow.deployment import deployment
+from airmirror.on_airflow.retries import ByError
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+DOC = """
+Compares topics of **{source}** with their copies on **{target}**, record by record, whoever made them (docs/evidence.md).
+Nothing is written to Kafka. The button *Report* of the task leads to what was found; a task that has found a difference fails.
+
+The keys `compare.{name}.…` of the configuration say what is compared; *Trigger* asks for topics, a time and a sample of one run.
+"""
+
+
+class CompareClusters(BaseOperator):
+    """One comparison, and its report."""
+
+    ui_color = "#e8f1fa"
+    operator_extra_links = (ReportLink(),)
+    page: Path | None = None
+
+    def __init__(self, *, comparison: str, **arguments: Any) -> None:
+        super().__init__(retry_policy=ByError(), **arguments)
+        self.comparison = comparison
+
+    def execute(self, context: Context) -> None:
+        from airmirror.on_airflow.tasks.report import Narrowed, compare
+
+        given = context["params"]
+        narrowed = Narrowed(
+            tuple(given["topics"] or ()), time_ms(context, "from"), time_ms(context, "to"), given["sample"]
+        )
+        try:
+            compare(deployment(), self.comparison, narrowed, window_id(context), show=partial(setattr, self, "page"))
+        except AirmirrorError as error:
+            raise error.with_traceback(None) from None  # raised on purpose: what it says is what counts
+
+
+def compare_id(comparison: Comparison) -> str:
+    return f"compare.{comparison.name}"
+
+
+def compare_dag(comparison: Comparison) -> DAG:
+    """The DAG of a comparison. Raises BadSchedule."""
+    source, target = comparison.source.alias, comparison.target.alias
+    name, value = compare_id(comparison), comparison.schedule
+    begins = "Switch this on to compare" if value else "Leave it on, it runs only when triggered: compares"
+    with DAG(
+        name,
+        schedule=timetable(name, value, f"{name}.schedule") if value else None,
+        start_date=START,
+        catchup=False,
+        max_active_runs=1,
+        default_args={"owner": OWNER, "retries": RETRIES, "retry_delay": RETRY_DELAY},
+        description=f"{begins} {source} with {target}, record by record.",
+        doc_md=DOC.format(source=source, target=target, name=comparison.name),
+        tags=["compare", f"source:{source}", f"target:{target}"],
+        params=_form(),
+        is_paused_upon_creation=None if value else False,
+    ) as dag:
+        CompareClusters(task_id="compare", comparison=comparison.name, max_active_tis_per_dag=1)
+    return dag
+
+
+def _form() -> dict[str, Param]:
+    of = "Of the records' timestamps. Empty: without this limit."
+    return {
+        "topics": Param(
+            None,
+            type=["null", "array"],
+            items={"type": "string"},
+            title="Topics",
+            description_md="Only these topics of the source, names or patterns. Empty: as configured.",
+        ),
+        "from": time_param("From", of),
+        "to": time_param("Until before", of),
+        "sample": Param(
+            None,
+            type=["null", "string"],
+            title="Sample",
+            description_md="A share of each partition (`1%`) or a number of ranges of each (`20`). Empty: as configured.",
+        ),
+    }

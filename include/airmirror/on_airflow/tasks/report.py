@@ -1,0 +1,150 @@
+"""The work of the tasks that write reports: of a flow, and of a comparison. Loaded in tasks only."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowNotFoundException
+
+from airmirror.config import Comparison
+from airmirror.errors import AirmirrorError, listed
+from airmirror.evidence.asking import Asked, sample_of
+from airmirror.evidence.compared_report import compared_report, verdict
+from airmirror.evidence.mirrors import compare_clusters
+from airmirror.evidence.parts import Execute
+from airmirror.evidence.report_errors import BadKey
+from airmirror.evidence.report_files import write_report
+from airmirror.evidence.reports import Report
+from airmirror.evidence.signing import Signer, signer_of_pem
+from airmirror.flows.gates import expectations_of
+from airmirror.flows.report import report_flow
+from airmirror.flows.report_rows import Span
+from airmirror.flows.selection import Selection
+from airmirror.on_airflow.connections import connected
+from airmirror.on_airflow.deployment import Deployment
+from airmirror.on_airflow.tasks.spark import CONNECT, BadSparkConnection, kind_of
+from airmirror.on_airflow.tasks.window import opened_flow
+from airmirror.quality.page import file_name
+from airmirror.topics.sound import sound
+
+log = logging.getLogger(__name__)
+Show = Callable[[Path], None]
+
+
+@dataclass(eq=False)
+class NotProven(AirmirrorError):
+    """A flow's report whose verdict is not good. It is written."""
+
+    flow: str
+    verdict: str
+
+    def __str__(self) -> str:
+        return f"flow {self.flow!r}: {self.verdict} The report says which and why."
+
+
+@dataclass(eq=False)
+class ClustersDiffer(AirmirrorError):
+    """A comparison that has found differences. Its report is written."""
+
+    comparison: str
+    verdict: str
+    logs: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"comparison {self.comparison!r}: {self.verdict} The report names every offset of\n{listed(self.logs)}"
+
+
+def report(place: Deployment, flow: str, span: Span, run: str, show: Show) -> None:
+    """Write a flow's report; ``show`` hears of its page. Raises NotProven after it is written, NothingToReport, BadKey."""
+    key = _signer(place)
+    with opened_flow(place, flow, Selection()) as opened:
+        made = report_flow(opened, span, expectations_of(place.expectations))
+    show(_written(place, made, f"reports/{flow.replace('->', '.')}", run, key))
+    log.info("%s", made.verdict)
+    for each in made.not_known:
+        log.info("Not known: %s", each)
+    if not made.is_good:
+        raise NotProven(flow, made.verdict)
+
+
+@dataclass(frozen=True)
+class Narrowed:
+    """A run's choice among what the configuration compares: topics, times (epoch milliseconds), another sample."""
+
+    topics: tuple[str, ...] = ()
+    first_ms: int | None = None
+    end_ms: int | None = None
+    sample: str | None = None
+
+
+def compare(place: Deployment, name: str, narrowed: Narrowed, run: str, show: Show) -> None:
+    """Compare two clusters and write the report; ``show`` hears of its page. Raises ClustersDiffer after it is written.
+
+    Raises UnknownComparison, BadConnection, BadSample, BadKey, and what comparing raises.
+    """
+    configuration, key = sound(place.config).configuration, _signer(place)
+    chosen = configuration.comparison(name)
+    source, target = (connected(configuration, cluster) for cluster in (chosen.source, chosen.target))
+    asked = _asked(chosen, narrowed)
+    with _executing(replace(chosen, source=source, target=target), asked) as execute:
+        rows = compare_clusters(source, target, asked, tell=lambda topic: log.info("Now: %s.", topic), execute=execute)
+    made = compared_report(source, target, asked, rows, [])
+    show(_written(place, made, f"compare/{name}", run, key))
+    log.info("%s", verdict(rows))
+    if different := [
+        f"{row.topic}-{row.partition}" if row.partition >= 0 else row.topic for row in rows if row.differs
+    ]:
+        raise ClustersDiffer(name, verdict(rows), tuple(different))
+
+
+def _asked(chosen: Comparison, narrowed: Narrowed) -> Asked:
+    return Asked(
+        topics=narrowed.topics or chosen.topics,
+        exclude=chosen.topics_exclude,
+        rename=chosen.rename,
+        first_ms=narrowed.first_ms,
+        end_ms=narrowed.end_ms,
+        times=not chosen.ignore_timestamps,
+        sample=sample_of(chosen.sample if narrowed.sample is None else narrowed.sample, chosen.seed),
+    )
+
+
+@contextmanager
+def _executing(chosen: Comparison, asked: Asked) -> Iterator[Execute | None]:
+    """The function that compares parts on Spark Connect; None where the task itself compares. Raises BadSparkConnection."""
+    if chosen.spark_conn_id is None:
+        yield None
+        return
+    if kind_of(chosen.spark_conn_id) != CONNECT:
+        raise BadSparkConnection(chosen.spark_conn_id, "comparisons run on Spark Connect only")
+    from airmirror.on_spark.comparing import on_spark
+
+    url = SparkConnectHook(chosen.spark_conn_id).get_connection_url()
+    with on_spark(chosen.source, chosen.target, asked.view, url) as execute:
+        yield execute
+
+
+def _signer(place: Deployment) -> Signer | None:
+    if not place.report_conn_id:
+        return None
+    name = f"connection {place.report_conn_id!r}"
+    try:
+        pem = BaseHook.get_connection(place.report_conn_id).password or ""
+    except AirflowNotFoundException as error:
+        raise BadKey(name, "there is no such connection") from error
+    return signer_of_pem(pem.encode(), f"{name} (its password)")
+
+
+def _written(place: Deployment, made: Report, directory: str, run: str, key: Signer | None) -> Path:
+    """Write a report below the Data Docs; its page."""
+    base = place.data_docs / directory / file_name(run)
+    base.parent.mkdir(parents=True, exist_ok=True)
+    page, *_ = write_report(made, base, key)
+    log.info("Report: the button of this name, and %s.", page.with_suffix(".json"))
+    return page

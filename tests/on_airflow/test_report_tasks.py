@@ -1,0 +1,105 @@
+"""The tasks that write reports, as their operators call them: what is found, where the page is, who signed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from typer.testing import CliRunner
+
+from airmirror.cli.main import app
+from airmirror.config import UnknownComparison
+from airmirror.evidence.report_check import check
+from airmirror.evidence.report_errors import BadKey
+from airmirror.evidence.signing import name_of
+from airmirror.flows.report_rows import Span
+from airmirror.on_airflow.dags.report import time_ms
+from airmirror.on_airflow.deployment import Deployment
+from airmirror.on_airflow.tasks.report import ClustersDiffer, Narrowed, NotProven, compare, report
+from airmirror.on_airflow.tasks.spark import BadSparkConnection
+from airmirror_local.brokers import Broker
+from support.flows import Mirror, mirror
+from support.topics import Record, produce
+
+
+@pytest.fixture
+def flow(east: Broker, west: Broker, tmp_path: Path) -> Mirror:
+    """A flow that has copied 50 records."""
+    found = mirror(east, west, tmp_path, ledger_url=f"sqlite:///{tmp_path / 'ledger.db'}")
+    produce(east, found.topic, [Record(b"v%d" % n, b"k%d" % n, timestamp=1_700_000_000_000 + n) for n in range(50)])
+    found.run()
+    return found
+
+
+@pytest.fixture
+def place(flow: Mirror, east: Broker, west: Broker, tmp_path: Path) -> Deployment:
+    """A deployment of it, with comparisons."""
+    alias = flow.flow.source.alias
+    lines = [
+        f"clusters = {alias}, west",
+        f"{alias}.bootstrap.servers = {east.bootstrap}",
+        f"west.bootstrap.servers = {west.bootstrap}",
+        f"{flow.flow.name}.enabled = true",
+        f"{flow.flow.name}.topics = {flow.topic}",
+    ]
+    for name, more in (("mine", ""), ("spark", "compare.spark.spark.conn.id = submitting\n")):
+        lines += [f"compare.{name}.source = {alias}", f"compare.{name}.target = west"]
+        lines += [f"compare.{name}.topics = {flow.topic}", f"compare.{name}.rename = {alias}.{{topic}}", more]
+    (tmp_path / "mirror.properties").write_text("\n".join(lines))
+    return Deployment(
+        config=tmp_path / "mirror.properties",
+        ledger=f"sqlite:///{tmp_path / 'ledger.db'}",
+        expectations=tmp_path,
+        data_docs=tmp_path / "docs",
+        alert_receivers=(),
+        metrics_conn_id="",
+        report_conn_id="report_key",
+    )
+
+
+def test_reports_of_a_flow_and_of_a_comparison(
+    flow: Mirror, place: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, pages, name = Ed25519PrivateKey.generate(), list[Path](), flow.flow.name
+    with pytest.raises(BadKey, match="no such connection"):
+        report(place, name, Span(), "run-0", pages.append)
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+    monkeypatch.setenv("AIRFLOW_CONN_REPORT_KEY", json.dumps({"conn_type": "generic", "password": pem}))
+    report(place, name, Span(), "run-1", pages.append)
+    with pytest.raises(NotProven, match="Nothing was copied"):
+        report(place, name, Span(end_ms=1), "run-2", pages.append)
+    compare(place, "mine", Narrowed(), "run-1", pages.append)
+    compare(place, "mine", Narrowed(first_ms=1_700_000_000_010, end_ms=1_700_000_000_030), "run-2", pages.append)
+    produce(flow.target, flow.remote_topic, [Record(b"stranger")])
+    with pytest.raises(ClustersDiffer, match=f"{flow.topic}-0") as failed:
+        compare(place, "mine", Narrowed(), "run-3", pages.append)
+    assert not failed.value.transient
+    assert [str(page.relative_to(place.data_docs)) for page in pages] == [
+        f"reports/{name.replace('->', '.')}/run-1.html",
+        f"reports/{name.replace('->', '.')}/run-2.html",
+        *(f"compare/mine/run-{number}.html" for number in (1, 2, 3)),
+    ]
+    found = [json.loads(page.with_suffix(".json").read_bytes()) for page in pages]
+    assert [each["is_good"] for each in found] == [True, False, True, True, False]
+    assert [each["numbers"][2]["value"] for each in found[2:]] == [50, 20, 50]
+    for newest in (pages[1], pages[4]):  # each chain by itself
+        checked = check(newest.with_suffix(".json"), name_of(key.public_key()))
+        assert checked.wrong == () and len(checked.chain) == (2 if newest is pages[1] else 3)
+    words = ["report", "check", str(pages[0].with_suffix(".json")), "--config", str(place.config)]
+    spotted = CliRunner().invoke(app, words)
+    assert spotted.exit_code == 0 and "digests of 1 partitions agree, and 50 records" in spotted.stdout, spotted.output
+    with pytest.raises(UnknownComparison, match="those that can: mine, spark"):
+        compare(place, "yours", Narrowed(), "run-4", pages.append)
+    monkeypatch.setenv("AIRFLOW_CONN_SUBMITTING", json.dumps({"conn_type": "spark", "host": "yarn"}))
+    with pytest.raises(BadSparkConnection, match="Spark Connect only"):
+        compare(place, "spark", Narrowed(), "run-4", pages.append)
+
+
+def test_the_form_s_times() -> None:
+    context: Any = {"params": {"from": "2026-11-01T00:00:00+00:00", "to": None}, "ti": SimpleNamespace()}
+    assert (time_ms(context, "from"), time_ms(context, "to")) == (1_793_491_200_000, None)
