@@ -164,3 +164,14 @@ def test_a_reason_that_partitions_have_in_common_is_said_once() -> None:
     assert "9 partitions did not pass the gate, 1 more still held" in text and "orders-9: offsets 10 to 19 did" in text
     assert len(str(error).splitlines()[0]) <= WIDTH + len("NotVerified: ")
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def test_a_red_run_wraps_what_it_says_and_leaves_commands_whole() -> None:
+    from airmirror.on_airflow.tasks.telling import PartitionsFailed
+
+    how = "`airmirror reset --topic long-topic-name --start-again --recreate-remote-topic --flow 'east->west'`"
+    error = "long-topic-name-0: cluster 'west' holds records that this flow did not write; stop the other writer, then"
+    lines = str(PartitionsFailed("east->west", "w", (f"{error} begin again: {how}",), final=True)).splitlines()
+    assert how in [line.strip() for line in lines]
+    assert all(len(line) <= WIDTH for line in lines[1:] if how not in line)
+    assert " ".join(line.strip() for line in lines[1:]) == f"{error} begin again: {how}"

@@ -44,7 +44,7 @@ def test_no_text_breaks_out_of_its_cell() -> None:
     (row,) = (line for line in body.splitlines() if "Approved" in line)
     bare = re.sub(r"\\.", "", row)  # without what is escaped
     assert bare.count("|") == 7 and not re.search(r"[`<\[\]*~#]|://|www\.|@", bare)
-    first = next(line for line in body.splitlines() if line.startswith("First told"))
+    first = next(line for line in body.splitlines() if line.startswith("First held"))
     assert "`" not in re.sub(r"\\.", "", first)
 
 

@@ -35,11 +35,14 @@ from airmirror.on_airflow.tasks import decide as decide_work
 from airmirror.on_airflow.tasks import submit
 from airmirror.on_airflow.tasks.audit import BadRange, Offsets
 from airmirror.on_airflow.tasks.submit import Submission, UpTo
-from airmirror.on_airflow.tasks.telling import NotMirrored, tell_progress
+from airmirror.on_airflow.tasks.telling import NotMirrored, tell_progress, tell_result
 from airmirror.on_airflow.triggers import growth as growth_trigger
 from airmirror.on_airflow.triggers.deadlines import run_is_late
 from airmirror.on_spark import ranges
+from airmirror.slot.contract import Outcome
+from airmirror.windows.errors import PartitionHeld
 from airmirror.windows.progress import Progress
+from airmirror.windows.results import Row, WindowResult
 from airmirror.windows.window import run_window
 from airmirror_local.brokers import Broker
 from support.flows import in_this_process, mirror
@@ -251,6 +254,20 @@ def test_a_submitted_window_is_killed_where_its_driver_runs() -> None:
     submission._hook = SimpleNamespace(on_kill=lambda: killed.append(True))  # type: ignore[assignment]
     submission.kill()
     assert killed == [True] and submit.log.name
+
+
+def test_what_a_window_left_out_because_it_is_held_has_not_failed(caplog: pytest.LogCaptureFixture) -> None:
+    held = PartitionHeld(cluster="a", topic="t", partition=0, offset=5, reason="late", by="gate", since_ms=0)
+    nothing = dict.fromkeys(("copied", "control", "aborted", "holes", "lost", "bytes", "lag"), 0)
+    offsets = dict.fromkeys(("source_start", "source_end", "target_start", "target_end"), 5)
+    of = {"topic": "t", "remote_topic": "a.t", "verified": False, **offsets, **nothing}
+    rows = (
+        Row(partition=0, outcome=Outcome.FAILED, error=held, **of),  # type: ignore[arg-type]
+        Row(partition=1, outcome=Outcome.DONE, error=None, **of),  # type: ignore[arg-type]
+    )
+    with caplog.at_level(logging.INFO):
+        tell_result(WindowResult("a->b", "w", rows, partitions=2, seconds=1.0, phases={}, is_cut=False))
+    assert "held" in caplog.text.splitlines()[-2] and "failed" not in caplog.text
 
 
 def test_how_far_a_window_has_come_is_told(caplog: pytest.LogCaptureFixture) -> None:

@@ -39,8 +39,7 @@ def reset_topics(console: Console, opened: Opened, order: Order, yes: bool, as_j
             else "keeps its records, and all of the source's are appended"
         )
         show(console, f"The remote topic {what}; the mapping of offsets starts over.")
-    if not yes:
-        show(console, _carry_out(opened, *_options(order)))
+    show(console, "Done: the next window continues there." if yes else _carry_out(opened, *_options(order)))
 
 
 def reset_identity(console: Console, opened: Opened, by: str, reason: str, yes: bool) -> None:

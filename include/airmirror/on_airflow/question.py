@@ -72,8 +72,8 @@ def question(held: Sequence[HeldRange], flow: str) -> str:
     """Return the holds and the possible decisions as Markdown. Every text that is not ours is escaped."""
     source, target = flow.split("->")
     lines = [
-        f"The gate holds {_partitions(len(held))} of **{escape(flow)}**: they wait, the others continue. Your answer is for "
-        "exactly these, as long as they are held at these offsets.",
+        f"The gate holds {_partitions(len(held))} of **{escape(flow)}**; the others continue. Your answer is for "
+        "every line of this table, as long as it is held at these offsets.",
         "",
         "| topic | partition | offsets | records | held since (UTC) | why |",
         "|---|---|---|---|---|---|",
@@ -87,7 +87,7 @@ def question(held: Sequence[HeldRange], flow: str) -> str:
     runs = sorted({item.window.partition("#")[0] for item in held})
     lines += [
         "",
-        f"First told by: {', '.join(map(escape, runs[:5]))}.",
+        f"First held in: {', '.join(map(escape, runs[:5]))}.",
         "",
         options_table(escape(source), escape(target)),
     ]

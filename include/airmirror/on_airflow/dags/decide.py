@@ -13,7 +13,7 @@ from airmirror.on_airflow.dags.incidents import ASK
 from airmirror.on_airflow.dags.operators import FlowOperator, window_id
 from airmirror.on_airflow.dags.replicate import OWNER, RETRIES, RETRY_DELAY, START, decide_id, tags
 from airmirror.on_airflow.deployment import deployment
-from airmirror.on_airflow.question import KEEP, MOST_ASKED, OPTIONS, options_table
+from airmirror.on_airflow.question import MOST_ASKED, OPTIONS, options_table
 from airmirror.on_airflow.retries import ByError
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def decide_dag(flow: Flow) -> DAG:
                     "",
                     type="string",
                     title="Reason",
-                    description_md=f"Why, for those who find it later. Needed for every answer but *{KEEP}*.",
+                    description="Why, for those who find it later.",
                 )
             },
         )

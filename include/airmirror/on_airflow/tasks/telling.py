@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import fill
@@ -26,7 +27,7 @@ WIDTH = 68  # what Airflow's page of a log shows of an error's lines without scr
 
 @dataclass(eq=False)
 class PartitionsFailed(AirmirrorError):
-    """Partitions of a window that were not replicated; the others were."""
+    """Partitions of a window that were not replicated, for an error of their own."""
 
     flow: str
     window: str
@@ -38,7 +39,8 @@ class PartitionsFailed(AirmirrorError):
         return not self.final
 
     def __str__(self) -> str:
-        return f"flow {self.flow!r}: {partitions(len(self.errors))} not replicated, the others were:\n{listed(self.errors)}"
+        told = listed([_wrapped(error) for error in self.errors])
+        return f"flow {self.flow!r}: {partitions(len(self.errors))} not replicated:\n{told}"
 
 
 @dataclass(eq=False)
@@ -64,7 +66,7 @@ class NotVerified(AirmirrorError):
             said = f"{partitions(self.still)} still held by the gate, nothing new"
         else:
             said = f"{partitions(self.failed)} did not pass the gate"
-        lines = [fill(line, WIDTH, subsequent_indent="  ", break_long_words=False) for line in (*self.new, *self.known)]
+        lines = [_wrapped(line) for line in (*self.new, *self.known)]
         again = command("verify", flow=self.flow)
         return (
             f"flow {self.flow!r}: {said}\n{listed(lines)}\n"
@@ -87,6 +89,13 @@ def not_verified(flow: str, window: str, judged: Judged) -> NotVerified:
         known=_by_reason(known),
         held=held,
     )
+
+
+def _wrapped(line: str) -> str:
+    """A line as wide as Airflow shows it; what stands between backquotes, a command to copy, stays on one."""
+    whole = re.sub(r"`[^`]*`", lambda quoted: quoted[0].replace(" ", "\0"), line)
+    lines = fill(whole, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    return lines.replace("\0", " ")
 
 
 def _by_reason(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
@@ -188,7 +197,11 @@ def tell_result(result: WindowResult) -> None:
     lost = ("lost",) if any(row.lost for row in result.rows) else ()
     columns = ("topic", "partition", "remote_topic", "source_start", "source_end", "copied", *lost, "lag", "outcome")
     ordered = sorted(result.rows, key=lambda row: not row.failed)  # what failed comes first
-    shown = [{name: getattr(row, name) for name in columns} for row in ordered]
+    shown = [
+        {name: getattr(row, name) for name in columns}
+        | ({"outcome": "held"} if isinstance(row.error, PartitionHeld) else {})
+        for row in ordered
+    ]
     log.info("Partitions of the window:\n%s", report.table(shown, columns))
     if result.is_cut:
         log.info("The window was cut (window.max.ms or window.max.bytes); the next run starts at once.")
