@@ -19,6 +19,7 @@ from airmirror.cli.options import (
     Expectations,
     Secrets,
     console,
+    expectations_in,
     finds_connection,
     loaded,
 )
@@ -49,7 +50,12 @@ def config(
     checked = loaded(config, secrets)
     configuration = checked.configuration
     kinds, unfit = _spark_connections(checked.whole)
-    problems = [*checked.problems, *unfit, *_notifiers(checked.whole), *_expectations(expectations)]
+    problems = [
+        *checked.problems,
+        *unfit,
+        *_notifiers(checked.whole),
+        *_expectations(expectations_in(config, expectations)),
+    ]
     if problems:
         problems.sort(key=lambda each: (each.line is None, each.line))
         raise ConfigurationError(str(config), tuple(problems))

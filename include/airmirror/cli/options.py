@@ -71,6 +71,13 @@ def spark_of(config: Path, spark: str) -> str:
     return running.spark_file().read_text() if spark == DEFAULT_SPARK and running.is_stack(config) else spark
 
 
+def expectations_in(config: Path, given: Path | None) -> Path | None:
+    """The directory of expectations that is meant: of the stack that `airmirror up` has started the one of its Airflow."""
+    from airmirror.quality.suites import default_directory
+
+    return default_directory(running.HOME) if given is None and running.is_stack(config) else given
+
+
 def loaded(config: Path, secrets: Path | None) -> Sound:
     """The configuration, with the file of secrets over it, and what is wrong with it."""
     overrides = properties.overrides(secrets)

@@ -20,6 +20,7 @@ from airmirror.cli.options import (
     LedgerUrl,
     Secrets,
     console,
+    expectations_in,
     opened_flow,
 )
 from airmirror.cli.tables import print_json, safe
@@ -81,7 +82,7 @@ def report(
     if span.first_ms is not None and span.end_ms is not None and span.first_ms >= span.end_ms:
         raise EmptyTimeRange(from_time, to_time)
     with opened_flow(config, flow, ledger, secrets, shows=True) as opened, console.status("reading the segment topic"):
-        made = report_flow(opened, span, expectations_of(expectations))
+        made = report_flow(opened, span, expectations_of(expectations_in(config, expectations)))
         name = "-".join((opened.flow.source.alias, opened.flow.target.alias))
     base = write or Path(f"report-{name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
     files = write_report(made, base, signs, after)

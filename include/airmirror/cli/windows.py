@@ -22,6 +22,7 @@ from airmirror.cli.options import (
     LedgerUrl,
     Secrets,
     console,
+    expectations_in,
     loaded,
     opened_flow,
     spark_of,
@@ -102,7 +103,7 @@ def run_window(
         raise typer.BadParameter(
             f"--spark {spark}: a Spark Connect server is named like {DEFAULT_SPARK}; or say --local"
         )
-    by = expectations_of(expectations, wanted=not no_expectations)
+    by = expectations_of(expectations_in(config, expectations), wanted=not no_expectations)
     if by.suites is None:
         Console(stderr=True).print(line("warning", f"judged by {by}", DOUBTFUL), soft_wrap=True)
     wanted = [
@@ -148,7 +149,7 @@ def verify(
     from airmirror.flows.verification import compare_all
 
     chosen = [name.strip() for name in topics.split(",") if name.strip()]
-    by = expectations_of(expectations)
+    by = expectations_of(expectations_in(config, expectations))
     with opened_flow(config, flow, ledger, secrets) as opened, console.status("comparing both logs"):
         rows = compare_all(opened, chosen)
         errors = []
