@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from airmirror.config import load
+from airmirror.config import load, resolve
 from airmirror.config.keys import KEYS, Use
 from airmirror_local import jars
 
@@ -118,7 +118,7 @@ def test_every_place_of_a_deployment_is_set_and_every_connection_that_is_read_by
         assert f"AIRMIRROR_{name}" in environment
     place = module.deployment()
     flow = next(iter(load(ROOT / "include/compose/mirror.properties").enabled))
-    for conn_id in (*place.alert_receivers, place.metrics_conn_id, flow.settings["spark.conn.id"]):
+    for conn_id in (*place.alert_receivers, place.metrics_conn_id, flow.settings.spark_conn_id):
         assert f"AIRFLOW_CONN_{conn_id.upper()}" in environment, conn_id
     written = {name for name in re.findall(r'"(AIRMIRROR_[A-Z_]+)"', Path(module.__file__).read_text())}
     assert written == {
@@ -132,10 +132,12 @@ def test_every_place_of_a_deployment_is_set_and_every_connection_that_is_read_by
 
 @pytest.mark.parametrize("path", ["include/compose/mirror.properties", "include/mirror.properties"])
 def test_one_broker_can_hold_every_topic_that_is_made(path: str) -> None:
-    for flow in load(ROOT / path).enabled:
+    configuration = load(ROOT / path)
+    for flow in configuration.enabled:
+        settings = {row.key: row.value for row in resolve(configuration, flow.name)}
         for name, key in KEYS.items():
             if name.endswith("replication.factor") and key.use is Use.USED:
-                assert int(flow.settings.get(name, key.default or "1")) in (1, -1), f"{path} must set {name} = 1"
+                assert int(settings.get(name, key.default or "1")) in (1, -1), f"{path} must set {name} = 1"
 
 
 def test_paths_in_the_environment_are_in_the_image_or_mounted() -> None:

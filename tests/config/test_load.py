@@ -41,7 +41,8 @@ def test_the_deployment_file_is_valid_and_has_one_flow() -> None:
 
 
 def test_defaults_are_mirrormakers_but_for_isolation() -> None:
-    flow = parse(f"{MINIMAL}east->west.enabled = true", "f").flow("east->west")
+    configuration = parse(f"{MINIMAL}east->west.enabled = true", "f")
+    flow = configuration.flow("east->west")
     assert flow.source.bootstrap_servers == ("east-1:9092", "east-2:9092")
     assert flow.topics == (".*",)
     assert flow.topics_exclude == (r"mm2.*\.internal", r".*\.replica", "__.*")
@@ -49,8 +50,9 @@ def test_defaults_are_mirrormakers_but_for_isolation() -> None:
     assert (flow.replication_policy_separator, flow.internal_topic_separator_enabled) == (".", True)
     assert (flow.isolation_level, flow.auto_offset_reset) == ("read_committed", "earliest")
     assert flow.window == Window(120_000, None, 268_435_456, 10_000, "readback")
-    assert flow.settings["offset.storage.topic"] == "mm2-offsets.east.internal"
-    assert "window.max.bytes" not in flow.settings
+    settings = {row.key: row.value for row in resolve(configuration, "east->west")}
+    assert settings["offset.storage.topic"] == "mm2-offsets.east.internal"
+    assert "window.max.bytes" not in settings
 
 
 def test_a_flow_that_is_named_is_disabled_until_enabled() -> None:
@@ -72,10 +74,10 @@ def test_the_flow_wins_over_the_top_level() -> None:
 
 def test_connects_keys_are_read_from_the_target_cluster_between_the_two() -> None:
     text = f"{TWO_WAYS}offset.storage.replication.factor = 1\nwest.offset.storage.replication.factor = 2\n"
-    factors = {f.name: f.settings["offset.storage.replication.factor"] for f in parse(text, "f").enabled}
-    assert factors == {"east->west": "2", "west->east": "1"}
+    factors = {f.name: f.settings.offset_storage_replication_factor for f in parse(text, "f").enabled}
+    assert factors == {"east->west": 2, "west->east": 1}
     text += "east->west.offset.storage.replication.factor = 3\n"
-    assert parse(text, "f").flow("east->west").settings["offset.storage.replication.factor"] == "3"
+    assert parse(text, "f").flow("east->west").settings.offset_storage_replication_factor == 3
 
 
 def test_client_settings_by_level_side_and_role() -> None:

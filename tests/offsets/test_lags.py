@@ -15,7 +15,6 @@ from support.groups import commit
 from support.topics import Record, create_topic, produce
 
 FIRST = 1_700_000_000_000
-SETTINGS = {"emit.checkpoints.interval.seconds": "0", "checkpoints.topic.replication.factor": "1"}
 
 
 def records(count: int, start: int = 0) -> list[Record]:
@@ -24,9 +23,13 @@ def records(count: int, start: int = 0) -> list[Record]:
 
 
 def lags(flow: Mirror, groups: str) -> dict[str, GroupLag]:
-    opened = replace(
-        flow.opened, flow=replace(flow.flow, settings={**flow.flow.settings, **SETTINGS, "groups": groups})
+    settings = replace(
+        flow.flow.settings,
+        emit_checkpoints_interval_seconds=0,
+        checkpoints_topic_replication_factor=1,
+        groups=tuple(groups.split(",")),
     )
+    opened = replace(flow.opened, flow=replace(flow.flow, settings=settings))
     checkpoints_round(opened, "checkpoints")
     return {row.group: row for row in Ledger(str(flow.opened.ledger._engine.url)).group_lags()}
 

@@ -90,8 +90,8 @@ def test_an_aggregate_moves_only_groups_that_are_named(east: Broker, west: Broke
     flow = mirror(east, west, tmp_path)
     produce(east, flow.topic, [Record(b"v%d" % n) for n in range(10)])
     flow.run()
-    for groups, expected in ((".*", Reason.AGGREGATE), ("h, g", Translated(4, 4))):
-        settings = {**flow.flow.settings, "aggregate": "true", "groups": groups}
+    for groups, expected in (((".*",), Reason.AGGREGATE), (("h", "g"), Translated(4, 4))):
+        settings = replace(flow.flow.settings, aggregate=True, groups=groups)
         (row,) = translated(flow, {(flow.topic, 0): 4}, replace(flow.flow, settings=settings))
         assert row.found == expected
 

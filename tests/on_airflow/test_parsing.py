@@ -225,10 +225,10 @@ def test_continuous_is_for_windows_only() -> None:
 
 
 def test_a_window_starts_when_the_source_has_grown_too(tmp_path: Path) -> None:
-    grown = schedule("a->b", "1 minute", "500")
+    grown = schedule("a->b", "1 minute", 500)
     assert isinstance(grown, AssetOrTimeSchedule)
     with pytest.raises(BadSchedule, match=r"window\.trigger\.records = 500.*one or the other"):
-        schedule("a->b", "@continuous", "500")
+        schedule("a->b", "@continuous", 500)
 
 
 def test_airflow_finds_the_plugin_by_its_entry_point() -> None:

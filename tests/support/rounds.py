@@ -15,8 +15,7 @@ from support.topics import read_all
 
 
 def of_groups(flow: Flow, *groups: str) -> Flow:
-    more = {"groups": ", ".join(groups), "checkpoints.topic.replication.factor": "1"}
-    return replace(flow, settings={**flow.settings, **more})
+    return replace(flow, settings=replace(flow.settings, groups=groups, checkpoints_topic_replication_factor=1))
 
 
 def sync(opened: Opened, *groups: str) -> list[GroupOffset]:

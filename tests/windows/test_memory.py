@@ -36,7 +36,9 @@ def taking(end: int, *, largest: int = 256 * MEGABYTE, tolerance: str = "none") 
     """An intake that merges every small batch, and what it sends."""
     taker, sent = intake(end)
     flow = replace(
-        FLOW, window=replace(FLOW.window, largest_batch_bytes=largest), settings={"errors.tolerance": tolerance}
+        FLOW,
+        window=replace(FLOW.window, largest_batch_bytes=largest),
+        settings=replace(FLOW.settings, errors_tolerance=tolerance),
     )
     way = replace(taker.way, slot=replace(taker.way.slot, flow=flow))
     way.merging._small = 1 << 20

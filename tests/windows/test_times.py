@@ -111,6 +111,6 @@ def test_taken_over_from_mirrormaker_without_times(east: Broker, west: Broker, t
         both.target.refresh([flow.remote_topic])
         found = take_over(both, item)
         assert isinstance(found, TakenOver) and found.end == 30
-        undeclared = {key: value for key, value in flow.flow.settings.items() if key != "topics.log.append.time"}
+        undeclared = replace(flow.flow.settings, topics_log_append_time=())
         with_times = take_over(replace(both, flow=replace(flow.flow, settings=undeclared)), item)
         assert isinstance(with_times, TailDiffers)  # by their times they are no records of the source

@@ -102,7 +102,7 @@ def _spark_connections(configuration: Configuration) -> tuple[dict[str, str], li
     """How windows run by each Spark connection, and which can't run them; Airflow is loaded only where it can be asked."""
     kinds, problems = {}, []
     for flow in configuration.enabled:
-        conn_id = flow.settings[_SPARK]
+        conn_id = flow.settings.spark_conn_id
         if not finds_connection(conn_id):
             kinds[conn_id] = "its type is Airflow's to know: set AIRFLOW_HOME"
             continue
@@ -121,7 +121,7 @@ def _spark_connections(configuration: Configuration) -> tuple[dict[str, str], li
 def _notifiers(configuration: Configuration) -> Iterator[Problem]:
     """Notifiers that can't be made; Airflow is loaded only where there is one."""
     for flow in configuration.enabled:
-        if flow.settings.get(_NOTIFIER):
+        if flow.settings.on_failure_notifier:
             from airmirror.on_airflow.dags.notifications import callbacks
 
             try:

@@ -14,6 +14,7 @@ from airmirror.config.errors import (
 from airmirror.config.explain import connections_of, explain, resolve
 from airmirror.config.load import Survey, load, parse, survey
 from airmirror.config.model import Cluster, Comparison, Configuration, Flow, Window
+from airmirror.config.settings import Settings
 from airmirror.config.values import masked
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "FlowNotEnabled",
     "FlowNotNamed",
     "Problem",
+    "Settings",
     "Survey",
     "UnknownComparison",
     "UnknownFlow",

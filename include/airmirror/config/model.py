@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from airmirror.config.errors import FlowNotEnabled, FlowNotNamed, Problem, UnknownComparison, UnknownFlow
 from airmirror.config.keys import ROLES
+from airmirror.config.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,6 @@ class Window:
 class Flow:
     """Replication from one cluster to another. Its clusters hold the flow's own client settings too.
 
-    ``settings`` has the effective value of every key of the table that a flow reads and that is set or has a default.
     ``remote_topics``: by source topic, where an operator has decided on another remote topic than the policy's.
     """
 
@@ -70,7 +70,7 @@ class Flow:
     replication_factor: int
     tasks_max: int | None
     window: Window
-    settings: Mapping[str, str] = field(repr=False)
+    settings: Settings = field(repr=False)
     isolation_level: str = "read_committed"
     auto_offset_reset: str = "earliest"
     remote_topics: Mapping[str, str] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class Flow:
     @property
     def is_aggregate(self) -> bool:
         """Return whether other flows may write the same remote topics: declared with ``aggregate``."""
-        return self.settings.get("aggregate", "false").strip().lower() == "true"
+        return self.settings.aggregate
 
     @property
     def translates_groups(self) -> bool:
@@ -91,7 +91,7 @@ class Flow:
 
         A position in an aggregate says of one source's records which were read, and nothing of the others'.
         """
-        return not self.is_aggregate or self.settings.get("aggregate.groups.from", "").strip() == self.source.alias
+        return not self.is_aggregate or self.settings.aggregate_groups_from == self.source.alias
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from airmirror.config.errors import UnknownFlow
 from airmirror.config.explain import placed
 from airmirror.config.model import Configuration, Flow
 from airmirror.config.resolve import flow
-from airmirror.config.values import as_boolean, as_integer
 
 
 def heartbeat_flows(configuration: Configuration) -> tuple[Flow, ...]:
@@ -32,7 +31,7 @@ def heartbeat_flow(configuration: Configuration, name: str) -> Flow:
 
 def interval_seconds(flow: Flow) -> int | None:
     """Seconds from one heartbeat to the next; None: none are emitted (switched off, or less than 0 as in MirrorMaker 2)."""
-    if not as_boolean(flow.settings["emit.heartbeats.enabled"]):
+    if not flow.settings.emit_heartbeats_enabled:
         return None
-    seconds = as_integer(flow.settings["emit.heartbeats.interval.seconds"])
+    seconds = flow.settings.emit_heartbeats_interval_seconds
     return None if seconds < 0 else max(1, seconds)

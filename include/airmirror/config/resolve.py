@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from airmirror.config.keys import KEYS
 from airmirror.config.model import Cluster, Flow, Setting, Window
 from airmirror.config.places import READ_AT, Level, Place, client_setting
+from airmirror.config.settings import Settings
 from airmirror.config.values import SOURCE, as_boolean, as_integer, as_list, is_secret
 
 
@@ -107,6 +108,6 @@ def flow(name: str, placed: Sequence[Placed]) -> Flow:
             verify=settings["window.verify"].strip(),
             largest_batch_bytes=integer("window.largest.batch.bytes"),
         ),
-        settings=settings,
+        settings=Settings.of(settings),
         aliases=next((as_list(each.setting.value) for each in placed if each.setting.key == "clusters"), ()),
     )

@@ -156,4 +156,4 @@ def _not_ours(beside: Opened, remote: Mapping[str, str]) -> list[str]:
 
 
 def _suffix(flow: Flow) -> str:
-    return flow.settings["backfill.into.suffix"]
+    return flow.settings.backfill_into_suffix or ""

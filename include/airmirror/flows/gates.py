@@ -64,13 +64,15 @@ def judge_flow(
     cluster's error.
     """
     flow, suites = opened.flow, by.suites
+    records, seconds = flow.settings.window_max_lag_records, flow.settings.window_max_lag_seconds
+    limits = Limits(records, None if seconds is None else float(seconds))
     judgements: list[Judgement] = []
 
     def gate(findings: Sequence[Finding]) -> Mapping[TopicPartition, str]:
         assert suites is not None
         check_suites(suites)
         rows = [finding.row() for finding in findings]
-        judgements.append(judge(rows, suites, flow=flow.name, window=window, limits=_limits(flow.settings), docs=docs))
+        judgements.append(judge(rows, suites, flow=flow.name, window=window, limits=limits, docs=docs))
         objections = {TopicPartition(*key): "; ".join(reasons) for key, reasons in judgements[-1].failed.items()}
         last = {finding.key: finding.source_end - 1 for finding in findings}
         return {key: why for key, why in objections.items() if (waived or {}).get(key) != last[key]}
@@ -82,8 +84,3 @@ def judge_flow(
     if judged.verdicts:
         measure_latency(opened)
     return judged, judgements[0] if judgements else None
-
-
-def _limits(settings: Mapping[str, str]) -> Limits:
-    records, seconds = settings.get("window.max.lag.records"), settings.get("window.max.lag.seconds")
-    return Limits(int(records) if records else None, float(seconds) if seconds else None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from airmirror.config.values import as_boolean
+from airmirror.config import Flow
 from airmirror.flows.measure import measure_checkpoints
 from airmirror.flows.prepare import Opened, caught_up
 from airmirror.ledger import GroupOffset
@@ -27,10 +27,19 @@ def rounds_due(opened: Opened) -> set[str]:
     return {task for task in (CHECKPOINTS, GROUP_OFFSETS) if _is_due(opened, task)}
 
 
+def intervals(flow: Flow) -> dict[str, int]:
+    """The rounds for groups that the configuration wants, each with its interval in seconds."""
+    settings, found = flow.settings, {}
+    if settings.emit_checkpoints_enabled:
+        found[CHECKPOINTS] = settings.emit_checkpoints_interval_seconds
+    if settings.sync_group_offsets_enabled:
+        found[GROUP_OFFSETS] = settings.sync_group_offsets_interval_seconds
+    return found
+
+
 def _is_due(opened: Opened, task: str) -> bool:
-    settings = opened.flow.settings
-    key = task.replace("_", ".")
-    return as_boolean(settings[f"{key}.enabled"]) and due(opened, task, int(settings[f"{key}.interval.seconds"]))
+    wanted = intervals(opened.flow)
+    return task in wanted and due(opened, task, wanted[task])
 
 
 def checkpoints_round(opened: Opened, window: str, tell: Callable[[str], None] = lambda phase: None) -> int | None:

@@ -107,7 +107,7 @@ def backfill_of(opened: Opened) -> Opened | None:
 
     Its source has an alias of its own, and so segment topic, progress and transactional ids. None: nobody wants it.
     """
-    flow, suffix = opened.flow, opened.flow.settings.get("backfill.into.suffix", "")
+    flow, suffix = opened.flow, opened.flow.settings.backfill_into_suffix
     if not suffix:
         return None
     source = replace(flow.source, alias=flow.source.alias + suffix)

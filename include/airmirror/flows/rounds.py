@@ -6,9 +6,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from airmirror.config import Flow
-from airmirror.config.values import as_boolean
 from airmirror.errors import AirmirrorError
-from airmirror.flows.groups import CHECKPOINTS, GROUP_OFFSETS, checkpoints_round, group_offsets_round
+from airmirror.flows.groups import CHECKPOINTS, GROUP_OFFSETS, checkpoints_round, group_offsets_round, intervals
 from airmirror.flows.maintenance import prune_round
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.offsets.syncs import emit_offset_syncs
@@ -51,8 +50,7 @@ def do_round(opened: Opened, name: str, window: str, tell: Tell = lambda phase: 
 
 def enabled_rounds(flow: Flow) -> tuple[str, ...]:
     """Those that the configuration wants; offset syncs in any case, because segment records are pruned there."""
-    wanted = (name for name in OF_GROUPS if as_boolean(flow.settings[f"{name.replace('_', '.')}.enabled"]))
-    return (OFFSET_SYNCS, *wanted)
+    return (OFFSET_SYNCS, *intervals(flow))
 
 
 def follow(opened: Opened, names: Collection[str], window: str, tell: Tell = lambda phase: None) -> list[Round]:

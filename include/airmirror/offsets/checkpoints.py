@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from airmirror.clusters.protocol.routes import Routes, TopicNotDescribed
 from airmirror.config import Flow
-from airmirror.config.values import as_boolean
 from airmirror.errors import AirmirrorError
 from airmirror.ledger import FlowLedger
 from airmirror.offsets.lags import note_group_lags
@@ -53,8 +52,7 @@ def emit_checkpoints(
 
     Raises FlowBusy, RecordsNotWritten, GroupsNotRead, TopicCreationRefused, TopicNotDescribed, or a cluster's error.
     """
-    settings = flow.settings
-    if not as_boolean(settings["emit.checkpoints.enabled"]):
+    if not flow.settings.emit_checkpoints_enabled:
         return 0
     topic = policy_of(flow).checkpoints_topic(flow.source.alias)
     into = Destination(flow, flow.target, topic, "checkpoints")
@@ -62,7 +60,7 @@ def emit_checkpoints(
         for missing in mirror.target.refresh_existing([topic]).values():
             if isinstance(missing, TopicNotDescribed):
                 raise missing
-            ensure_topic(flow.target, topic, int(settings["checkpoints.topic.replication.factor"]))
+            ensure_topic(flow.target, topic, flow.settings.checkpoints_topic_replication_factor)
         decided = resets(mirror)
         rows = group_positions(mirror)
 
@@ -95,7 +93,7 @@ def rewind_checkpoints(
     rule would leave such a checkpoint where it is, past records that are still to come. Under the flow's claim (``held``).
     Raises RecordsNotWritten, or a cluster's error.
     """
-    if not as_boolean(flow.settings["emit.checkpoints.enabled"]):
+    if not flow.settings.emit_checkpoints_enabled:
         return 0
     topic = policy_of(flow).checkpoints_topic(flow.source.alias)
     with Routes(flow.target, f"airmirror|{flow.name}|checkpoints") as target:

@@ -22,7 +22,6 @@ from airmirror.clusters.protocol.groups import (
     list_groups,
 )
 from airmirror.config import Flow
-from airmirror.config.values import as_boolean
 from airmirror.ledger import FlowLedger, GroupOffset
 from airmirror.offsets.lags import note_group_lags
 from airmirror.offsets.positions import GroupPosition, group_positions, resets
@@ -110,7 +109,7 @@ def sync_group_offsets(
         errors = commit_offsets(mirror.target, offsets)
     done = [_with_error(item, errors.get((row.group, row.remote))) for row, item in zip(rows, planned, strict=True)]
     if not only:
-        if not as_boolean(flow.settings["emit.checkpoints.enabled"]):  # else that task notes the same
+        if not flow.settings.emit_checkpoints_enabled:  # else that task notes the same
             note_group_lags(flow.source.alias, ledger, rows)
         ledger.note_group_offsets(done)
     tell(flow, done, sum(len(moved) for moved in offsets.values()) - len(errors))
@@ -128,17 +127,17 @@ def _moves(rows: Sequence[GroupPosition], planned: Sequence[GroupOffset]) -> dic
 
 def lagging_partitions(flow: Flow, rows: Sequence[GroupPosition]) -> set[tuple[str, int]]:
     """Partitions over ``window.max.lag.…``, where ``window.max.lag.blocks`` says that this holds groups."""
-    if flow.settings.get("window.max.lag.blocks") != "groups":
+    if flow.settings.window_max_lag_blocks != "groups":
         return set()
-    records, seconds = (flow.settings.get(f"window.max.lag.{unit}") for unit in ("records", "seconds"))
+    records, seconds = flow.settings.window_max_lag_records, flow.settings.window_max_lag_seconds
     now = time.time() * 1000
     return {
         (row.topic, row.partition)
         for row in rows
         if row.lag_records > 0
         and (
-            (records is not None and row.lag_records > int(records))
-            or (seconds is not None and row.newest_ms >= 0 and now - row.newest_ms > int(seconds) * 1000)
+            (records is not None and row.lag_records > records)
+            or (seconds is not None and row.newest_ms >= 0 and now - row.newest_ms > seconds * 1000)
         )
     }
 

@@ -124,6 +124,6 @@ def _ensure_topic(flow: Flow, topic: str) -> None:
     except KafkaException as error:
         raise admin.failed(error) from error
     if not there:
-        replicas = int(flow.settings["heartbeats.topic.replication.factor"])
+        replicas = flow.settings.heartbeats_topic_replication_factor
         for refused in create_topics(admin, [NewTopic(topic, 1, replicas, COMPACTED)], TIMEOUT).refused:
             raise refused

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 from airmirror.clusters.protocol.groups import Committed, committed_offsets, list_groups
 from airmirror.clusters.protocol.routes import Routes, TopicNotFound
-from airmirror.config.values import as_list
 from airmirror.ledger import FlowLedger
 from airmirror.ledger.groups import unfit_name
 from airmirror.naming import TopicFilter
@@ -62,7 +61,7 @@ def group_positions(mirror: Mirror, only: Collection[str] = ()) -> list[GroupPos
     Raises GroupsNotRead, CoordinatorNotAvailable, and what the clusters raise.
     """
     settings, source = mirror.flow.settings, mirror.source
-    chosen = TopicFilter(as_list(settings["groups"]), as_list(settings["groups.exclude"]))
+    chosen = TopicFilter(settings.groups, settings.groups_exclude)
     groups = [name for name in list_groups(source) if (name in only if only else chosen.matches(name))]
     for name in groups:
         if reason := unfit_name(name):  # whoever may commit an offset names his group as he likes
@@ -105,8 +104,7 @@ def positions_of(mirror: Mirror, committed: dict[str, dict[TopicPartition, Commi
         known = backward.known(_by_partition((names[key], offset) for _, key, offset in back))
         rows += [_row(group, key, offset, backward, known[names[key]]) for group, key, offset in back]
     if flow.is_aggregate:  # others write between our records, so that no position is past ours alone
-        named = set(as_list(flow.settings["groups"]))
-        rows = [row if row.group in named else replace(row, found=Reason.AGGREGATE) for row in rows]
+        rows = [row if row.group in flow.settings.groups else replace(row, found=Reason.AGGREGATE) for row in rows]
     return sorted(rows, key=lambda row: (row.group, row.topic, row.partition))
 
 

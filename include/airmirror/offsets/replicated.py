@@ -116,7 +116,7 @@ class PositionLookup:
             (self.source.cluster, names.offset_syncs_topic(self.target.alias)),
             (self.target.cluster, names.offset_syncs_topic(self.source.alias)),
         ]
-        if self.flow.settings["offset-syncs.topic.location"].strip() == "target":
+        if self.flow.settings.offset_syncs_topic_location == "target":
             places.reverse()
         found: dict[TopicPartition, list[Sync]] = {}
         for cluster, topic in places if self.groups_on == "target" else places[:1]:

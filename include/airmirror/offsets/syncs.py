@@ -14,7 +14,6 @@ from airmirror.clusters.admin.client import connect
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_records
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Cluster, Flow
-from airmirror.config.values import as_boolean
 from airmirror.ledger import FlowLedger
 from airmirror.offsets.writing import Destination, ensure_topic, load_written, write, write_anew
 from airmirror.partitions import TopicPartition
@@ -65,11 +64,10 @@ def emit_offset_syncs(
     Done under a claim of the name ``window``, and under a transactional id of its own, which is initialised before the
     last syncs are read (invariant B). Raises FlowBusy, RecordsNotWritten, or a cluster's error.
     """
-    settings = flow.settings
-    if not as_boolean(settings["emit.offset-syncs.enabled"]):
+    if not flow.settings.emit_offset_syncs_enabled:
         return 0
     cluster, topic = place_of_syncs(flow)
-    ensure_topic(cluster, topic, int(settings["offset-syncs.topic.replication.factor"]))
+    ensure_topic(cluster, topic, flow.settings.offset_syncs_topic_replication_factor)
 
     with Routes(cluster, "airmirror|syncs") as routes:
 
@@ -93,7 +91,7 @@ def rewind_offset_syncs(
     Who reads the syncs in order, as MirrorMaker 2 does, then forgets those above. Under the flow's claim (``held``).
     Raises RecordsNotWritten, or a cluster's error.
     """
-    if not as_boolean(flow.settings["emit.offset-syncs.enabled"]):
+    if not flow.settings.emit_offset_syncs_enabled:
         return 0
     cluster, topic = place_of_syncs(flow)
     if topic not in connect(cluster).topic_names():
@@ -113,7 +111,7 @@ def rewind_offset_syncs(
 
 def place_of_syncs(flow: Flow) -> tuple[Cluster, str]:
     names = policy_of(flow)
-    if flow.settings["offset-syncs.topic.location"].strip() == "target":
+    if flow.settings.offset_syncs_topic_location == "target":
         return flow.target, names.offset_syncs_topic(flow.source.alias)
     return flow.source, names.offset_syncs_topic(flow.target.alias)
 
@@ -137,7 +135,7 @@ def read_syncs(cluster: Cluster, topic: str) -> Iterator[OffsetSync]:
 def _syncs(flow: Flow, ledger: FlowLedger) -> Sequence[OffsetSync]:
     """Return offset syncs for what was verified since the last ones in the ledger."""
     written = ledger.offset_syncs()
-    most, lag_max = int(flow.settings["offset.syncs.per.window"]), int(flow.settings["offset.lag.max"])
+    most, lag_max = flow.settings.offset_syncs_per_window, flow.settings.offset_lag_max
     found: list[OffsetSync] = []
     for (topic, partition), verified in sorted(ledger.verified().items()):
         last = written.get((topic, partition), -1)

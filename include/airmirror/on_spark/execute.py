@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from airmirror.clusters.security.settings import self_contained
-from airmirror.config import Cluster, Flow
+from airmirror.config import Cluster, Flow, Settings
 from airmirror.errors import AirmirrorError
 from airmirror.on_spark.library import ALTERED, checker, digest
 from airmirror.on_spark.results import BadAnswer, decode
@@ -81,7 +81,7 @@ def execute(spark: SparkSession, slots: Sequence[Slot], owner: str = "") -> list
     """
     flow, window = owner or slots[0].flow.name, slots[0].window
     whole = slots[0].flow
-    bare = replace(whole, source=_bare(whole.source), target=_bare(whole.target), settings={})
+    bare = replace(whole, source=_bare(whole.source), target=_bare(whole.target), settings=Settings.of({}))
     given = [(task, bytearray(pickle.dumps(replace(slot, flow=bare)))) for task, slot in enumerate(slots)]
     whole = replace(whole, source=self_contained(whole.source), target=self_contained(whole.target))
     asked = {partition.source for slot in slots for partition in slot.partitions}

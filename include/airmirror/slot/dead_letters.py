@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 def dead_letter_topic(flow: Flow) -> str | None:
     """The name of the flow's dead letter topic; None where there is none."""
-    name = flow.settings.get("errors.deadletterqueue.topic.name", "").strip()
+    name = flow.settings.errors_deadletterqueue_topic_name
     return name if name and is_tolerant(flow) else None
 
 

@@ -137,4 +137,4 @@ class Refusals:
 
 def is_tolerant(flow: Flow) -> bool:
     """Return whether records that the target does not take are skipped (errors.tolerance=all)."""
-    return flow.settings.get("errors.tolerance", "none").strip() == "all"
+    return flow.settings.errors_tolerance == "all"

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from airmirror.clusters.admin.description import ConfigChange, ConfigValue
 from airmirror.config import Flow
-from airmirror.config.values import as_boolean, as_list
 from airmirror.naming import TopicFilter
 
 TIMESTAMP_TYPE = "message.timestamp.type"
@@ -73,7 +72,7 @@ def config_differences(
     source``), so an edit by hand on the target does not last, as with MirrorMaker 2. ``times_replaced``: the user has
     declared that the target may stamp records itself.
     """
-    enabled, excluded = as_boolean(flow.settings["sync.topic.configs.enabled"]), _excluded(flow)
+    enabled, excluded = flow.settings.sync_topic_configs_enabled, _excluded(flow)
     found = []
     for key in sorted(source.keys() & target.keys()):
         here, there = source[key], target[key]
@@ -130,8 +129,8 @@ def _never_copied(config: ConfigValue) -> bool:
 
 
 def _excluded(flow: Flow) -> TopicFilter:
-    return TopicFilter(as_list(flow.settings["config.properties.exclude"]), ())
+    return TopicFilter(flow.settings.config_properties_exclude, ())
 
 
 def _defaults_are_copied(flow: Flow) -> bool:
-    return flow.settings["use.defaults.from"] == "source"
+    return flow.settings.use_defaults_from == "source"

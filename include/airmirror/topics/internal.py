@@ -48,8 +48,8 @@ def ensure_internal_topics(flow: Flow) -> None:
 def _make_missing(flow: Flow, admin: Admin, segments: str, progress: str) -> Collection[str]:
     """Create what is not there of the two topics; return the topics that were there before."""
     there = describe(admin).topics
-    replicas = int(flow.settings.get("offset.storage.replication.factor", "3"))
-    partitions = int(flow.settings.get("offset.storage.partitions", "25"))
+    replicas = flow.settings.offset_storage_replication_factor
+    partitions = flow.settings.offset_storage_partitions
     missing = [
         NewTopic(name, count, replicas, config)
         for name, count, config in ((segments, 1, SEGMENT_CONFIG), (progress, partitions, PROGRESS_CONFIG))

@@ -9,7 +9,6 @@ from functools import partial
 from airmirror.config import Configuration, ConfigurationError, Flow, Problem
 from airmirror.config.explain import line_of
 from airmirror.config.schedules import CONTINUOUS
-from airmirror.config.values import as_boolean, as_list
 from airmirror.errors import AirmirrorError
 from airmirror.naming import ReplicationPolicy, TopicFilter, hops, policy, replicated, segment_topic
 
@@ -36,7 +35,7 @@ def select(flow: Flow, topics: Iterable[str]) -> dict[str, str]:
     names = policy_of(flow)
     topic_filter = TopicFilter(flow.topics, flow.topics_exclude)
     source, target = flow.source.alias, flow.target.alias
-    heartbeats = as_boolean(flow.settings["heartbeats.replication.enabled"])
+    heartbeats = flow.settings.heartbeats_replication_enabled
     also_target = other_aliases(flow)
     return {
         topic: flow.remote_topics.get(topic) or names.format_remote_topic(source, topic)
@@ -55,19 +54,22 @@ def select(flow: Flow, topics: Iterable[str]) -> dict[str, str]:
 
 def other_aliases(flow: Flow) -> TopicFilter:
     """The other names of the flow's target, as declared."""
-    return TopicFilter(as_list(flow.settings.get("target.cluster.other.aliases", "")), ())
+    return TopicFilter(flow.settings.target_cluster_other_aliases, ())
 
 
-_PATTERNS = (
-    "topics",
-    "topics.exclude",
-    "config.properties.exclude",
-    "groups",
-    "groups.exclude",
-    "topics.compacted",
-    "topics.log.append.time",
-    "target.cluster.other.aliases",
-)
+def _patterns(flow: Flow) -> dict[str, tuple[str, ...]]:
+    """The lists of names and regular expressions, by their keys."""
+    settings = flow.settings
+    return {
+        "topics": flow.topics,
+        "topics.exclude": flow.topics_exclude,
+        "config.properties.exclude": settings.config_properties_exclude,
+        "groups": settings.groups,
+        "groups.exclude": settings.groups_exclude,
+        "topics.compacted": settings.topics_compacted,
+        "topics.log.append.time": settings.topics_log_append_time,
+        "target.cluster.other.aliases": settings.target_cluster_other_aliases,
+    }
 
 
 def check(configuration: Configuration) -> None:
@@ -85,7 +87,7 @@ def problems(configuration: Configuration) -> tuple[Problem, ...]:
     found = {}
     for name, flow in configuration.flows.items():
         questions: dict[str, Callable[[], object]] = {"replication.policy.class": partial(policy_of, flow)}
-        questions |= {key: partial(TopicFilter(as_list(flow.settings[key]), ()).matches, "") for key in _PATTERNS}
+        questions |= {key: partial(TopicFilter(each, ()).matches, "") for key, each in _patterns(flow).items()}
         reasons: list[tuple[str, str]] = []
         for key, ask in questions.items():
             try:
@@ -93,9 +95,10 @@ def problems(configuration: Configuration) -> tuple[Problem, ...]:
             except AirmirrorError as error:
                 reasons.append((key, str(error)))
         reasons += [*_aggregate_problems(configuration, flow), *_suffix_problems(configuration, flow)]
-        trigger = "window.trigger.records"
-        if trigger in flow.settings and flow.settings["window.schedule"].strip() == CONTINUOUS:
-            reasons.append((trigger, f"window.schedule = {CONTINUOUS} waits for nothing: one or the other"))
+        if flow.settings.window_trigger_records is not None and flow.settings.window_schedule == CONTINUOUS:
+            reasons.append(
+                ("window.trigger.records", f"window.schedule = {CONTINUOUS} waits for nothing: one or the other")
+            )
         for key, reason in reasons:
             line, full_key = line_of(configuration, name, key)
             found[full_key] = Problem(line, full_key, reason)
@@ -104,13 +107,13 @@ def problems(configuration: Configuration) -> tuple[Problem, ...]:
 
 def _aggregate_problems(configuration: Configuration, flow: Flow) -> Iterator[tuple[str, str]]:
     """An aggregate mixes the records of several sources, so a group's position on it can follow one of them only."""
-    named = flow.settings["aggregate.groups.from"].strip()
+    named = flow.settings.aggregate_groups_from
     if named and named not in configuration.clusters:
         yield (
             "aggregate.groups.from",
             f"there is no cluster {named!r}; the clusters are {', '.join(configuration.clusters)}",
         )
-    elif flow.is_aggregate and not named and as_boolean(flow.settings["sync.group.offsets.enabled"]):
+    elif flow.is_aggregate and not named and flow.settings.sync_group_offsets_enabled:
         yield (
             "sync.group.offsets.enabled",
             f"flow {flow.name!r} is an aggregate: on its remote topics lie other sources' records too, so group offsets "
@@ -120,7 +123,7 @@ def _aggregate_problems(configuration: Configuration, flow: Flow) -> Iterator[tu
 
 def _suffix_problems(configuration: Configuration, flow: Flow) -> Iterator[tuple[str, str]]:
     """A suffix makes names of remote topics, and an alias under which the flow's backfills keep their progress."""
-    key, suffix = "backfill.into.suffix", flow.settings.get("backfill.into.suffix")
+    key, suffix = "backfill.into.suffix", flow.settings.backfill_into_suffix
     if suffix is None:
         return
     alias = flow.source.alias + suffix

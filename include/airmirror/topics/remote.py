@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from airmirror.clusters.admin.acls import Acl
 from airmirror.clusters.admin.description import ConfigChange, ConfigValue, NewPartitions, NewTopic
 from airmirror.config import Flow
-from airmirror.config.values import as_boolean
 from airmirror.topics.configs import ConfigDifference, config_differences, remote_configs
 from airmirror.topics.names import LONGEST_NAME, select
 from airmirror.windows.declared import times_replaced
@@ -131,7 +130,7 @@ def plan(
     topics, create, grow, refused, larger, waiting = {}, [], [], [], [], []
     differences = {}
     timeless = times_replaced(flow)
-    creates = as_boolean(flow.settings[CREATES])
+    creates = flow.settings.topic_creation_enable
     for topic, remote in chosen.items():
         there = target.get(remote)
         reason = _unusable(remote, several) or (in_the_way or {}).get(topic)

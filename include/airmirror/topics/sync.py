@@ -16,7 +16,6 @@ from airmirror.clusters.admin.client import TIMEOUT, AccessDenied, Admin, connec
 from airmirror.clusters.admin.creation import create_partitions, create_topics
 from airmirror.clusters.admin.description import ClusterDescription, ConfigChange, ConfigValue, NewPartitions, NewTopic
 from airmirror.config import Flow
-from airmirror.config.values import as_boolean
 from airmirror.errors import AirmirrorError, command
 from airmirror.topics.acls import missing_acls
 from airmirror.topics.conflicts import duplicates, other_writers, refusals
@@ -87,7 +86,7 @@ def look(
     source, target = source or connect(flow.source), target or connect(flow.target)
     here, there = describe(source, timeout), describe(target, timeout)
     remote = select(flow, here.topics)
-    refreshes = as_boolean(flow.settings[REFRESHES]) or not ours
+    refreshes = flow.settings.refresh_topics_enabled or not ours
     new = [] if refreshes else [each for each, name in remote.items() if each not in ours and name not in there.topics]
     here = replace(here, topics={name: count for name, count in here.topics.items() if name not in new})
     remote = {topic: name for topic, name in remote.items() if topic in here.topics}
@@ -110,7 +109,7 @@ def look(
         warnings = (*warnings, f"{len(new)} new topics are not replicated ({REFRESHES} = false): {_names(new)}")
     gone = {topic: remote for topic, remote in select(flow, ours).items() if topic not in here.topics}
     planned = replace(planned, warnings=warnings, refused=(*planned.refused, *_gone(flow, gone)))
-    if not as_boolean(flow.settings["sync.topic.acls.enabled"]) or not planned.topics:
+    if not flow.settings.sync_topic_acls_enabled or not planned.topics:
         return planned
     try:
         missing = missing_acls(planned.topics, topic_acls(source, timeout), topic_acls(target, timeout))
@@ -130,7 +129,7 @@ def apply(flow: Flow, planned: TopicPlan, target: Admin | None = None, tell: Tel
         refused = tuple(map(str, planned.refused))
         return _told(flow, SyncReport(planned.topics, refused=refused, notes=planned.notes, warnings=planned.warnings))
     target = target or connect(flow.target)
-    timeout = int(flow.settings["admin.timeout.ms"]) / 1000
+    timeout = flow.settings.admin_timeout_ms / 1000
     tell(f"remote topics: {len(planned.create)} to create, {len(planned.grow)} to grow")
     created = create_topics(target, planned.create, timeout)
     grown = create_partitions(target, planned.grow, timeout)

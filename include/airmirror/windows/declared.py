@@ -6,14 +6,13 @@ from collections.abc import Collection
 
 from airmirror.clusters.protocol.topic_configs import topic_configs
 from airmirror.config import Flow
-from airmirror.config.values import as_list
 from airmirror.naming import TopicFilter
 from airmirror.windows.mirror import Mirror
 
 
 def compacted_once(flow: Flow) -> TopicFilter:
     """Source topics in which missing offsets count as compacted (invariant E): ``topics.compacted``."""
-    return _declared(flow, "topics.compacted")
+    return TopicFilter(flow.settings.topics_compacted, ())
 
 
 def compacted_topics(mirror: Mirror, topics: Collection[str]) -> dict[str, bool]:
@@ -28,8 +27,4 @@ def compacted_topics(mirror: Mirror, topics: Collection[str]) -> dict[str, bool]
 
 def times_replaced(flow: Flow) -> TopicFilter:
     """Source topics whose remote topics may stamp records with their own time (against D): ``topics.log.append.time``."""
-    return _declared(flow, "topics.log.append.time")
-
-
-def _declared(flow: Flow, key: str) -> TopicFilter:
-    return TopicFilter(as_list(flow.settings.get(key, "")), ())
+    return TopicFilter(flow.settings.topics_log_append_time, ())

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from airmirror.config import Flow
-from airmirror.config.values import as_boolean
 from airmirror.windows.errors import EqualClusterIds, SameCluster
 from airmirror.windows.mirror import Mirror
-
-EQUAL_IDS_ALLOWED = "equal.cluster.ids.allowed"
 
 
 def check_ends(mirror: Mirror) -> None:
@@ -28,4 +25,4 @@ def check_ends(mirror: Mirror) -> None:
 
 def ids_tell_nothing(flow: Flow) -> bool:
     """Return whether the user says that the flow's clusters are two although their ids are equal."""
-    return as_boolean(flow.settings.get(EQUAL_IDS_ALLOWED, "false"))
+    return flow.settings.equal_cluster_ids_allowed

@@ -120,7 +120,7 @@ def replay_id(flow: Flow) -> str:
 
 def audit_dag(flow: Flow) -> DAG:
     """The audits of a flow. Raises BadSchedule."""
-    schedule = timetable(flow.name, flow.settings["audit.schedule"], "audit.schedule")
+    schedule = timetable(flow.name, flow.settings.audit_schedule, "audit.schedule")
     params = form(flow) | _interval_form()
     what = f"Switch this on to compare past intervals of {flow.name} again, and for `airflow backfill`; optional."
     with _dag(audit_id(flow), flow, schedule, AUDIT_DOC, params, description=what, **callbacks(flow, "audit")) as dag:
@@ -161,7 +161,7 @@ def _tasks(flow: Flow) -> None:
     replicate_window = ReplicateRange(
         task_id="replicate_window",
         flow=flow.name,
-        spark_conn_id=flow.settings["spark.conn.id"],
+        spark_conn_id=flow.settings.spark_conn_id,
         max_active_tis_per_dag=1,
         execution_timeout=LONGEST,
     )

@@ -119,4 +119,4 @@ def decide_dag(flow: Flow) -> DAG:
 
 def deciders(flow: Flow) -> list[str]:
     """The users who may answer, by their ids in Airflow (``decide.users``); nobody named: all who may answer there."""
-    return [user for user in map(str.strip, flow.settings.get("decide.users", "").split(",")) if user]
+    return [user for user in flow.settings.decide_users if user]

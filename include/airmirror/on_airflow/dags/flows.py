@@ -79,7 +79,7 @@ def _dags(configuration: Configuration) -> Iterator[DAG]:
                 yield make(flow)
     yield from map(compare_dag, configuration.comparisons.values())
     yield from _heartbeats(heartbeat_flows(configuration))
-    if kept := [flow for flow in flows if flow.settings.get("retention.days")]:
+    if kept := [flow for flow in flows if flow.settings.retention_days]:
         yield maintenance_dag(kept)
 
 

@@ -59,7 +59,7 @@ def maintenance_dag(flows: Sequence[Flow]) -> DAG:
         tags=[DAG_ID],
     ) as dag:
         for flow in flows:
-            if days := flow.settings.get("retention.days"):
+            if days := flow.settings.retention_days:
                 name = f"prune_{flow.source.alias}_{flow.target.alias}"
-                Prune(task_id=name, flow=flow.name, days=int(days), max_active_tis_per_dag=1)
+                Prune(task_id=name, flow=flow.name, days=days, max_active_tis_per_dag=1)
     return dag

@@ -36,7 +36,7 @@ class BadNotifier(AirmirrorError):
 
 def callbacks(flow: Flow, kind: str) -> dict[str, Any]:
     """A DAG's arguments: what it calls when a run has failed, and when one has not. Raises BadNotifier."""
-    value = flow.settings.get(KEY)
+    value = flow.settings.on_failure_notifier
     if not value:
         return {}
     notifier = _notifier(flow.name, value)

@@ -10,7 +10,6 @@ from airflow.sdk import DAG, AsyncCallback, BaseOperator, DeadlineAlert, Deadlin
 
 from airmirror.config import Flow
 from airmirror.config.schedules import CONTINUOUS
-from airmirror.config.values import as_boolean
 from airmirror.on_airflow.dags.asking import AskToDecide
 from airmirror.on_airflow.dags.assets import alias_of
 from airmirror.on_airflow.dags.notifications import callbacks
@@ -72,7 +71,7 @@ def decide_id(flow: Flow) -> str:
 def replicate_dag(flow: Flow) -> DAG:
     """The DAG of a flow. Raises BadSchedule."""
     source, target = flow.source.alias, flow.target.alias
-    when = schedule(flow.name, flow.settings["window.schedule"], flow.settings.get("window.trigger.records"))
+    when = schedule(flow.name, flow.settings.window_schedule, flow.settings.window_trigger_records)
     with DAG(
         dag_id(flow),
         schedule=when,
@@ -93,7 +92,7 @@ def replicate_dag(flow: Flow) -> DAG:
         replicate_window = ReplicateWindow(
             task_id="replicate_window",
             flow=flow.name,
-            spark_conn_id=flow.settings["spark.conn.id"],
+            spark_conn_id=flow.settings.spark_conn_id,
             max_active_tis_per_dag=1,
             execution_timeout=timeout(flow.window.max_ms),
         )
@@ -116,7 +115,7 @@ def replicate_dag(flow: Flow) -> DAG:
         )
         following: BaseOperator
         if when == CONTINUOUS:  # the next run begins in any case
-            idle_ms = int(flow.settings["window.idle.ms"])
+            idle_ms = flow.settings.window_idle_ms
             following = Idle(task_id=IDLE, idle_ms=idle_ms, trigger_rule=TriggerRule.ALL_DONE, retries=0)
         else:
             following = NextWindow(task_id=NEXT, trigger_dag_id=dag_id(flow), retries=0)
@@ -133,13 +132,13 @@ def replicate_dag(flow: Flow) -> DAG:
 def _for_groups(flow: Flow, after: EmitOffsetSyncs) -> list[FlowOperator]:
     """Checkpoints and group offsets, one after the other: they take the claim; failed or not, the data keeps flowing."""
     tasks: list[FlowOperator] = []
-    if as_boolean(flow.settings["emit.checkpoints.enabled"]):
+    if flow.settings.emit_checkpoints_enabled:
         tasks.append(
             EmitCheckpoints(
                 task_id=CHECKPOINTS, flow=flow.name, max_active_tis_per_dag=1, trigger_rule=TriggerRule.ALL_DONE
             )
         )
-    if as_boolean(flow.settings["sync.group.offsets.enabled"]):
+    if flow.settings.sync_group_offsets_enabled:
         tasks.append(
             SyncGroupOffsets(
                 task_id=GROUPS,
@@ -158,8 +157,8 @@ def deadline(flow: Flow) -> DeadlineAlert:
 
     Not measured from when it was queued: Airflow 3.3.2 can't clear a task of a run that has such a deadline.
     """
-    given = flow.settings.get("window.deadline.ms")
-    longest = timedelta(milliseconds=int(given)) if given else 2 * timeout(flow.window.max_ms)
+    given = flow.settings.window_deadline_ms
+    longest = timedelta(milliseconds=given) if given else 2 * timeout(flow.window.max_ms)
     late = AsyncCallback("airmirror.on_airflow.triggers.deadlines.run_is_late", {"flow": flow.name})
     average = DeadlineReference.AVERAGE_RUNTIME(max_runs=10, min_runs=1)
     return DeadlineAlert(reference=average, interval=longest, callback=late)
@@ -167,7 +166,7 @@ def deadline(flow: Flow) -> DeadlineAlert:
 
 def sync_timeout(flow: Flow) -> timedelta:
     """Return the limit of ``sync_topics``: four kinds of changes on the target, and the reads before them."""
-    return timedelta(minutes=15) + 4 * timedelta(milliseconds=int(flow.settings["admin.timeout.ms"]))
+    return timedelta(minutes=15) + 4 * timedelta(milliseconds=flow.settings.admin_timeout_ms)
 
 
 def tags(flow: Flow) -> list[str]:

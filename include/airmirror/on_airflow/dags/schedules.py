@@ -27,13 +27,13 @@ class BadSchedule(AirmirrorError):
 
 
 def schedule(
-    flow: str, value: str, records: str | None = None
+    flow: str, value: str, records: int | None = None
 ) -> str | CronDataIntervalTimetable | DeltaDataIntervalTimetable | AssetOrTimeSchedule:
     """Return the schedule of ``window.schedule`` and ``window.trigger.records``. Raises BadSchedule."""
     if value.strip() == CONTINUOUS:
         if records:
             raise BadSchedule(
-                flow, "window.trigger.records", records, f"{CONTINUOUS} waits for nothing: one or the other"
+                flow, "window.trigger.records", str(records), f"{CONTINUOUS} waits for nothing: one or the other"
             )
         return CONTINUOUS
     times = timetable(flow, value)
@@ -42,7 +42,7 @@ def schedule(
     from airmirror.on_airflow.triggers.growth import GrowthTrigger
 
     name = f"airmirror.growth.{flow.replace('->', '.')}"
-    watcher = AssetWatcher(name=name, trigger=GrowthTrigger(flow, int(records)))
+    watcher = AssetWatcher(name=name, trigger=GrowthTrigger(flow, records))
     return AssetOrTimeSchedule(timetable=times, assets=Asset(name, watchers=[watcher]))
 
 

@@ -1,0 +1,65 @@
+"""Typed settings: a field for each key that is read, of the key's type, with the value that counts."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import fields
+from typing import Any, get_type_hints
+
+import pytest
+
+from airmirror.config import ConfigurationError, Settings, parse
+from airmirror.config.keys import KEYS, Type
+from airmirror.config.settings import key_of
+from airmirror.config.values import as_list
+
+CLUSTERS = (
+    "clusters = east, west\neast.bootstrap.servers = e:1\nwest.bootstrap.servers = w:1\neast->west.enabled = true\n"
+)
+TYPES: dict[Type, Any] = {Type.BOOLEAN: bool, Type.LIST: tuple[str, ...]}
+TYPES |= dict.fromkeys((Type.SHORT, Type.INT, Type.LONG), int)
+
+
+def settings(*lines: str, overrides: dict[str, str] | None = None) -> Settings:
+    return parse(CLUSTERS + "\n".join(lines), "test", overrides).flow("east->west").settings
+
+
+def test_every_field_has_the_type_of_its_key() -> None:
+    hints = get_type_hints(Settings)
+    for field in fields(Settings):
+        key = key_of(field.name)
+        expected = TYPES.get(key.type, str)
+        optional = key.default is None and key.type is not Type.LIST
+        assert hints[field.name] == (expected | None if optional else expected), key.name
+
+
+def test_fields_are_told_apart() -> None:
+    names = [name.replace(".", "_").replace("-", "_") for name in KEYS]
+    assert len(set(names)) == len(names)
+
+
+def test_the_tables_defaults_count_where_nothing_is_set() -> None:
+    found = settings()
+    assert found == Settings.of({})
+    assert (found.admin_timeout_ms, found.aggregate, found.retention_days) == (60_000, False, None)
+    assert found.groups_exclude == as_list(KEYS["groups.exclude"].default or "") and found.decide_users == ()
+    assert pickle.loads(pickle.dumps(found)) == found
+
+
+def test_the_flow_wins_over_the_top_level_and_an_override_over_both() -> None:
+    lines = ("offset.lag.max = 1", "east->west.offset.lag.max = 2 ", "errors.tolerance = all ", "groups = a , b")
+    found = settings(*lines)
+    assert (found.offset_lag_max, found.errors_tolerance, found.groups) == (2, "all", ("a", "b"))
+    assert settings(*lines, overrides={"east->west.offset.lag.max": "3"}).offset_lag_max == 3
+
+
+@pytest.mark.parametrize(
+    "line", ["aggregate = yes", "window.idle.ms = -1", "offset.storage.partitions = many", "errors.tolerance = some"]
+)
+def test_a_value_of_another_type_is_refused_when_the_file_is_read(line: str) -> None:
+    with pytest.raises(ConfigurationError, match=line.split()[0]):
+        settings(f"east->west.{line}")
+
+
+def test_what_may_hold_a_secret_is_not_shown() -> None:
+    assert "hush" not in repr(settings('on.failure.notifier = some.Notifier {"token": "hush"}'))
