@@ -66,7 +66,7 @@ def place(flow: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Depl
 
 def answered(place: Deployment, flow: Mirror, option: str, *asked: tuple[str, int, int]) -> None:
     carry_out(
-        place=place,
+        deployment=place,
         flow=flow.flow.name,
         window="decide",
         asked=asked,

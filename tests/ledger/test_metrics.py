@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from airmirror.ledger import FlowLedger, Ledger
-from airmirror.windows.results import Standing
+from airmirror.ledger.metrics import Standing
 from ledger.test_ledger import OTHER, entries, load, segment, verified
 
 

@@ -79,10 +79,10 @@ def test_no_translation_lies_past_the_log_end_of_the_other_cluster(
     logs = (Extent(0, 100), Extent(0, 60)) if side == "source" else (Extent(0, 60), Extent(0, 100))
     known = Known(*logs, segment(0, 100), Replicated(0, 0, 99, 100, (segment(0, 100),)))
     with Routes(flow.flow.source, "test") as source, Routes(flow.flow.target, "test") as target:
-        way = PositionLookup(
+        lookup = PositionLookup(
             flow=flow.flow, ledger=flow.opened.ledger, source=source, target=target, remote_topics=names, groups_on=side
         )
-        found = [_row("g", TopicPartition("orders", 0), Committed(at), way, known).found for at in (60, 61, 100)]
+        found = [_row("g", TopicPartition("orders", 0), Committed(at), lookup, known).found for at in (60, 61, 100)]
     assert found == [Translated(60, 60), Reason.BEYOND_TARGET, Reason.BEYOND_TARGET]
 
 

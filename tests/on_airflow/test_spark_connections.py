@@ -42,7 +42,7 @@ def given(monkeypatch: pytest.MonkeyPatch, ledger: str, **connection: object) ->
     )
     windows_of(
         conn_id="spark_test",
-        place=place,
+        deployment=place,
         flow="east->west",
         window="w1",
         selection=Selection(),
@@ -84,7 +84,7 @@ def test_other_connections_are_refused_with_what_to_make(monkeypatch: pytest.Mon
     with pytest.raises(BadSparkConnection, match="no such connection"):
         windows_of(
             conn_id="nowhere",
-            place=place,
+            deployment=place,
             flow="east->west",
             window="w1",
             selection=Selection(),

@@ -41,7 +41,7 @@ from airmirror.on_airflow.triggers.deadlines import run_is_late
 from airmirror.on_spark import ranges
 from airmirror.slot.contract import Outcome
 from airmirror.windows.errors import PartitionHeld
-from airmirror.windows.progress import Progress
+from airmirror.windows.progress import CopyProgress
 from airmirror.windows.results import Row, WindowResult
 from airmirror.windows.window import run_window
 from airmirror_local.brokers import Broker
@@ -224,7 +224,7 @@ def test_an_audit_replicates_its_range_and_no_more(
     monkeypatch.setattr(audit_work, "opened_flow", Given(flow.opened))
     only = UpTo(audit_work.ranges_in(Offsets(Range(flow.topic, 0, 5, 12)), Selection()), before=True)
     result = audit_work.replicate_ranges(
-        place=deployment(),
+        deployment=deployment(),
         name=flow.flow.name,
         window="w",
         spark_url="sc://nowhere",
@@ -272,5 +272,5 @@ def test_what_a_window_left_out_because_it_is_held_has_not_failed(caplog: pytest
 
 def test_how_far_a_window_has_come_is_told(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
-        tell_progress(Progress(5_000, 19_590, 4_000, 2_000_000, 10.0))
+        tell_progress(CopyProgress(5_000, 19_590, 4_000, 2_000_000, 10.0))
     assert "5,000 of 19,590 offsets, 4,000 records, 2.0 MB, 400 records/s, about 29 s left" in caplog.text

@@ -17,8 +17,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from airmirror.ledger import GroupLag, Ledger
+from airmirror.ledger.metrics import Standing
 from airmirror.web.collector import LedgerCollector, exposition
-from airmirror.windows.results import Standing
 from airmirror.wire.segments import Action, Decision, Hold
 from ledger.test_ledger import entries, load, segment, verified
 from support import ROOT

@@ -148,7 +148,7 @@ def test_a_partition_is_in_one_fetch_at_a_time(monkeypatch: pytest.MonkeyPatch) 
             return f"node {node}"
 
     routes = Moving()
-    source = Source(routes, taker.way.slot, [taker], Pace(60_000))  # type: ignore[arg-type]
+    source = Source(routes, taker.context.slot, [taker], Pace(60_000))  # type: ignore[arg-type]
     source.ask()
     routes.node = 3
     source.ask()
@@ -228,7 +228,7 @@ def test_the_end_of_a_transaction_is_awaited_as_long_as_the_window_lasts(monkeyp
 def test_refusals_end_with_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
     """One attempt for each refused batch, but none begins long after the window's end; what is final is told all the same."""
     taker, _ = intake(30)
-    slot = taker.way.slot
+    slot = taker.context.slot
     tried: list[object] = []
     refused = WriteRefused(
         cluster="east",

@@ -12,7 +12,7 @@ import pytest
 
 from airmirror.config import parse
 from airmirror.slot.contract import Slot, SlotPartition
-from airmirror.slot.delivery import Way
+from airmirror.slot.delivery import CopyContext
 from airmirror.slot.errors import SourceCorrupt, TargetTruncated, UnexpectedHole
 from airmirror.slot.intake import Intake
 from airmirror.wire.batches import build
@@ -69,8 +69,8 @@ def intake(end: int, *, compacted: bool = False) -> tuple[Intake, list[Any]]:
         partitions=(partition,),
     )
     outbox = Collected()
-    way = Way(slot=slot, target=None, transaction=outbox, outbox=outbox, read_back=None, merging=Merging())  # type: ignore[arg-type]
-    return Intake(way, partition, end), outbox.put_in
+    context = CopyContext(slot=slot, target=None, transaction=outbox, outbox=outbox, read_back=None, merging=Merging())  # type: ignore[arg-type]
+    return Intake(context, partition, end), outbox.put_in
 
 
 def at(offset: int, one: bytearray) -> bytearray:

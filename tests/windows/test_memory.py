@@ -40,9 +40,9 @@ def taking(end: int, *, largest: int = 256 * MEGABYTE, tolerance: str = "none") 
         window=replace(FLOW.window, largest_batch_bytes=largest),
         settings=replace(FLOW.settings, errors_tolerance=tolerance),
     )
-    way = replace(taker.way, slot=replace(taker.way.slot, flow=flow))
-    way.merging._small = 1 << 20
-    return Intake(way, replace(taker.partition, max_message_bytes=32 * MEGABYTE), end), sent
+    context = replace(taker.context, slot=replace(taker.context.slot, flow=flow))
+    context.merging._small = 1 << 20
+    return Intake(context, replace(taker.partition, max_message_bytes=32 * MEGABYTE), end), sent
 
 
 def values(sent: list[Any]) -> list[int]:

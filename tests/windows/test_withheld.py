@@ -128,7 +128,7 @@ def test_a_partition_that_fails_is_not_asked_without_a_pause(monkeypatch: pytest
         def connection(self, _node: int, _purpose: str) -> object:
             return connection
 
-    source = Source(OneNode(), takers[0].way.slot, takers, Pace(60_000))  # type: ignore[arg-type]
+    source = Source(OneNode(), takers[0].context.slot, takers, Pace(60_000))  # type: ignore[arg-type]
     for _ in range(3):
         source.ask()
         source.answer()

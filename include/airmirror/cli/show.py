@@ -17,7 +17,7 @@ from airmirror.flows.verification import ComparedPartition
 from airmirror.offsets.latency import Latency
 from airmirror.topics.remote import TopicPlan
 from airmirror.windows.plan import Planned
-from airmirror.windows.progress import Progress
+from airmirror.windows.progress import CopyProgress
 from airmirror.windows.results import WindowResult
 from airmirror.wire.segments import Decision, Hold
 
@@ -72,7 +72,7 @@ def _verified(passed: bool, read_back: bool) -> Text:
     return Text("not read back", DOUBTFUL) if passed and not read_back else verdict(passed)
 
 
-def progress(state: Progress) -> str:
+def progress(state: CopyProgress) -> str:
     """Return one line for a running window: the committed part of it."""
     left = "" if state.seconds_left is None else f", {state.seconds_left:.0f} s left"
     return (

@@ -36,14 +36,14 @@ def measure_window(opened: Opened, result: WindowResult, tried: Callable[[TopicP
     ledger = opened.ledger
     mirrored = {(standing.topic, standing.partition) for standing in result.standings}
     errors = {
-        (row.topic, row.partition): row.error
+        TopicPartition(row.topic, row.partition): row.error
         for row in result.rows
         if row.error is not None and not isinstance(row.error, PartitionHeld)  # a hold is a record of its own
     }
     ledger.note_window(
         result.window,
         errors,
-        passed=lambda place: place not in mirrored or tried(TopicPartition(*place)),
+        passed=lambda key: key not in mirrored or tried(key),
         idle=all(isinstance(row.error, PartitionHeld) for row in result.rows),
     )
     ledger.note_standings(result.standings)
@@ -63,7 +63,7 @@ def measure_failure(opened: Opened, window: str, error: AirmirrorError) -> None:
     busy = isinstance(error, FlowBusy)
     opened.ledger.note({(WINDOWS, "busy" if busy else "failed"): 1.0})
     if not busy:
-        opened.ledger.note_window(window, {WHOLE: error}, passed=lambda place: False)
+        opened.ledger.note_window(window, {WHOLE: error}, passed=lambda key: False)
 
 
 def measure_judged(opened: Opened, judged: Judged, seconds: float) -> None:

@@ -102,9 +102,9 @@ def still_failing(ledger: FlowLedger) -> list[Failing]:
     """Return what failed in the last windows that tried it, less what is held since."""
     held, committed = ledger.holds().keys(), {key: last.time_ms for key, last in ledger.last_segments().items()}
     return [
-        Failing(committed_ms=committed.get(failure.place, -1), **asdict(failure))
+        Failing(committed_ms=committed.get(failure.key, -1), **asdict(failure))
         for failure in ledger.failures()
-        if failure.place not in held
+        if failure.key not in held
     ]
 
 

@@ -18,7 +18,7 @@ from airmirror.ledger.database import reading, writing
 from airmirror.ledger.groups import GroupLag, GroupOffset
 from airmirror.ledger.loading import ANEW
 from airmirror.ledger.metrics import Standing
-from airmirror.ledger.outcomes import Failure, Place, WindowEnd
+from airmirror.ledger.outcomes import Failure, WindowEnd
 from airmirror.ledger.queries import WindowRow
 from airmirror.ledger.state import State
 from airmirror.ledger.tables import (
@@ -27,7 +27,7 @@ from airmirror.ledger.tables import (
     newest,
     verified,
 )
-from airmirror.partitions import Entry
+from airmirror.partitions import Entry, TopicPartition
 from airmirror.wire.checkpoints import Checkpoint
 from airmirror.wire.segments import (
     Claim,
@@ -232,8 +232,8 @@ class FlowLedger:
     def note_window(
         self,
         window: str,
-        errors: Mapping[Place, AirmirrorError],
-        passed: Callable[[Place], bool],
+        errors: Mapping[TopicPartition, AirmirrorError],
+        passed: Callable[[TopicPartition], bool],
         *,
         idle: bool = False,
     ) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import sqlalchemy as sql
 from sqlalchemy.engine import Connection
@@ -36,19 +35,15 @@ _FRESH: Row = {
 }
 
 
-class Standing(Protocol):
+@dataclass(frozen=True)
+class Standing:
     """The position of a partition in source offsets: the next one to replicate, and the high watermark; -1 unknown."""
 
-    @property
-    def topic(self) -> str: ...
-    @property
-    def partition(self) -> int: ...
-    @property
-    def remote_topic(self) -> str: ...
-    @property
-    def position(self) -> int: ...
-    @property
-    def high_watermark(self) -> int: ...
+    topic: str
+    partition: int
+    remote_topic: str
+    position: int
+    high_watermark: int
 
 
 LONGEST_LABEL = 64  # characters: names of clusters come from topics of the source, and may be longer

@@ -15,9 +15,9 @@ from sqlalchemy.engine import Connection
 from airmirror.errors import AirmirrorError
 from airmirror.ledger.database import delete, upsert
 from airmirror.ledger.tables import failures, window_ends
+from airmirror.partitions import TopicPartition
 
-Place = tuple[str, int]
-WHOLE: Place = ("", -1)  # the place of an error that ends a window
+WHOLE = TopicPartition("", -1)  # the key of an error that ends a window
 
 MOST_ENDS = 50  # windows kept
 MOST_ERROR = 4_000  # characters kept of an error
@@ -42,8 +42,8 @@ class Failure:
     error: str
 
     @property
-    def place(self) -> Place:
-        return self.topic, self.partition
+    def key(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
 
     @property
     def needs_somebody(self) -> bool:
@@ -64,21 +64,21 @@ def note_failures(
     connection: Connection,
     flow: str,
     window: str,
-    errors: Mapping[Place, AirmirrorError],
-    passed: Callable[[Place], bool],
+    errors: Mapping[TopicPartition, AirmirrorError],
+    passed: Callable[[TopicPartition], bool],
     *,
     now: int,
 ) -> None:
-    """Note what is wrong after a window, by place; of what was wrong before, what has ``passed`` is so no longer."""
-    before = {each.place: each for each in failures_of(connection, flow)}
+    """Note what is wrong after a window, by partition; of what was wrong before, what has ``passed`` is so no longer."""
+    before = {each.key: each for each in failures_of(connection, flow)}
     rows = []
-    for place, error in errors.items():
-        known = before.get(place)
+    for key, error in errors.items():
+        known = before.get(key)
         rows.append(
             {
                 "flow": flow,
-                "topic": place[0],
-                "partition": place[1],
+                "topic": key.topic,
+                "partition": key.partition,
                 "since_ms": known.since_ms if known else now,
                 "last_ms": now,
                 "windows": known.windows + 1 if known else 1,
@@ -89,12 +89,12 @@ def note_failures(
             }
         )
     upsert(connection, failures, rows)
-    over = [place for place in before if place not in errors and passed(place)]
+    over = [key for key in before if key not in errors and passed(key)]
     delete(connection, failures, [dict(zip(("flow", "topic", "partition"), (flow, *at), strict=True)) for at in over])
 
 
 def note_end(
-    connection: Connection, flow: str, window: str, errors: Mapping[Place, AirmirrorError], *, now: int
+    connection: Connection, flow: str, window: str, errors: Mapping[TopicPartition, AirmirrorError], *, now: int
 ) -> None:
     """Note how a window ended that did something, or tried to."""
     failed, whole = len(errors.keys() - {WHOLE}), errors.get(WHOLE)
@@ -111,7 +111,7 @@ def failures_of(connection: Connection, flow: str) -> list[Failure]:
     """Return failures by topic and partition."""
     columns = [failures.c[name] for name in Failure.__dataclass_fields__]
     rows = connection.execute(sql.select(*columns).where(failures.c.flow == flow))
-    return sorted((Failure(*row) for row in rows), key=lambda failure: failure.place)
+    return sorted((Failure(*row) for row in rows), key=lambda failure: failure.key)
 
 
 def ends_of(connection: Connection, flow: str) -> dict[str, WindowEnd]:

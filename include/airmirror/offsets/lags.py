@@ -62,10 +62,10 @@ def _times(ledger: FlowLedger, rows: Iterable[GroupPosition]) -> dict[tuple[str,
 
 def _time_of(records: Sequence[SegmentRecord], position: int) -> int | None:
     """Return when the first record at or after a position was made, in epoch milliseconds; None: not replicated yet."""
-    place = bisect_right(records, position, key=lambda record: record.source_end)
-    if place == len(records):
+    number = bisect_right(records, position, key=lambda record: record.source_end)
+    if number == len(records):
         return None
-    record = records[place]
+    record = records[number]
     if record.read_ms < 0 or record.max_timestamp < 0:
         return record.max_timestamp if record.max_timestamp >= 0 else None
     into = max(0, position - record.source_start) / (record.source_end - record.source_start)

@@ -134,8 +134,8 @@ def _catch_up(routes: Routes, ledger: FlowLedger, alias: str) -> bool:
     return True
 
 
-def _row(group: str, key: TopicPartition, offset: Committed, way: PositionLookup, known: Known) -> GroupPosition:
-    forward = way.groups_on == "source"
+def _row(group: str, key: TopicPartition, offset: Committed, lookup: PositionLookup, known: Known) -> GroupPosition:
+    forward = lookup.groups_on == "source"
     here, there = (known.source, known.target) if forward else (known.target, known.source)
     found: Translated | Reason
     if isinstance(known.replicated, Reason):
@@ -147,7 +147,7 @@ def _row(group: str, key: TopicPartition, offset: Committed, way: PositionLookup
         if isinstance(found, Translated) and there is not None and found.translation > there.end:
             found = Reason.BEYOND_TARGET  # what was replicated is not there any more
     newest = known.newest
-    name = way.remote_topics[key.topic] if forward else newest.topic if newest else ""
+    name = lookup.remote_topics[key.topic] if forward else newest.topic if newest else ""
     lag = known.source.end - (newest.source_end if newest else 0) if known.source else 0
     return GroupPosition(
         group, *key, offset, name, found, here, there, max(0, lag), newest.max_timestamp if newest else -1

@@ -16,7 +16,7 @@ from airmirror.flows.rounds import ROUNDS, follow
 from airmirror.flows.selection import Selection
 from airmirror.on_spark.ranges import read_ranges, run_ranges
 from airmirror.on_spark.windows import run, run_judged
-from airmirror.windows.progress import Progress
+from airmirror.windows.progress import CopyProgress
 from airmirror.windows.results import WindowResult
 
 APPLICATION = Path(__file__).parents[1] / "spark_jobs" / "replicate_window.py"  # the file that spark-submit is given
@@ -141,7 +141,7 @@ def _tell(phase: str) -> None:
     print(f"airmirror: now: {phase}", flush=True)
 
 
-def _report(progress: Progress) -> None:
+def _report(progress: CopyProgress) -> None:
     print(f"airmirror: committed so far: {progress.summary}", flush=True)
 
 

@@ -12,7 +12,7 @@ from airmirror.flows.backfill import backfill, before_the_first
 from airmirror.flows.prepare import Opened, Prepared, backfill_of
 from airmirror.on_spark.windows import on_spark, run
 from airmirror.partitions import TopicPartition
-from airmirror.windows.progress import Progress
+from airmirror.windows.progress import CopyProgress
 from airmirror.windows.results import WindowResult
 
 
@@ -32,7 +32,7 @@ def run_ranges(
     done: Callable[[WindowResult], None],
     patiently: Callable[[Callable[[], WindowResult | None]], WindowResult | None] = at_once,
     tell: Callable[[str], None] = lambda phase: None,
-    report: Callable[[Progress], None] = lambda progress: None,
+    report: Callable[[CopyProgress], None] = lambda progress: None,
 ) -> WindowResult:
     """Replicate, in order, what lies beyond progress up to the ends of ``ranges``; nothing of other partitions. Not judged.
 

@@ -15,7 +15,7 @@ from airmirror.flows.prepare import Opened, Prepared
 from airmirror.partitions import TopicPartition
 from airmirror.quality.verdict import Judgement
 from airmirror.slot.contract import Slot, SlotResult
-from airmirror.windows.progress import Progress
+from airmirror.windows.progress import CopyProgress
 from airmirror.windows.results import WindowResult, with_verdicts
 from airmirror.windows.window import Execute, run_window
 
@@ -32,7 +32,7 @@ def run(
     until: Mapping[TopicPartition, int] | None = None,
     advance: bool = True,
     tell: Callable[[str], None] = lambda phase: None,
-    report: Callable[[Progress], None] = lambda progress: None,
+    report: Callable[[CopyProgress], None] = lambda progress: None,
 ) -> WindowResult:
     """``run_window`` of a prepared flow, on a Spark Connect server or (no URL) on Spark in this process."""
     opened = prepared.opened
@@ -77,7 +77,7 @@ def run_judged(
     *,
     only: Callable[[TopicPartition], bool] = lambda partition: True,
     tell: Callable[[str], None] = lambda phase: None,
-    report: Callable[[Progress], None] = lambda progress: None,
+    report: Callable[[CopyProgress], None] = lambda progress: None,
 ) -> RunWindow:
     """A window and its gate, one after the other as in a DAG's run. Raises what ``run`` and ``judge_flow`` raise."""
     result = run(prepared, spark_url, window, only=only, advance=False, tell=tell, report=report)

@@ -23,7 +23,7 @@ from airmirror.slot.claim import ClaimLog
 from airmirror.slot.contract import Outcome, Slot, SlotPartition, SlotResult, transaction_timeout_ms
 from airmirror.slot.copy import Source, copy
 from airmirror.slot.dead_letters import open_dead_letter_topic
-from airmirror.slot.delivery import Way
+from airmirror.slot.delivery import CopyContext
 from airmirror.slot.errors import (
     PartitionError,
     PartitionFailed,
@@ -47,7 +47,7 @@ GRACE_SECONDS = 15.0  # what a fault, or reading back, may take beyond the windo
 
 
 @dataclass
-class _Progress:
+class _Attempts:
     """The findings of the attempts so far."""
 
     positions: dict[TopicPartition, int]
@@ -60,7 +60,7 @@ def run_slot(slot: Slot) -> list[SlotResult]:
     """Copy a slot's partitions; one result each. Raises nothing: errors are in the results."""
     begun = time.monotonic()
     deadline = begun + slot.max_ms / 1000
-    progress = _Progress({partition.source: partition.start for partition in slot.partitions})
+    attempts = _Attempts({partition.source: partition.start for partition in slot.partitions})
     pace = Pace(transaction_timeout_ms(slot.flow))
     outcome = Outcome.DONE
     error: AirmirrorError | None = None
@@ -72,7 +72,7 @@ def run_slot(slot: Slot) -> list[SlotResult]:
                 Routes(slot.flow.target, f"airmirror|{slot.flow.name}|{slot.number}") as target,
             ):
                 done = _attempt(
-                    slot=slot, source=source, target=target, progress=progress, pace=pace, deadline=deadline
+                    slot=slot, source=source, target=target, attempts=attempts, pace=pace, deadline=deadline
                 )
             outcome = Outcome.DONE if done else Outcome.CUT
             break
@@ -81,17 +81,17 @@ def run_slot(slot: Slot) -> list[SlotResult]:
             break
         except PartitionError as bad:
             late = time.monotonic() - deadline
-            if not progress.refusals.setdefault(bad.key, Refusals()).allow(bad, slot.flow):
-                _leave_out(progress, bad.key, bad, bad.first_bad)
+            if not attempts.refusals.setdefault(bad.key, Refusals()).allow(bad, slot.flow):
+                _leave_out(attempts, bad.key, bad, bad.first_bad)
             elif late > 0 and bad.first_bad is not None:
-                progress.limits[bad.key] = bad.first_bad  # what comes before it is committed, the next window goes on
+                attempts.limits[bad.key] = bad.first_bad  # what comes before it is committed, the next window goes on
             if late > GRACE_SECONDS:
                 outcome = Outcome.CUT
                 break
         except TopicNotFound as gone:
-            _leave_out_topic(slot, progress, gone)
+            _leave_out_topic(slot, attempts, gone)
         except TransactionStuck as stuck:  # the next window goes on with another id, without what takes no marker
-            outcome, error = _leave_out_stuck(slot, progress, stuck)
+            outcome, error = _leave_out_stuck(slot, attempts, stuck)
             break
         except AirmirrorError as fault:
             if not fault.transient or time.monotonic() > deadline + GRACE_SECONDS:
@@ -100,17 +100,17 @@ def run_slot(slot: Slot) -> list[SlotResult]:
             pace.failed()
             time.sleep(pause)  # backoff: the cluster is asked again, nothing tells when it is well
             pause = min(pause * 2, MOST_PAUSE)
-    return list(_results(slot, progress, outcome, error, time.monotonic() - begun))
+    return list(_results(slot, attempts, outcome, error, time.monotonic() - begun))
 
 
 def _results(
-    slot: Slot, progress: _Progress, outcome: Outcome, error: AirmirrorError | None, seconds: float
+    slot: Slot, attempts: _Attempts, outcome: Outcome, error: AirmirrorError | None, seconds: float
 ) -> Iterator[SlotResult]:
     for partition in slot.partitions:
         key = partition.source
-        position = progress.positions[key]
-        problem = progress.failed.get(key) or error
-        if key in progress.failed:
+        position = attempts.positions[key]
+        problem = attempts.failed.get(key) or error
+        if key in attempts.failed:
             how = Outcome.FAILED
         elif outcome in (Outcome.FAILED, Outcome.FENCED):
             how = outcome
@@ -129,7 +129,7 @@ def _results(
         )
 
 
-def _attempt(slot: Slot, source: Routes, target: Routes, progress: _Progress, pace: Pace, deadline: float) -> bool:
+def _attempt(slot: Slot, source: Routes, target: Routes, attempts: _Attempts, pace: Pace, deadline: float) -> bool:
     """One attempt at everything that is left; whether it was finished."""
     target.refresh([slot.segment_topic, slot.progress_topic])
     transaction = TransactionalId(target, slot.transactional_id, pace.timeout_ms, deadline + GRACE_SECONDS)
@@ -140,20 +140,20 @@ def _attempt(slot: Slot, source: Routes, target: Routes, progress: _Progress, pa
     for partition in slot.partitions:
         key = partition.source
         partition = _continued(partition, committed.get(key))
-        progress.positions[key] = partition.start
-        end = min(partition.end, progress.limits.get(key, partition.end))
-        if partition.start < end and (key not in progress.failed or key in progress.limits):
+        attempts.positions[key] = partition.start
+        end = min(partition.end, attempts.limits.get(key, partition.end))
+        if partition.start < end and (key not in attempts.failed or key in attempts.limits):
             partitions.append((partition, end))
     if not partitions:
         return True
     source.refresh({partition.topic for partition, _ in partitions})
     target.refresh({partition.remote_topic for partition, _ in partitions} | {slot.segment_topic, slot.progress_topic})
-    partitions = _usable(slot, source, target, progress, partitions)
+    partitions = _usable(slot, source, target, attempts, partitions)
     if not partitions:
         return True
     read_back = ReadBack(target, deadline + GRACE_SECONDS) if slot.flow.window.verify == "readback" else None
     dead_letters = open_dead_letter_topic(slot.flow, target)
-    way = Way(
+    context = CopyContext(
         slot=slot,
         target=target,
         transaction=transaction,
@@ -162,21 +162,23 @@ def _attempt(slot: Slot, source: Routes, target: Routes, progress: _Progress, pa
         merging=Merging(),
         dead_letters=dead_letters,
     )
-    intakes = [Intake(way, partition, end, progress.refusals.get(partition.source)) for partition, end in partitions]
+    intakes = [
+        Intake(context, partition, end, attempts.refusals.get(partition.source)) for partition, end in partitions
+    ]
     try:
-        done = copy(way, Source(source, slot, intakes, pace), intakes, claim, deadline)
+        done = copy(context, Source(source, slot, intakes, pace), intakes, claim, deadline)
     except AirmirrorError:
         with contextlib.suppress(AirmirrorError):  # the next InitProducerId aborts it too; this is sooner
             transaction.end(commit=False)
         raise
     finally:
         for intake in intakes:
-            progress.positions[intake.partition.source] = intake.account.start
+            attempts.positions[intake.partition.source] = intake.account.start
     for intake in intakes:
         if intake.withheld and not intake.is_done:
             key = intake.partition.source
             reason = withheld(key, intake.position, intake.end, intake.withheld)
-            progress.failed.setdefault(key, PartitionUnavailable(source.alias, *key, reason))
+            attempts.failed.setdefault(key, PartitionUnavailable(source.alias, *key, reason))
     return done
 
 
@@ -194,7 +196,7 @@ def _continued(partition: SlotPartition, committed: SegmentRecord | None) -> Slo
 
 
 def _usable(
-    slot: Slot, source: Routes, target: Routes, progress: _Progress, partitions: Sequence[tuple[SlotPartition, int]]
+    slot: Slot, source: Routes, target: Routes, attempts: _Attempts, partitions: Sequence[tuple[SlotPartition, int]]
 ) -> list[tuple[SlotPartition, int]]:
     """Those of ``partitions`` that can go on now; each of the others is left out with its error, before anything is written."""
     errors: dict[TopicPartition, AirmirrorError] = {}
@@ -210,7 +212,7 @@ def _usable(
         known, found = look(source.alias, target, [part for part, _ in partitions if part.source not in errors])
         errors |= found
     for key, error in errors.items():
-        _leave_out(progress, key, error, None)
+        _leave_out(attempts, key, error, None)
     return [
         (replace(partition, known_end=known.get(partition.source, partition.known_end)), end)
         for partition, end in partitions
@@ -234,31 +236,31 @@ def _unavailable(slot: Slot, partition: SlotPartition, reason: str) -> TargetUna
     return TargetUnavailable(*where, slot.flow.target.alias, partition.remote_topic, reason)
 
 
-def _leave_out_stuck(slot: Slot, progress: _Progress, stuck: TransactionStuck) -> tuple[Outcome, AirmirrorError | None]:
+def _leave_out_stuck(slot: Slot, attempts: _Attempts, stuck: TransactionStuck) -> tuple[Outcome, AirmirrorError | None]:
     """The partitions that take no marker have failed; the others are cut."""
     lacking = [partition for partition in slot.partitions if partition.target in stuck.reasons]
     for partition in lacking:
-        _leave_out(progress, partition.source, _unavailable(slot, partition, stuck.reasons[partition.target]), None)
+        _leave_out(attempts, partition.source, _unavailable(slot, partition, stuck.reasons[partition.target]), None)
     return (Outcome.CUT, None) if lacking else (Outcome.FAILED, stuck)
 
 
-def _leave_out(progress: _Progress, key: TopicPartition, error: AirmirrorError, first_bad: int | None) -> None:
+def _leave_out(attempts: _Attempts, key: TopicPartition, error: AirmirrorError, first_bad: int | None) -> None:
     """Hold a partition from where it is bad; what comes before is still copied."""
-    again = key in progress.failed and progress.limits.get(key) == first_bad
-    progress.failed[key] = error
+    again = key in attempts.failed and attempts.limits.get(key) == first_bad
+    attempts.failed[key] = error
     if first_bad is None or again:
-        progress.limits.pop(key, None)
+        attempts.limits.pop(key, None)
     else:
-        progress.limits[key] = first_bad
+        attempts.limits[key] = first_bad
 
 
-def _leave_out_topic(slot: Slot, progress: _Progress, gone: TopicNotFound) -> None:
+def _leave_out_topic(slot: Slot, attempts: _Attempts, gone: TopicNotFound) -> None:
     found = False
     for partition in slot.partitions:
         name = partition.topic if gone.cluster == slot.flow.source.alias else partition.remote_topic
         if name == gone.topic and gone.partition in (-1, partition.partition):
             found = True
-            _leave_out(progress, partition.source, gone, None)
+            _leave_out(attempts, partition.source, gone, None)
     if not found:  # an internal topic: nothing of the slot can go on
         for partition in slot.partitions:
-            _leave_out(progress, partition.source, gone, None)
+            _leave_out(attempts, partition.source, gone, None)

@@ -30,7 +30,7 @@ from airmirror.clusters.protocol.writable import unwritable
 from airmirror.partitions import TopicPartition
 from airmirror.slot.claim import ClaimLog
 from airmirror.slot.contract import Slot
-from airmirror.slot.delivery import Way
+from airmirror.slot.delivery import CopyContext
 from airmirror.slot.errors import (
     AccessLost,
     InternalTopicUnfit,
@@ -246,15 +246,15 @@ class Source:
         self._intakes[partition] = self._intakes.pop(partition)
 
 
-def copy(way: Way, source: Source, intakes: Sequence[Intake], claim: ClaimLog, deadline: float) -> bool:
+def copy(context: CopyContext, source: Source, intakes: Sequence[Intake], claim: ClaimLog, deadline: float) -> bool:
     """Copy until every partition is done, or the slot's time or bytes are used up; whether all are done.
 
     ``claim``: looked at before each further transaction; ``deadline``: when nothing new is begun any more, by
     ``time.monotonic``. Raises a PartitionError (the transaction is to be aborted), SlotFenced, or a transient error of the
     clusters.
     """
-    window = way.slot.flow.window
-    budget = way.slot.max_bytes if way.slot.max_bytes is not None else float("inf")
+    window = context.slot.flow.window
+    budget = context.slot.max_bytes if context.slot.max_bytes is not None else float("inf")
     begun = time.monotonic()
     source.ask()
     while not all(intake.is_done for intake in intakes):
@@ -266,9 +266,9 @@ def copy(way: Way, source: Source, intakes: Sequence[Intake], claim: ClaimLog, d
         if not cut:
             source.ask()
         sending = time.monotonic()
-        way.outbox.send_all()
-        if way.read_back:
-            way.read_back.step(2 * source.pace.bytes)
+        context.outbox.send_all()
+        if context.read_back:
+            context.read_back.step(2 * source.pace.bytes)
         source.pace.took(
             sum(fetched.end - fetched.start for _, fetched in answers), time.monotonic() - sending, FETCH_BYTES
         )
@@ -280,17 +280,17 @@ def copy(way: Way, source: Source, intakes: Sequence[Intake], claim: ClaimLog, d
             or elapsed_ms >= min(window.commit_ms, source.pace.commit_ms)
             or any(intake.account.is_full for intake in intakes)
         ):
-            commit(way, source, intakes, claim)
+            commit(context, source, intakes, claim)
             if all(intake.is_done for intake in intakes):
                 return True
-            begin_another(way, claim)
+            begin_another(context, claim)
             budget -= in_transaction
             begun = time.monotonic()
-    commit(way, source, intakes, claim)
+    commit(context, source, intakes, claim)
     return all(intake.is_done for intake in intakes)
 
 
-def commit(way: Way, source: Source, intakes: Sequence[Intake], claim: ClaimLog) -> None:
+def commit(context: CopyContext, source: Source, intakes: Sequence[Intake], claim: ClaimLog) -> None:
     """Read back what is outstanding, then commit records, progress and segments together (invariant A).
 
     What this waits for ends with the window, and some seconds (``attempts.GRACE_SECONDS``).
@@ -298,50 +298,52 @@ def commit(way: Way, source: Source, intakes: Sequence[Intake], claim: ClaimLog)
     changed = [intake for intake in intakes if not intake.account.is_empty]
     if not changed:
         return
-    way.outbox.drain()
-    if way.read_back:
-        way.read_back.drain()
+    context.outbox.drain()
+    if context.read_back:
+        context.read_back.drain()
     source.check_topics()
-    claim.check_follows({intake.partition.source: intake.account.start for intake in changed}, way.transaction.name)
-    put_internal_records(way, changed)
-    way.outbox.drain()
-    check_targets(way, changed)
-    way.transaction.end(commit=True)
+    claim.check_follows({intake.partition.source: intake.account.start for intake in changed}, context.transaction.name)
+    put_internal_records(context, changed)
+    context.outbox.drain()
+    check_targets(context, changed)
+    context.transaction.end(commit=True)
     for intake in changed:
         intake.committed()
 
 
-def begin_another(way: Way, claim: ClaimLog) -> None:
+def begin_another(context: CopyContext, claim: ClaimLog) -> None:
     """Initialise, then look at the claim, before every further transaction too (invariant B).
 
     A transaction that was committed and can't be ended in a partition is fenced by nobody: its producer must not go on.
     """
-    way.transaction.initialise()
-    way.outbox.start_sequences_anew()
+    context.transaction.initialise()
+    context.outbox.start_sequences_anew()
     claim.check()
 
 
-def check_targets(way: Way, intakes: Sequence[Intake]) -> None:
+def check_targets(context: CopyContext, intakes: Sequence[Intake]) -> None:
     """Raise TargetUnavailable where a partition takes no records now: a commit that can't be ended there blocks its id."""
-    way.target.refresh({intake.partition.remote_topic for intake in intakes})
-    refusing = unwritable(way.target, [intake.partition.target for intake in intakes])
+    context.target.refresh({intake.partition.remote_topic for intake in intakes})
+    refusing = unwritable(context.target, [intake.partition.target for intake in intakes])
     for intake in intakes:
         if reason := refusing.get(intake.partition.target):
             raise intake.delivery.unavailable(reason)
 
 
-def put_internal_records(way: Way, intakes: Sequence[Intake]) -> None:
+def put_internal_records(context: CopyContext, intakes: Sequence[Intake]) -> None:
     """Put the progress and segment records of ``intakes`` into the outbox, for the transaction that is open."""
-    put_batches(way, commit_records(way, intakes))
+    put_batches(context, commit_records(context, intakes))
 
 
-def put_batches(way: Way, batches: Mapping[TopicPartition, Sequence[tuple[int, Build]]]) -> None:
+def put_batches(context: CopyContext, batches: Mapping[TopicPartition, Sequence[tuple[int, Build]]]) -> None:
     """Put batches for internal topics into the outbox, for the transaction that is open."""
     for target, parts in batches.items():
         for count, build in parts:
-            batch = build(way.transaction.producer_id, way.transaction.epoch, way.outbox.sequence(target, count))
-            refused = partial(_refused, way.slot.flow.target.alias, target.topic)
-            way.outbox.put(
+            batch = build(
+                context.transaction.producer_id, context.transaction.epoch, context.outbox.sequence(target, count)
+            )
+            refused = partial(_refused, context.slot.flow.target.alias, target.topic)
+            context.outbox.put(
                 Outgoing(
                     target=target, buffers=[batch], size=len(batch), count=count, on_written=_ignore, on_refused=refused
                 )

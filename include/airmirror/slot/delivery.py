@@ -32,7 +32,7 @@ from airmirror.wire.requests import Produced
 
 
 @dataclass(frozen=True)
-class Way:
+class CopyContext:
     """The shared context of all partitions of a slot. ``read_back`` is None with window.verify=acks."""
 
     slot: Slot
@@ -47,8 +47,8 @@ class Way:
 class Delivery:
     """The part of one partition that is sent in the open transaction; ``end``: the planned end of its source offsets."""
 
-    def __init__(self, way: Way, partition: SlotPartition, end: int, refusals: Refusals) -> None:
-        self.way = way
+    def __init__(self, context: CopyContext, partition: SlotPartition, end: int, refusals: Refusals) -> None:
+        self.context = context
         self.partition = partition
         self.end = end
         self.refusals = refusals
@@ -58,8 +58,8 @@ class Delivery:
             leader_epoch=partition.leader_epoch,
             target_epoch=partition.target_epoch,
         )
-        self.tolerant = is_tolerant(way.slot.flow)
-        self.largest = way.slot.flow.window.largest_batch_bytes
+        self.tolerant = is_tolerant(context.slot.flow)
+        self.largest = context.slot.flow.window.largest_batch_bytes
         self.decodes = False  # whether records had to be decoded
         self._known_end = partition.known_end
 
@@ -71,9 +71,9 @@ class Delivery:
         self.account = Account(position, before.target_end, leader_epoch=leader_epoch, target_epoch=before.target_epoch)
 
     def send_whole(self, buffer: memoryview, batch: Batch) -> None:
-        way = self.way
-        producer = way.transaction
-        sequence = way.outbox.sequence(self.partition.target, batch.count)
+        context = self.context
+        producer = context.transaction
+        sequence = context.outbox.sequence(self.partition.target, batch.count)
         payload = buffer[batch.position + HEADER_SIZE : batch.position + batch.size]
         digest = payload_digest(payload)
         restamp(buffer, batch, producer.producer_id, producer.epoch, sequence)
@@ -98,7 +98,7 @@ class Delivery:
         self.account.sent(sent.runs)
         stamped = sent.attributes & LOG_APPEND_TIME  # all its records have the time of the last
         self.account.times(sent.max_timestamp if stamped else sent.base_timestamp, sent.max_timestamp)
-        self.way.outbox.put(
+        self.context.outbox.put(
             Outgoing(
                 target=self.partition.target,
                 buffers=buffers,
@@ -112,9 +112,9 @@ class Delivery:
 
     def check_adjacent(self, account: Account, base: int, count: int) -> None:
         """Nothing of others may lie between what this flow wrote last and ``base`` (invariants B and G), unless declared."""
-        way, partition = self.way, self.partition
+        context, partition = self.context, self.partition
         last = account.target_end
-        alias, target = way.slot.flow.source.alias, way.slot.flow.target.alias
+        alias, target = context.slot.flow.source.alias, context.slot.flow.target.alias
         if base < last:
             raise TargetTruncated(
                 cluster=alias,
@@ -125,15 +125,19 @@ class Delivery:
                 expected_end=last,
                 end=base,
             )
-        if base > self._known_end and not way.slot.flow.is_aggregate:
-            error = foreign(alias, way.target, partition, max(last, 0), base)
+        if base > self._known_end and not context.slot.flow.is_aggregate:
+            error = foreign(alias, context.target, partition, max(last, 0), base)
             if error is not None:
                 raise error
         self._known_end = base + count
 
     def unavailable(self, reason: str) -> TargetUnavailable:
         """The error of the target's partition where it takes or gives no records."""
-        source, target, partition = self.way.slot.flow.source.alias, self.way.slot.flow.target.alias, self.partition
+        source, target, partition = (
+            self.context.slot.flow.source.alias,
+            self.context.slot.flow.target.alias,
+            self.partition,
+        )
         return TargetUnavailable(
             cluster=source,
             topic=partition.topic,
@@ -145,10 +149,10 @@ class Delivery:
 
     def corrupt(self, offset: int, reason: str) -> SourceCorrupt:
         partition = self.partition
-        return SourceCorrupt(self.way.slot.flow.source.alias, partition.topic, partition.partition, offset, reason)
+        return SourceCorrupt(self.context.slot.flow.source.alias, partition.topic, partition.partition, offset, reason)
 
     def over_limit(self, offset: int) -> BatchOverLimit:
-        flow, partition = self.way.slot.flow, self.partition
+        flow, partition = self.context.slot.flow, self.partition
         return BatchOverLimit(
             cluster=flow.source.alias,
             topic=partition.topic,
@@ -160,7 +164,7 @@ class Delivery:
 
     def unexpected_hole(self, first: int, last: int) -> None:
         raise UnexpectedHole(
-            self.way.slot.flow.source.alias, self.partition.topic, self.partition.partition, first, last
+            self.context.slot.flow.source.alias, self.partition.topic, self.partition.partition, first, last
         )
 
 
@@ -182,7 +186,7 @@ class Sent:
         delivery, account = self.delivery, self.account
         delivery.check_adjacent(account, base, self.count)
         account.written(self.runs, base)
-        read_back = delivery.way.read_back
+        read_back = delivery.context.read_back
         if read_back is None:
             account.target_epoch = -1
             account.digest.add(
@@ -207,7 +211,7 @@ class Sent:
         )
 
     def refused(self, answer: Produced) -> Exception:
-        slot, partition = self.delivery.way.slot, self.delivery.partition
+        slot, partition = self.delivery.context.slot, self.delivery.partition
         target = slot.flow.target.alias
         if answer.error == TOPIC_DENIED:
             where = (slot.flow.source.alias, partition.topic, partition.partition)
@@ -232,13 +236,13 @@ class Sent:
 
     def _unread(self, code: int) -> Exception:
         if code == TOPIC_DENIED:
-            slot, partition = self.delivery.way.slot, self.delivery.partition
+            slot, partition = self.delivery.context.slot, self.delivery.partition
             where = (slot.flow.source.alias, partition.topic, partition.partition)
             return AccessLost(*where, slot.flow.target.alias, partition.remote_topic, "Read")
         return self.delivery.unavailable(f"it can't be read back ({error_name(code)})")
 
     def _differs(self, target_offset: int, difference: str) -> Exception:
-        slot, partition = self.delivery.way.slot, self.delivery.partition
+        slot, partition = self.delivery.context.slot, self.delivery.partition
         return ReadBackDiffers(
             cluster=slot.flow.source.alias,
             topic=partition.topic,

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from airmirror.clusters.protocol.log import AbortedFilter
 from airmirror.slot.account import Account
 from airmirror.slot.contract import SlotPartition
-from airmirror.slot.delivery import Delivery, Way
+from airmirror.slot.delivery import CopyContext, Delivery
 from airmirror.slot.refusals import Refusals
 from airmirror.slot.slow import SlowPath
 from airmirror.wire.batch import (
@@ -32,17 +32,19 @@ log = logging.getLogger(__name__)
 class Intake:
     """The state of one partition: its position in the source, and the account of the open transaction."""
 
-    def __init__(self, way: Way, partition: SlotPartition, end: int, refusals: Refusals | None = None) -> None:
+    def __init__(
+        self, context: CopyContext, partition: SlotPartition, end: int, refusals: Refusals | None = None
+    ) -> None:
         self.partition = partition
         self.position = partition.start
         self.end = end
         self.leader_epoch = partition.leader_epoch
-        self.way = way
+        self.context = context
         self.refusals = refusals or Refusals()
-        self.delivery = Delivery(way, partition, end, self.refusals)
+        self.delivery = Delivery(context, partition, end, self.refusals)
         self.withheld = ""  # how its leader answered last, where it gave nothing although there is more
         self._lost = sorted(self.refusals.lost)
-        self._read_committed = way.slot.flow.isolation_level == "read_committed"
+        self._read_committed = context.slot.flow.isolation_level == "read_committed"
         self._aborted = AbortedFilter()
         self._slow = SlowPath(self.delivery)
 
@@ -114,7 +116,7 @@ class Intake:
         self.position = end
 
     def _data(self, buffer: memoryview, batch: Batch) -> None:
-        small = self.way.merging.wanted(batch)
+        small = self.context.merging.wanted(batch)
         whole = self._can_go_whole(batch)
         if whole and not small:
             self._slow.flush(buffer)

@@ -13,7 +13,7 @@ from airmirror.wire.mirrormaker import murmur2_partition, source_offset_key, sou
 
 if TYPE_CHECKING:
     from airmirror.slot.contract import Slot
-    from airmirror.slot.delivery import Way
+    from airmirror.slot.delivery import CopyContext
     from airmirror.slot.intake import Intake
 
 BATCH_BYTES = 512 << 10
@@ -22,9 +22,9 @@ KeyValue = tuple[bytes, bytes | None]
 Build = Callable[[int, int, int], bytes]  # producer id, epoch, sequence -> a transactional batch
 
 
-def commit_records(way: Way, intakes: Sequence[Intake]) -> dict[TopicPartition, list[tuple[int, Build]]]:
+def commit_records(context: CopyContext, intakes: Sequence[Intake]) -> dict[TopicPartition, list[tuple[int, Build]]]:
     """Return batches as (number of records, how to build it), by partition of the internal topics."""
-    slot = way.slot
+    slot = context.slot
     now = int(time.time() * 1000)
     by_partition: dict[TopicPartition, list[KeyValue]] = {}
     for intake in intakes:

@@ -126,17 +126,17 @@ class SlowPath:
         log.warning("%s offsets %d to %d are declared lost: %s", delivery.partition.source, first, end - 1, error)
 
     def _send_dense(self, dense: DenseBatch) -> None:
-        delivery, partition, way = self._delivery, self._delivery.partition, self._delivery.way
+        delivery, partition, context = self._delivery, self._delivery.partition, self._delivery.context
         count = len(dense.offsets)
         if len(dense.payload) + HEADER_SIZE > partition.max_message_bytes:
             too_large = RecordTooLarge(
-                cluster=way.slot.flow.source.alias,
+                cluster=context.slot.flow.source.alias,
                 topic=partition.topic,
                 partition=partition.partition,
                 offset=int(dense.offsets[0]),
                 size=len(dense.payload) + HEADER_SIZE,
                 limit=partition.max_message_bytes,
-                target=way.slot.flow.target.alias,
+                target=context.slot.flow.target.alias,
                 remote_topic=partition.remote_topic,
             )
             if not delivery.tolerant:
@@ -149,12 +149,12 @@ class SlowPath:
             base_timestamp=dense.base_timestamp,
             max_timestamp=dense.max_timestamp,
             codec=dense.codec,
-            producer_id=way.transaction.producer_id,
-            producer_epoch=way.transaction.epoch,
-            sequence=way.outbox.sequence(partition.target, count),
+            producer_id=context.transaction.producer_id,
+            producer_epoch=context.transaction.epoch,
+            sequence=context.outbox.sequence(partition.target, count),
             transactional=True,
         )
-        if way.read_back is not None:
+        if context.read_back is not None:
             self._compare_with_fetched(batch, dense)
         payload = memoryview(batch)[HEADER_SIZE:]
         sent = Sent(
@@ -177,7 +177,7 @@ class SlowPath:
         found = index(memoryview(batch), list(parse(memoryview(batch), 0, len(batch))), largest=self._delivery.largest)
         number = first_difference(dense.records, found)
         if number >= 0 or len(found) != len(dense.records):
-            flow, partition, offsets = self._delivery.way.slot.flow, self._delivery.partition, dense.offsets
+            flow, partition, offsets = self._delivery.context.slot.flow, self._delivery.partition, dense.offsets
             raise ReadBackDiffers(
                 cluster=flow.source.alias,
                 topic=partition.topic,
@@ -192,8 +192,10 @@ class SlowPath:
 
     def _lose(self, record: Records, codec: int, reason: str) -> None:
         """Declare a record lost, and write it to the dead letter topic where it fits (errors.tolerance=all)."""
-        delivery, way, offset = self._delivery, self._delivery.way, int(record.offsets[0])
+        delivery, context, offset = self._delivery, self._delivery.context, int(record.offsets[0])
         delivery.account.lost += 1
         log.warning("%s offset %d is declared lost: %s", delivery.partition.source, offset, reason)
-        if way.dead_letters is not None and offset not in delivery.refusals.unfit:
-            way.dead_letters.write(delivery.partition.source, record, codec, reason, way.transaction, way.outbox)
+        if context.dead_letters is not None and offset not in delivery.refusals.unfit:
+            context.dead_letters.write(
+                delivery.partition.source, record, codec, reason, context.transaction, context.outbox
+            )

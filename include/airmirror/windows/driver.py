@@ -14,7 +14,7 @@ from airmirror.clusters.protocol.transactions import TransactionalId
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Slot, transaction_timeout_ms
 from airmirror.slot.copy import put_batches
-from airmirror.slot.delivery import Way
+from airmirror.slot.delivery import CopyContext
 from airmirror.slot.internal_records import KeyValue, batches, progress_record
 from airmirror.slot.outbox import Outbox
 from airmirror.windows.fence import Granted
@@ -32,7 +32,7 @@ def commit(granted: Granted, records: Records, number: int = 0) -> None:
     transaction = TransactionalId(target, slot.transactional_id, transaction_timeout_ms(slot.flow))
     transaction.initialise()
     granted.check()
-    way = Way(
+    context = CopyContext(
         slot=slot,
         target=target,
         transaction=transaction,
@@ -40,8 +40,8 @@ def commit(granted: Granted, records: Records, number: int = 0) -> None:
         read_back=None,
         merging=Merging(),
     )
-    put_batches(way, batches(records, int(time.time() * 1000)))
-    way.outbox.drain()
+    put_batches(context, batches(records, int(time.time() * 1000)))
+    context.outbox.drain()
     transaction.end(commit=True)
 
 

@@ -23,7 +23,7 @@ EVERY_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
-class Progress:
+class CopyProgress:
     """The committed part of a window: source offsets of all planned ones, records, bytes, after this many seconds."""
 
     offsets: int
@@ -56,7 +56,7 @@ class Progress:
 class Watch:
     """Tells the progress of a window every two seconds, in a thread of its own; a context manager."""
 
-    def __init__(self, granted: Granted, planned: int, report: Callable[[Progress], None]) -> None:
+    def __init__(self, granted: Granted, planned: int, report: Callable[[CopyProgress], None]) -> None:
         self._flow, self._window = granted.journal.flow, granted.claim.window
         self._planned, self._report = planned, report
         self._log = TopicPartition(granted.journal.topics.segments, 0)
@@ -95,7 +95,7 @@ class Watch:
             self._position = end
             seconds = time.monotonic() - self._begun
             if self._offsets > before:  # a claim that is renewed is no news
-                self._report(Progress(self._offsets, self._planned, self._records, self._bytes, seconds))
+                self._report(CopyProgress(self._offsets, self._planned, self._records, self._bytes, seconds))
 
     def _take(self, key: bytes | None, value: bytes | None) -> None:
         try:

@@ -128,8 +128,8 @@ def commit(granted: Granted, resets: Sequence[Reset], *, by: str, reason: str) -
         if not reset.rewritten:
             if hold := state.holds.get(key):
                 records[log].append((hold.encode_key(), None))
-            place, progress = driver.progress_of(granted, key, reset.start)
-            records.setdefault(place, []).append(progress)
+            partition, progress = driver.progress_of(granted, key, reset.start)
+            records.setdefault(partition, []).append(progress)
         records[log] += _segment_topic(reset, granted.claim.window, now, by, reason)
     driver.commit(granted, records)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
+from airmirror.ledger.metrics import Standing
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Outcome, SlotResult
 from airmirror.slot.errors import PartitionUnavailable, of_flow
@@ -49,17 +50,6 @@ class Row:
     def failed(self) -> bool:
         """Return whether something is wrong with it; an operator's hold is not."""
         return self.error is not None and not (isinstance(self.error, PartitionHeld) and self.error.is_decided)
-
-
-@dataclass(frozen=True)
-class Standing:
-    """The position of a partition in source offsets: the next one to replicate, and the high watermark; -1 unknown."""
-
-    topic: str
-    partition: int
-    remote_topic: str
-    position: int
-    high_watermark: int
 
 
 @dataclass(frozen=True)

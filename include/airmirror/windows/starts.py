@@ -78,8 +78,8 @@ def commit_starts(
         of_segments = records.setdefault(TopicPartition(topics.segments, 0), [])
         of_segments += [(record.encode_key(), record.encode_value()) for record in made]
     for item in [*(replace(start.planned, start=start.end) for start in starts), *unexported(state, planned)]:
-        place, progress = progress_of(granted, item.key, item.start)
-        records.setdefault(place, []).append(progress)
+        partition, progress = progress_of(granted, item.key, item.start)
+        records.setdefault(partition, []).append(progress)
     if records:
         commit(granted, records, fenced.numbers[0])
     return errors

@@ -28,7 +28,7 @@ from airmirror.windows.findings import Finding, examine
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import Planned
 from airmirror.windows.planning import chosen, make_plan, slots_of
-from airmirror.windows.progress import Progress, Watch
+from airmirror.windows.progress import CopyProgress, Watch
 from airmirror.windows.results import WindowResult, standings_of, window_rows
 from airmirror.windows.starts import commit_starts, need_starts
 from airmirror.windows.targets import without_stuck
@@ -69,7 +69,7 @@ def run_window(
     until: Mapping[TopicPartition, int] | None = None,
     advance: bool = True,
     tell: Callable[[str], None] = lambda phase: None,
-    report: Callable[[Progress], None] = lambda progress: None,
+    report: Callable[[CopyProgress], None] = lambda progress: None,
 ) -> WindowResult:
     """Replicate everything that is new, in at most ``slots()`` slots, and verify it; neither is asked for nothing.
 

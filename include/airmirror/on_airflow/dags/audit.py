@@ -55,15 +55,20 @@ class ReplicateRange(ReplicateWindow):
         from airmirror.on_airflow.tasks.spark import windows_of
         from airmirror.on_airflow.tasks.submit import UpTo
 
-        place, only_up_to = deployment(), UpTo(ranges_in(places(self.flow, context), selection), _is_strict(context))
+        deployed, only_up_to = deployment(), UpTo(ranges_in(places(self.flow, context), selection), _is_strict(context))
         return windows_of(
             conn_id=self.spark_conn_id,
-            place=place,
+            deployment=deployed,
             flow=self.flow,
             window=window,
             selection=selection,
             over_connect=lambda url: replicate_ranges(
-                place=place, name=self.flow, window=window, spark_url=url, selection=selection, only_up_to=only_up_to
+                deployment=deployed,
+                name=self.flow,
+                window=window,
+                spark_url=url,
+                selection=selection,
+                only_up_to=only_up_to,
             ),
             only_up_to=only_up_to,
         )

@@ -73,7 +73,7 @@ class CarryOut(FlowOperator):
             f"{context['run_id']} of {given.get('responded_at')}",
         )
         carry_out(
-            place=deployment(),
+            deployment=deployment(),
             flow=self.flow,
             window=window_id(context, "decide"),
             asked=asked or [],

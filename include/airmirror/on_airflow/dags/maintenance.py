@@ -39,9 +39,9 @@ class Prune(FlowOperator):
         from airmirror.flows.maintenance import prune
         from airmirror.on_airflow.tasks.window import opened_flow, when_free
 
-        place = deployment()
-        with opened_flow(place, self.flow, selection) as opened:
-            pruned = when_free(lambda: prune(opened, self.days, place.data_docs, tell=self.log.info))
+        deployed = deployment()
+        with opened_flow(deployed, self.flow, selection) as opened:
+            pruned = when_free(lambda: prune(opened, self.days, deployed.data_docs, tell=self.log.info))
         self.log.info("Forgotten: %d segment records, %d pages.", pruned.segments, pruned.pages)
 
 

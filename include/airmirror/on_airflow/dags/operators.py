@@ -101,14 +101,14 @@ class ReplicateWindow(FlowOperator):
         from airmirror.on_airflow.tasks.spark import windows_of
         from airmirror.on_airflow.tasks.window import replicate
 
-        place = deployment()
+        deployed = deployment()
         return windows_of(
             conn_id=self.spark_conn_id,
-            place=place,
+            deployment=deployed,
             flow=self.flow,
             window=window,
             selection=selection,
-            over_connect=lambda url: replicate(place, self.flow, window, url, selection),
+            over_connect=lambda url: replicate(deployed, self.flow, window, url, selection),
         )
 
     def on_kill(self) -> None:

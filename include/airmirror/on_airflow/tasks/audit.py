@@ -130,10 +130,10 @@ def ranges_in(places: Places, selection: Selection) -> Callable[[Opened], list[R
 
 
 def replicate_ranges(
-    place: Deployment, name: str, window: str, spark_url: str, selection: Selection, only_up_to: UpTo
+    deployment: Deployment, name: str, window: str, spark_url: str, selection: Selection, only_up_to: UpTo
 ) -> WindowResult:
     """Replicate, over Spark Connect, what lies beyond progress up to the ends of the ranges. Raises PartitionsFailed."""
-    with opened_flow(place, name, selection) as opened:
+    with opened_flow(deployment, name, selection) as opened:
         prepared = prepare(opened)
         return run_ranges(
             prepared,
@@ -150,7 +150,7 @@ def replicate_ranges(
 
 
 def compare_ranges(
-    place: Deployment,
+    deployment: Deployment,
     name: str,
     selection: Selection,
     places: Places,
@@ -164,7 +164,7 @@ def compare_ranges(
 
     Raises AuditFailed, after the report is written.
     """
-    with opened_flow(place, name, selection) as opened:
+    with opened_flow(deployment, name, selection) as opened:
         ranges = places.ranges(opened, sorted(look(opened.flow).topics), selection)
         beside = backfill_of(opened)
         # Records that came into an interval since its window ended are the next window's.
@@ -176,7 +176,7 @@ def compare_ranges(
                 found,
                 audit(beside, parts, refuse_before=False, refuse_missing=strict and not selection.dry_run, tell=tell),
             )
-    page = write_page(found, place.data_docs / "audits" / name.replace("->", "."), f"{name}: {title}", title)
+    page = write_page(found, deployment.data_docs / "audits" / name.replace("->", "."), f"{name}: {title}", title)
     show(page)
     log.info("Report: the button of this name. In short:\n%s", as_text(found))
     if found.errors:

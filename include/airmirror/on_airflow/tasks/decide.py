@@ -45,12 +45,12 @@ class Asked:
     incidents: tuple[tuple[str, int, int], ...]
 
 
-def ask(place: Deployment, flow: str, narrowed: Sequence[Sequence[Any]] | None, *, most: int) -> Asked | None:
+def ask(deployment: Deployment, flow: str, narrowed: Sequence[Sequence[Any]] | None, *, most: int) -> Asked | None:
     """Return the question: what the gate holds now, and of that only what ``narrowed`` names, if it names anything.
 
     None: nothing of it is held. Raises a cluster's error.
     """
-    with opened_flow(place, flow, Selection()) as opened:
+    with opened_flow(deployment, flow, Selection()) as opened:
         held = held_by_gate(opened, None if narrowed is None else _incidents(narrowed))[:most]
     log.info("Held: %s.", ", ".join(str(item.key) for item in held) or "nothing of it")
     if not held:
@@ -90,7 +90,7 @@ class Answer:
 
 
 def carry_out(
-    place: Deployment, flow: str, window: str, asked: Sequence[Sequence[Any]], answer: Answer, selection: Selection
+    deployment: Deployment, flow: str, window: str, asked: Sequence[Sequence[Any]], answer: Answer, selection: Selection
 ) -> None:
     """Write the decision down, do it and judge again. ``asked``: topic, partition and last offset of what was shown.
 
@@ -101,7 +101,7 @@ def carry_out(
         log.info("Nothing changes.")
         return
     action, by, reason = ACTIONS[answer.option], answer.by, answer.reason
-    with opened_flow(place, flow, selection) as opened:
+    with opened_flow(deployment, flow, selection) as opened:
         held = held_by_gate(opened, _incidents(asked))
         if len(held) < len(asked):
             log.warning("%d of them are not held any more, and are left alone.", len(asked) - len(held))
@@ -129,7 +129,7 @@ def carry_out(
         log.info("The next window copies it all, and its gate judges it.")
         return
     try:
-        verify(place=place, name=flow, window=window, trusted=(), selection=selection, waived=passing)
+        verify(deployment=deployment, name=flow, window=window, trusted=(), selection=selection, waived=passing)
     except NotVerified as error:
         if any(TopicPartition(topic, number) in keys for topic, number, _ in error.held):
             raise

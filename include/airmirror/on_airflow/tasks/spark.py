@@ -47,7 +47,7 @@ class Windows:
 
 def windows_of(
     conn_id: str,
-    place: Deployment,
+    deployment: Deployment,
     flow: str,
     window: str,
     selection: Selection,
@@ -60,24 +60,29 @@ def windows_of(
     """
     if kind_of(conn_id) == CONNECT:
         return connect_windows(
-            conn_id=conn_id, place=place, flow=flow, window=window, selection=selection, replicate=over_connect
+            conn_id=conn_id,
+            deployment=deployment,
+            flow=flow,
+            window=window,
+            selection=selection,
+            replicate=over_connect,
         )
     from airmirror.on_airflow.tasks.submit import submitting
 
     submission = submitting(
-        place=place, name=flow, window=window, conn_id=conn_id, selection=selection, only_up_to=only_up_to
+        deployment=deployment, name=flow, window=window, conn_id=conn_id, selection=selection, only_up_to=only_up_to
     )
 
     def interrupt() -> None:
         submission.kill()
-        work.interrupt(place, flow, window, None, selection)
+        work.interrupt(deployment, flow, window, None, selection)
 
     return Windows(submission.run, interrupt)
 
 
 def connect_windows(
     conn_id: str,
-    place: Deployment,
+    deployment: Deployment,
     flow: str,
     window: str,
     selection: Selection,
@@ -85,7 +90,7 @@ def connect_windows(
 ) -> Windows:
     """Windows over Spark Connect, which ``replicate`` is given the URL of."""
     url = SparkConnectHook(conn_id).get_connection_url()
-    return Windows(partial(replicate, url), partial(work.interrupt, place, flow, window, url, selection))
+    return Windows(partial(replicate, url), partial(work.interrupt, deployment, flow, window, url, selection))
 
 
 def kind_of(conn_id: str) -> str:

@@ -85,7 +85,7 @@ class DriverNotPossible(AirmirrorError):
 
 
 def submitting(
-    place: Deployment, name: str, window: str, conn_id: str, selection: Selection, only_up_to: UpTo | None = None
+    deployment: Deployment, name: str, window: str, conn_id: str, selection: Selection, only_up_to: UpTo | None = None
 ) -> Submission:
     """Prepare a submission; nothing is started yet. Raises LedgerOutOfReach, DriverNotPossible."""
     connection = BaseHook.get_connection(conn_id)
@@ -93,10 +93,10 @@ def submitting(
     host = connection.host or ""
     if is_cluster and (host.startswith("spark://") or ("://" not in host and connection.port)):
         raise DriverNotPossible(conn_id)
-    if is_cluster and place.ledger.startswith("sqlite"):
+    if is_cluster and deployment.ledger.startswith("sqlite"):
         raise LedgerOutOfReach(conn_id)
     return Submission(
-        place=place,
+        deployment=deployment,
         flow=name,
         window=window,
         conn_id=conn_id,
@@ -118,7 +118,7 @@ class UpTo:
 class Submission:
     """One window, submitted to a Spark connection."""
 
-    place: Deployment
+    deployment: Deployment
     flow: str
     window: str
     conn_id: str
@@ -130,9 +130,9 @@ class Submission:
     def run(self) -> WindowResult:
         """Submit, wait, and read from the ledger what was done. Raises SubmittedWindowFailed."""
         begun = time.monotonic()
-        with opened_flow(self.place, self.flow, self.selection) as opened, self._files(opened) as (files, secrets):
+        with opened_flow(self.deployment, self.flow, self.selection) as opened, self._files(opened) as (files, secrets):
             arguments = {
-                "--config": self.place.config.name if self.is_cluster else str(self.place.config),
+                "--config": self.deployment.config.name if self.is_cluster else str(self.deployment.config),
                 "--flow": self.flow,
                 "--window": self.window,
                 "--secrets": secrets.name if self.is_cluster else str(secrets),
@@ -214,13 +214,13 @@ class Submission:
         """Give the files for a driver elsewhere (none in client mode), and the file of secrets; remove them afterwards."""
         with tempfile.TemporaryDirectory(prefix="airmirror-submit-") as directory:  # of mode 0700
             secrets = Path(directory) / "secrets.properties"
-            settings = {**_connected(opened), LEDGER: self.place.ledger}
+            settings = {**_connected(opened), LEDGER: self.deployment.ledger}
             with os.fdopen(os.open(secrets, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
                 file.write(javaproperties.dumps(settings, timestamp=None))
             if self.is_cluster:
                 library = str(build(digest(), directory))
                 ranges = [str(Path(directory) / RANGES)] if self.only_up_to else []
-                files = ",".join([str(self.place.config), str(secrets), *ranges])
+                files = ",".join([str(self.deployment.config), str(secrets), *ranges])
                 yield {"files": files, "py_files": library}, secrets
             else:
                 yield {"files": None, "py_files": None}, secrets

@@ -14,7 +14,7 @@ from airmirror.flows.selection import Selection
 from airmirror.quality import report
 from airmirror.quality.verdict import Judgement
 from airmirror.windows.errors import GateFailed, PartitionHeld
-from airmirror.windows.progress import Progress
+from airmirror.windows.progress import CopyProgress
 from airmirror.windows.results import WindowResult
 from airmirror.windows.verify import Verdict
 from airmirror.windows.window import Judged
@@ -141,7 +141,7 @@ def phase(name: str) -> None:
     log.info("Now: %s.", name)
 
 
-def tell_progress(progress: Progress) -> None:
+def tell_progress(progress: CopyProgress) -> None:
     """Log how far a window has come, if it has come further."""
     left = "" if progress.seconds_left is None else f", about {progress.seconds_left:.0f} s left"
     log.info("Committed so far: %s%s.", progress.summary, left)

@@ -46,9 +46,9 @@ CLAIM_SECONDS, CLAIM_RETRY_SECONDS = 180, 5  # longer than a window copies (wind
 
 
 @contextmanager
-def opened_flow(place: Deployment, name: str, selection: Selection) -> Iterator[Opened]:
+def opened_flow(deployment: Deployment, name: str, selection: Selection) -> Iterator[Opened]:
     """The flow of a task: with its connections, and verified as the trigger form wants it."""
-    with open_flow(place.config, name, place.ledger) as opened:
+    with open_flow(deployment.config, name, deployment.ledger) as opened:
         flow = selection.applied(with_connections(opened.configuration, opened.flow))
         yield replace(opened, flow=flow, configuration=with_neighbours(opened.configuration, flow))
 
@@ -64,13 +64,13 @@ def when_free(work: Callable[[], Done]) -> Done:
     )(work)
 
 
-def sync_topics(place: Deployment, name: str, selection: Selection) -> None:
+def sync_topics(deployment: Deployment, name: str, selection: Selection) -> None:
     """Create what is missing on the target; of a dry run, tell what would be done. Bad expectations are refused here."""
-    suites = load_suites(place.expectations)
+    suites = load_suites(deployment.expectations)
     users = [suite for suite in suites if Path(suite.path).name != BUILT_IN]
     check_suites(users)
     log.info("Gate: %s.", Expectations(suites))
-    with opened_flow(place, name, selection) as opened:
+    with opened_flow(deployment, name, selection) as opened:
         if selection.dry_run:
             tell_plan(opened, selection)
             return
@@ -80,9 +80,9 @@ def sync_topics(place: Deployment, name: str, selection: Selection) -> None:
         raise NotMirrored(name, tuple(strangers))
 
 
-def replicate(place: Deployment, name: str, window: str, spark_url: str, selection: Selection) -> WindowResult:
+def replicate(deployment: Deployment, name: str, window: str, spark_url: str, selection: Selection) -> WindowResult:
     """Run a window and leave its judgement to ``verify``. Raises PartitionsFailed when all is done that can be."""
-    with opened_flow(place, name, selection) as opened:
+    with opened_flow(deployment, name, selection) as opened:
         prepared = prepare(opened)
         log.info("Window %s of flow %s: verify=%s.", window, name, opened.flow.window.verify)
         result = when_free(
@@ -130,7 +130,7 @@ class VerifiedWindow:
 
 
 def verify(
-    place: Deployment,
+    deployment: Deployment,
     name: str,
     window: str,
     trusted: Collection[str],
@@ -139,9 +139,9 @@ def verify(
     show: Callable[[Path], None] = lambda page: None,
 ) -> VerifiedWindow:
     """Judge what is not verified yet, advance what passes, hold what does not; ``show`` hears of the page. Raises NotVerified."""
-    by = expectations_of(place.expectations)
-    docs = place.data_docs / name.replace("->", ".")
-    with opened_flow(place, name, selection) as opened:
+    by = expectations_of(deployment.expectations)
+    docs = deployment.data_docs / name.replace("->", ".")
+    with opened_flow(deployment, name, selection) as opened:
         judged, judgement = when_free(
             lambda: judge_flow(opened, by, window=window, trusted=trusted, waived=waived, docs=docs, tell=phase)
         )
@@ -177,18 +177,18 @@ def _received(flow: Flow, judged: Judged) -> tuple[Received, ...]:
     )
 
 
-def do_round(place: Deployment, name: str, round_: str, window: str, selection: Selection) -> set[str]:
+def do_round(deployment: Deployment, name: str, round_: str, window: str, selection: Selection) -> set[str]:
     """Do one of the rounds that follow a window, if it is time to; which of the groups' rounds are due now."""
-    with opened_flow(place, name, selection) as opened:
+    with opened_flow(deployment, name, selection) as opened:
         log.info("%s.", rounds.do_round(opened, round_, window, phase))
         return rounds_due(opened)
 
 
-def interrupt(place: Deployment, name: str, window: str, spark_url: str | None, selection: Selection) -> None:
+def interrupt(deployment: Deployment, name: str, window: str, spark_url: str | None, selection: Selection) -> None:
     """End a window from outside: its Spark Connect job by tag, then, while no other has claimed, its slots by the fence."""
     from airmirror.on_spark.execute import interrupt as interrupt_job
 
-    with opened_flow(place, name, selection) as opened:
+    with opened_flow(deployment, name, selection) as opened:
         try:
             if spark_url is not None:
                 interrupt_job(spark_url, opened.flow)
