@@ -125,6 +125,7 @@ def test_every_place_of_a_deployment_is_set_and_every_connection_that_is_read_by
         *(name for name in environment if name.startswith("AIRMIRROR_") and name != "AIRMIRROR_SPARK_SECRET"),
         "AIRMIRROR_ALERT_RECEIVERS",
         "AIRMIRROR_METRICS_CONNECTION",
+        "AIRMIRROR_REPORT_CONNECTION",  # without a key of the user's own, reports are not signed
     }
     services = airflow_services()
     assert all(environment.items() <= SERVICES[name]["environment"].items() for name in services), "all need all of it"
