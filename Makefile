@@ -47,7 +47,7 @@ house: install ## the figures of the house: circles, sizes, positional calls, do
 	$(BIN)/python tests/house.py
 
 # Two processes share the two cores; each has brokers and Spark of its own.
-BESIDE := tests/on_airflow tests/environments tests/cli tests/topologies tests/flows
+BESIDE := tests/on_airflow tests/environments tests/cli tests/topologies tests/flows tests/chaos
 
 test-quick: install ## the tests that need no broker, Spark, Airflow or PostgreSQL, with fewer made-up examples
 	$(BIN)/pytest -m "not long and not servers" --hypothesis-profile quick
