@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from airmirror.flows.prepare import Opened, read_again
 from airmirror.ledger import FlowLedger, Ledger, LedgerUnavailable
+from airmirror.ledger.database import connect, reading
 from airmirror.partitions import Entry
 from airmirror.wire.mirrormaker import source_offset_key, source_offset_value
 from airmirror.wire.segments import (
@@ -198,6 +200,14 @@ def test_loads_at_once_are_no_harm(ledger_url: str) -> None:
     assert all(contents == found[0] for contents in found)
 
 
+def test_new_sqlite_databases_opened_by_many_at_once(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(6) as pool:
+        for number in range(150):  # one of a hundred opens was refused while others switched the file to WAL
+            barrier = threading.Barrier(6)
+            opens = [pool.submit(_opened, f"sqlite:///{tmp_path}/{number}.db", barrier) for _ in range(6)]
+            assert [opened.result() for opened in opens] == ["wal"] * 6
+
+
 @pytest.mark.parametrize(
     "url", [f"postgresql+psycopg2://me:{PASSWORD}@127.0.0.1:1/x", "sqlite:////proc/nowhere/ledger.db"]
 )
@@ -221,3 +231,13 @@ def test_a_window_with_this_ledger_and_its_rebuilding(
     before = ledger.contents()
     read_again(Opened(flow.opened.configuration, flow.flow, ledger))
     assert ledger.contents() == before
+
+
+def _opened(url: str, barrier: threading.Barrier) -> str:
+    engine = connect(url)
+    try:
+        barrier.wait(60)
+        with reading(engine) as connection:
+            return str(connection.exec_driver_sql("PRAGMA journal_mode").scalar())
+    finally:
+        engine.dispose()

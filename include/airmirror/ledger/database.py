@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import sqlalchemy as sql
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
 from airmirror.config.values import is_secret
 from airmirror.ledger.errors import LedgerUnavailable, LedgerUrlInvalid
@@ -110,9 +112,19 @@ def _set_up_sqlite(connection: Any, _record: object) -> None:
     connection.isolation_level = None
     cursor = connection.cursor()
     if cursor.execute("PRAGMA journal_mode").fetchone() != ("wal",):
-        cursor.execute("PRAGMA journal_mode=WAL")
+        # SQLite refuses this at once, whatever the timeout, while another connection does the same.
+        _while_busy()(cursor.execute, "PRAGMA journal_mode=WAL")
     cursor.execute("PRAGMA synchronous=NORMAL")  # what is lost is read again
     cursor.close()
+
+
+def _while_busy() -> Retrying:
+    return Retrying(
+        retry=retry_if_exception(lambda error: getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY),
+        stop=stop_after_delay(PATIENCE_SECONDS),
+        wait=wait_random(0.001, 0.05),
+        reraise=True,
+    )
 
 
 def _begin_sqlite(connection: Connection) -> None:
