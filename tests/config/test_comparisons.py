@@ -63,6 +63,8 @@ def test_every_key_counts_and_leaves_the_flows_alone() -> None:
         (NIGHTLY + "compare.nightly.topic = x", "the closest known one is compare.nightly.topics"),
         (NIGHTLY + "compare.nightly.rename = east", "has no {topic}"),
         (NIGHTLY + "compare.nightly.sample = some", "must be a share"),
+        (NIGHTLY + "compare.nightly.sample = 0", "must be a share"),
+        (NIGHTLY + "compare.nightly.sample = 999%", "must be a share"),
         (NIGHTLY + "compare.nightly.schedule = @continuous", "neither an interval nor a cron line"),
         (NIGHTLY + "compare.nightly.ignore.timestamps = maybe", "must be true or false"),
     ],

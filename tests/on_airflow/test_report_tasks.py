@@ -18,7 +18,7 @@ from airmirror.evidence.report_check import check
 from airmirror.evidence.report_errors import BadKey
 from airmirror.evidence.signing import name_of
 from airmirror.flows.report_rows import Span
-from airmirror.on_airflow.dags.report import time_ms
+from airmirror.on_airflow.dags.forms import interval_ms
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.tasks.report import ClustersDiffer, Narrowed, NotProven, compare, report
 from airmirror.on_airflow.tasks.spark import BadSparkConnection
@@ -102,4 +102,4 @@ def test_reports_of_a_flow_and_of_a_comparison(
 
 def test_the_form_s_times() -> None:
     context: Any = {"params": {"from": "2026-11-01T00:00:00+00:00", "to": None}, "ti": SimpleNamespace()}
-    assert (time_ms(context, "from"), time_ms(context, "to")) == (1_793_491_200_000, None)
+    assert interval_ms(context) == (1_793_491_200_000, None)

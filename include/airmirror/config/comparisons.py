@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from airmirror.config.errors import Problem
@@ -10,11 +9,9 @@ from airmirror.config.keys import COMPARE_KEYS
 from airmirror.config.model import Cluster, Comparison
 from airmirror.config.places import Level, Place, client_setting
 from airmirror.config.resolve import Placed
-from airmirror.config.values import as_boolean, as_integer, as_list
+from airmirror.config.values import TOPIC, as_boolean, as_integer, as_list
 
-PLACE = "{topic}"
 SIDES = ("source", "target")
-_SAMPLE = re.compile(r"\d{1,3}(\.\d{1,3})?%|\d{1,5}")
 
 
 def problems(placed: Iterable[Placed], aliases: Collection[str]) -> Iterator[Problem]:
@@ -30,12 +27,9 @@ def problems(placed: Iterable[Placed], aliases: Collection[str]) -> Iterator[Pro
                 yield Problem(
                     setting.line, setting.key, f"must be one of {', '.join(aliases)} (it is {setting.value!r})"
                 )
-        for key, is_good, what in (
-            ("rename", lambda value: PLACE in value, f"has no {PLACE}; write for example east.{PLACE}"),
-            ("sample", _SAMPLE.fullmatch, "must be a share, as in 1%, or a number of ranges, as in 20"),
-        ):
-            if key in given and not is_good(given[key].setting.value.strip()):
-                yield Problem(given[key].setting.line, given[key].setting.key, what)
+        if "rename" in given and TOPIC not in given["rename"].setting.value:
+            setting = given["rename"].setting
+            yield Problem(setting.line, setting.key, f"has no {TOPIC}; write for example east.{TOPIC}")
 
 
 def comparisons(

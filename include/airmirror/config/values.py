@@ -16,6 +16,11 @@ _SECRET = re.compile(
     r"|truststore\.certificates$|(^|\.)(token|credentials?|api\.key)$",
     re.IGNORECASE,
 )
+TOPIC = "{topic}"
+"""Stands for a source's topic in the name of its copy."""
+
+_SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,3})?)%", re.ASCII)
+_RANGES = re.compile(r"\d{1,5}", re.ASCII)
 _BITS = {Type.SHORT: 16, Type.INT: 32, Type.LONG: 64}
 
 
@@ -56,6 +61,21 @@ def as_integer(value: str, type_: Type = Type.LONG, minimum: int | None = None) 
     return number
 
 
+def as_sample(value: str) -> tuple[int, int]:
+    """A sample, ``10%`` or ``20``: its share of a partition in thousandths of a percent, or its ranges; the other is 0.
+
+    Raises ValueError.
+    """
+    share = _SHARE.fullmatch(value.strip())
+    thousandths = round(float(share[1]) * 1000) if share else 0
+    ranges = int(value) if _RANGES.fullmatch(value.strip()) else 0
+    if not (0 < thousandths <= 100_000 or 0 < ranges <= 10_000):
+        raise ValueError(
+            "must be a share of each partition, as in 0.5% or 10%, or a number of ranges of each, as in 20"
+        )
+    return thousandths, ranges
+
+
 def check(key: Key, value: str, source: str = "") -> None:
     """Raises ValueError, whose message says what a value of this key must be; ``source`` is the flow's, where known."""
     value = value.strip()
@@ -65,6 +85,8 @@ def check(key: Key, value: str, source: str = "") -> None:
         as_integer(value, key.type, key.minimum)
     elif key.type is Type.SCHEDULE:
         schedules.check(value, key.name)
+    elif key.type is Type.SAMPLE:
+        as_sample(value)
     elif not value and key.default and key.type is not Type.LIST:
         raise ValueError("must not be empty")
     elif key.values and value not in key.values:

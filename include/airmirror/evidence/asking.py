@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
+from airmirror.config.values import TOPIC, as_sample
 from airmirror.errors import AirmirrorError
 from airmirror.evidence.borders import Sample
 from airmirror.evidence.parts import View
-
-PLACE = "{topic}"
-_SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,3})?)%")
 
 
 @dataclass(eq=False)
@@ -33,7 +30,7 @@ class BadRename(AirmirrorError):
     template: str
 
     def __str__(self) -> str:
-        return f"--rename {self.template!r} has no {PLACE}; write for example 'east.{PLACE}'"
+        return f"--rename {self.template!r} has no {TOPIC}; write for example 'east.{TOPIC}'"
 
 
 @dataclass(eq=False)
@@ -59,7 +56,7 @@ class Asked:
 
     topics: tuple[str, ...]
     exclude: tuple[str, ...] = ()
-    rename: str = PLACE
+    rename: str = TOPIC
     first_ms: int | None = None
     end_ms: int | None = None
     times: bool = True
@@ -67,7 +64,7 @@ class Asked:
     sample: Sample | None = None
 
     def remote(self, topic: str) -> str:
-        return self.rename.replace(PLACE, topic)
+        return self.rename.replace(TOPIC, topic)
 
     @property
     def view(self) -> View:
@@ -78,9 +75,7 @@ def sample_of(text: str, seed: int) -> Sample | None:
     """The sample that is written as ``10%`` or as ``20``; empty: none. Raises BadSample."""
     if not text:
         return None
-    share = _SHARE.fullmatch(text.strip())
-    thousandths = round(float(share[1]) * 1000) if share else 0
-    ranges = int(text) if text.isascii() and text.isdigit() else 0
-    if not (0 < thousandths <= 100_000 or 0 < ranges <= 10_000):
-        raise BadSample(text)
-    return Sample(thousandths, ranges, seed)
+    try:
+        return Sample(*as_sample(text), seed)
+    except ValueError as error:
+        raise BadSample(text) from error

@@ -7,7 +7,7 @@ from typing import Any
 
 from airmirror.errors import AirmirrorError
 from airmirror.evidence.found import MOST_NAMED, Difference, Findings, Kind
-from airmirror.on_spark.results import BadAnswer, error_of, fit, plain_error
+from airmirror.on_spark.results import answer_of, fit, plain_error
 from airmirror.wire.segments import Segment
 
 LARGEST = 1 << 28  # bytes of one part's answer
@@ -36,15 +36,7 @@ def encode(answer: Findings | AirmirrorError) -> bytes:
 
 def decode(data: bytes) -> Findings:
     """What was found. Raises the answer's error, BadAnswer."""
-    if len(data) > LARGEST:
-        raise BadAnswer(f"it has {len(data):,} bytes")
-    try:
-        answer = json.loads(data)
-        if "error" in answer:
-            raise error_of(answer["error"])
-        return _findings(**answer["found"])
-    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-        raise BadAnswer(f"it makes no sense ({type(error).__name__})") from error
+    return answer_of(data, LARGEST, lambda answer: _findings(**answer["found"]))
 
 
 def _findings(

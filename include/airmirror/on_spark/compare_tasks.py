@@ -3,41 +3,26 @@
 from __future__ import annotations
 
 import pickle
-import struct
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from airmirror.errors import AirmirrorError
-from airmirror.on_spark.tasks import MissingPackage, array_of_one
+from airmirror.on_spark.tasks import MissingPackage, answered
 
 if TYPE_CHECKING:
     import pyarrow
 
     from airmirror.evidence.found import Findings
 
-PART_SCHEMA = "part int, spec binary"
-FOUND_SCHEMA = "part int, found binary"
-
 
 def run_parts(batches: Iterable[pyarrow.RecordBatch], ends: bytes) -> Iterator[pyarrow.RecordBatch]:
-    """Compare each part of the rows (PART_SCHEMA) and yield what was found (FOUND_SCHEMA); for ``mapInArrow``.
+    """Compare each part of the rows and yield what was found; for ``mapInArrow``.
 
     ``ends``: source, target and what of their records counts, pickled: the rows hold no settings.
     """
-    import pyarrow
-
     from airmirror.on_spark.compare_results import encode
 
-    for batch in batches:
-        for number, spec in zip(batch.column("part").to_pylist(), batch.column("spec").to_pylist(), strict=True):
-            found = encode(_compared(spec, ends))
-            yield pyarrow.RecordBatch.from_arrays(
-                [
-                    array_of_one(pyarrow.int32(), struct.pack("=i", number)),
-                    array_of_one(pyarrow.binary(), struct.pack("=ii", 0, len(found)), found),
-                ],
-                names=["part", "found"],
-            )
+    return answered(batches, lambda spec: encode(_compared(spec, ends)))
 
 
 def _compared(spec: bytes, ends: bytes) -> Findings | AirmirrorError:

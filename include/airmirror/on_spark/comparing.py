@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -20,8 +20,7 @@ from airmirror.evidence.found import Findings
 from airmirror.evidence.parts import Execute, Part, View
 from airmirror.on_spark import sessions
 from airmirror.on_spark.compare_results import decode
-from airmirror.on_spark.compare_tasks import FOUND_SCHEMA, PART_SCHEMA
-from airmirror.on_spark.execute import not_begun, reason
+from airmirror.on_spark.execute import Work, not_begun, reason, run_tasks
 from airmirror.on_spark.library import checker, digest
 from airmirror.on_spark.results import BadAnswer
 
@@ -69,16 +68,10 @@ def compare_parts(spark: SparkSession, ends: Compared, view: View, parts: Sequen
     if not parts:
         return []
     tag = f"airmirror compare {uuid.uuid4().hex}"
-    given = [(number, bytearray(pickle.dumps(part))) for number, part in enumerate(parts)]
     try:
         spark.addTag(tag)
-        frame = spark.createDataFrame(given, PART_SCHEMA).repartitionById(len(parts), "part")
         work = _in_tasks(pickle.dumps((ends.source, ends.target, view)))
-        rows = frame.mapInArrow(work, FOUND_SCHEMA).collect()
-        found = {row.part: decode(bytes(row.found)) for row in rows}
-        if found.keys() != set(range(len(parts))):
-            raise BadAnswer(f"{len(found)} parts of {len(parts)}")
-        return [found[number] for number in range(len(parts))]
+        return [decode(answer) for answer in run_tasks(spark, parts, work)]
     except PySparkException as error:
         said = str(error) or type(error).__name__
         raise not_begun(ends.name, said) or CompareJobFailed(reason(said)) from error
@@ -91,7 +84,7 @@ def compare_parts(spark: SparkSession, ends: Compared, view: View, parts: Sequen
         spark.removeTag(tag)
 
 
-def _in_tasks(ends: bytes) -> Callable[[Iterable[Any]], Iterator[Any]]:
+def _in_tasks(ends: bytes) -> Work:
     """The function of tasks, for ``mapInArrow``. It is sent as code: it checks the library before anything of it runs."""
     check = checker(digest())
 

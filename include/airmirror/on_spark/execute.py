@@ -18,12 +18,13 @@ from airmirror.errors import AirmirrorError
 from airmirror.on_spark.library import ALTERED, checker, digest
 from airmirror.on_spark.results import BadAnswer, decode
 from airmirror.on_spark.sessions import CLOSED, close, connect
-from airmirror.on_spark.tasks import RESULT_SCHEMA, SLOT_SCHEMA, MissingPackage
+from airmirror.on_spark.tasks import ANSWER_SCHEMA, TASK_SCHEMA, MissingPackage
 from airmirror.slot.attempts import GRACE_SECONDS
 from airmirror.slot.contract import Slot, SlotResult, transaction_timeout_ms
 
 ATTEMPTS = 4  # of a task, as Spark has it by default
 START_SECONDS = 300.0  # a cluster's: executors, and the library on them
+Work = Callable[[Iterable[Any]], Iterator[Any]]  # a function of tasks, for mapInArrow
 _NO_PYARROW = re.compile(r"No module named 'pyarrow\b|\[PACKAGE_NOT_INSTALLED\] PyArrow")
 _PYTHON_ERROR = re.compile(r"(?!org\.|java\.)[\w.]+(Error|Exception): .")
 
@@ -82,7 +83,6 @@ def execute(spark: SparkSession, slots: Sequence[Slot], owner: str = "") -> list
     flow, window = owner or slots[0].flow.name, slots[0].window
     whole = slots[0].flow
     bare = replace(whole, source=_bare(whole.source), target=_bare(whole.target), settings=Settings.of({}))
-    given = [(task, bytearray(pickle.dumps(replace(slot, flow=bare)))) for task, slot in enumerate(slots)]
     whole = replace(whole, source=self_contained(whole.source), target=self_contained(whole.target))
     asked = {partition.source for slot in slots for partition in slot.partitions}
     limit = most_seconds(slots[0])
@@ -91,9 +91,8 @@ def execute(spark: SparkSession, slots: Sequence[Slot], owner: str = "") -> list
         spark.interruptTag(tag(flow))
         spark.addTag(tag(flow))
         late.start()
-        frame = spark.createDataFrame(given, SLOT_SCHEMA).repartitionById(len(slots), "slot")
-        rows = frame.mapInArrow(in_tasks(pickle.dumps(whole)), RESULT_SCHEMA).collect()
-        return [result for row in rows for result in decode(bytes(row.results), asked)]
+        answers = run_tasks(spark, [replace(slot, flow=bare) for slot in slots], in_tasks(pickle.dumps(whole)))
+        return [result for answer in answers for result in decode(answer, asked)]
     except PySparkException as error:
         if late.finished.is_set():
             raise SparkJobFailed(flow, window, f"it was not done after {limit:.0f} s, and was interrupted") from error
@@ -105,13 +104,23 @@ def execute(spark: SparkSession, slots: Sequence[Slot], owner: str = "") -> list
         spark.removeTag(tag(flow))
 
 
+def run_tasks(spark: SparkSession, specs: Sequence[object], work: Work) -> list[bytes]:
+    """The answer of a task for each of ``specs``, which are pickled into rows. Raises PySparkException, BadAnswer."""
+    given = [(number, bytearray(pickle.dumps(spec))) for number, spec in enumerate(specs)]
+    frame = spark.createDataFrame(given, TASK_SCHEMA).repartitionById(len(given), "task")
+    answers = {row.task: bytes(row.answer) for row in frame.mapInArrow(work, ANSWER_SCHEMA).collect()}
+    if answers.keys() != set(range(len(given))):
+        raise BadAnswer(f"{len(answers)} answers of {len(given)} tasks")
+    return [answers[number] for number in range(len(given))]
+
+
 def most_seconds(slot: Slot) -> float:
     """After so long a job has no task left that could end by itself: every attempt ends soon after the window's time."""
     attempt = slot.max_ms / 1000 + GRACE_SECONDS + 2 * transaction_timeout_ms(slot.flow) / 1000
     return ATTEMPTS * attempt + START_SECONDS
 
 
-def in_tasks(flow: bytes) -> Callable[[Iterable[Any]], Iterator[Any]]:
+def in_tasks(flow: bytes) -> Work:
     """The function of tasks, for ``mapInArrow``. It is sent as code: it checks the library before anything of it runs."""
     check = checker(digest())
 

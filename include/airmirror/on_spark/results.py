@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
@@ -13,6 +13,7 @@ from airmirror.slot.contract import Outcome, SlotResult
 
 LARGEST = 1 << 26  # bytes of one slot's answer
 LONGEST = 20_000  # characters of a text
+Made = TypeVar("Made")
 
 
 class BadAnswer(ValueError):
@@ -47,19 +48,24 @@ def encode(answer: Sequence[SlotResult] | AirmirrorError) -> bytes:
 
 def decode(data: bytes, asked: Collection[TopicPartition]) -> list[SlotResult]:
     """The results; ``asked``: the partitions that they may be of. Raises the answer's error, BadAnswer."""
-    if len(data) > LARGEST:
+    results = answer_of(data, LARGEST, lambda answer: [_result(*row) for row in answer["results"]])
+    strangers = {TopicPartition(each.topic, each.partition) for each in results} - set(asked)
+    if strangers:
+        raise BadAnswer(f"it is of {len(strangers)} partitions that the window does not have")
+    return results
+
+
+def answer_of(data: bytes, largest: int, make: Callable[[Any], Made]) -> Made:
+    """What is made of an answer of at most ``largest`` bytes. Raises the answer's error, BadAnswer."""
+    if len(data) > largest:
         raise BadAnswer(f"it has {len(data):,} bytes")
     try:
         answer = json.loads(data)
         if "error" in answer:
             raise error_of(answer["error"])
-        results = [_result(*row) for row in answer["results"]]
+        return make(answer)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         raise BadAnswer(f"it makes no sense ({type(error).__name__})") from error
-    strangers = {TopicPartition(each.topic, each.partition) for each in results} - set(asked)
-    if strangers:
-        raise BadAnswer(f"it is of {len(strangers)} partitions that the window does not have")
-    return results
 
 
 def _result(topic: Any, partition: Any, outcome: Any, position: Any, seconds: Any, error: Any) -> SlotResult:

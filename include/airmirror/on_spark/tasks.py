@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from airmirror.slot.contract import SlotResult
 
-SLOT_SCHEMA = "slot int, spec binary"
-RESULT_SCHEMA = "slot int, results binary"
+TASK_SCHEMA = "task int, spec binary"
+ANSWER_SCHEMA = "task int, answer binary"
 
 
 @dataclass(eq=False)
@@ -34,25 +34,30 @@ class MissingPackage(AirmirrorError):
 
 
 def run_slots(batches: Iterable[pyarrow.RecordBatch], flow: bytes) -> Iterator[pyarrow.RecordBatch]:
-    """Run each slot of the rows (SLOT_SCHEMA) and yield its results (RESULT_SCHEMA); for ``mapInArrow``.
+    """Run each slot of the rows and yield its results; for ``mapInArrow``.
 
     ``flow``: the slots' flow with its settings, pickled: the rows have it without them.
     """
+    return answered(batches, lambda spec: encode(_run(spec, flow)))
+
+
+def answered(batches: Iterable[pyarrow.RecordBatch], answer: Callable[[bytes], bytes]) -> Iterator[pyarrow.RecordBatch]:
+    """Answer each task of the rows (TASK_SCHEMA), one row each (ANSWER_SCHEMA)."""
     import pyarrow
 
     for batch in batches:
-        for number, spec in zip(batch.column("slot").to_pylist(), batch.column("spec").to_pylist(), strict=True):
-            results = encode(_run(spec, flow))
+        for number, spec in zip(batch.column("task").to_pylist(), batch.column("spec").to_pylist(), strict=True):
+            found = answer(spec)
             yield pyarrow.RecordBatch.from_arrays(
                 [
-                    array_of_one(pyarrow.int32(), struct.pack("=i", number)),
-                    array_of_one(pyarrow.binary(), struct.pack("=ii", 0, len(results)), results),
+                    _array_of_one(pyarrow.int32(), struct.pack("=i", number)),
+                    _array_of_one(pyarrow.binary(), struct.pack("=ii", 0, len(found)), found),
                 ],
-                names=["slot", "results"],
+                names=["task", "answer"],
             )
 
 
-def array_of_one(kind: pyarrow.DataType, *buffers: bytes) -> pyarrow.Array:
+def _array_of_one(kind: pyarrow.DataType, *buffers: bytes) -> pyarrow.Array:
     """An array of one value. pyarrow.array would load pandas, which takes 45 MB of a slot's memory and 0.3 s."""
     import pyarrow
 

@@ -37,7 +37,7 @@ KEYS = (
     ),
     Key(
         "sample",
-        Type.STRING,
+        Type.SAMPLE,
         None,
         "Compare only this share of each partition (`1%`), or this many ranges of each (`20`); not set: everything.",
         Scope.COMPARE,

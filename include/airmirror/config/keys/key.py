@@ -17,6 +17,7 @@ class Type(StrEnum):
     LIST = "list"
     CLASS = "class"
     SCHEDULE = "schedule"  # ours: an interval or a cron line
+    SAMPLE = "sample"  # ours: a share or a number of ranges
 
 
 class Scope(StrEnum):

@@ -12,10 +12,11 @@ from airflow.sdk import DAG, Param, TriggerRule
 
 from airmirror.config import Flow
 from airmirror.on_airflow.dags.assets import alias_of
+from airmirror.on_airflow.dags.common import new_dag, tags
+from airmirror.on_airflow.dags.forms import form, interval_fields
 from airmirror.on_airflow.dags.links import ReportLink
 from airmirror.on_airflow.dags.notifications import callbacks
 from airmirror.on_airflow.dags.operators import FlowOperator, ReplicateWindow, SyncTopics, VerifyWindow
-from airmirror.on_airflow.dags.replicate import OWNER, RETRIES, RETRY_DELAY, START, form, tags
 from airmirror.on_airflow.dags.schedules import timetable
 from airmirror.on_airflow.deployment import deployment
 
@@ -126,7 +127,7 @@ def replay_id(flow: Flow) -> str:
 def audit_dag(flow: Flow) -> DAG:
     """The audits of a flow. Raises BadSchedule."""
     schedule = timetable(flow.name, flow.settings.audit_schedule, "audit.schedule")
-    params = form(flow) | _interval_form()
+    params = form(flow) | interval_fields("Of the records' timestamps. Empty: the run's data interval.")
     what = f"Switch this on to compare past intervals of {flow.name} again, and for `airflow backfill`; optional."
     with _dag(audit_id(flow), flow, schedule, AUDIT_DOC, params, description=what, **callbacks(flow, "audit")) as dag:
         _tasks(flow)
@@ -145,13 +146,9 @@ def replay_dag(flow: Flow) -> DAG:
 
 
 def _dag(dag_id: str, flow: Flow, schedule: Any, doc: str, params: dict[str, Param], **more: Any) -> DAG:
-    return DAG(
+    return new_dag(
         dag_id,
-        schedule=schedule,
-        start_date=START,
-        catchup=False,
-        max_active_runs=1,
-        default_args={"owner": OWNER, "retries": RETRIES, "retry_delay": RETRY_DELAY},
+        schedule,
         doc_md=doc.format(flow=flow.name, source=flow.source.alias, target=flow.target.alias),
         tags=tags(flow),
         params=params,
@@ -175,19 +172,6 @@ def _tasks(flow: Flow) -> None:
     done = EmptyOperator(task_id="done", trigger_rule=TriggerRule.NONE_FAILED)
     sync_topics >> replicate_window >> verify_window >> compare
     [sync_topics, replicate_window, verify_window, compare] >> done
-
-
-def _interval_form() -> dict[str, Param]:
-    def time(title: str) -> Param:
-        return Param(
-            None,
-            type=["null", "string"],
-            format="date-time",
-            title=title,
-            description_md="Of the records' timestamps. Empty: the run's data interval.",
-        )
-
-    return {"from": time("From"), "to": time("Until before")}
 
 
 def _offsets_form() -> dict[str, Param]:

@@ -10,10 +10,10 @@ from airflow.sdk import DAG, BaseOperator, Param
 
 from airmirror.config import Comparison
 from airmirror.errors import AirmirrorError
+from airmirror.on_airflow.dags.common import new_dag
+from airmirror.on_airflow.dags.forms import interval_fields, interval_ms, topics_field
 from airmirror.on_airflow.dags.links import ReportLink
 from airmirror.on_airflow.dags.operators import window_id
-from airmirror.on_airflow.dags.replicate import OWNER, RETRIES, RETRY_DELAY, START
-from airmirror.on_airflow.dags.report import time_ms, time_param
 from airmirror.on_airflow.dags.schedules import timetable
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.retries import ByError
@@ -44,9 +44,7 @@ class CompareClusters(BaseOperator):
         from airmirror.on_airflow.tasks.report import Narrowed, compare
 
         given = context["params"]
-        narrowed = Narrowed(
-            tuple(given["topics"] or ()), time_ms(context, "from"), time_ms(context, "to"), given["sample"]
-        )
+        narrowed = Narrowed(tuple(given["topics"] or ()), *interval_ms(context), given["sample"])
         try:
             compare(deployment(), self.comparison, narrowed, window_id(context), show=partial(setattr, self, "page"))
         except AirmirrorError as error:
@@ -62,13 +60,9 @@ def compare_dag(comparison: Comparison) -> DAG:
     source, target = comparison.source.alias, comparison.target.alias
     name, value = compare_id(comparison), comparison.schedule
     begins = "Switch this on to compare" if value else "Leave it on, it runs only when triggered: compares"
-    with DAG(
+    with new_dag(
         name,
-        schedule=timetable(name, value, f"{name}.schedule") if value else None,
-        start_date=START,
-        catchup=False,
-        max_active_runs=1,
-        default_args={"owner": OWNER, "retries": RETRIES, "retry_delay": RETRY_DELAY},
+        timetable(name, value, f"{name}.schedule") if value else None,
         description=f"{begins} {source} with {target}, record by record.",
         doc_md=DOC.format(source=source, target=target, name=comparison.name),
         tags=["compare", f"source:{source}", f"target:{target}"],
@@ -80,17 +74,9 @@ def compare_dag(comparison: Comparison) -> DAG:
 
 
 def _form() -> dict[str, Param]:
-    of = "Of the records' timestamps. Empty: without this limit."
     return {
-        "topics": Param(
-            None,
-            type=["null", "array"],
-            items={"type": "string"},
-            title="Topics",
-            description_md="Only these topics of the source, names or patterns. Empty: as configured.",
-        ),
-        "from": time_param("From", of),
-        "to": time_param("Until before", of),
+        "topics": topics_field("Only these topics of the source, names or patterns. Empty: as configured."),
+        **interval_fields("Of the records' timestamps. Empty: without this limit."),
         "sample": Param(
             None,
             type=["null", "string"],

@@ -9,9 +9,10 @@ from airflow.sdk import DAG, Param
 from airflow.sdk.exceptions import AirflowSkipException
 
 from airmirror.config import Flow
+from airmirror.on_airflow.dags.common import new_dag, tags
 from airmirror.on_airflow.dags.incidents import ASK
 from airmirror.on_airflow.dags.operators import FlowOperator, window_id
-from airmirror.on_airflow.dags.replicate import OWNER, RETRIES, RETRY_DELAY, START, decide_id, tags
+from airmirror.on_airflow.dags.replicate import decide_id
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.question import MOST_ASKED, OPTIONS, options_table
 from airmirror.on_airflow.retries import ByError
@@ -86,14 +87,11 @@ def decide_dag(flow: Flow) -> DAG:
     """The decisions of a flow. On from the start: a question that has to be switched on first reaches nobody."""
     source, target = flow.source.alias, flow.target.alias
     users = [{"id": user, "name": user} for user in deciders(flow)]
-    with DAG(
+    with new_dag(
         decide_id(flow),
-        schedule=None,
-        start_date=START,
-        catchup=False,
+        None,
         max_active_runs=16,
         is_paused_upon_creation=False,
-        default_args={"owner": OWNER, "retries": RETRIES, "retry_delay": RETRY_DELAY},
         description=f"Leave it on: asks an operator what becomes of partitions of {flow.name} that the gate holds.",
         doc_md=DOC.format(flow=flow.name, source=source, target=target, options=options_table(source, target)),
         tags=tags(flow),

@@ -10,7 +10,7 @@ from airflow.sdk import DAG, BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from airmirror.config import Flow
-from airmirror.on_airflow.dags.replicate import OWNER, RETRIES, RETRY_DELAY, START
+from airmirror.on_airflow.dags.common import new_dag
 from airmirror.on_airflow.dags.schedules import timetable
 
 if TYPE_CHECKING:
@@ -57,13 +57,9 @@ def dag_id(target: str) -> str:
 
 def heartbeats_dag(target: str, flows: Sequence[Flow]) -> DAG:
     """The DAG of a cluster, for the flows that emit heartbeats into it."""
-    with DAG(
+    with new_dag(
         dag_id(target),
-        schedule=timetable(dag_id(target), SCHEDULE),
-        start_date=START,
-        catchup=False,
-        max_active_runs=1,
-        default_args={"owner": OWNER, "retries": RETRIES, "retry_delay": RETRY_DELAY},
+        timetable(dag_id(target), SCHEDULE),
         description=f"Switch this on to measure end-to-end latency: writes MirrorMaker 2's heartbeats to {target}; optional.",
         doc_md=DOC.format(target=target),
         tags=["heartbeats", f"target:{target}"],

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from airflow.sdk import DAG
 
 from airmirror.config import Flow
+from airmirror.on_airflow.dags.common import new_dag
 from airmirror.on_airflow.dags.operators import FlowOperator
-from airmirror.on_airflow.dags.replicate import OWNER, RETRIES, RETRY_DELAY, START
 from airmirror.on_airflow.dags.schedules import timetable
 from airmirror.on_airflow.deployment import deployment
 
@@ -47,13 +47,9 @@ class Prune(FlowOperator):
 
 def maintenance_dag(flows: Sequence[Flow]) -> DAG:
     """The DAG, with a task for each flow that has ``retention.days``."""
-    with DAG(
+    with new_dag(
         DAG_ID,
-        schedule=timetable(DAG_ID, "@daily"),
-        start_date=START,
-        catchup=False,
-        max_active_runs=1,
-        default_args={"owner": OWNER, "retries": RETRIES, "retry_delay": RETRY_DELAY},
+        timetable(DAG_ID, "@daily"),
         description="Switch this on to forget, once a day, what is older than retention.days.",
         doc_md=DOC,
         tags=[DAG_ID],

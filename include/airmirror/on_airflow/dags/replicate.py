@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from itertools import pairwise
 
 from airflow.providers.standard.operators.empty import EmptyOperator
-from airflow.sdk import DAG, AsyncCallback, BaseOperator, DeadlineAlert, DeadlineReference, Param, TriggerRule  # type: ignore[attr-defined]
+from airflow.sdk import DAG, AsyncCallback, BaseOperator, DeadlineAlert, DeadlineReference, TriggerRule  # type: ignore[attr-defined]
 
 from airmirror.config import Flow
 from airmirror.config.schedules import CONTINUOUS
 from airmirror.on_airflow.dags.asking import AskToDecide
 from airmirror.on_airflow.dags.assets import alias_of
+from airmirror.on_airflow.dags.common import new_dag, tags
+from airmirror.on_airflow.dags.forms import form
 from airmirror.on_airflow.dags.notifications import callbacks
 from airmirror.on_airflow.dags.operators import (
     CHECKPOINTS,
@@ -31,11 +33,7 @@ from airmirror.on_airflow.dags.operators import (
 )
 from airmirror.on_airflow.dags.schedules import schedule
 
-START = datetime(2026, 1, 1, tzinfo=UTC)
-OWNER = "airmirror"
 ALLOWED = ("scheduled", "manual", "operator_triggered", "asset_triggered")
-RETRIES = 3
-RETRY_DELAY = timedelta(seconds=15)  # the claim of a window that died ends after 30 s
 
 DOC = """
 Replicates **{flow}**: one run is one window.
@@ -72,19 +70,15 @@ def replicate_dag(flow: Flow) -> DAG:
     """The DAG of a flow. Raises BadSchedule."""
     source, target = flow.source.alias, flow.target.alias
     when = schedule(flow.name, flow.settings.window_schedule, flow.settings.window_trigger_records)
-    with DAG(
+    with new_dag(
         dag_id(flow),
-        schedule=when,
-        start_date=START,
-        catchup=False,
-        max_active_runs=1,
-        default_args={"owner": OWNER, "retries": RETRIES, "retry_delay": RETRY_DELAY},
+        when,
         description=f"Switch this on to mirror {flow.name}: each run replicates what is new, and proves it.",
         doc_md=DOC.format(flow=flow.name, source=source, target=target),
         tags=tags(flow),
         params=form(flow),
         # Past intervals are audit's: a window knows no interval, and ends at the log's end.
-        allowed_run_types=ALLOWED,  # type: ignore[arg-type]
+        allowed_run_types=ALLOWED,
         deadline=deadline(flow),
         **callbacks(flow, "replicate"),
     ) as dag:
@@ -167,41 +161,3 @@ def deadline(flow: Flow) -> DeadlineAlert:
 def sync_timeout(flow: Flow) -> timedelta:
     """Return the limit of ``sync_topics``: four kinds of changes on the target, and the reads before them."""
     return timedelta(minutes=15) + 4 * timedelta(milliseconds=flow.settings.admin_timeout_ms)
-
-
-def tags(flow: Flow) -> list[str]:
-    """Return the tags by which people find a flow's DAGs."""
-    return [f"flow:{flow.name}", f"source:{flow.source.alias}", f"target:{flow.target.alias}"]
-
-
-def form(flow: Flow) -> dict[str, Param]:
-    """Return the trigger form's parameters, which narrow a run."""
-    return {
-        "topics": Param(
-            None,
-            type=["null", "array"],
-            items={"type": "string"},
-            title="Topics",
-            description_md="Only these topics of the source. Empty: all that the flow mirrors.",
-        ),
-        "partitions": Param(
-            None,
-            type=["null", "array"],
-            items={"type": "integer", "minimum": 0},
-            title="Partitions",
-            description_md="Only these partition numbers. Empty: all.",
-        ),
-        "verify": Param(
-            None,
-            type=["null", "string"],
-            enum=[None, "readback", "acks"],
-            title="Verify mode",
-            description_md=f"The proof of the window. Empty: as configured (`{flow.window.verify}`).",
-        ),
-        "dry_run": Param(
-            False,
-            type="boolean",
-            title="Dry run",
-            description_md="Tell in the log of `sync_topics` what would be done; write nothing.",
-        ),
-    }

@@ -60,12 +60,12 @@ class ClustersDiffer(AirmirrorError):
         return f"comparison {self.comparison!r}: {self.verdict} The report names every offset of\n{listed(self.logs)}"
 
 
-def report(place: Deployment, flow: str, span: Span, run: str, show: Show) -> None:
+def report(deployment: Deployment, flow: str, span: Span, run: str, show: Show) -> None:
     """Write a flow's report; ``show`` hears of its page. Raises NotProven after it is written, NothingToReport, BadKey."""
-    key = _signer(place)
-    with opened_flow(place, flow, Selection()) as opened:
-        made = report_flow(opened, span, expectations_of(place.expectations))
-    show(_written(place, made, f"reports/{flow.replace('->', '.')}", run, key))
+    key = _signer(deployment)
+    with opened_flow(deployment, flow, Selection()) as opened:
+        made = report_flow(opened, span, expectations_of(deployment.expectations))
+    show(_written(deployment, made, f"reports/{flow.replace('->', '.')}", run, key))
     log.info("%s", made.verdict)
     for each in made.not_known:
         log.info("Not known: %s", each)
@@ -83,19 +83,19 @@ class Narrowed:
     sample: str | None = None
 
 
-def compare(place: Deployment, name: str, narrowed: Narrowed, run: str, show: Show) -> None:
+def compare(deployment: Deployment, name: str, narrowed: Narrowed, run: str, show: Show) -> None:
     """Compare two clusters and write the report; ``show`` hears of its page. Raises ClustersDiffer after it is written.
 
     Raises UnknownComparison, BadConnection, BadSample, BadKey, and what comparing raises.
     """
-    configuration, key = sound(place.config).configuration, _signer(place)
+    configuration, key = sound(deployment.config).configuration, _signer(deployment)
     chosen = configuration.comparison(name)
     source, target = (connected(configuration, cluster) for cluster in (chosen.source, chosen.target))
     asked = _asked(chosen, narrowed)
     with _executing(replace(chosen, source=source, target=target), asked) as execute:
         rows = compare_clusters(source, target, asked, tell=lambda topic: log.info("Now: %s.", topic), execute=execute)
     made = compared_report(source, target, asked, rows, [])
-    show(_written(place, made, f"compare/{name}", run, key))
+    show(_written(deployment, made, f"compare/{name}", run, key))
     log.info("%s", verdict(rows))
     if different := [
         f"{row.topic}-{row.partition}" if row.partition >= 0 else row.topic for row in rows if row.differs
@@ -130,20 +130,20 @@ def _executing(chosen: Comparison, asked: Asked) -> Iterator[Execute | None]:
         yield execute
 
 
-def _signer(place: Deployment) -> Signer | None:
-    if not place.report_conn_id:
+def _signer(deployment: Deployment) -> Signer | None:
+    if not deployment.report_conn_id:
         return None
-    name = f"connection {place.report_conn_id!r}"
+    name = f"connection {deployment.report_conn_id!r}"
     try:
-        pem = BaseHook.get_connection(place.report_conn_id).password or ""
+        pem = BaseHook.get_connection(deployment.report_conn_id).password or ""
     except AirflowNotFoundException as error:
         raise BadKey(name, "there is no such connection") from error
     return signer_of_pem(pem.encode(), f"{name} (its password)")
 
 
-def _written(place: Deployment, made: Report, directory: str, run: str, key: Signer | None) -> Path:
+def _written(deployment: Deployment, made: Report, directory: str, run: str, key: Signer | None) -> Path:
     """Write a report below the Data Docs; its page."""
-    base = place.data_docs / directory / file_name(run)
+    base = deployment.data_docs / directory / file_name(run)
     base.parent.mkdir(parents=True, exist_ok=True)
     page, *_ = write_report(made, base, key)
     log.info("Report: the button of this name, and %s.", page.with_suffix(".json"))

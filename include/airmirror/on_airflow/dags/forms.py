@@ -1,0 +1,64 @@
+"""Trigger forms: the fields that narrow a run, and the values of those for times."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from airflow.sdk import Param
+
+from airmirror.config import Flow
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+def form(flow: Flow) -> dict[str, Param]:
+    """Return the fields of a flow's DAGs."""
+    return {
+        "topics": topics_field("Only these topics of the source. Empty: all that the flow mirrors."),
+        "partitions": Param(
+            None,
+            type=["null", "array"],
+            items={"type": "integer", "minimum": 0},
+            title="Partitions",
+            description_md="Only these partition numbers. Empty: all.",
+        ),
+        "verify": Param(
+            None,
+            type=["null", "string"],
+            enum=[None, "readback", "acks"],
+            title="Verify mode",
+            description_md=f"The proof of the window. Empty: as configured (`{flow.window.verify}`).",
+        ),
+        "dry_run": Param(
+            False,
+            type="boolean",
+            title="Dry run",
+            description_md="Tell in the log of `sync_topics` what would be done; write nothing.",
+        ),
+    }
+
+
+def topics_field(description: str) -> Param:
+    """A field for topics, or nothing."""
+    return Param(None, type=["null", "array"], items={"type": "string"}, title="Topics", description_md=description)
+
+
+def interval_fields(description: str) -> dict[str, Param]:
+    """Fields for a range of time, either end of which may be empty."""
+    return {name: _time(title, description) for name, title in (("from", "From"), ("to", "Until before"))}
+
+
+def interval_ms(context: Context) -> tuple[int | None, int | None]:
+    """Return the values of ``interval_fields`` in epoch milliseconds; None: it is empty."""
+    begin, end = (context["params"].get(name) for name in ("from", "to"))
+    return _ms(begin), _ms(end)
+
+
+def _time(title: str, description: str) -> Param:
+    return Param(None, type=["null", "string"], format="date-time", title=title, description_md=description)
+
+
+def _ms(given: str | None) -> int | None:
+    return int(datetime.fromisoformat(given).timestamp() * 1000) if given else None
