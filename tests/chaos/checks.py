@@ -18,11 +18,13 @@ def check(
     written: Sequence[Written],
     *,
     begins: Mapping[tuple[str, int], int],
+    before: int,
     exported: bool,
 ) -> int:
     """All of it; returns how many records are on both sides. Raises AssertionError.
 
-    ``begins``: where segments begin, if not at 0; ``exported``: whether every partition has its progress in mm2-offsets.
+    ``begins``: where segments begin, if not at 0, with ``before`` records before that; ``exported``: whether every partition
+    has its progress in mm2-offsets.
     """
     count = sum(assert_mirrored(source, topic, target, remote) for topic, remote in topics.items())
     copies = {
@@ -34,11 +36,11 @@ def check(
     check_accounts(opened, source, topics, begins, exported)
     rows = compare_all(opened, [])
     assert not [row.error for row in rows if row.error], [str(row.error) for row in rows]
-    assert sum(row.records for row in rows) == count - sum(begins.values()) and not any(row.expired for row in rows)
-    before = opened.ledger.contents()
+    assert sum(row.records for row in rows) == count - before and not any(row.expired for row in rows)
+    contents = opened.ledger.contents()
     read_again(opened)
     after = opened.ledger.contents()
-    for table, content in before.items():
+    for table, content in contents.items():
         assert after[table] == content, f"the ledger's table {table} was rebuilt otherwise"
     return count
 

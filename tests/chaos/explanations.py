@@ -8,6 +8,7 @@ from chaos.plan import ACCESS, NODES, PROXIED, SPARK, STARVED, STATE, WINDOWS, W
 
 AWAY = NODES | PROXIED | STARVED  # somebody does not answer, or refuses
 STANDS_STILL = frozenset({"stop_window", "stop_slot", "stop_node"})
+DELETED = frozenset({"delete_progress", "delete_segments"})
 ENDS = frozenset({"kill_window", "kill_slot", "kill_spark", "kill_worker", "second_window"})
 
 EXPLAINED: dict[str, Collection[str]] = {
@@ -40,8 +41,8 @@ EXPLAINED: dict[str, Collection[str]] = {
     "SlotsDied": WINDOWS,
     "SparkJobFailed": SPARK | WINDOWS,
     "SparkUnavailable": SPARK,
-    "TopicNotFound": frozenset({"delete_progress"}),
-    "TopicCreationFailed": frozenset({"delete_progress"}),  # it is made again while it is being deleted
+    "TopicNotFound": DELETED,
+    "TopicCreationFailed": DELETED,  # it is made again while it is being deleted
     "LedgerBegunAnew": STATE,
     "LedgerUnavailable": STATE,
 }

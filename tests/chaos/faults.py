@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import queue
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +20,7 @@ from airmirror_local.brokers import Broker
 from airmirror_local.proxy import Exchange, Loss, Proxy, pass_on
 from chaos.clusters import FRAGILE_NODE, Clusters, Single
 from chaos.ledgers import LedgerFaults
-from chaos.plan import NODES, STATE, Fault, Plan
+from chaos.plan import BETWEEN, NODES, STATE, Fault, Plan
 from chaos.windows import alive
 from chaos.withheld import Withheld
 from support.acls import denied
@@ -44,6 +46,9 @@ class Happened:
         return self.what
 
 
+Turn = Future[str]  # of a fault that waits for a moment between two windows
+
+
 @dataclass
 class Faults:
     """The faults of a plan under way; ``end`` waits until all are undone.
@@ -61,6 +66,7 @@ class Faults:
     missed: list[Happened] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     _threads: list[threading.Thread] = field(default_factory=list)
+    _between: queue.SimpleQueue[Turn] = field(default_factory=queue.SimpleQueue)
 
     def begin(self) -> None:
         begun = time.monotonic()
@@ -73,6 +79,11 @@ class Faults:
     def is_over(self) -> bool:
         """Whether every fault has happened, or found nothing to befall."""
         return not any(thread.is_alive() for thread in self._threads)
+
+    def between_windows(self, delete_segments: Callable[[], str]) -> None:
+        """Do what waits for this moment; ``delete_segments`` tells what it has done, or nothing: it is tried at the next one."""
+        if not self._between.empty() and (what := delete_segments()):
+            self._between.get().set_result(what)
 
     def end(self) -> None:
         for thread in self._threads:
@@ -112,9 +123,19 @@ class Faults:
             return self._unlead(fault)
         if fault.kind == "delete_progress":
             return self._delete_progress()
+        if fault.kind in BETWEEN:
+            return self._between_two_windows()
         if fault.kind in STATE:
             return self.ledger.befall(fault)
         return _befall_connections(self._single.proxy, fault)
+
+    def _between_two_windows(self) -> str:
+        turn = Turn()
+        self._between.put(turn)
+        try:
+            return turn.result(TOPIC_SECONDS)
+        except TimeoutError:
+            raise Missed("windows were at work, or nothing was to be deleted") from None
 
     @property
     def _single(self) -> Single:
@@ -160,11 +181,15 @@ class Faults:
         return "denied and allowed again"
 
     def _starve(self, fault: Fault) -> str:
-        """One remote topic wants more replicas in sync than there can be: it alone takes nothing."""
-        cluster, topic = self._target(), self.written[0]
-        _to_topic(topic, lambda: set_config(cluster, topic, "min.insync.replicas", "4"))
-        time.sleep(fault.seconds)
-        _patiently(lambda: set_config(cluster, topic, "min.insync.replicas", None))()
+        """One remote topic wants all three replicas in sync, and a node dies: it alone takes nothing."""
+        three, topic = self.clusters.three, self.written[1]  # the first one may be fragile
+        _to_topic(topic, lambda: set_config(three, topic, "min.insync.replicas", "3"))
+        node = three.brokers[fault.node]
+        with self.clusters.locks["three"]:
+            node.kill()
+            time.sleep(fault.seconds)
+            node.restart()
+        _patiently(lambda: set_config(three, topic, "min.insync.replicas", None))()
         return f"{topic} took nothing for {fault.seconds} s"
 
     def _unlead(self, fault: Fault) -> str:

@@ -46,7 +46,8 @@ ACCESS = frozenset({"deny_writes"})
 WINDOWS = frozenset({"kill_slot", "stop_slot", "kill_window", "stop_window", "second_window"})
 SPARK = frozenset({"kill_spark", "kill_worker"})
 STATE = frozenset({"delete_progress", "rebuild_ledger", "restore_ledger"})
-STARVED = frozenset({"starve", "unlead"})
+BETWEEN = frozenset({"delete_segments"})  # when no window is at work
+STARVED = frozenset({"starve", "unlead"})  # a single remote topic
 WITHHELD = frozenset({"withhold"})
 
 
@@ -155,6 +156,7 @@ def directed() -> dict[str, Plan]:
                 Fault(3.5, "rebuild_ledger", seconds=2.0),
             ],
         ),
+        "segments": plan(4.0, "source", [Fault(1.0, "kill_window"), Fault(2.0, "delete_segments")]),
         "partitions": plan(
             7.0, "target", [Fault(1.0, "starve", seconds=2.0), Fault(3.5, "unlead", seconds=2.5)], fragile=True
         ),
@@ -173,7 +175,7 @@ def directed() -> dict[str, Plan]:
                 Fault(1.0, "kill_slot"),
                 Fault(1.5, "lose_answer", number=1, api_key=26),
                 Fault(2.5, "kill_window"),
-                Fault(3.0, "starve", seconds=1.5),
+                Fault(3.0, "deny_writes", seconds=1.5),
             ],
             {"slot_skew": 600.0},
             first_protocol=True,
@@ -192,7 +194,10 @@ def _kinds(three: Side, spark: bool) -> list[str]:
 
 def _more_kinds(three: Side) -> list[str]:
     """What the reviews have found: the target's topics and the ledger, single partitions, answers without records."""
-    return [*sorted(STATE), "starve", "starve", "withhold", "withhold", *(["unlead"] if three == "target" else [])]
+    alone = (
+        ["starve", "starve", "unlead"] if three == "target" else []
+    )  # Kafka 4 asks one replica for no more than itself
+    return [*sorted(STATE | BETWEEN), "withhold", "withhold", *alone]
 
 
 def _fault(chance: random.Random, at: float, kind: str, three: Side, timeout: float) -> Fault:

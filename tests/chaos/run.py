@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from airmirror.errors import AirmirrorError
-from airmirror.flows.prepare import Opened, open_flow
+from airmirror.flows.prepare import Opened, catch_up_ledger, open_flow
 from airmirror.naming import progress_topic, segment_topic
 from airmirror.windows.fence import end_window
 from chaos.checks import check
@@ -90,9 +90,30 @@ class Seed:
         if self.plan.fragile:
             place_on_node(self.clusters.three, self.topics[topics[0]], 3, self.clusters.three.brokers[FRAGILE_NODE])
         self.begins = leave_behind(self) if self.plan.taken_over else {}
+        self.before = sum(self.begins.values())  # records that no segment will tell of
 
     def open(self) -> AbstractContextManager[Opened]:
         return open_flow(self.config, self.flow, self.ledger)
+
+    def delete_segments(self) -> str:
+        """Delete the segment topic while no window is at work; MirrorMaker 2's progress says where to go on (a take-over)."""
+        if any(alive(self.directory / "processes", role) for role in ("window", "slot")):
+            return ""
+        with self.open() as opened:
+            try:
+                catch_up_ledger(opened)
+            except AirmirrorError:
+                return ""
+            state, ledger = opened.ledger.state(), opened.ledger
+            if not state.segments or any(
+                state.progress.get(key, -1) + 1 != state.positions[key] for key in state.segments
+            ):
+                return ""
+            before = sum(record.copied for key in state.segments for record in ledger.segments(*key))
+            delete_topic(self.target, segment_topic(self.alias))
+        self.begins |= {key: state.positions[key] for key in state.segments}
+        self.before += before
+        return f"segments of {len(state.segments)} partitions deleted, with {before} records"
 
     def _replicas(self, cluster: Cluster) -> int:
         return 3 if cluster is self.clusters.three else 1
@@ -223,6 +244,7 @@ def run_seed(plan: Plan, clusters: Clusters, directory: Path, tell: Callable[[st
                 faults.begin()
                 # A fault may wait for what a window makes, which takes long on a busy machine.
                 while time.monotonic() < begun + plan.seconds or not faults.is_over:
+                    faults.between_windows(seed.delete_segments)
                     outcome = seed.window()
                     if outcome is None or outcome.errors:
                         time.sleep(RETRY_SECONDS)
@@ -249,6 +271,7 @@ def run_seed(plan: Plan, clusters: Clusters, directory: Path, tell: Callable[[st
                 seed.topics,
                 numbers,
                 begins=seed.begins,
+                before=seed.before,
                 exported="delete_progress" not in explained,
             )
         seed.clear()

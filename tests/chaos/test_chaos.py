@@ -11,14 +11,14 @@ import pytest
 from chaos.clusters import Clusters, start_clusters
 from chaos.explanations import unexplained
 from chaos.faults import Happened
-from chaos.plan import MORE_FROM, STARVED, STATE, WITHHELD, Plan, directed, make_plan
+from chaos.plan import BETWEEN, MORE_FROM, STARVED, STATE, WITHHELD, Plan, directed, make_plan
 from chaos.results import write
 from chaos.run import Report, run_seed
 from support.servers import keep
 
 pytestmark = pytest.mark.timeout(900)
 
-QUICK = ("state", "partitions", "withheld")  # of the directed plans: each takes a quarter of a minute
+QUICK = ("state", "segments", "partitions", "withheld")  # of the directed plans: each takes a quarter of a minute
 SHORT = 16  # kills a window and its slots, stops one and denies it to write, within eight seconds
 # 15: what was fetched at once took longer to write than a transaction may last (test_transactions.py has it alone).
 # 50: a window stood in Spark's client for minutes after the server was killed (test_windows_on_spark.py has its retries).
@@ -39,7 +39,7 @@ def test_a_seed_is_a_plan() -> None:
 def test_seeds_that_found_something_stay_what_they_were() -> None:
     """The plans of old seeds do not change when kinds are added."""
     assert not {fault.kind for seed in range(MORE_FROM) for fault in make_plan(seed).faults} & (
-        STATE | STARVED | WITHHELD
+        STATE | STARVED | WITHHELD | BETWEEN
     )
     plans = "\n".join(str(make_plan(seed)) for seed in range(1, 51))
     assert hashlib.sha256(plans.encode()).hexdigest()[:16] == "6def455e66429dd8"
