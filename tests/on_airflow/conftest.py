@@ -50,6 +50,11 @@ NAMES = (
 )
 SCRAPER = f"{SECRET}-prometheus"
 RECEIVERS = {"alertmanager": f"{SECRET}-alertmanager", "grafana": f"{SECRET}-grafana"}  # connections and their tokens
+KAFKA = {  # the extra of a connection for a cluster
+    "ssl.keystore.type": "PEM",
+    "ssl.keystore.key": f"-----BEGIN PRIVATE KEY-----\n{SECRET}-pem\n-----END PRIVATE KEY-----",
+    "ssl.truststore.password": f"{SECRET}-connection",
+}
 HEAD = f"""
 clusters = {", ".join(NAMES)}, west, proxied
 replication.factor = 1
@@ -76,6 +81,7 @@ cut->west.window.max.bytes = 60000
 backfilled->west.consumer.auto.offset.reset = latest
 backfilled->west.backfill.into.suffix = .history
 spark->proxied.spark.conn.id = spark_restarted
+secret.airflow.conn.id = secret_kafka
 secret.ssl.key.password = {SECRET}-key
 secret.sasl.jaas.config = org.apache.kafka.common.security.plain.PlainLoginModule required \\
   username="u" password="{SECRET}-jaas";
@@ -253,6 +259,7 @@ def airflow(
             f"AIRFLOW_CONN_{name.upper()}": json.dumps({"conn_type": "generic", "password": token})
             for name, token in (RECEIVERS | {"airmirror_metrics": SCRAPER}).items()
         },
+        "AIRFLOW_CONN_SECRET_KAFKA": json.dumps({"conn_type": "kafka", "extra": json.dumps(KAFKA)}),
         "AIRFLOW_CONN_SPARK_RESTARTED": json.dumps(spark["server"].connection),
         # The files do not change; parsing all DAGs again every 15 s takes a quarter of a core.
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import suppress
 from typing import Any
 
 import httpx
+import psutil
 import pytest
 
 from on_airflow.conftest import SECRET, AirflowFlow
@@ -217,12 +220,33 @@ def test_a_window_starts_when_the_source_has_grown(flow: AirflowFlow) -> None:
 
 @pytest.mark.flow("secret")
 def test_secrets_are_nowhere(flow: AirflowFlow) -> None:
+    """Those of the file and of a connection: in no log, XCom or other file, nor in any process's arguments during a run."""
     produce(flow.east, flow.topic, records(10))
-    first = flow.first_run()
+    over, arguments = threading.Event(), set[str]()
+    watcher = threading.Thread(target=_note_arguments, args=(over, arguments))
+    watcher.start()
+    try:
+        first = flow.first_run()
+    finally:
+        over.set()
+        watcher.join()
     assert first["state"] == "success", flow.log(first["dag_run_id"], "sync_topics")
+    assert any("pyspark" in each for each in arguments) and not any(SECRET in each for each in arguments)
+    directories = [flow.under_test.directory, *(server.token_file.parent for server in flow.under_test.spark.values())]
     looked = [
-        path for path in flow.under_test.directory.rglob("*") if path.is_file() and path.name != "mirror.properties"
+        path
+        for directory in directories
+        for path in directory.rglob("*")
+        if path.is_file() and path.name != "mirror.properties"
     ]
-    assert any(path.name == "ledger.db" for path in looked)
+    assert any(path.name == "ledger.db" for path in looked) and any("spark" in str(path) for path in looked)
     assert [path.name for path in looked if SECRET.encode() in path.read_bytes()] == []
     assert flow.dag_id in (content := flow.under_test.database()) and SECRET not in content
+
+
+def _note_arguments(over: threading.Event, arguments: set[str]) -> None:
+    """Note the arguments of every process of this machine that can be seen, as anybody there could."""
+    while not over.wait(0.25):
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                arguments.add(" ".join(process.cmdline()))
