@@ -35,6 +35,11 @@ def listed(reasons: Sequence[str], most: int = 20) -> str:
     return "\n".join(reasons[:most]) + more
 
 
+def counted(count: int, what: str) -> str:
+    """A number of things, as in "1 partition" and "2 partitions"."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
 def command(*words: object, flow: str = "") -> str:
     """A command of ``airmirror`` as a person may copy it out of a message: quoted for a shell, between backquotes."""
     of_flow = ["--flow", flow] if flow else []

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, safe, table, verdict
 from airmirror.config.explain import KeyRow, ValueRow
+from airmirror.errors import counted
 from airmirror.flows.status import Failing, FlowStatus, LastWindow
 from airmirror.flows.verification import ComparedPartition
 from airmirror.offsets.latency import Latency
@@ -243,11 +244,6 @@ def decisions(found: Sequence[Decision]) -> RenderableType:
 
 def _time(milliseconds: int) -> str:
     return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
-def counted(count: int, what: str) -> str:
-    """ "1 partition", "2 partitions"."""
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def keys(rows: Sequence[KeyRow], clients: Sequence[KeyRow]) -> list[RenderableType]:

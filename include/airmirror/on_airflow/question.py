@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from airmirror.errors import counted
+
 if TYPE_CHECKING:
     from airmirror.flows.decisions import HeldRange
 
@@ -72,7 +74,7 @@ def question(held: Sequence[HeldRange], flow: str) -> str:
     """Return the holds and the possible decisions as Markdown. Every text that is not ours is escaped."""
     source, target = flow.split("->")
     lines = [
-        f"The gate holds {_partitions(len(held))} of **{escape(flow)}**; the others continue. Your answer is for "
+        f"The gate holds {counted(len(held), 'partition')} of **{escape(flow)}**; the others continue. Your answer is for "
         "every line of this table, as long as it is held at these offsets.",
         "",
         "| topic | partition | offsets | records | held since (UTC) | why |",
@@ -100,7 +102,3 @@ def escape(text: str) -> str:
     cut = plain if len(plain) <= MOST_REASON else plain[:MOST_REASON] + "…"
     marked = re.sub(r"([\\`*_\[\]<|~#&!@])", r"\\\1", cut)
     return re.sub(r"(?i)(:)(?=//)|(?<=www)(\.)", r"\\\g<0>", marked)
-
-
-def _partitions(count: int) -> str:
-    return f"{count} partition{'' if count == 1 else 's'}"

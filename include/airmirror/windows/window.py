@@ -15,7 +15,7 @@ from airmirror.clusters.protocol.errors import LastStableOffsetStuck
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
 from airmirror.clusters.protocol.routes import Routes, TopicNotFound
 from airmirror.config import Flow
-from airmirror.errors import AirmirrorError
+from airmirror.errors import AirmirrorError, counted
 from airmirror.ledger import FlowLedger
 from airmirror.ledger.state import State
 from airmirror.partitions import TopicPartition
@@ -176,7 +176,7 @@ def judge_window(
             tell("reading what is to be judged")
             mirror.catch_up()
             findings = _examine(mirror, trusted)
-            tell(f"judging {len(findings)} partitions")
+            tell(f"judging {counted(len(findings), 'partition')}")
             verdicts = judge(granted, findings, gate)
             mirror.catch_up()
     return Judged(tuple(findings), tuple(verdicts))

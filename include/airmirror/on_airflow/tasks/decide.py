@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from airmirror.errors import AirmirrorError
+from airmirror.errors import AirmirrorError, counted
 from airmirror.flows.decisions import JUDGED, carry_out_reset, held_by_gate, waived, write_down
 from airmirror.flows.selection import Selection
 from airmirror.on_airflow.deployment import Deployment
@@ -20,7 +20,7 @@ from airmirror.on_airflow.question import (
     VERIFY_AGAIN,
     question,
 )
-from airmirror.on_airflow.tasks.telling import NotVerified, partitions
+from airmirror.on_airflow.tasks.telling import NotVerified
 from airmirror.on_airflow.tasks.window import opened_flow, verify, when_free
 from airmirror.partitions import TopicPartition
 from airmirror.wire.segments import Action
@@ -56,7 +56,7 @@ def ask(deployment: Deployment, flow: str, narrowed: Sequence[Sequence[Any]] | N
     if not held:
         return None
     verb = "was" if len(held) == 1 else "were"
-    subject = f"{flow}: {partitions(len(held))} {verb} not let through by the gate: what is to be done?"
+    subject = f"{flow}: {counted(len(held), 'partition')} {verb} not let through by the gate: what is to be done?"
     return Asked(subject, question(held, flow), tuple(item.incident for item in held))
 
 

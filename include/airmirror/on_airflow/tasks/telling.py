@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import fill
 
-from airmirror.errors import AirmirrorError, command, listed
+from airmirror.errors import AirmirrorError, command, counted, listed
 from airmirror.flows.prepare import Opened, Prepared, dry_run
 from airmirror.flows.selection import Selection
 from airmirror.quality import report
@@ -40,7 +40,7 @@ class PartitionsFailed(AirmirrorError):
 
     def __str__(self) -> str:
         told = listed([_wrapped(error) for error in self.errors])
-        return f"flow {self.flow!r}: {partitions(len(self.errors))} not replicated:\n{told}"
+        return f"flow {self.flow!r}: {counted(len(self.errors), 'partition')} not replicated:\n{told}"
 
 
 @dataclass(eq=False)
@@ -61,11 +61,11 @@ class NotVerified(AirmirrorError):
 
     def __str__(self) -> str:
         if self.failed and self.still:
-            said = f"{partitions(self.failed)} did not pass the gate, {self.still} more still held"
+            said = f"{counted(self.failed, 'partition')} did not pass the gate, {self.still} more still held"
         elif self.still:
-            said = f"{partitions(self.still)} still held by the gate, nothing new"
+            said = f"{counted(self.still, 'partition')} still held by the gate, nothing new"
         else:
-            said = f"{partitions(self.failed)} did not pass the gate"
+            said = f"{counted(self.failed, 'partition')} did not pass the gate"
         lines = [_wrapped(line) for line in (*self.new, *self.known)]
         again = command("verify", flow=self.flow)
         return (
@@ -126,11 +126,6 @@ class NotMirrored(AirmirrorError):
         )
 
 
-def partitions(count: int) -> str:
-    """The number of them, with the verb that fits."""
-    return f"{count} partition{'' if count == 1 else 's'}"
-
-
 def decide_id_of(flow: str) -> str:
     """The DAG that asks about a flow."""
     return f"decide.{flow.replace('->', '.')}"
@@ -151,7 +146,7 @@ def tell_plan(opened: Opened, selection: Selection) -> None:
     """Log what a window would do. Writes only the ledger."""
     topics, planned = dry_run(opened)
     for new in topics.create:
-        log.info("Would create %s with %s.", new.name, partitions(new.partitions))
+        log.info("Would create %s with %s.", new.name, counted(new.partitions, "partition"))
     for more in topics.grow:
         log.info("Would grow %s from %d to %d partitions.", more.name, more.before, more.partitions)
     for change in topics.configs:
@@ -182,14 +177,16 @@ def tell_result(result: WindowResult) -> None:
         if isinstance(row.error, PartitionHeld):
             log.warning("Left out: %s", row.error.what)
     if all(isinstance(row.error, PartitionHeld) for row in result.rows):
-        log.info("Nothing new in %s; Spark was not needed. (%.1f s)", partitions(result.partitions), result.seconds)
+        log.info(
+            "Nothing new in %s; Spark was not needed. (%.1f s)", counted(result.partitions, "partition"), result.seconds
+        )
         return
     rate = result.copied / result.seconds if result.seconds else 0.0
     log.info(
         "Replicated %s records, %.1f MB of %s in %.1f s (%s records/s); copy %.1f s.",
         f"{result.copied:,}",
         result.bytes / 1e6,
-        partitions(len(result.rows)),
+        counted(len(result.rows), "partition"),
         result.seconds,
         f"{rate:,.0f}",
         result.phases.get("copy", 0.0),
@@ -212,7 +209,7 @@ def tell_judgement(judged: Judged, judgement: Judgement | None) -> None:
     passed = [verdict for verdict in judged.verdicts if verdict.error is None]
     log.info(
         "Judged %s: %d passed and advanced (%s records), %d not.",
-        partitions(len(judged.verdicts)),
+        counted(len(judged.verdicts), "partition"),
         len(passed),
         f"{sum(verdict.records for verdict in passed):,}",
         len(judged.verdicts) - len(passed),
