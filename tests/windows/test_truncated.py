@@ -143,6 +143,39 @@ def test_an_unclean_leader_election_below_the_progress(three: BrokerCluster, wes
             keep(broker.process)
 
 
+@pytest.mark.timeout(900)
+def test_an_unclean_leader_election_in_mid_window(three: BrokerCluster, west: Broker, tmp_path: Path) -> None:
+    """After the plan another log takes the place, longer than what was planned: only the fetch itself can tell (KIP-595)."""
+    flow = mirror(three, west, tmp_path)
+    delete_topic(three, flow.topic)
+    unclean = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
+    topic = NewTopic(flow.topic, 1, replica_assignment=[[1, 2]], config=unclean)
+    admin(three).create_topics([topic])[flow.topic].result()
+    first, second = three.brokers[0], three.brokers[1]
+
+    def elect(slots: Sequence[Slot]) -> list[SlotResult]:
+        take_over(three, flow.topic, second, first, lambda: None)
+        produce(three, flow.topic, records(150, 1000))
+        return in_this_process(slots)
+
+    try:
+        produce(three, flow.topic, records(100))
+        second.kill()
+        produce(three, flow.topic, records(100, 100))  # when the second is no longer in sync
+        assert flow.run().is_verified
+        produce(three, flow.topic, records(10, 200))
+        [row] = flow.run(elect).rows
+        assert type(row.error) is SourceDiverged and "ends at offset 100 now" in str(row.error)
+        assert row.copied == 0
+        values = [record.value for record in read_all(west, flow.remote_topic)[0]]
+        assert values == [record.value for record in records(200)]
+    finally:
+        for broker in (first, second):
+            if not broker.process.running:
+                broker.restart()
+            keep(broker.process)
+
+
 @pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("windows", ["one", "two"])
