@@ -10,13 +10,12 @@ RUN apt-get update \
     && useradd --create-home --uid 50000 airmirror
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 WORKDIR /opt/airmirror
-COPY requirements.txt requirements-hashes.txt requirements-executor.txt ./
+COPY requirements-hashes.txt requirements-executor-hashes.txt ./
 ENTRYPOINT ["/usr/bin/tini", "--"]
 
 FROM base AS spark
 # Spark itself and the pyarrow that its Python workers need, at the versions that Airmirror is tested with.
-RUN grep -E '^(pyspark|py4j|pyarrow)==' requirements.txt > spark.txt \
-    && pip install -r spark.txt -r requirements-executor.txt \
+RUN pip install --require-hashes -r requirements-executor-hashes.txt \
     && mkdir -p /var/lib/spark && chown airmirror /var/lib/spark
 USER airmirror
 WORKDIR /var/lib/spark

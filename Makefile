@@ -116,7 +116,8 @@ requirements: ## compile requirements*.txt from pyproject.toml: UPGRADE=--upgrad
 	@$(UV) uv; \
 	$(COMPILE) $(UPGRADE) pyproject.toml --extra all -o requirements.txt; \
 	$(COMPILE) $(UPGRADE) -c requirements.txt --group dev -o requirements-dev.txt; \
-	$(COMPILE) --generate-hashes -c requirements.txt pyproject.toml --extra all -o requirements-hashes.txt
+	$(COMPILE) --generate-hashes -c requirements.txt pyproject.toml --extra all -o requirements-hashes.txt; \
+	printf 'pyspark\npyarrow\n' | $(COMPILE) --generate-hashes -c requirements.txt requirements-executor.txt - -o requirements-executor-hashes.txt
 
 audit: ## ask the Python Packaging Authority's database for known vulnerabilities of what is pinned
 	@$(UV) pip-audit; $$scratch/bin/pip-audit --require-hashes --disable-pip -r requirements-hashes.txt

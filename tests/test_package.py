@@ -119,13 +119,25 @@ def test_executors_extra_is_what_executors_are_given(metadata: Message) -> None:
     assert extra - {"pyarrow"} <= given  # Spark brings pyarrow
 
 
+def with_hashes(file: str) -> dict[str, str]:
+    """Pins of a file, each with its lines."""
+    blocks = re.split(r"^(?=\S)", (ROOT / file).read_text(), flags=re.MULTILINE)[1:]
+    assert all("--hash=sha256:" in block for block in blocks)
+    return {block.partition("\\")[0].strip(): block for block in blocks}
+
+
 def test_versions_with_hashes_are_those_of_the_lock() -> None:
-    lines = (ROOT / "requirements-hashes.txt").read_text().splitlines()
-    pinned = [line.removesuffix("\\").strip() for line in lines if line and not line.startswith(" ")]
-    assert pinned == (ROOT / "requirements.txt").read_text().splitlines()
-    blocks = re.split(r"^(?=\S)", "\n".join(lines), flags=re.MULTILINE)[1:]
-    assert len(blocks) == len(pinned) and all("--hash=sha256:" in block for block in blocks)
+    pinned = with_hashes("requirements-hashes.txt")
+    assert list(pinned) == (ROOT / "requirements.txt").read_text().splitlines()
     assert not TOOLS & {line.partition("==")[0] for line in pinned}
+
+
+def test_the_spark_image_has_what_executors_are_given_and_spark() -> None:
+    given = (ROOT / "requirements-executor.txt").read_text().splitlines()
+    found, lock = with_hashes("requirements-executor-hashes.txt"), with_hashes("requirements-hashes.txt")
+    assert {pin: found[pin] for pin in given if not pin.startswith("#")}.items() <= lock.items()
+    others = {pin.partition("==")[0] for pin in found.keys() - set(given)}
+    assert others == {"pyspark", "py4j", "pyarrow"} and found.items() <= lock.items()
 
 
 def test_it_runs_where_no_checkout_lies(wheel: Path, tmp_path: Path) -> None:
