@@ -46,6 +46,7 @@ class MemoryLog:
     start: int = 0
     end: int = 1 << 60
     since: int = 0
+    until: int = 1 << 60
     times: bool = True
 
     def __post_init__(self) -> None:
@@ -54,9 +55,9 @@ class MemoryLog:
     def first_from(self, time_ms: int) -> int:
         return next((o for o, w in zip(self.offsets, self.written, strict=True) if w.time >= time_ms), -1)
 
-    def records(self, start: int | None = None) -> Iterator[Records]:
-        first = self.start if start is None else start
-        chosen = [(o, w) for o, w in zip(self.offsets, self.written, strict=True) if first <= o < self.end]
+    def records(self, start: int | None = None, end: int | None = None) -> Iterator[Records]:
+        first, last = self.start if start is None else start, self.end if end is None else end
+        chosen = [(o, w) for o, w in zip(self.offsets, self.written, strict=True) if first <= o < last]
         for at in range(0, len(chosen), self.chunk):
             yield _records(chosen[at : at + self.chunk])
 

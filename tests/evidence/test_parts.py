@@ -17,7 +17,7 @@ from airmirror.evidence.comparing import compare_logs, compare_ranges
 from airmirror.evidence.found import Findings
 from airmirror.evidence.joining import Work, compare_parts, together
 from airmirror.evidence.parts import Bounds, Part
-from airmirror.evidence.settling import settled
+from airmirror.evidence.settling import settled, told_apart
 from airmirror.partitions import TopicPartition
 from evidence.test_comparing import MemoryLog, Written, numbered, told
 
@@ -29,7 +29,7 @@ def log(written: Sequence[Written], first: int = 0) -> MemoryLog:
 
 
 def whole(source: MemoryLog, target: MemoryLog) -> Part:
-    one, other = (Bounds(KEY, each.start, each.end, each.start, 0, False) for each in (source, target))
+    one, other = (Bounds(KEY, each.start, each.end, each.start, each.end, 0, False) for each in (source, target))
     return Part((one,), (other,))
 
 
@@ -51,7 +51,8 @@ def in_parts(source: MemoryLog, target: MemoryLog, size: int) -> tuple[Findings,
     parts = [all_of_it.within(*places) for places in cut(source, target, size)]  # type: ignore[arg-type]
     work = Work("orders", "orders", 0, all_of_it, parts)
     compare_parts([work], execute, is_sample=False)
-    return settled(together(work), source, target), rounds  # type: ignore[arg-type]
+    found = told_apart(together(work), source, target)  # type: ignore[arg-type]
+    return settled(found, source.log_start, target.log_start), rounds
 
 
 def assert_as_one(source: MemoryLog, target: MemoryLog, size: int) -> list[int]:

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -100,8 +101,11 @@ def test_tasks_find_what_one_process_finds(
 
 
 def test_an_answer_is_read_as_it_was_written() -> None:
-    found = Findings(keeps_offsets=False, missing={2**64 - 1: [5, 6]}, extra={7: [8]})
-    found.counts[Kind.EQUAL] = 9
+    found = Findings(keeps_offsets=False)
+    found.missing.add(np.array([2**64 - 1] * 2, np.uint64), np.array([5, 6]))
+    found.extra.add(np.array([7], np.uint64), np.array([8]))
+    found.extra.give_up(np.array([1, 2, 4]), ())
+    found.equal(np.array([10, 11, 20]), np.array([5, 6, 7]))
     found.differences.append(Difference(Kind.ALTERED, 1, 2, 3, ("key", "value")))
     assert decode(encode(found)) == found
     with pytest.raises(TopicNotFound) as failed:

@@ -194,7 +194,7 @@ def _moved(move: Any) -> str:
     where = f"group {move.group}, {move.topic}-{move.partition}"
     if move.target_position < 0:
         return f"{where}: no position on the target; on the source {move.source_position}"
-    return (
-        f"{where}: from {move.source_position} to {move.target_position} ({move.by}): "
-        f"{move.skipped:,} records skipped, {move.again:,} read again"
-    )
+    where += f": from {move.source_position} to {move.target_position} ({move.by})"
+    if move.skipped < 0:
+        return f"{where}: too many differences to tell what it would skip"
+    return f"{where}: {move.skipped:,} records skipped, {move.again:,} read again"

@@ -2,7 +2,7 @@
 
 Equal records are compared in machine code, a chunk at a time. At a difference both logs are read ahead until they run
 together again; what lies between is aligned by marks (alignment). Nothing is kept but what is open: records that only one
-side has so far, by their marks.
+side has so far, by their marks, and of these no more than a bound (open_records).
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from airmirror.evidence.alignment import Alignment, Pair, align
-from airmirror.evidence.found import Findings, Kind, take
+from airmirror.evidence.alignment import Alignment, Marks, Pair, align
+from airmirror.evidence.found import Findings, Kind
 from airmirror.evidence.history import History
 from airmirror.evidence.logs import Log, Reader, Region, marks_of
-from airmirror.evidence.settling import settled
+from airmirror.evidence.mapped import Mapped
+from airmirror.evidence.open_records import MOST_OPEN, Open
+from airmirror.evidence.settling import bounded, settled, told_apart
 from airmirror.wire.primitives import MalformedRecord
-from airmirror.wire.records import first_difference
+from airmirror.wire.records import Array, first_difference
 
 FIRST_REGION, MOST_REGION = 512, 131_072  # records read ahead of a difference
 REGION_BYTES = 64 << 20
@@ -27,23 +29,27 @@ FAR = 4_000_000  # records of one side that are searched for a record of the oth
 PARTS = ("key", "value", "headers", "timestamp")
 
 
-def compare_logs(source: Log, target: Log) -> Findings:
+def compare_logs(source: Log, target: Log, most_open: int = MOST_OPEN) -> Findings:
     """Every record of two logs of one partition. Raises what reading them raises."""
-    return settled(compare_ranges(source, target), source, target)
+    found = told_apart(compare_ranges(source, target, most_open), source, target)
+    return settled(found, source.log_start, target.log_start)
 
 
-def compare_ranges(source: Log, target: Log) -> Findings:
-    """The same of a part of them: what only one side has stays open, since the rest of the other may have it."""
-    return _Comparison(source, target).run()
+def compare_ranges(source: Log, target: Log, most_open: int = MOST_OPEN) -> Findings:
+    """The same of a part of them: what only one side has stays open, since the rest of the other may have it.
+
+    ``most_open`` records of either side are kept to look for them on the other.
+    """
+    return _Comparison(source, target, most_open).run()
 
 
 class _Comparison:
     """The state of one comparison: two readers, what was found, and what is open on either side."""
 
-    def __init__(self, source: Log, target: Log) -> None:
+    def __init__(self, source: Log, target: Log, most_open: int) -> None:
         self._one, self._other = Reader(source), Reader(target)
         self._history = History(source)
-        self._found = Findings()
+        self._found = Findings(segments=Mapped(most_open), missing=Open(most_open), extra=Open(most_open))
 
     def run(self) -> Findings:
         while (one := self._one.head()) is not None and (other := self._other.head()) is not None:
@@ -86,34 +92,33 @@ class _Comparison:
         """Note the findings of an aligned part."""
         pairs = np.array(found.pairs, np.int64).reshape(-1, 2)
         self._found.equal(one.offsets[pairs[:, 0]], other.offsets[pairs[:, 1]])
-        for i, j in found.moved:
-            self._found.differs(Kind.REORDERED, int(one.offsets[i]), int(other.offsets[j]))
-        for i, j in found.repeated:
-            self._found.differs(Kind.TWICE, int(one.offsets[i]), int(other.offsets[j]))
+        for kind, both in ((Kind.REORDERED, found.moved), (Kind.TWICE, found.repeated)):
+            pairs = np.array(both, np.int64).reshape(-1, 2)
+            self._found.differ(kind, one.offsets[pairs[:, 0]], other.offsets[pairs[:, 1]])
         altered = _altered(one, other, found)
         for i, j, parts in altered:
-            self._found.differs(Kind.ALTERED, int(one.offsets[i]), int(other.offsets[j]), parts)
-        gone, strange = {i for i, _, _ in altered}, {j for _, j, _ in altered}
-        for i in found.missing:
-            if i not in gone:
-                self._found.missing.setdefault(int(one.marks[i]), []).append(int(one.offsets[i]))
+            self._found.differ(Kind.ALTERED, one.offsets[i : i + 1], other.offsets[j : j + 1], parts)
+        missing = np.setdiff1d(np.array(found.missing, np.int64), [i for i, _, _ in altered])
+        self._found.missing.add(one.marks[missing], one.offsets[missing])
         until = int(one.offsets[-1]) + 1 if len(one) else self._found.last_pair[0] + 1
-        self._strangers(other, [j for j in found.extra if j not in strange], until)
+        strange = np.setdiff1d(np.array(found.extra, np.int64), [j for _, j, _ in altered])
+        self._strangers(other.marks[strange], other.offsets[strange], until)
 
-    def _strangers(self, other: Region, numbers: Sequence[int], until: int) -> None:
+    def _strangers(self, marks: Marks, offsets: Array, until: int) -> None:
         """Records of the target without a partner ahead: copies of earlier ones, aborted ones, or open."""
-        if numbers:
+        if len(marks):
             self._history.extend(until)
-        for j in numbers:
-            mark, offset = int(other.marks[j]), int(other.offsets[j])
-            if mark in self._found.missing:
-                self._found.differs(Kind.REORDERED, take(self._found.missing, mark), offset)
-            elif (first := self._history.written.find(mark)) is not None:
-                self._found.differs(Kind.TWICE, first, offset)
-            elif (first := self._history.aborted.find(mark)) is not None:
-                self._found.differs(Kind.ABORTED, first, offset)
-            else:
-                self._found.extra.setdefault(mark, []).append(offset)
+        takers = (
+            (Kind.REORDERED, self._found.missing.marked.take),
+            (Kind.TWICE, self._history.written.find),
+            (Kind.ABORTED, self._history.aborted.find),
+        )
+        for kind, first_of in takers:
+            first = first_of(marks)
+            self._found.differ(kind, first[first >= 0], offsets[first >= 0])
+            marks, offsets = marks[first < 0], offsets[first < 0]
+        self._found.extra.add(marks, offsets)
+        bounded(self._found, self._one.log, self._other.log)
 
     def _apart(self, one: Region, other: Region) -> None:
         """No record ahead is on both sides: one of them has a long run of its own, or both have."""
@@ -121,7 +126,7 @@ class _Comparison:
             self._unknown(other)
             return
         self._history.extend(int(one.offsets[0]))
-        if len(other) and self._history.written.has_all(other.marks):
+        if len(other) and bool((self._history.written.find(other.marks) >= 0).all()):
             self._unknown(other)
         elif (count := _distance(self._one.log, int(one.offsets[0]), other)) >= 0:
             self._skip(count)
@@ -136,7 +141,7 @@ class _Comparison:
 
     def _unknown(self, other: Region) -> None:
         """Records of the target that nothing ahead on the source is equal to."""
-        self._strangers(other, range(len(other)), self._found.last_pair[0] + 1)
+        self._strangers(other.marks, other.offsets, self._found.last_pair[0] + 1)
         self._other.advance(len(other))
 
     def _skip(self, count: int) -> None:
@@ -150,9 +155,9 @@ class _Comparison:
         head = self._one.head()
         assert head is not None
         taken = head.slice(0, count)
-        for mark, offset in zip(marks_of(taken).tolist(), taken.offsets.tolist(), strict=True):
-            self._found.missing.setdefault(mark, []).append(offset)
+        self._found.missing.add(marks_of(taken), taken.offsets)
         self._one.advance(count)
+        bounded(self._found, self._one.log, self._other.log)
 
 
 def _together(pairs: Sequence[Pair]) -> Pair | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise
@@ -11,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from airmirror.evidence.mapped import Mapped
+from airmirror.evidence.open_records import Open
 from airmirror.wire.records import Array
-from airmirror.wire.segments import Segment
 
 MOST_NAMED = 10_000  # runs of differences of a partition that are named; all records are counted
 
@@ -77,17 +77,17 @@ class Difference:
 class Findings:
     """Counts and differences of a partition, as they are found. ``segments`` map equal records, source offset first.
 
-    ``keeps_offsets``: every equal record has one offset on both sides. ``missing`` and ``extra`` are the offsets, by mark, of
-    records that only one side has so far: another place, or another partition, of the other side may have them.
+    ``keeps_offsets``: every equal record has one offset on both sides. ``missing`` and ``extra`` are records that only one side
+    has so far: another place, or another partition, of the other side may have them.
     ``first_pair`` and ``last_pair`` are the offsets of the first and the last equal record (-1: there is none).
     """
 
     counts: Counter[Kind] = field(default_factory=Counter)
     differences: list[Difference] = field(default_factory=list)
-    segments: list[Segment] = field(default_factory=list)
+    segments: Mapped = field(default_factory=Mapped)
     keeps_offsets: bool = True
-    missing: dict[int, list[int]] = field(default_factory=dict)
-    extra: dict[int, list[int]] = field(default_factory=dict)
+    missing: Open = field(default_factory=Open)
+    extra: Open = field(default_factory=Open)
     first_pair: tuple[int, int] | None = None
     last_pair: tuple[int, int] = (-1, -1)
 
@@ -95,6 +95,12 @@ class Findings:
     def is_equal(self) -> bool:
         """Return whether no record differs."""
         return all(kind in FINE for kind, count in self.counts.items() if count)
+
+    @property
+    def are_all_named(self) -> bool:
+        """Return whether every record that is not equal is in a difference."""
+        counted = sum(count for kind, count in self.counts.items() if kind is not Kind.EQUAL)
+        return sum(each.count for each in self.differences) >= counted
 
     def equal(self, source: Array, target: Array) -> None:
         """Note records that are equal and in order, by their offsets on both sides."""
@@ -105,15 +111,30 @@ class Findings:
         self.counts[Kind.EQUAL] += len(source)
         self.keeps_offsets = self.keeps_offsets and bool(np.array_equal(source, target))
         breaks = np.flatnonzero((np.diff(source) != 1) | (np.diff(target) != 1)) + 1
-        edges = [0, *breaks.tolist(), len(source)]
-        for first, end in pairwise(edges):
-            if end > first:
-                self.segment(Segment(int(source[first]), int(target[first]), end - first))
+        firsts = np.concatenate([[0], breaks])
+        self.segments.add(source[firsts], target[firsts], np.diff(firsts, append=len(source)))
 
-    def differs(self, kind: Kind, source: int, target: int, parts: tuple[str, ...] = ()) -> None:
-        """Note one record of a kind."""
-        self.counts[kind] += 1
-        self.name(Difference(kind, source, target, parts=parts))
+    def differ(
+        self, kind: Kind, source: Array, target: Array, parts: tuple[str, ...] = (), target_partition: int = -1
+    ) -> None:
+        """Note records of a kind by their offsets, in order; all of a side are -1 if it does not have them."""
+        self.counts[kind] += len(source)
+        is_break = np.zeros(max(len(source) - 1, 0), bool)
+        for offsets in (source, target):
+            if len(offsets) and offsets[0] >= 0:
+                is_break |= np.diff(offsets) != 1
+        edges = [0, *(np.flatnonzero(is_break) + 1).tolist(), len(source)]
+        for first, end in pairwise(edges) if len(source) else ():
+            self.name(
+                Difference(
+                    kind=kind,
+                    source_offset=int(source[first]),
+                    target_offset=int(target[first]),
+                    count=end - first,
+                    parts=parts,
+                    target_partition=target_partition,
+                )
+            )
 
     def name(self, difference: Difference) -> None:
         """Name records that are counted already, as far as there is room."""
@@ -122,58 +143,3 @@ class Findings:
             self.differences[-1] = joined
         elif len(self.differences) < MOST_NAMED:
             self.differences.append(difference)
-
-    def change_partition(self, pairs: Sequence[tuple[int, int]], partition: int) -> None:
-        """Records that were noted as missing are in another partition of the target: offsets on both sides."""
-        for source, target in pairs:
-            self._leave_out(source, by_source=True)
-            self.counts[Kind.ALTERED] += 1
-            self.differences.append(
-                Difference(
-                    kind=Kind.ALTERED,
-                    source_offset=source,
-                    target_offset=target,
-                    count=1,
-                    parts=("partition",),
-                    target_partition=partition,
-                )
-            )
-
-    def forget_extra(self, extra: Sequence[int]) -> None:
-        """Records that were noted as extra are another partition's."""
-        for target in extra:
-            self._leave_out(target, by_source=False)
-
-    def _leave_out(self, offset: int, *, by_source: bool) -> None:
-        """Take one record out of the difference that names it."""
-        for number, each in enumerate(self.differences):
-            first, other = each.source_offset, each.target_offset
-            if not by_source:
-                first, other = other, first
-            if other >= 0 or first < 0 or not first <= offset < first + each.count:
-                continue
-            self.counts[each.kind] -= 1
-            parts = [(first, offset - first), (offset + 1, first + each.count - offset - 1)]
-            self.differences[number : number + 1] = [
-                replace(each, count=count, **{"source_offset" if by_source else "target_offset": at})  # type: ignore[arg-type]
-                for at, count in parts
-                if count
-            ]
-            return
-
-    def segment(self, run: Segment) -> None:
-        """Note where equal records in a row lie."""
-        last = self.segments[-1] if self.segments else None
-        if last and (last.source_end, last.target_end) == (run.source_first, run.target_first):
-            self.segments[-1] = Segment(last.source_first, last.target_first, last.count + run.count)
-        else:
-            self.segments.append(run)
-
-
-def take(waiting: dict[int, list[int]], mark: int) -> int:
-    """Take the offset of one record with this mark out of those that are open. Raises KeyError."""
-    offsets = waiting[mark]
-    offset = offsets.pop()
-    if not offsets:
-        del waiting[mark]
-    return offset

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from airmirror.evidence.found import Findings
+from airmirror.evidence.mapped import Mapped
+from airmirror.evidence.open_records import Open
 from airmirror.evidence.parts import Execute, Part
 
 
@@ -54,7 +56,8 @@ def unsettled(compared: Sequence[Findings]) -> tuple[int, int] | None:
 
 def together(work: Work) -> Findings:
     """The findings of parts in their order, as if they were compared as one; what is open stays open."""
-    found = Findings()
+    most = work.whole.most_open
+    found = Findings(segments=Mapped(most), missing=Open(most), extra=Open(most))
     for its in work.found:
         found.counts.update(its.counts)
         found.keeps_offsets = found.keeps_offsets and its.keeps_offsets
@@ -62,11 +65,9 @@ def together(work: Work) -> Findings:
         found.last_pair = max(found.last_pair, its.last_pair)
         for each in its.differences:
             found.name(each)
-        for run in its.segments:
-            found.segment(run)
-        for side, marks in ((found.missing, its.missing), (found.extra, its.extra)):
-            for mark, offsets in marks.items():
-                side.setdefault(mark, []).extend(offsets)
+        found.segments.join(its.segments)
+        found.missing.join(its.missing)
+        found.extra.join(its.extra)
     if work.parts and work.parts[-1].end[0] < work.whole.end[0]:  # the records from there on run together
         found.last_pair = max(found.last_pair, work.parts[-1].end)
     return found

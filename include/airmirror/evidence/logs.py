@@ -22,7 +22,7 @@ from airmirror.wire.records import Array, Records, without_times
 
 @dataclass(frozen=True)
 class Log:
-    """The offsets ``[start, end)`` of a partition, of which all from ``since`` on is compared; the log begins at ``log_start``.
+    """The offsets ``[start, end)`` of a partition, of which ``[since, until)`` is compared; the log begins at ``log_start``.
 
     Without ``times`` all records have one timestamp. With ``is_committed`` aborted records are left out, as a consumer with
     ``isolation.level=read_committed`` leaves them out.
@@ -37,10 +37,11 @@ class Log:
     is_compacted: bool = False
     times: bool = True
     since: int = 0
+    until: int = 0
 
-    def records(self, start: int | None = None) -> Iterator[Records]:
+    def records(self, start: int | None = None, end: int | None = None) -> Iterator[Records]:
         """The records from ``start`` on, some at a time. Raises FetchFailed, LastStableOffsetStuck."""
-        for data, _ in self._read(start, None):
+        for data, _ in self._read(start, end):
             yield from data
 
     def records_and_aborted(

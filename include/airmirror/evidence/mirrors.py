@@ -19,11 +19,12 @@ from airmirror.evidence.asking import Asked, BadRename, NothingToCompare
 from airmirror.evidence.borders import cut, sampled
 from airmirror.evidence.found import Findings
 from airmirror.evidence.joining import Work, compare_parts, together
+from airmirror.evidence.open_records import LEAST_OPEN, MOST_OPEN
 from airmirror.evidence.parts import CLIENT, Bounds, Execute, Part, in_this_process
 from airmirror.evidence.report_errors import EmptyTimeRange
 from airmirror.evidence.reports import when
 from airmirror.evidence.rows import ComparedLogs, row_of
-from airmirror.evidence.settling import settled
+from airmirror.evidence.settling import find_moved, settled, told_apart
 from airmirror.naming.filters import TopicFilter
 from airmirror.naming.internal import is_progress_topic, is_segment_topic
 from airmirror.partitions import TopicPartition
@@ -105,9 +106,12 @@ def _compare_topics(to: Comparing, topics: Sequence[str]) -> list[ComparedLogs]:
         if isinstance(of_topic, TopicNotFound):
             rows.append(ComparedLogs(topic, to.asked.remote(topic), -1, error=of_topic))
             continue
-        found = [_settled(to, work) for work in of_topic]
-        _find_moved(found)
-        rows += [row_of(to.asked, work, each) for work, each in zip(of_topic, found, strict=True)]
+        found = [_together(to, work) for work in of_topic]
+        find_moved(found)
+        rows += [
+            row_of(to.asked, work, each if work.whole.is_by_key else settled(each, *work.whole.log_starts))
+            for work, each in zip(of_topic, found, strict=True)
+        ]
     return rows
 
 
@@ -120,10 +124,9 @@ def _planned(to: Comparing, topic: str) -> list[Work]:
     if len(ours) != len(theirs):
         whole = Part(tuple(ours), tuple(theirs))
         return [Work(topic, remote, -1, whole, [whole])]
-    return [
-        Work(topic, remote, number, whole, _parts(to, whole))
-        for number, whole in enumerate(Part((one,), (other,)) for one, other in zip(ours, theirs, strict=True))
-    ]
+    most = max(LEAST_OPEN, MOST_OPEN // max(len(ours), 1))
+    wholes = [Part((one,), (other,), most_open=most) for one, other in zip(ours, theirs, strict=True)]
+    return [Work(topic, remote, number, whole, _parts(to, whole)) for number, whole in enumerate(wholes)]
 
 
 def _parts(to: Comparing, whole: Part) -> list[Part]:
@@ -138,12 +141,13 @@ def _parts(to: Comparing, whole: Part) -> list[Part]:
     return [whole.within(*places) for places in cut(source, target, size)]
 
 
-def _settled(to: Comparing, work: Work) -> Findings:
+def _together(to: Comparing, work: Work) -> Findings:
+    """The findings of a partition; open are only those records that may be in another one, or nowhere."""
     if len(work.parts) == 1 and work.parts[0].is_whole:
         return work.found[0]
     found = together(work)
     view = to.asked.view
-    return settled(found, work.whole.source[0].log(to.here, view), work.whole.target[0].log(to.there, view))
+    return told_apart(found, work.whole.source[0].log(to.here, view), work.whole.target[0].log(to.there, view))
 
 
 def _bounds(routes: Routes, topic: str, asked: Asked) -> list[Bounds]:
@@ -160,16 +164,6 @@ def _bounds(routes: Routes, topic: str, asked: Asked) -> list[Bounds]:
         start = ends[key] if starts[key] < 0 else starts[key]
         end = ends[key] if until[key] < 0 else min(until[key], ends[key])
         log_start = log_starts[key] if asked.first_ms is None else 0
-        found.append(Bounds(key, start, max(start, end), since=start, log_start=log_start, is_compacted=compacted))
+        end = max(start, end)
+        found.append(Bounds(key, start, end, since=start, until=end, log_start=log_start, is_compacted=compacted))
     return found
-
-
-def _find_moved(found: Sequence[Findings]) -> None:
-    """Records that are missing in one partition and extra in another have changed their partition."""
-    elsewhere = {mark: number for number, each in enumerate(found) for mark in each.extra}
-    for number, each in enumerate(found):
-        for mark in [mark for mark in each.missing if elsewhere.get(mark, number) != number]:
-            other = found[elsewhere[mark]]
-            pairs = list(zip(each.missing[mark], other.extra.pop(mark, []), strict=False))
-            each.change_partition(pairs, elsewhere[mark])
-            other.forget_extra([target for _, target in pairs])

@@ -11,7 +11,8 @@ from airmirror.evidence.by_key import compare_by_key
 from airmirror.evidence.comparing import compare_ranges
 from airmirror.evidence.found import Findings
 from airmirror.evidence.logs import Log
-from airmirror.evidence.settling import settled
+from airmirror.evidence.open_records import MOST_OPEN
+from airmirror.evidence.settling import told_apart
 from airmirror.partitions import TopicPartition
 
 CLIENT = "airmirror|compare"
@@ -27,12 +28,13 @@ class View:
 
 @dataclass(frozen=True)
 class Bounds:
-    """The offsets ``[start, end)`` of a partition, of which all from ``since`` on is compared; it begins at ``log_start``."""
+    """The offsets ``[start, end)`` of a partition, of which ``[since, until)`` is compared; it begins at ``log_start``."""
 
     partition: TopicPartition
     start: int
     end: int
     since: int
+    until: int
     log_start: int
     is_compacted: bool
 
@@ -48,6 +50,7 @@ class Bounds:
             is_compacted=self.is_compacted,
             times=view.times,
             since=self.since,
+            until=self.until,
         )
 
 
@@ -55,12 +58,13 @@ class Bounds:
 class Part:
     """Ranges of both logs of a partition that are compared as one; of several partitions a side: they are compared by key.
 
-    ``is_whole``: it is all that is compared of them.
+    ``is_whole``: it is all that is compared of them. ``most_open`` records of either side are kept to be found on the other.
     """
 
     source: tuple[Bounds, ...]
     target: tuple[Bounds, ...]
     is_whole: bool = True
+    most_open: int = MOST_OPEN
 
     @property
     def is_by_key(self) -> bool:
@@ -71,7 +75,12 @@ class Part:
         one, other = self.source[0], self.target[0]
         is_whole = start == (one.start, other.start) and end == (one.end, other.end)
         source, target = replace(one, start=start[0], end=end[0]), replace(other, start=start[1], end=end[1])
-        return Part((source,), (target,), self.is_whole and is_whole)
+        return Part((source,), (target,), self.is_whole and is_whole, self.most_open)
+
+    @property
+    def log_starts(self) -> tuple[int, int]:
+        """The first offset that either log has."""
+        return self.source[0].log_start, self.target[0].log_start
 
     @property
     def first(self) -> tuple[int, int]:
@@ -89,14 +98,14 @@ Execute = Callable[[Sequence[Part]], list[Findings]]
 
 
 def compare_part(here: Routes, there: Routes, view: View, part: Part) -> Findings:
-    """Compare one part. Records of a whole one are settled, of others open. Raises what reading the logs raises."""
+    """Compare one part; of a whole one what is late or compacted is told apart. Raises what reading the logs raises."""
     source, target = (
         [each.log(routes, view) for each in side] for routes, side in ((here, part.source), (there, part.target))
     )
     if part.is_by_key:
         return compare_by_key(source, target)
-    found = compare_ranges(source[0], target[0])
-    return settled(found, source[0], target[0]) if part.is_whole else found
+    found = compare_ranges(source[0], target[0], part.most_open)
+    return told_apart(found, source[0], target[0]) if part.is_whole else found
 
 
 def in_this_process(here: Routes, there: Routes, view: View) -> Execute:

@@ -26,8 +26,8 @@ from airmirror.partitions import TopicPartition
 class Move:
     """A group on one partition: the next offsets to read on both sides (target -1: unknown), and what moving would do.
 
-    ``skipped``: records that it would never read; ``again``: that it would read a second time. ``by`` says who set the
-    target's position.
+    ``skipped``: records that it would never read; ``again``: that it would read a second time (-1: there are too many
+    differences to tell). ``by`` says who set the target's position.
     """
 
     group: str
@@ -47,8 +47,8 @@ class Move:
             "source_position": self.source_position,
             "target_position": self.target_position if self.target_position >= 0 else None,
             "position_by": self.by,
-            "skipped": self.skipped,
-            "again": self.again,
+            "skipped": self.skipped if self.skipped >= 0 else None,
+            "again": self.again if self.again >= 0 else None,
         }
 
 
@@ -92,7 +92,9 @@ def _checkpoints(target: Cluster, source_alias: str, group: str) -> Mapping[Topi
 
 
 def _outcome(found: Findings, source: int, target: int) -> tuple[int, int]:
-    """Records skipped and read again by a group that goes from one position to the other."""
+    """Records skipped and read again by a group that goes from one position to the other; -1 where not all is named."""
+    if found.segments.is_cut or not found.are_all_named:
+        return -1, -1
     skipped = again = 0
     for run in found.segments:
         read, passed = source - run.source_first, target - run.target_first  # records of the run before each position

@@ -112,6 +112,13 @@ def _notes(asked: Asked, work: Work, found: Findings) -> tuple[str, ...]:
         notes.append("timestamps were not compared")
     if found.counts[Kind.EXTRA]:
         notes.append(f"extra records were looked for among the {REMEMBERED:,} source offsets before them")
+    for name, open_ in (("missing", found.missing), ("extra", found.extra)):
+        if open_.given_up:
+            notes.append(
+                f"{open_.given_up:,} records that are {name} so far were given up, since more than {open_.most:,} were open at "
+                "once: they are counted by their place; if the other side has them much later, or in another partition, it "
+                "is told as twice, extra or missing there"
+            )
     if found.counts[Kind.LAGGING]:
         notes.append("lagging records come after all that the target has: they are still to come, or lost at its end")
     if found.counts[Kind.EXPIRED]:
@@ -120,9 +127,7 @@ def _notes(asked: Asked, work: Work, found: Findings) -> tuple[str, ...]:
         notes.append(
             "of a sample: what is missing or extra may lie in what was not read; compare without --sample to know"
         )
-    if sum(each.count for each in found.differences) < sum(
-        count for kind, count in found.counts.items() if kind is not Kind.EQUAL
-    ):
+    if not found.are_all_named:
         notes.append("more differences than are named")
     return tuple(notes)
 

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+from array import array
+from base64 import b64decode, b64encode
 from typing import Any
+
+import numpy as np
 
 from airmirror.errors import AirmirrorError
 from airmirror.evidence.found import MOST_NAMED, Difference, Findings, Kind
+from airmirror.evidence.mapped import Mapped
+from airmirror.evidence.open_records import Open
 from airmirror.on_spark.results import answer_of, fit, plain_error
-from airmirror.wire.segments import Segment
+from airmirror.wire.records import Array
 
 LARGEST = 1 << 28  # bytes of one part's answer
-Marks = dict[int, list[int]]
+SEGMENT_COLUMNS = ("source", "target", "counts")
 
 
 def encode(answer: Findings | AirmirrorError) -> bytes:
@@ -24,10 +30,11 @@ def encode(answer: Findings | AirmirrorError) -> bytes:
             [str(each.kind), each.source_offset, each.target_offset, each.count, list(each.parts)]
             for each in answer.differences
         ],
-        "segments": [[run.source_first, run.target_first, run.count] for run in answer.segments],
+        "segments": [_text(getattr(answer.segments, name)) for name in SEGMENT_COLUMNS],
+        "segments_are_cut": answer.segments.is_cut,
         "keeps_offsets": answer.keeps_offsets,
-        "missing": list(answer.missing.items()),
-        "extra": list(answer.extra.items()),
+        "missing": _open_plain(answer.missing),
+        "extra": _open_plain(answer.extra),
         "first_pair": answer.first_pair,
         "last_pair": answer.last_pair,
     }
@@ -44,6 +51,7 @@ def _findings(
     counts: Any,
     differences: Any,
     segments: Any,
+    segments_are_cut: Any,
     keeps_offsets: Any,
     missing: Any,
     extra: Any,
@@ -52,10 +60,10 @@ def _findings(
 ) -> Findings:
     found = Findings(
         differences=[_difference(*each) for each in differences[:MOST_NAMED]],
-        segments=[Segment(*_numbers(run, 3)) for run in segments],
+        segments=_mapped(segments, segments_are_cut),
         keeps_offsets=fit(keeps_offsets, bool),
-        missing=_marks(missing),
-        extra=_marks(extra),
+        missing=_open(missing),
+        extra=_open(extra),
         first_pair=None if first_pair is None else _pair(first_pair),
         last_pair=_pair(last_pair),
     )
@@ -68,8 +76,42 @@ def _difference(kind: Any, source: Any, target: Any, count: Any, parts: Any) -> 
     return Difference(Kind(kind), source, target, count, tuple(fit(part, str) for part in parts))
 
 
-def _marks(plain: Any) -> Marks:
-    return {fit(mark, int): [fit(offset, int) for offset in offsets] for mark, offsets in plain}
+def _open_plain(records: Open) -> list[Any]:
+    marks, offsets = records.marked.records()
+    return [_text(marks), _text(offsets), records.passed, records.most]
+
+
+def _open(plain: Any) -> Open:
+    marks, offsets, passed, most = plain
+    found = Open(fit(most, int), passed=[_range(each) for each in passed])
+    its, places = _array(marks, np.uint64), _array(offsets, np.int64)
+    if len(its) != len(places):
+        raise ValueError("marks without offsets")
+    found.add(its, places)
+    return found
+
+
+def _mapped(columns: Any, is_cut: Any) -> Mapped:
+    source, target, counts = (_array(column, np.int64) for column in columns)
+    if not len(source) == len(target) == len(counts):
+        raise ValueError("runs that are cut off")
+    found = Mapped(most=len(counts))
+    found.add(source, target, counts)
+    found.is_cut = fit(is_cut, bool)
+    return found
+
+
+def _text(numbers: Array | array[int]) -> str:
+    return b64encode(numbers.tobytes()).decode()
+
+
+def _array(text: Any, kind: type[np.generic]) -> Array:
+    return np.frombuffer(b64decode(fit(text, str), validate=True), kind)
+
+
+def _range(plain: Any) -> tuple[int, int, int]:
+    first, last, count = _numbers(plain, 3)
+    return first, last, count
 
 
 def _pair(plain: Any) -> tuple[int, int]:
