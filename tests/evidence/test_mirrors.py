@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from socket import socket
 from types import SimpleNamespace
 from typing import Any
 
@@ -31,6 +33,7 @@ from support.hostile import KINDS, LONGEST, NOON, delete_records, numbered
 from support.hostile import Kind as LogKind
 from support.topics import Record, create_topic, produce, read_all
 
+TOO_FEW = ("only aborted transactions", "every record deleted", "empty partitions")  # records to plant faults in
 Copier = Callable[[list[Record]], list[Record]]
 
 
@@ -38,17 +41,19 @@ def ends(east: Broker, west: Broker) -> tuple[Cluster, Cluster]:
     return Cluster("source", (east.bootstrap,), {}), Cluster("target", (west.bootstrap,), {})
 
 
-def copied(east: Broker, west: Broker, topic: str, copier: Copier = list, partitions: int = 1) -> str:
+def copied(
+    east: Broker, west: Broker, topic: str, copier: Copier = list, partitions: int = 1, prefix: str = "copy"
+) -> str:
     """A copy of a topic on the target as some tool makes it: by a plain producer, partition by partition."""
     config = {"message.timestamp.before.max.ms": LONGEST, "message.timestamp.after.max.ms": LONGEST}
-    remote = create_topic(west, f"copy.{topic}", partitions, config | {"max.message.bytes": "100000000"})
+    remote = create_topic(west, f"{prefix}.{topic}", partitions, config | {"max.message.bytes": "100000000"})
     for partition, records in read_all(east, topic).items():
         produce(west, remote, copier(records), partition=partition, settings={"message.max.bytes": "100000000"})
     return remote
 
 
-def compared(east: Broker, west: Broker, topic: str, **asked: Any) -> list[ComparedLogs]:
-    return compare_clusters(*ends(east, west), Asked((topic,), rename="copy.{topic}", **asked))
+def compared(east: Broker, west: Broker, topic: str, prefix: str = "copy", **asked: Any) -> list[ComparedLogs]:
+    return compare_clusters(*ends(east, west), Asked((topic,), rename=f"{prefix}.{{topic}}", **asked))
 
 
 def filled(east: Broker, topic: str, records: list[Record], partitions: int = 1) -> str:
@@ -174,6 +179,51 @@ def test_copies_of_hostile_logs_are_equal(east: Broker, west: Broker, kind: LogK
         assert row.counts == {which: count for which, count in wanted.items() if count}, (row.differences, row.error)
         told = [at for each in row.differences for at in range(each.source_offset, each.source_offset + each.count)]
         assert told == altered and all(each.parts == ("timestamp",) for each in row.differences)
+    if str(kind) not in TOO_FEW:
+        assert_planted_faults_are_found(east, west, name, kind.partitions)
+
+
+def assert_planted_faults_are_found(east: Broker, west: Broker, name: str, partitions: int) -> None:
+    """Every fault of a copier is found at its offset, and beyond what its producer can't write nothing else is."""
+    ours = read_all(east, name)
+    faults = {number: planted(records) for number, records in ours.items()}
+    copies = iter(made for _, made in faults.values())
+    copied(east, west, name, lambda _: next(copies), partitions=partitions, prefix="faulty")
+    plain = {row.partition: row.counts.get(Kind.ALTERED, 0) for row in compared(east, west, name)}
+    for row in compared(east, west, name, prefix="faulty"):
+        at, _ = faults[row.partition]
+        altered = plain[row.partition] + (Kind.ALTERED in at)
+        wanted = {Kind.EXTRA: 1} | dict.fromkeys(at, 1) | ({Kind.ALTERED: altered} if altered else {})
+        assert {kind: count for kind, count in row.counts.items() if kind is not Kind.EQUAL and count} == wanted
+        found = {each.kind: each for each in row.differences if "timestamp" not in each.parts}
+        for kind, offset in at.items():
+            assert found[kind].source_offset in ((offset, offset + 1) if kind is Kind.REORDERED else (offset,))
+            assert kind is not Kind.ALTERED or found[kind].parts == ("value",)
+
+
+def planted(records: list[Record]) -> tuple[dict[Kind, int], list[Record]]:
+    """The copy of a copier, and the offsets of what it alters, loses, copies again and brings late, as far as there is room.
+
+    Each is a record like no other one, between two that are copied as they are. At the end comes a stranger.
+    """
+    contents = Counter(record.content for record in records)
+    single = {n for n, r in enumerate(records) if contents[r.content] == 1 and r.timestamp > 0}
+    timely = [number for number, record in enumerate(records) if record.timestamp > 0]
+    free = [n for n in sorted(single)[1:] if {n - 1, n, n + 1, n + 2} <= set(timely)]
+    at = dict[Kind, int]()
+    for kind in (Kind.ALTERED, Kind.MISSING, Kind.TWICE, Kind.REORDERED):
+        chosen = next((n for n in free if kind is not Kind.REORDERED or n + 1 in single), None)
+        if chosen is not None:
+            at[kind], free = chosen, [n for n in free if n > chosen + 3]
+    made = list[Record]()
+    for number, record in enumerate(records):
+        is_late = number - 1 == at.get(Kind.REORDERED)
+        if number != at.get(Kind.MISSING):
+            changed = replace(record, value=b"altered") if number == at.get(Kind.ALTERED) else record
+            made.insert(len(made) - is_late, changed)
+        made += [record] if number == at.get(Kind.TWICE) else []
+    stranger = Record(b"stranger", b"of no key", timestamp=NOON)
+    return {what: records[number].offset for what, number in at.items()}, [*made, stranger]
 
 
 def test_a_record_in_another_partition(east: Broker, west: Broker, topic: Callable[[str], str]) -> None:
@@ -242,3 +292,28 @@ def test_bad_input_ends_with_two(east: Broker, west: Broker, topic: Callable[[st
         assert answer.exit_code == 2 and said in answer.output, (more, answer.output)
     answer = command(east, west, name)  # the target has no such topic
     assert answer.exit_code == 1 and f"has no topic 'copy.{name}'" in answer.output
+
+
+def test_empty_topics_are_equal_and_an_empty_copy_is_not(
+    east: Broker, west: Broker, topic: Callable[[str], str]
+) -> None:
+    name = filled(east, topic("empty"), [], partitions=2)
+    copied(east, west, name, partitions=2)
+    answer = command(east, west, name)
+    assert answer.exit_code == 0 and "2 of 2 partitions are equal: 0 records." in answer.output
+    produce(east, name, numbered(3), partition=1)
+    first, second = compared(east, west, name)
+    assert first.is_equal and not second.is_equal and second.counts == {Kind.LAGGING: 3}
+
+
+@pytest.mark.long
+def test_a_cluster_that_does_not_answer_is_named_and_no_difference(east: Broker, topic: Callable[[str], str]) -> None:
+    name = filled(east, topic("alone"), [])
+    with socket() as nobody:  # bound, and never listening
+        nobody.bind(("127.0.0.1", 0))
+        silent = f"127.0.0.1:{nobody.getsockname()[1]}"
+        where = ["--source", east.bootstrap, "--target", silent, "--topics", name]
+        answer = CliRunner().invoke(app, ["compare", *where])
+        other = CliRunner().invoke(app, ["compare", "--source", silent, "--target", east.bootstrap])
+    assert (answer.exit_code, other.exit_code) == (2, 2)
+    assert "'target' can't be reached" in answer.output and "'source' can't be reached" in other.output

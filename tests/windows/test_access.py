@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AclOperation, ResourceType
+from typer.testing import CliRunner
 
+from airmirror.cli.main import app
 from airmirror.clusters.admin import client as admin
 from airmirror.clusters.admin.client import AccessDenied
 from airmirror.clusters.protocol.errors import FetchFailed
@@ -180,3 +182,18 @@ def test_a_report_tells_what_the_source_does_not_show_any_more(guarded: Broker, 
     assert made.numbers["records copied"] == 100 and "offsets left to copy now" not in made.numbers
     (line,) = (line for line in made.not_known if "Where a log ends now" in line)
     assert "does not let this user describe" in line and flow.topic in line
+
+
+@pytest.mark.parametrize("operation", [AclOperation.READ, AclOperation.DESCRIBE])
+def test_a_comparison_names_the_permission_that_it_lacks(
+    east: Broker, guarded: Broker, tmp_path: Path, operation: AclOperation
+) -> None:
+    flow = filled(east, guarded, tmp_path)
+    where = ["--source", east.bootstrap, "--target", guarded.bootstrap, "--topics", flow.topic]
+    words = ["compare", *where, "--rename", flow.remote_topic.replace(flow.topic, "{topic}")]
+    with denied(guarded, ResourceType.TOPIC, flow.remote_topic, operation):
+        answer = CliRunner().invoke(app, words)
+    said = " ".join(answer.output.split())
+    # A topic that is not shown is a row of its own that could not be compared; the others are compared.
+    assert answer.exit_code == (2 if operation is AclOperation.READ else 1) and "'target'" in said, said
+    assert flow.remote_topic in said and operation.name.lower() in said.lower(), said

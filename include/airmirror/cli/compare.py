@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from airmirror.cli.failures import NOT_VERIFIED, failures_reported
+from airmirror.cli.failures import BAD_INPUT, NOT_VERIFIED, failures_reported
 from airmirror.cli.options import AsJson, console
 from airmirror.cli.report import KeyFile, signer_of
 from airmirror.cli.tables import MOST_ROWS, print_json, safe, show, table
@@ -28,7 +29,7 @@ SettingsFile = Annotated[Path | None, typer.Option(help="A file of this side's K
 Time = Annotated[str, typer.Option(help="Only records of this time on (or before it): ISO 8601, UTC by default.")]
 
 
-@failures_reported
+@partial(failures_reported, status=BAD_INPUT)  # 1 says that something differs
 def compare(
     source: Source = "",
     target: Target = "",
@@ -66,7 +67,8 @@ def compare(
 ) -> None:
     """Compare topics of two clusters record by record, whoever copied them; nothing is written to Kafka.
 
-    Exit status: 0 nothing differs in what was compared (with --sample that is not everything), 1 something does, 2 bad input.
+    Exit status: 0 nothing differs in what was compared (with --sample that is not everything), 1 something does, 2 bad input, or
+    a cluster that does not answer or let this user read.
     """
     from airmirror.evidence.asking import Asked, sample_of
     from airmirror.evidence.compared_report import compared_report

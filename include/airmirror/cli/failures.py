@@ -57,8 +57,8 @@ INPUT = frozenset(
 """The errors that what was typed or configured is to blame for, by name: none is imported for it."""
 
 
-def failures_reported(command: Callable[P, None]) -> Callable[P, None]:
-    """A command whose AirmirrorErrors are told and become exit status 1, or 2 where the input is to blame."""
+def failures_reported(command: Callable[P, None], status: int = NOT_VERIFIED) -> Callable[P, None]:
+    """A command whose AirmirrorErrors are told and become exit status ``status``, or 2 where the input is to blame."""
 
     @functools.wraps(command)
     def reporting(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -67,6 +67,6 @@ def failures_reported(command: Callable[P, None]) -> Callable[P, None]:
         except AirmirrorError as error:
             label = "error (try again):" if error.transient else "error:"
             Console(stderr=True).print(line(label, error), soft_wrap=True)
-            raise typer.Exit(BAD_INPUT if type(error).__name__ in INPUT else NOT_VERIFIED) from error
+            raise typer.Exit(BAD_INPUT if type(error).__name__ in INPUT else status) from error
 
     return reporting

@@ -22,8 +22,8 @@ from airmirror.evidence.settling import bounded, settled, told_apart
 from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.records import Array, first_difference
 
-FIRST_REGION, MOST_REGION = 512, 131_072  # records read ahead of a difference
-REGION_BYTES = 64 << 20
+FIRST_REGION, MOST_REGION = 512, 32_768  # records read ahead of a difference; aligning them takes 1 kB each
+REGION_BYTES = 16 << 20
 TOGETHER = 48  # equal records in a row after which two logs run together again
 FAR = 4_000_000  # records of one side that are searched for a record of the other
 PARTS = ("key", "value", "headers", "timestamp")
