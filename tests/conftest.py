@@ -26,6 +26,8 @@ settings.register_profile("loaded", deadline=None, suppress_health_check=[Health
 settings.register_profile("quick", settings.get_profile("loaded"), max_examples=10)  # of make test-quick
 settings.load_profile("loaded")
 
+END_SECONDS = 30  # how long a process that a test has started may take to end after it
+
 # Compiled loops stay in the checkout (airmirror.native).
 os.environ.setdefault("XDG_CACHE_HOME", str(LOCAL / "cache"))
 os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_START)
@@ -155,12 +157,12 @@ def no_process_left() -> Iterator[None]:
     """A test that leaves a process running fails, and the process is ended so that the next test starts clean."""
     before = _children()
     yield
-    _, left = psutil.wait_procs(list(_children() - before), timeout=30)
+    _, left = psutil.wait_procs(list(_children() - before), timeout=END_SECONDS)
     if left:
         commands = [" ".join(_command(process)) for process in left]
         for process in left:
             process.kill()
-        psutil.wait_procs(left, timeout=30)
+        psutil.wait_procs(left, timeout=END_SECONDS)
         pytest.fail("left running: " + "; ".join(commands))
 
 

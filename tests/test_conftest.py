@@ -11,6 +11,10 @@ import psutil
 LEAVES_A_PROCESS = """
 import subprocess
 
+import conftest
+
+conftest.END_SECONDS = 1
+
 def test_leaves_a_process():
     print("started", subprocess.Popen(["sleep", "600"]).pid)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import runpy
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 from airflow.sdk import AssetOrTimeSchedule
 
+from airmirror.airflow import dags
 from airmirror.on_airflow.dags.schedules import CONTINUOUS, BadSchedule, schedule, timetable
 from airmirror_local.stack import DAGS
 from support import ROOT
@@ -37,80 +39,112 @@ compare.now.target = a
 """
 KINDS = {"audit", "compare", "decide", "heartbeats", "maintenance", "replay", "replicate", "report"}
 PARSE = """
-import json, sys, time
+import json, os, sys, time
 from airflow.sdk import DAG
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.dag_processing.dagbag import DagBag
-begun = time.process_time()
-bag = DagBag(sys.argv[1])
-seconds = time.process_time() - begun
-from airflow.serialization.serialized_objects import DagSerialization
-not_here = ("pyspark", "great_expectations", "confluent_kafka", "kafka", "pandas", "numba", "airmirror.on_airflow.tasks")
-heavy = [name for name in not_here if name in sys.modules]
-dags = {name: DagSerialization.to_dict(dag) for name, dag in sorted(bag.dags.items())}
-contracts = {
-    name: {
-        "tags": sorted(dag.tags), "doc": dag.doc_md, "catchup": dag.catchup, "max_active_runs": dag.max_active_runs,
-        "description": dag.description, "is_paused": dag.is_paused_upon_creation,
-        "scheduled": type(dag.timetable).__name__ != "NullTimetable",
-        "tasks": [
-            {
-                "type": task.task_type, "owner": task.owner, "pool": task.pool, "retries": task.retries,
-                "delay": task.retry_delay.total_seconds(), "policy": type(task.retry_policy).__name__,
-                "users": getattr(task, "assigned_users", None), "id": task.task_id, "at_once": task.max_active_tis_per_dag,
-                "longest": task.execution_timeout and task.execution_timeout.total_seconds(),
-            }
-            for task in dag.tasks
-        ],
+
+def parsed(configuration):
+    os.environ["AIRMIRROR_CONFIG"] = configuration
+    begun = time.process_time()
+    bag = DagBag(sys.argv[1])
+    seconds = time.process_time() - begun
+    from airflow.serialization.serialized_objects import DagSerialization
+    not_here = ("pyspark", "great_expectations", "confluent_kafka", "kafka", "pandas", "numba", "airmirror.on_airflow.tasks")
+    heavy = [name for name in not_here if name in sys.modules]
+    dags = {name: DagSerialization.to_dict(dag) for name, dag in sorted(bag.dags.items())}
+    contracts = {
+        name: {
+            "tags": sorted(dag.tags), "doc": dag.doc_md, "catchup": dag.catchup, "max_active_runs": dag.max_active_runs,
+            "description": dag.description, "is_paused": dag.is_paused_upon_creation,
+            "scheduled": type(dag.timetable).__name__ != "NullTimetable",
+            "tasks": [
+                {
+                    "type": task.task_type, "owner": task.owner, "pool": task.pool, "retries": task.retries,
+                    "delay": task.retry_delay.total_seconds(), "policy": type(task.retry_policy).__name__,
+                    "users": getattr(task, "assigned_users", None), "id": task.task_id, "at_once": task.max_active_tis_per_dag,
+                    "longest": task.execution_timeout and task.execution_timeout.total_seconds(),
+                }
+                for task in dag.tasks
+            ],
+        }
+        for name, dag in bag.dags.items()
     }
-    for name, dag in bag.dags.items()
-}
-print("ANSWER" + json.dumps([seconds, heavy, bag.import_errors, dags, contracts], sort_keys=True, default=str))
+    return [seconds, heavy, bag.import_errors, dags, contracts]
+
+print("ANSWER" + json.dumps([parsed(file) for file in sys.argv[2:]], sort_keys=True, default=str))
 """
+Parsed = tuple[float, list[str], dict[str, str], dict[str, Any], dict[str, Any]]
 
 
-def parse(directory: Path, text: str, seed: str = "1") -> list[object]:
-    import json
-
-    configuration = directory / "mirror.properties"
-    configuration.write_text(text)
+def parse(directory: Path, *texts: str, seed: str = "1") -> list[Parsed]:
+    """What one process finds in the DAGs folder with each configuration in turn."""
+    files = []
+    for number, text in enumerate(texts):
+        files.append(directory / f"{number}.properties")
+        files[-1].write_text(text)
     environment = os.environ | {
         "AIRFLOW_HOME": str(directory),
-        "AIRMIRROR_CONFIG": str(configuration),
         "PYTHONHASHSEED": seed,
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
     }
-    done = subprocess.run(
-        [sys.executable, "-c", PARSE, str(ROOT / "dags")], env=environment, capture_output=True, text=True, timeout=400
-    )
+    command = [sys.executable, "-c", PARSE, str(ROOT / "dags"), *map(str, files)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400)
     assert done.returncode == 0, done.stderr[-2000:]
-    found: list[object] = json.loads(done.stdout.split("ANSWER", 1)[1])
-    return found
+    return [tuple(each) for each in json.loads(done.stdout.split("ANSWER", 1)[1])]
 
 
 @pytest.mark.long
 def test_dags_parse_quickly(tmp_path: Path) -> None:
-    seconds = parse(tmp_path, GOOD)[0]
-    assert isinstance(seconds, float) and seconds < 1
+    ((seconds, *_),) = parse(tmp_path, GOOD)
+    assert seconds < 1
 
 
 def test_dags_parse_equally_and_load_nothing_heavy(tmp_path: Path) -> None:
-    _, heavy, errors, dags, _ = parse(tmp_path, GOOD)
+    ((_, heavy, errors, found, _),) = parse(tmp_path, GOOD)
     assert heavy == [] and errors == {}
     kinds = ("audit", "decide", "replay", "replicate", "report")
     expected = [f"{kind}.{flow}" for kind in kinds for flow in ("a.b", "b.a")] + ["heartbeats.a", "heartbeats.b"]
     expected += ["compare.nightly", "compare.now"]
-    assert isinstance(dags, dict) and list(dags) == sorted([*expected, "maintenance"])
-    again = parse(tmp_path, GOOD, seed="2")[3]
-    assert isinstance(again, dict) and {**dags} == {**again}
+    assert list(found) == sorted([*expected, "maintenance"])
+    ((*_, again, _),) = parse(tmp_path, GOOD, seed="2")
+    assert found == again
+
+
+def test_a_task_gets_its_own_dag_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mirror.properties").write_text(GOOD)
+    monkeypatch.setenv("AIRMIRROR_CONFIG", str(tmp_path / "mirror.properties"))
+    every = dags()
+    assert {name.split(".")[0] for name in every} == KINDS
+    for name in (*every, "replicate.a.c"):
+        monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", name)  # as Airflow does it (get_parsing_context)
+        found = dags()
+        assert list(found) == [name] * (name in every)
+        assert all(dag.task_ids == every[name].task_ids for dag in found.values())
+
+
+MORE = "a->b.sync.group.offsets.enabled = true\na->b.window.max.ms = 60000\na->b.decide.users = ann, bob\n"
+WRONG = {
+    "compare.nightly.sample = some\na->b.enabld = true": "a->b.enabled",
+    "a->b.window.schedule = 1 minut": "write an interval",
+    "a->b.topics = [": "a->b.topics",
+    "a->b.on.failure.notifier = no.such.Notifier": "no.such.Notifier",
+}
+NOTHING = ("nonsense = 1", FLOWS + "topics = [\nemit.heartbeats.enabled = false\n")
 
 
 @pytest.fixture(scope="module")
-def contracts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    more = "a->b.sync.group.offsets.enabled = true\na->b.window.max.ms = 60000\na->b.decide.users = ann, bob\n"
-    found = parse(tmp_path_factory.mktemp("dags"), GOOD + more)[4]
-    assert isinstance(found, dict) and found
+def parsed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Parsed]:
+    """What is found with each configuration, by what it adds; in one process, because loading Airflow takes seconds."""
+    texts = {MORE: GOOD + MORE} | {line: f"{GOOD}\n{line}\n" for line in WRONG} | {text: text for text in NOTHING}
+    return dict(zip(texts, parse(tmp_path_factory.mktemp("dags"), *texts.values()), strict=True))
+
+
+@pytest.fixture(scope="module")
+def contracts(parsed: dict[str, Parsed]) -> dict[str, Any]:
+    found = parsed[MORE][4]
+    assert found
     return found
 
 
@@ -173,30 +207,24 @@ def test_who_may_decide_can_be_named(contracts: dict[str, Any]) -> None:
     assert ask["users"] is None  # all who may answer
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("compare.nightly.sample = some\na->b.enabld = true", "a->b.enabled"),
-        ("a->b.window.schedule = 1 minut", "write an interval"),
-        ("a->b.topics = [", "a->b.topics"),
-        ("a->b.on.failure.notifier = no.such.Notifier", "no.such.Notifier"),
-    ],
-)
-def test_what_is_wrong_with_one_flow_leaves_the_others_their_dags(line: str, said: str, tmp_path: Path) -> None:
-    _, _, errors, dags, _ = parse(tmp_path, f"{GOOD}\n{line}\n")
-    assert isinstance(errors, dict) and len(errors) == 1, errors
+@pytest.mark.parametrize(("line", "said"), WRONG.items())
+def test_what_is_wrong_with_one_flow_leaves_the_others_their_dags(
+    line: str, said: str, parsed: dict[str, Parsed]
+) -> None:
+    _, _, errors, found, _ = parsed[line]
+    assert len(errors) == 1, errors
     ((file, message),) = errors.items()
     assert "configuration.py" in file and said in message and "line " in message
-    assert isinstance(dags, dict) and {"replicate.b.a", "audit.b.a", "replay.b.a", "decide.b.a"} <= dags.keys()
-    assert "replicate.a.b" not in dags
-    assert "compare.now" in dags and ("compare.nightly" in dags) is ("compare.nightly" not in message)
+    assert {"replicate.b.a", "audit.b.a", "replay.b.a", "decide.b.a"} <= found.keys()
+    assert "replicate.a.b" not in found
+    assert "compare.now" in found and ("compare.nightly" in found) is ("compare.nightly" not in message)
     assert ("compare.nightly" in line) is ("compare.nightly.sample: must be a share" in message)
 
 
-@pytest.mark.parametrize("text", ["nonsense = 1", FLOWS + "topics = [\nemit.heartbeats.enabled = false\n"])
-def test_a_file_without_a_flow_that_can_run_is_one_clear_import_error(text: str, tmp_path: Path) -> None:
-    _, _, errors, dags, _ = parse(tmp_path, text)
-    assert isinstance(errors, dict) and len(errors) == 1 and dags == {}
+@pytest.mark.parametrize("text", NOTHING)
+def test_a_file_without_a_flow_that_can_run_is_one_clear_import_error(text: str, parsed: dict[str, Parsed]) -> None:
+    _, _, errors, found, _ = parsed[text]
+    assert len(errors) == 1 and found == {}
     assert all("airmirror_dags.py" in file for file in errors)
 
 

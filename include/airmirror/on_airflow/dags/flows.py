@@ -7,33 +7,42 @@ A file with an import error has no DAGs in Airflow. So what is wrong with single
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from itertools import groupby
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, get_parsing_context
 
-from airmirror.config import Configuration, ConfigurationError, Flow, Problem
+from airmirror.config import Configuration, ConfigurationError, Problem
 from airmirror.config.explain import line_of
 from airmirror.config.pairs import heartbeat_flows
 from airmirror.errors import AirmirrorError
-from airmirror.on_airflow.dags.audit import audit_dag, replay_dag
-from airmirror.on_airflow.dags.compare import compare_dag
+from airmirror.on_airflow.dags import heartbeats, maintenance
+from airmirror.on_airflow.dags.audit import audit_dag, audit_id, replay_dag, replay_id
+from airmirror.on_airflow.dags.compare import compare_dag, compare_id
 from airmirror.on_airflow.dags.decide import decide_dag
-from airmirror.on_airflow.dags.heartbeats import heartbeats_dag
-from airmirror.on_airflow.dags.maintenance import maintenance_dag
 from airmirror.on_airflow.dags.notifications import KEY, callbacks
-from airmirror.on_airflow.dags.replicate import replicate_dag
-from airmirror.on_airflow.dags.report import report_dag
+from airmirror.on_airflow.dags.replicate import dag_id, decide_id, replicate_dag
+from airmirror.on_airflow.dags.report import report_dag, report_id
 from airmirror.on_airflow.deployment import deployment
 from airmirror.topics.sound import sound
 
 log = logging.getLogger(__name__)
 
+OF_A_FLOW = (
+    (dag_id, replicate_dag),
+    (audit_id, audit_dag),
+    (replay_id, replay_dag),
+    (decide_id, decide_dag),
+    (report_id, report_dag),
+)
+
 
 def dags() -> dict[str, DAG]:
     """Make every DAG of the flows that can run, by its id; log what is wrong with the others.
 
+    A task, which is a process of its own and parses the file again, gets its own DAG alone: a hundred take half a second.
     Raises ConfigurationError where something is wrong and no flow can run.
     """
     configuration, problems = _read()
@@ -41,7 +50,12 @@ def dags() -> dict[str, DAG]:
         raise ConfigurationError(configuration.path, problems)
     for problem in problems:
         log.warning("%s: %s", configuration.path, problem)
-    return {dag.dag_id: dag for dag in _dags(configuration)}
+    wanted, found = get_parsing_context().dag_id, {}
+    for name, make in _makers(configuration):
+        if wanted in (None, name):
+            with suppress(AirmirrorError):  # it is among the problems
+                found[name] = make()
+    return found
 
 
 def check_configuration() -> None:
@@ -71,20 +85,17 @@ def _has_dags(configuration: Configuration) -> bool:
     return bool(configuration.enabled or heartbeat_flows(configuration) or configuration.comparisons)
 
 
-def _dags(configuration: Configuration) -> Iterator[DAG]:
+def _makers(configuration: Configuration) -> Iterator[tuple[str, Callable[[], DAG]]]:
+    """Yield the id of each DAG, and what makes it."""
     flows = configuration.enabled
     for flow in flows:
-        for make in (replicate_dag, audit_dag, replay_dag, decide_dag, report_dag):
-            with suppress(AirmirrorError):  # it is among the problems
-                yield make(flow)
-    yield from map(compare_dag, configuration.comparisons.values())
-    yield from _heartbeats(heartbeat_flows(configuration))
-    if kept := [flow for flow in flows if flow.settings.retention_days]:
-        yield maintenance_dag(kept)
-
-
-def _heartbeats(flows: Iterable[Flow]) -> Iterator[DAG]:
-    """A DAG for every cluster that heartbeats are written to."""
-    ordered = sorted(flows, key=lambda flow: (flow.target.alias, flow.name))
+        for name, make in OF_A_FLOW:
+            yield name(flow), partial(make, flow)
+    for comparison in configuration.comparisons.values():
+        yield compare_id(comparison), partial(compare_dag, comparison)
+    # One for every cluster that heartbeats are written to.
+    ordered = sorted(heartbeat_flows(configuration), key=lambda flow: (flow.target.alias, flow.name))
     for target, emitting in groupby(ordered, key=lambda flow: flow.target.alias):
-        yield heartbeats_dag(target, list(emitting))
+        yield heartbeats.dag_id(target), partial(heartbeats.heartbeats_dag, target, list(emitting))
+    if kept := [flow for flow in flows if flow.settings.retention_days]:
+        yield maintenance.DAG_ID, partial(maintenance.maintenance_dag, kept)

@@ -42,11 +42,15 @@ class WriteReport(FlowOperator):
         report(deployment(), self.flow, span, window_id(context), show=partial(setattr, self, "page"))
 
 
+def report_id(flow: Flow) -> str:
+    return f"report.{flow.source.alias}.{flow.target.alias}"
+
+
 def report_dag(flow: Flow) -> DAG:
     """The reports of a flow."""
     source, target = flow.source.alias, flow.target.alias
     with new_dag(
-        f"report.{source}.{target}",
+        report_id(flow),
         None,
         description=f"Leave it on, it runs only when triggered: the report of {flow.name} for an auditor.",
         doc_md=DOC.format(flow=flow.name, source=source, target=target),
