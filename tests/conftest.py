@@ -19,7 +19,7 @@ from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from airmirror_local.ports import free_port
 from airmirror_local.proxy import Proxy, start_proxy
 from airmirror_local.spark_connect import QUICK_START, ConnectServer, start_connect_server
-from support.servers import KEPT, PASSWORD
+from support.servers import KEPT, PASSWORD, pgserver
 
 # How long a draw or an example takes is the machine's load, and no fault of what is tested.
 settings.register_profile("loaded", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -131,9 +131,8 @@ def postgresql() -> Iterator[str]:
     Its files are not below pytest's own directory: every pytest that starts closes that one to other users, and
     PostgreSQL, which root can't run, is one.
     """
-    pgserver = pytest.importorskip("pgserver", reason="pgserver has no wheel for this Python: PostgreSQL is not tested")
     directory = Path(tempfile.mkdtemp(prefix="airmirror-postgresql-"))
-    server = pgserver.get_server(directory, cleanup_mode="delete")
+    server = pgserver().get_server(directory, cleanup_mode="delete")
     postmaster = psutil.Process(server.get_pid())
     try:
         yield server.get_uri().replace("postgresql://postgres:@", f"postgresql+psycopg2://postgres:{PASSWORD}@", 1)

@@ -14,6 +14,7 @@ from airmirror.slot.contract import Slot, SlotResult
 from airmirror_local.brokers import Broker
 from support.faults import filled
 from support.flows import Mirror, in_this_process
+from support.servers import pgserver
 
 
 def opened_again(flow: Mirror, url: str) -> Mirror:
@@ -77,13 +78,12 @@ def test_a_sqlite_file_that_is_deleted(east: Broker, west: Broker, tmp_path: Pat
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[tuple[str, Callable[[str], None]]]:
     """A PostgreSQL of this test's own: its URL, and what stops and starts it."""
-    pgserver = pytest.importorskip("pgserver", reason="pgserver has no wheel for this Python: PostgreSQL is not tested")
-    data = tmp_path / "postgresql"
-    server = pgserver.get_server(data, cleanup_mode="delete")
+    data, wheel = tmp_path / "postgresql", pgserver()
+    server = wheel.get_server(data, cleanup_mode="delete")
 
     def control(action: str) -> None:
         if action == "stop":
-            pgserver.pg_ctl(["-w", "-m", "immediate", "stop"], pgdata=data, user=server.system_user)
+            wheel.pg_ctl(["-w", "-m", "immediate", "stop"], pgdata=data, user=server.system_user)
         else:
             server.ensure_postgres_running()
 

@@ -1,10 +1,15 @@
-"""Servers of the whole run that a test has started again: they are not the test's to end."""
+"""Servers of the whole run that a test has started again: they are not the test's to end. And the wheel of PostgreSQL."""
 
 from __future__ import annotations
+
+from typing import Any
+
+import pytest
 
 from airmirror_local.processes import Process
 
 PASSWORD = "planted-password"  # of the PostgreSQL under test: it must be in no message
+POSTGRESQL_SECONDS = 120
 KEPT: set[int] = set()
 
 
@@ -13,3 +18,17 @@ def keep(process: Process) -> None:
     KEPT.add(process.pid)
     if process.guard is not None:
         KEPT.add(process.guard.pid)
+
+
+def pgserver() -> Any:
+    """The module of that name, which ends a start that takes ten seconds: a busy machine, or a recovery, takes longer.
+
+    Skips the test where it has no wheel for this Python.
+    """
+    found = pytest.importorskip("pgserver", reason="pgserver has no wheel for this Python: PostgreSQL is not tested")
+
+    def patient(arguments: list[str], **given: Any) -> str:
+        return str(found.pg_ctl(arguments, **given | {"timeout": POSTGRESQL_SECONDS}))
+
+    found.postgres_server.pg_ctl = patient
+    return found
