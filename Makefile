@@ -46,16 +46,19 @@ check: install ## ruff, mypy, import-linter, and the figures of the house
 house: install ## the figures of the house: circles, sizes, positional calls, docstrings; fails where one is over its limit
 	$(BIN)/python tests/house.py
 
-# Two processes share the two cores; each has brokers and Spark of its own.
-BESIDE := tests/on_airflow tests/environments tests/cli tests/topologies tests/flows tests/chaos
+# Three processes share the two cores: each waits for servers half of its time, and has brokers and Spark of its own.
+AIRFLOW := tests/on_airflow tests/environments tests/cli tests/flows
+WINDOWS := tests/windows
 
 test-quick: install ## the tests that need no broker, Spark, Airflow or PostgreSQL, with fewer made-up examples
 	$(BIN)/pytest -m "not long and not servers" --hypothesis-profile quick
 
 test: install ## the tests, real brokers and Spark included (under 20 minutes on 2 cores)
-	@$(BIN)/pytest -m "not long" $(BESIDE) >.local/test-beside.log 2>&1 & beside=$$!; \
-	$(BIN)/pytest -m "not long" $(addprefix --ignore=,$(BESIDE)); rest=$$?; \
-	wait $$beside; beside=$$?; cat .local/test-beside.log; exit $$((rest || beside))
+	@$(BIN)/pytest -m "not long" $(AIRFLOW) >.local/test-airflow.log 2>&1 & airflow=$$!; \
+	$(BIN)/pytest -m "not long" $(WINDOWS) >.local/test-windows.log 2>&1 & windows=$$!; \
+	$(BIN)/pytest -m "not long" $(addprefix --ignore=,$(AIRFLOW) $(WINDOWS)); rest=$$?; \
+	wait $$airflow; airflow=$$?; wait $$windows; windows=$$?; \
+	cat .local/test-airflow.log .local/test-windows.log; exit $$((rest || airflow || windows))
 
 test-long: install ## the tests that take longer
 	$(BIN)/pytest -m long

@@ -44,7 +44,12 @@ PRELOADED = (
     "airflow.providers.standard.operators.trigger_dagrun",
     "confluent_kafka.admin",
     "great_expectations",
-    "kafka",
+    "javaproperties",
+    "kafka.protocol.admin",
+    "kafka.protocol.consumer",
+    "kafka.protocol.metadata",
+    "kafka.protocol.producer",
+    "llvmlite.binding",
 )
 HEALTH = {"scheduler": "scheduler", "dag_processor": "DAG processor", "triggerer": "triggerer"}
 

@@ -24,6 +24,7 @@ from support.topics import (
 )
 
 
+@pytest.mark.long  # tests/windows restarts brokers in mid-window, and compares every record after it
 def test_a_broker_keeps_ports_and_data_over_kill_and_restart(tmp_path: Path) -> None:
     broker = start_broker(tmp_path, "north", IMPATIENT)
     try:
@@ -54,6 +55,7 @@ def test_a_paused_broker_does_not_answer_until_it_is_resumed(tmp_path: Path) -> 
     assert not broker.process.running
 
 
+@pytest.mark.long  # tests/windows kills leaders of three nodes in mid-window
 def test_a_cluster_of_three_survives_one(tmp_path: Path) -> None:
     cluster = start_cluster(tmp_path, "north", properties=IMPATIENT)
     try:

@@ -18,7 +18,7 @@ from support.servers import keep
 
 pytestmark = pytest.mark.timeout(900)
 
-QUICK = ("state", "segments", "partitions", "withheld")  # of the directed plans: each takes a quarter of a minute
+QUICK = ("state", "segments")  # of the directed plans; what the others do to partitions, tests/windows has one by one
 SHORT = 16  # kills a window and its slots, stops one and denies it to write, within eight seconds
 # 15: what was fetched at once took longer to write than a transaction may last (test_transactions.py has it alone).
 # 50: a window stood in Spark's client for minutes after the server was killed (test_windows_on_spark.py has its retries).

@@ -130,7 +130,13 @@ POLICIES = {
 
 
 @pytest.mark.parametrize(
-    ("side", "name"), [("first", "default"), ("second", "default"), ("second", "separator"), ("second", "identity")]
+    ("side", "name"),
+    [
+        ("first", "default"),
+        ("second", "separator"),
+        ("second", "identity"),
+        pytest.param("second", "default", marks=pytest.mark.long),
+    ],
 )
 def test_mirrormaker_2s_own_client_gives_the_same_answers(replicated: Replicated, side: str, name: str) -> None:
     if not (java_home() / "bin" / "javac").exists():

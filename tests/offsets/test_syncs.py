@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airmirror.clusters.admin import client
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import parse
 from airmirror.errors import AirmirrorError
@@ -59,8 +60,9 @@ def segment_record(*runs: tuple[int, int, int]) -> SegmentRecord:
 
 
 @pytest.mark.parametrize("enabled", [True, False])
-def test_offset_syncs_can_be_switched_off(enabled: bool, tmp_path: Path) -> None:
+def test_offset_syncs_can_be_switched_off(enabled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Then no cluster is asked for anything: none answers here."""
+    monkeypatch.setattr(client.describe, "__defaults__", (1.0,))  # seconds
     nobody = f"{LOOPBACK}:{free_port()}"
     lines = (
         f"clusters = a, b\na.bootstrap.servers = {nobody}\nb.bootstrap.servers = {nobody}\na->b.enabled = true\n"

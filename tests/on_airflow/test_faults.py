@@ -76,6 +76,7 @@ def _failed(flow: AirflowFlow, run_id: str) -> dict[str, Any] | None:
     return task if task["state"] == "failed" else None
 
 
+@pytest.mark.long  # a terminated one is tried again too; tests/windows kills slots and drivers
 @pytest.mark.flow("killed")
 def test_a_killed_task_is_tried_again(flow: AirflowFlow, west_proxy: Proxy) -> None:
     with held_in_mid_window(flow, west_proxy) as run_id:
@@ -83,6 +84,7 @@ def test_a_killed_task_is_tried_again(flow: AirflowFlow, west_proxy: Proxy) -> N
     assert_recovered(flow, run_id)
 
 
+@pytest.mark.long  # for the window it is as if the task alone had ended
 @pytest.mark.flow("scheduler")
 def test_the_scheduler_is_restarted_in_mid_window(flow: AirflowFlow, west_proxy: Proxy) -> None:
     stack = flow.under_test.stack

@@ -15,6 +15,7 @@ from airmirror.on_spark import execute as module
 from airmirror.on_spark import library, sessions
 from airmirror.on_spark.execute import LibraryAltered, SparkJobFailed, execute, interrupt
 from airmirror.on_spark.sessions import SparkRefused, close, connect
+from airmirror.slot.attempts import GRACE_SECONDS
 from airmirror.slot.contract import Slot
 from airmirror.threads import begin
 from airmirror_local.spark_connect import TOKEN, ConnectServer
@@ -25,13 +26,13 @@ RAN = "a stranger's code ran"
 
 
 def a_slot(source: str, servers: str = "one:9092") -> Slot:
-    """A slot without partitions and without time: it tries its clusters once."""
+    """A slot without partitions whose time, and what a fault may take beyond it, is over: it tries its clusters once."""
     return Slot(
         flow=a_flow(source, servers),
         window="window",
         number=0,
         claim_offset=0,
-        max_ms=0,
+        max_ms=round(-1000 * GRACE_SECONDS),
         max_bytes=None,
         progress_topic="progress",
         progress_partitions=1,

@@ -94,7 +94,7 @@ TOPOLOGIES = [
 ]
 
 
-@pytest.mark.parametrize("windows", [3, pytest.param(10, marks=pytest.mark.long)])
+@pytest.mark.parametrize("windows", [2, pytest.param(10, marks=pytest.mark.long)])
 @pytest.mark.parametrize("topology", TOPOLOGIES, ids=str)
 def test_each_topology(topology: Topology, windows: int, clusters: Clusters, tmp_path: Path) -> None:
     deployment = deploy(tmp_path, clusters.by_alias, topology.flows, topology.lines)
@@ -145,7 +145,7 @@ def test_a_consumer_of_both_sides_sees_every_record_once(clusters: Clusters, tmp
         assert sorted(value or b"" for value in values) == expected
 
 
-@pytest.mark.parametrize("windows", [3, pytest.param(10, marks=pytest.mark.long)])
+@pytest.mark.parametrize("windows", [2, pytest.param(10, marks=pytest.mark.long)])
 def test_an_aggregate_keeps_the_order_of_each_source(windows: int, clusters: Clusters, tmp_path: Path) -> None:
     lines = f"{IDENTITY}\nA->C.aggregate = true\nB->C.aggregate = true"
     deployment = deploy(tmp_path, clusters.by_alias, {"A->C": "orders", "B->C": "orders"}, lines)

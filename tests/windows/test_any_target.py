@@ -29,7 +29,13 @@ def errors(result: WindowResult) -> list[AirmirrorError | None]:
 
 
 @pytest.mark.parametrize(
-    ("codec", "verify"), [("zstd", "readback"), ("zstd", "acks"), ("gzip", "readback"), ("uncompressed", "readback")]
+    ("codec", "verify"),
+    [
+        ("zstd", "acks"),
+        ("uncompressed", "readback"),
+        pytest.param("zstd", "readback", marks=pytest.mark.long),
+        pytest.param("gzip", "readback", marks=pytest.mark.long),
+    ],
 )
 def test_a_target_that_compresses_otherwise(
     east: Broker, west: Broker, tmp_path: Path, codec: str, verify: str
@@ -42,7 +48,7 @@ def test_a_target_that_compresses_otherwise(
     assert flow.assert_equal() == result.copied == 5 * 501
 
 
-@pytest.mark.parametrize("verify", ["readback", "acks"])
+@pytest.mark.parametrize("verify", ["readback", pytest.param("acks", marks=pytest.mark.long)])
 def test_batches_that_are_too_large_only_without_their_compression(
     east: Broker, west: Broker, tmp_path: Path, verify: str
 ) -> None:
@@ -96,7 +102,7 @@ def test_a_record_that_is_too_large(east: Broker, west: Broker, tmp_path: Path) 
     assert flow.assert_equal() == 4
 
 
-@pytest.mark.parametrize("verify", ["readback", "acks"])
+@pytest.mark.parametrize("verify", ["readback", pytest.param("acks", marks=pytest.mark.long)])
 def test_a_target_that_refuses_old_records(east: Broker, west: Broker, tmp_path: Path, verify: str) -> None:
     flow = to(east, west, tmp_path, {"message.timestamp.before.max.ms": str(HOUR)}, window_verify=verify)
     fresh = [Record(record.value, record.key, (), -1) for record in numbered(4)]  # without a time, nothing is too old

@@ -79,7 +79,7 @@ def assert_kept(flow: Mirror, dead_letters: str, lost: list[Record]) -> None:
         assert flow.remote_topic.encode() in origin["exception.message"]
 
 
-@pytest.mark.parametrize("verify", ["readback", "acks"])
+@pytest.mark.parametrize("verify", ["readback", pytest.param("acks", marks=pytest.mark.long)])
 def test_records_that_are_too_large(east: Broker, west: Broker, tmp_path: Path, dead_letters: str, verify: str) -> None:
     flow = tolerant(
         east=east,
@@ -107,7 +107,7 @@ def test_records_that_are_too_large_only_as_the_target_compresses_them(
     assert_kept(flow, dead_letters, assert_copied_around(flow, flow.run(), {3, 6}))
 
 
-@pytest.mark.parametrize("verify", ["readback", "acks"])
+@pytest.mark.parametrize("verify", [pytest.param("readback", marks=pytest.mark.long), "acks"])
 def test_records_of_another_time_than_the_target_takes(
     east: Broker, west: Broker, tmp_path: Path, dead_letters: str, verify: str
 ) -> None:

@@ -39,8 +39,15 @@ def data_batches(cluster: ClusterConfig, topic: str, end: int) -> int:
         return sum(not aborted and not batch.is_control for _, batches in found for batch, aborted in batches)
 
 
-@pytest.mark.parametrize("codec", ["none", "lz4"])
-@pytest.mark.parametrize("times", ["CreateTime", "LogAppendTime"])
+@pytest.mark.parametrize(
+    ("times", "codec"),
+    [
+        ("CreateTime", "lz4"),
+        ("LogAppendTime", "none"),
+        pytest.param("CreateTime", "none", marks=pytest.mark.long),
+        pytest.param("LogAppendTime", "lz4", marks=pytest.mark.long),
+    ],
+)
 def test_transactions_and_aborted_batches_between(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, codec: Codec, times: str
 ) -> None:

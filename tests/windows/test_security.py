@@ -79,7 +79,7 @@ ENVIRONMENTS = [
     pytest.param("OPEN", "PLAIN", marks=pytest.mark.long),
     pytest.param("GUARDED", "PLAIN", marks=pytest.mark.long),
     pytest.param("GUARDED", "SCRAM-SHA-256", marks=pytest.mark.long),
-    ("OPEN", "SCRAM-SHA-256"),
+    pytest.param("OPEN", "SCRAM-SHA-256", marks=pytest.mark.long),
     ("GUARDED", "SCRAM-SHA-512"),
     ("GUARDED", "OAUTHBEARER"),
     ("MUTUAL", ""),

@@ -38,7 +38,8 @@ def same_but_for_times(flow: Mirror) -> int:
 
 
 @pytest.mark.parametrize(
-    ("verify", "codec", "per_batch"), [("readback", "none", 40), ("readback", "lz4", 1), ("acks", "lz4", 40)]
+    ("verify", "codec", "per_batch"),
+    [("readback", "lz4", 1), ("acks", "lz4", 40), pytest.param("readback", "none", 40, marks=pytest.mark.long)],
 )
 def test_declared(east: Broker, west: Broker, tmp_path: Path, verify: str, codec: Codec, per_batch: int) -> None:
     flow = mirror(east, west, tmp_path, partitions=2, settings=DECLARED | {"window.verify": verify})

@@ -32,8 +32,15 @@ def small_fetches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copy_module, "LEAST_PARTITION_BYTES", 2048)
 
 
-@pytest.mark.parametrize("lost", ["request", "answer"])
-@pytest.mark.parametrize("api_key", [INIT_PRODUCER_ID, END_TXN])
+@pytest.mark.parametrize(
+    ("api_key", "lost"),
+    [
+        (INIT_PRODUCER_ID, "request"),
+        (END_TXN, "answer"),
+        pytest.param(INIT_PRODUCER_ID, "answer", marks=pytest.mark.long),
+        pytest.param(END_TXN, "request", marks=pytest.mark.long),
+    ],
+)
 def test_whether_a_commit_was_done_is_found_out(
     east: Broker,
     west: Broker,
@@ -93,7 +100,7 @@ def test_a_target_that_takes_longer_for_a_fetch_than_a_transaction_may_last(
     monkeypatch.setattr(merging, "MERGED_FROM", 1_000_000)  # every batch is a request
     settings = {"producer.transaction.timeout.ms": "1000", "window.commit.bytes": "1000000"}
     flow = filled(east, west, tmp_path, 0, settings=settings, through=west_proxy.bootstrap)
-    produce(east, flow.topic, [Record(b"v%d" % n, b"k%d" % (n % 50)) for n in range(600)], records_per_batch=1)
+    produce(east, flow.topic, [Record(b"v%d" % n, b"k%d" % (n % 50)) for n in range(350)], records_per_batch=1)
 
     def slowly(slots: Sequence[Slot]) -> list[SlotResult]:
         def slow(exchange: Exchange, frame: bytes) -> bytes:
@@ -107,7 +114,7 @@ def test_a_target_that_takes_longer_for_a_fetch_than_a_transaction_may_last(
     result = flow.run(slowly)
     assert result.is_verified, [str(row.error) for row in result.rows]
     assert result.phases["copy"] > 2 * 1.0, "it was not slow"
-    assert flow.assert_equal() == 700
+    assert flow.assert_equal() == 450
 
 
 def test_a_target_that_allows_shorter_transactions_only(east: Broker, tmp_path: Path) -> None:

@@ -27,8 +27,15 @@ from windows.test_intake import intake
 UNKNOWN_SERVER_ERROR = -1
 
 
-@pytest.mark.parametrize("error", [0, UNKNOWN_SERVER_ERROR])
-@pytest.mark.parametrize("declared", [False, True])
+@pytest.mark.parametrize(
+    ("error", "declared"),
+    [
+        (0, False),
+        (UNKNOWN_SERVER_ERROR, True),
+        pytest.param(0, True, marks=pytest.mark.long),
+        pytest.param(UNKNOWN_SERVER_ERROR, False, marks=pytest.mark.long),
+    ],
+)
 def test_a_slow_store_is_asked_again(
     east: Broker, east_proxy: Proxy, west: Broker, tmp_path: Path, error: int, declared: bool
 ) -> None:
@@ -44,7 +51,7 @@ def test_a_slow_store_is_asked_again(
     assert flow.assert_equal() == 300
 
 
-@pytest.mark.parametrize("error", [0, UNKNOWN_SERVER_ERROR])
+@pytest.mark.parametrize("error", [0, pytest.param(UNKNOWN_SERVER_ERROR, marks=pytest.mark.long)])
 def test_a_store_that_never_answers_is_unavailable(
     east: Broker, east_proxy: Proxy, west: Broker, tmp_path: Path, error: int
 ) -> None:
