@@ -47,18 +47,18 @@ house: install ## the figures of the house: circles, sizes, positional calls, do
 	$(BIN)/python tests/house.py
 
 # Three processes share the two cores: each waits for servers half of its time, and has brokers and Spark of its own.
-AIRFLOW := tests/on_airflow tests/environments tests/cli tests/flows
-WINDOWS := tests/windows
+FIRST := tests/on_airflow tests/environments tests/cli tests/flows tests/ledger tests/windows/test_security.py
+SECOND := $(filter-out $(FIRST),$(wildcard tests/windows/test_*.py))
 
 test-quick: install ## the tests that need no broker, Spark, Airflow or PostgreSQL, with fewer made-up examples
 	$(BIN)/pytest -m "not long and not servers" --hypothesis-profile quick
 
 test: install ## the tests, real brokers and Spark included (under 20 minutes on 2 cores)
-	@$(BIN)/pytest -m "not long" $(AIRFLOW) >.local/test-airflow.log 2>&1 & airflow=$$!; \
-	$(BIN)/pytest -m "not long" $(WINDOWS) >.local/test-windows.log 2>&1 & windows=$$!; \
-	$(BIN)/pytest -m "not long" $(addprefix --ignore=,$(AIRFLOW) $(WINDOWS)); rest=$$?; \
-	wait $$airflow; airflow=$$?; wait $$windows; windows=$$?; \
-	cat .local/test-airflow.log .local/test-windows.log; exit $$((rest || airflow || windows))
+	@$(BIN)/pytest -m "not long" $(FIRST) >.local/test-first.log 2>&1 & first=$$!; \
+	$(BIN)/pytest -m "not long" $(SECOND) >.local/test-second.log 2>&1 & second=$$!; \
+	$(BIN)/pytest -m "not long" $(addprefix --ignore=,$(FIRST) tests/windows); rest=$$?; \
+	wait $$first; first=$$?; wait $$second; second=$$?; \
+	cat .local/test-first.log .local/test-second.log; exit $$((rest || first || second))
 
 test-long: install ## the tests that take longer
 	$(BIN)/pytest -m long

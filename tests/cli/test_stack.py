@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 
 import psutil
 import pytest
+from rich.console import Console
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
+from airmirror.cli import running, stack
+from airmirror_local.airflow_stack import AirflowStack
+from airmirror_local.brokers import start_broker
+from airmirror_local.processes import Process
+from airmirror_local.spark_connect import ConnectServer
+from airmirror_local.stack import Stack, Step
 from support import ROOT
 
-pytestmark = pytest.mark.timeout(900)
-
-pytestmark = pytest.mark.servers  # those of `airmirror up`
+pytestmark = [pytest.mark.timeout(900), pytest.mark.servers]  # those of `airmirror up`
 AIRMIRROR = Path(sys.executable).with_name("airmirror")
 
 
@@ -50,6 +58,43 @@ def wait(look, seconds: float) -> None:  # type: ignore[no-untyped-def]
     )(look)
 
 
+def one_broker(directory: Path, *, schedule: str, step: Step, started: Callable[[Process], None]) -> Stack:
+    """A stack of which there is one broker only."""
+    with step("starting cluster east"):
+        east = start_broker(directory, "east")
+    started(east.process)
+    spark = ConnectServer(port=1, token="planted", token_file=directory / "token", process=east.process)
+    airflow = AirflowStack(directory, "http://127.0.0.1:1", "planted", {}, {})
+    configuration = directory / "mirror.properties"
+    return Stack(
+        east=east, west=east, spark=spark, airflow=airflow, configuration=configuration, ledger=schedule, loaded={}
+    )
+
+
+def test_up_remembers_what_it_has_started_and_down_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home, printed = tmp_path / "up", StringIO()
+    console = Console(file=printed, width=1000)
+    monkeypatch.setattr(running, "HOME", home)
+    monkeypatch.setattr(stack, "start_stack", one_broker)
+    try:
+        assert stack.up(console) == 0
+        (broker,) = of(home)
+        assert json.loads((home / "processes.json").read_text())[0]["pid"] == broker.pid
+        assert running.spark_file().read_text() == "sc://localhost:1/;token=planted"
+        assert running.spark_file().stat().st_mode & 0o777 == 0o600
+        assert "http://127.0.0.1:1" in printed.getvalue() and "✓ starting cluster east" in printed.getvalue()
+        tried = [line.split()[-1] for line in printed.getvalue().splitlines() if line.startswith("  ")]
+        assert [each for each in tried if each in stack.TO_TRY] == list(stack.TO_TRY)
+        assert stack.up(console) == 1 and "It is running already" in printed.getvalue()
+        assert of(home) == [broker]
+    finally:
+        assert stack.down(console) == 0
+    assert "✓ stopping broker east" in printed.getvalue() and "1 processes stopped" in printed.getvalue()
+    assert not of(home) and not home.exists()
+    assert stack.down(console) == 0 and "Nothing was running" in printed.getvalue()
+
+
+@pytest.mark.long
 def test_up_leaves_the_stack_running_and_down_ends_all_of_it(tmp_path: Path) -> None:
     home = tmp_path / "up"
     try:

@@ -141,14 +141,16 @@ def test_a_worker_is_killed_in_mid_window(
     west_proxy.on_request = hold
     with environment.started(flow, url, "killed", tmp_path) as process:
         try:
-            assert hold.reached.wait(120), process.log.read_text()
+            # A window that has ended will not write; how long one takes to begin is the machine's load.
+            while not hold.reached.wait(0.2):
+                assert process.running, process.log.read_text()
             worker = worker_of(west_proxy.port)
             if "standalone" in environment.name:  # where more than the worker can die
                 worker = executor_of(worker)
             worker.send_signal(signal.SIGKILL)
         finally:
             hold.release.set()
-        status = process.handle.wait(200)
+        status = process.handle.wait()
     assert status == 0, process.log.read_text()
     assert flow.assert_equal() == 4000
 

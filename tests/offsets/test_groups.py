@@ -326,8 +326,15 @@ def test_history_of_mirrormaker_2_is_estimated_and_never_past_its_syncs(
     for number in range(3):
         plain(east, flow.topic, str(number), 0)
     as_mirrormaker(flow, 100, 99)
+    other = OffsetSync("another", 0, 7, 7)
     cluster, syncs = place_of_syncs(flow.flow)
-    ensure_topic(cluster, syncs, 1)
+    for place, name in (
+        (flow.flow.source, "mm2-offset-syncs.west.internal"),
+        (flow.flow.target, f"mm2-offset-syncs.{flow.flow.source.alias}.internal"),
+    ):  # what lies in either of other topics tells nothing of this one
+        ensure_topic(place, name, 1)
+        with Appender(place, name) as appender:
+            appender.append([(other.encode_key(), other.encode_value())])
     written = [OffsetSync(flow.topic, 0, offset, offset) for offset in (0, 40, 80)]
     with Appender(cluster, syncs) as appender:
         appender.append([(sync_.encode_key(), sync_.encode_value()) for sync_ in written] + [(b"foreign", b"record")])

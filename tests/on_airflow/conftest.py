@@ -91,7 +91,7 @@ THROUGH_PROXY = ("paused", "terminated", "killed", "scheduler", "spark")
 
 @dataclass
 class AirflowUnderTest:
-    """Airflow, the Spark Connect server that tests may restart, and where files lie."""
+    """Airflow, the Spark Connect servers, of which a test may restart one, and where files lie."""
 
     stack: AirflowStack
     client: AirflowClient
@@ -216,7 +216,12 @@ class AirflowFlow:
 
 @pytest.fixture(scope="package")
 def airflow(
-    east: Broker, west: Broker, connect_server: ConnectServer, stack_directory: Path, postgresql: str
+    east: Broker,
+    west: Broker,
+    connect_server: ConnectServer,
+    stack_directory: Path,
+    postgresql: str,
+    request: pytest.FixtureRequest,
 ) -> Iterator[AirflowUnderTest]:
     """Airflow with all flows of NAMES, switched off.
 
@@ -241,12 +246,15 @@ def airflow(
     expectations.mkdir()
     ledger = directory / "ledger.db"
     port = free_port()
-    spark = {"server": start_connect_server(directory / "spark", port=port)}
+    flows = {mark.args[0] for item in request.session.items if (mark := item.get_closest_marker("flow"))}
+    spark = {"shared": connect_server}
+    if "spark" in flows:  # whose test restarts it
+        spark["restarted"] = start_connect_server(directory / "spark", port=port)
 
     def restart_spark() -> None:
-        spark["server"].process.kill()
-        spark["server"] = start_connect_server(directory / "spark", port=port)
-        keep(spark["server"].process)
+        spark["restarted"].process.kill()
+        spark["restarted"] = start_connect_server(directory / "spark", port=port)
+        keep(spark["restarted"].process)
 
     environment = dict(
         airflow_environment(configuration, f"sqlite:///{ledger}", directory / "data-docs", connect_server)
@@ -260,7 +268,7 @@ def airflow(
             for name, token in (RECEIVERS | {"airmirror_metrics": SCRAPER}).items()
         },
         "AIRFLOW_CONN_SECRET_KAFKA": json.dumps({"conn_type": "kafka", "extra": json.dumps(KAFKA)}),
-        "AIRFLOW_CONN_SPARK_RESTARTED": json.dumps(spark["server"].connection),
+        "AIRFLOW_CONN_SPARK_RESTARTED": json.dumps(spark.get("restarted", connect_server).connection),
         # The files do not change; parsing all DAGs again every 15 s takes a quarter of a core.
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
         # A task whose scheduler has died is noticed soon.
@@ -295,7 +303,8 @@ def airflow(
         finally:
             stack.stop()
     finally:
-        spark["server"].stop()
+        if "restarted" in spark:
+            spark["restarted"].stop()
 
 
 @pytest.fixture

@@ -42,6 +42,7 @@ def times(flow: AirflowFlow) -> list[int]:
     return [decode_heartbeat(record.key or b"", record.value or b"").time_ms for record in records]
 
 
+@pytest.mark.long  # test_heartbeat_trigger.py has the trigger, tests/offsets what is replicated of them
 @pytest.mark.flow("heart")
 def test_heartbeats_are_emitted_by_a_deferred_task_and_replicated(flow: AirflowFlow, emitting: str) -> None:
     client = flow.client

@@ -19,7 +19,6 @@ from support.flows import Mirror
 AIRMIRROR = (sys.executable, "-m", "airmirror.cli.main", "run-window")
 SUBMIT = str(Path(sys.executable).parent / "spark-submit")
 JOB = str(APPLICATION)
-SECONDS = 200
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class Environment:
     def run(self, flow: Mirror, ledger: str, window: str, directory: Path) -> None:
         """Run one window of the flow to its end; it must verify everything."""
         with self.started(flow, ledger, window, directory) as process:
-            status = process.handle.wait(SECONDS)
+            status = process.handle.wait()
         assert status == 0, process.log.read_text()
 
     @contextmanager

@@ -109,7 +109,8 @@ class PositionLookup:
     def _syncs(self) -> dict[TopicPartition, list[Sync]]:
         """The offset syncs of the flow whose segments these are, in log order.
 
-        The return trip reads those of another flow, whose ``offset-syncs.topic.location`` may be the other one.
+        The return trip reads those of another flow, whose ``offset-syncs.topic.location`` may be the other one: the first
+        place that knows a partition counts. Other topics' syncs may lie in either.
         """
         names = policy_of(self.flow)
         places = [
@@ -120,11 +121,11 @@ class PositionLookup:
             places.reverse()
         found: dict[TopicPartition, list[Sync]] = {}
         for cluster, topic in places if self.groups_on == "target" else places[:1]:
+            here: dict[TopicPartition, list[Sync]] = {}
             for sync in read_syncs(cluster, topic):
                 key = TopicPartition(sync.topic, sync.partition)
-                found.setdefault(key, []).append(Sync(sync.upstream, sync.downstream))
-            if found:
-                break
+                here.setdefault(key, []).append(Sync(sync.upstream, sync.downstream))
+            found = here | found
         return found
 
 
