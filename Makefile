@@ -46,12 +46,18 @@ check: install ## ruff, mypy, import-linter, and the figures of the house
 house: install ## the figures of the house: circles, sizes, positional calls, docstrings; fails where one is over its limit
 	$(BIN)/python tests/house.py
 
+# Two processes for two cores: these rooms take half of the time.
+QUICK := -m "not long and not servers" --hypothesis-profile quick
+COUNTING := tests/wire tests/model tests/naming tests/config tests/native tests/ledger
+
 # Three processes share the two cores: each waits for servers half of its time, and has brokers and Spark of its own.
 FIRST := tests/on_airflow tests/environments tests/cli tests/flows tests/ledger tests/windows/test_security.py
 SECOND := $(filter-out $(FIRST),$(wildcard tests/windows/test_*.py))
 
 test-quick: install ## the tests that need no broker, Spark, Airflow or PostgreSQL, with fewer made-up examples
-	$(BIN)/pytest -m "not long and not servers" --hypothesis-profile quick
+	@$(BIN)/pytest $(QUICK) $(COUNTING) >.local/test-counting.log 2>&1 & counting=$$!; \
+	$(BIN)/pytest $(QUICK) $(addprefix --ignore=,$(COUNTING)); rest=$$?; \
+	wait $$counting; counting=$$?; cat .local/test-counting.log; exit $$((rest || counting))
 
 test: install ## the tests, real brokers and Spark included (under 20 minutes on 2 cores)
 	@$(BIN)/pytest -m "not long" $(FIRST) >.local/test-first.log 2>&1 & first=$$!; \

@@ -194,7 +194,7 @@ def test_equal_records_in_a_row() -> None:
 
 
 @given(st.integers(0, 2**32), st.integers(1, 900))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=settings().max_examples // 6, deadline=None)
 def test_faults_planted_at_random_are_found_exactly(seed: int, chunk: int) -> None:
     chance = random.Random(seed)
     one = numbered(2000)
