@@ -167,13 +167,13 @@ def test_the_trigger_form_narrows_a_run_down(flow: AirflowFlow) -> None:
 
 @pytest.mark.flow("cut")
 def test_a_window_that_was_cut_is_followed_by_the_next_at_once(flow: AirflowFlow) -> None:
-    produce(flow.east, flow.topic, records(60, size=4000), records_per_batch=10)  # more than a window takes
+    produce(flow.east, flow.topic, records(120, size=4000), records_per_batch=20)  # more than a window takes
     first = flow.first_run()
     assert flow.states(first["dag_run_id"])["next_window"] == "success"
     flow.client.wait(
         lambda: (ended := flow.ended()) and flow.states(ended[-1]["dag_run_id"])["next_window"] == "skipped", 180
     )
-    assert len(flow.ended()) > 1 and flow.assert_equal() == 60
+    assert len(flow.ended()) > 1 and flow.assert_equal() == 120
 
 
 @pytest.mark.long
