@@ -306,6 +306,6 @@ def patiently(seconds: float, *errors: type[AirmirrorError]) -> Retrying:
     return Retrying(
         retry=retry_if_exception_type(errors),
         stop=stop_after_delay(seconds),
-        wait=wait_exponential_jitter(multiplier=0.05, max=2.0),
+        wait=wait_exponential_jitter(multiplier=0.02, max=2.0, jitter=0.02),
         reraise=True,
     )

@@ -30,7 +30,7 @@ def unwritable(
 
     asking = Retrying(
         retry=retry_if_result(bool),
-        wait=wait_exponential_jitter(multiplier=0.05, max=1.0),
+        wait=wait_exponential_jitter(multiplier=0.02, max=1.0, jitter=0.02),
         stop=stop_after_delay(seconds),
         retry_error_callback=lambda state: state.outcome.result() if state.outcome else {},
     )
