@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -16,10 +17,12 @@ from airmirror.clusters.admin.appender import Appender
 from airmirror.flows.prepare import catch_up_ledger, open_flow
 from airmirror.naming import segment_topic
 from airmirror.on_spark import windows as spark_windows
+from airmirror.slot.contract import Slot, SlotResult
 from airmirror.wire.segments import GATE, Hold
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import free_port
-from support.flows import in_this_process
+from support.flows import at_once, in_this_process
+from support.following import await_readable, beside, ended_by_event, numbered
 from support.groups import commit, committed
 from support.topics import Record, assert_mirrored, create_topic, produce, read_all
 
@@ -58,6 +61,38 @@ class Deployment:
 def slots_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows without Spark, which tests/on_spark covers."""
     monkeypatch.setattr(spark_windows, "on_spark", lambda *_: nullcontext((lambda: 2, in_this_process)))
+
+
+def test_a_window_that_follows(east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as it is told to; it says how late it was, and that is all judged."""
+    time_is_up = ended_by_event(monkeypatch)
+    topic = create_topic(east, f"orders-{uuid.uuid4().hex[:8]}", 2)
+    produce(east, topic, numbered(50))
+    command = Deployment(tmp_path, east.bootstrap, west.bootstrap, topic, **{"verify.interval.ms": "200"})
+    remote = f"{command.alias}.{topic}"
+
+    def work() -> None:
+        await_readable(west, remote, 50)
+        produce(east, topic, numbered(50, 50))
+        await_readable(west, remote, 100)
+
+    def execute(slots: Sequence[Slot]) -> list[SlotResult]:
+        assert {slot.follow_ms for slot in slots} == {300_000}
+        with beside(work, time_is_up):
+            return at_once(slots)
+
+    monkeypatch.setattr(spark_windows, "on_spark", lambda *_: nullcontext((lambda: 2, execute)))
+    done = command("run-window", "--follow", "5 min", "--json")
+    assert done.exit_code == 0, done.output
+    result = json.loads(done.stdout)
+    assert result["records"] == 100 and result["verified"] and result["followed"]["records"] == 50
+    assert assert_mirrored(east, topic, west, remote) == 100
+    monkeypatch.setattr(spark_windows, "on_spark", lambda *_: nullcontext((lambda: 2, at_once)))
+    said = command("run-window", "--follow", "5 min")  # nothing comes: its time is up at once
+    assert said.exit_code == 0 and "Followed" not in said.stdout
+    for nonsense in ("60", "soon", "0 s"):
+        refused = command("run-window", "--follow", nonsense)
+        assert refused.exit_code == 2 and "--follow" in refused.output
 
 
 def test_plan_run_verify_status_and_rebuild(east: Broker, west: Broker, tmp_path: Path) -> None:

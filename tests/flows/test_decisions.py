@@ -15,9 +15,10 @@ from airmirror.flows.reset import Order, consider
 from airmirror.flows.verification import compare_all
 from airmirror.naming import segment_topic
 from airmirror.partitions import TopicPartition
+from airmirror.windows.judging import Judged
 from airmirror.windows.resets import Choice
 from airmirror.windows.verify import no_objection
-from airmirror.windows.window import Judged, judge_window, run_window
+from airmirror.windows.window import judge_window, run_window
 from airmirror.wire.segments import Action
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, in_this_process, mirror

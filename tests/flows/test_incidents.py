@@ -146,8 +146,8 @@ def test_a_red_run_says_what_where_since_when_and_what_to_do(flow: Mirror, place
 def test_a_reason_that_partitions_have_in_common_is_said_once() -> None:
     from airmirror.on_airflow.tasks.telling import MOST_NAMED, not_verified
     from airmirror.windows.errors import GateFailed
+    from airmirror.windows.judging import Judged
     from airmirror.windows.verify import Verdict
-    from airmirror.windows.window import Judged
 
     def failed(partition: int, reason: str = "too many (suite {} mine)", held: Hold | None = None) -> Verdict:
         error = GateFailed(cluster="east", topic="orders", partition=partition, first=10, last=19, reason=reason)

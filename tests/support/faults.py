@@ -40,14 +40,14 @@ def filled(
 
 def in_a_process_that_dies(slots: Sequence[Slot], commits: int) -> list[SlotResult]:
     """Run the slots in a process that kills itself with SIGKILL in its transaction after some ``commits``."""
-    process = multiprocessing.get_context("fork").Process(target=_die_after, args=(slots, commits))
+    process = multiprocessing.get_context("fork").Process(target=die_after, args=(slots, commits))
     process.start()
     process.join()
     assert process.exitcode == -signal.SIGKILL
     return []
 
 
-def _die_after(slots: Sequence[Slot], commits: int) -> None:
+def die_after(slots: Sequence[Slot], commits: int) -> None:
     left = [commits]
     end = TransactionalId.end
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from airmirror.slot.attempts import run_slot
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.topics.sync import apply, look
+from airmirror.windows.following import Follow
 from airmirror.windows.results import WindowResult
 from airmirror.windows.window import Execute, run_window
 from airmirror.wire.mirrormaker import murmur2_partition, source_offset_key, source_offset_value
@@ -26,6 +28,12 @@ from support.topics import Cluster, assert_mirrored, bootstrap, create_topic, pr
 def in_this_process(slots: Sequence[Slot]) -> list[SlotResult]:
     """Runs slots one after the other, without Spark."""
     return [result for slot in slots for result in run_slot(slot)]
+
+
+def at_once(slots: Sequence[Slot]) -> list[SlotResult]:
+    """Runs slots beside each other, without Spark."""
+    with ThreadPoolExecutor(len(slots), "slot") as pool:
+        return [result for results in pool.map(run_slot, slots) for result in results]
 
 
 @dataclass(frozen=True)
@@ -45,12 +53,23 @@ class Mirror:
     def remote_topic(self) -> str:
         return f"{self.flow.source.alias}.{self.topic}"
 
-    def run(self, execute: Execute = in_this_process, window: str | None = None, slots: int = 2) -> WindowResult:
+    def run(
+        self,
+        execute: Execute = in_this_process,
+        window: str | None = None,
+        slots: int = 2,
+        following: Follow | None = None,
+    ) -> WindowResult:
         """Run one window."""
         prepared = prepare(self.opened)
-        identifier = window or uuid.uuid4().hex[:8]
         return run_window(
-            self.flow, self.opened.ledger, prepared.topics, execute, window=identifier, slots=lambda: slots
+            self.flow,
+            self.opened.ledger,
+            prepared.topics,
+            execute,
+            window=window or uuid.uuid4().hex[:8],
+            slots=lambda: slots,
+            following=following,
         )
 
     def assert_equal(self, isolation: str = "read_committed") -> int:

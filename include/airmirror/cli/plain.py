@@ -29,6 +29,7 @@ def window(result: WindowResult, refused: Sequence[str], topics: SyncReport) -> 
         "notes": list(topics.notes),
         "warnings": list(topics.warnings),
         "phases": {name: round(seconds, 3) for name, seconds in result.phases.items()},
+        "followed": None if result.followed is None else asdict(result.followed),
         "rows": [_row_json(row) for row in result.rows],
     }
 

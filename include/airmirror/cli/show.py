@@ -51,6 +51,15 @@ def window(result: WindowResult) -> RenderableType:
     return table(title, ("topic", *numbers, "verified"), rows, right=numbers)
 
 
+def followed(result: WindowResult) -> Iterator[Text]:
+    """Yield how late a window was that has followed the log."""
+    if (found := result.followed) is not None:
+        yield Text(
+            f"Followed: {found.records:,} records, from their timestamps to their commits {found.median:.2f} s in the "
+            f"median, {found.p99:.2f} s at p99."
+        )
+
+
 def runs(results: Sequence[WindowResult]) -> RenderableType:
     """One row a window, by the name of the run that it belongs to."""
     numbers = ("partitions", "records", "bytes", "seconds")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -30,6 +31,7 @@ from airmirror.cli.options import (
 from airmirror.cli.tables import BAD, DOUBTFUL, line, print_json
 from airmirror.cli.tables import show as print_all
 from airmirror.config import ConfigurationError
+from airmirror.config.schedules import interval_seconds
 from airmirror.flows.prepare import prepare
 
 
@@ -81,6 +83,9 @@ def run_window(
     spark: Annotated[str, typer.Option(envvar="AIRMIRROR_SPARK", help="The Spark Connect server.")] = DEFAULT_SPARK,
     local: Annotated[bool, typer.Option("--local", help="Run Spark in this process.")] = False,
     window: Annotated[str, typer.Option(help="The window's id; a new one by default.")] = "",
+    follow: Annotated[
+        str, typer.Option(help="Stay so long and copy what comes, as in `60s` or `5 min`; window.follow.ms by default.")
+    ] = "",
     expectations: Expectations = None,
     no_expectations: Annotated[
         bool, typer.Option("--no-expectations", help="Judge by the engine's own checks alone; what is held stays held.")
@@ -95,10 +100,12 @@ def run_window(
     groups, as far as the configuration wants it. Exit status: 0 verified, 1 not, 2 bad input.
     """
     from airmirror.flows.gates import expectations_of
-    from airmirror.flows.rounds import ROUNDS, follow
+    from airmirror.flows.rounds import ROUNDS
+    from airmirror.flows.rounds import follow as do_rounds
     from airmirror.on_spark.windows import run_judged
 
     identifier = window or _identifier()
+    seconds = _seconds(follow)
     if not local and not spark.startswith("sc://"):
         raise typer.BadParameter(
             f"--spark {spark}: a Spark Connect server is named like {DEFAULT_SPARK}; or say --local"
@@ -111,6 +118,9 @@ def run_window(
     ]
     with opened_flow(config, flow, ledger, secrets) as opened, console.status(f"window {identifier}") as status:
         said = f"window {identifier}: "
+        if seconds:
+            staying = replace(opened.flow.window, follow_ms=seconds * 1000)
+            opened = replace(opened, flow=replace(opened.flow, window=staying))
         prepared = prepare(opened, lambda phase: status.update(said + phase))
         result = run_judged(
             prepared,
@@ -120,12 +130,13 @@ def run_window(
             tell=lambda phase: status.update(said + phase),
             report=lambda progress: status.update(said + show.progress(progress)),
         ).result
-        rounds = follow(prepared.opened, wanted, identifier, lambda phase: status.update(said + phase))
+        rounds = do_rounds(prepared.opened, wanted, identifier, lambda phase: status.update(said + phase))
     if as_json:
         shown = plain.window(result, prepared.refused, prepared.report)
         print_json(console, shown | {"judged_by": str(by)} | {"rounds": {each.name: each.said for each in rounds}})
     else:
-        print_all(console, *prepared.report.lines, show.window(result), *show.problems(result, prepared.refused))
+        print_all(console, *prepared.report.lines, show.window(result), *show.followed(result))
+        print_all(console, *show.problems(result, prepared.refused))
         print_all(console, *(f"{each.name}: {each.said}" for each in rounds if each.error is None))
     errors = [line(each.name, each.error, BAD) for each in rounds if each.error is not None]
     for error in errors:
@@ -190,6 +201,17 @@ def status(
         print_all(console, *(part for item in found for part in show.status(item)))
     if any(item.needs_somebody for item in found):
         raise typer.Exit(1)
+
+
+def _seconds(follow: str) -> int | None:
+    """The seconds of ``--follow``; None: it was not given."""
+    try:
+        seconds = interval_seconds(follow)
+    except ValueError as error:
+        raise typer.BadParameter(f"--follow {follow}: {error}") from error
+    if follow and seconds is None:
+        raise typer.BadParameter(f"--follow {follow}: write a time with its unit, as in 60s or 5min")
+    return seconds
 
 
 def _identifier() -> str:

@@ -37,7 +37,7 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Window:
-    """The extent of one window, and its proof; the keys ``window.…``."""
+    """The extent of one window, and its proof; the keys ``window.…`` and ``verify.interval.ms``."""
 
     max_ms: int = 120_000
     max_bytes: int | None = None
@@ -45,6 +45,9 @@ class Window:
     commit_ms: int = 10_000
     verify: str = "readback"
     largest_batch_bytes: int = 268_435_456
+    follow_ms: int = 0
+    follow_commit_ms: int = 250
+    verify_interval_ms: int = 5_000
 
     @property
     def reads_back(self) -> bool:

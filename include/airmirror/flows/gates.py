@@ -18,7 +18,9 @@ from airmirror.quality.gate import Limits, judge
 from airmirror.quality.suites import Suite, check_suites, default_directory, load_suites
 from airmirror.quality.verdict import Judgement
 from airmirror.windows.findings import Finding
-from airmirror.windows.window import Judged, judge_window
+from airmirror.windows.judging import Judged
+from airmirror.windows.verify import Gate
+from airmirror.windows.window import judge_window
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,37 @@ def expectations_of(directory: Path | None, *, wanted: bool = True) -> Expectati
     return Expectations(load_suites(directory or default_directory()))
 
 
+def gate_of(
+    opened: Opened,
+    by: Expectations,
+    *,
+    window: str,
+    waived: Mapping[TopicPartition, int] | None = None,
+    docs: Path | None = None,
+    hears: Callable[[Judgement], None] = lambda judgement: None,
+) -> Gate | None:
+    """The gate of a flow: the objections of its suites; None: the engine's own checks judge alone. ``hears`` of each judgement.
+
+    The others as ``judge_flow`` has them. The gate raises BadExpectations.
+    """
+    flow, suites = opened.flow, by.suites
+    if suites is None:
+        return None
+    records, seconds = flow.settings.window_max_lag_records, flow.settings.window_max_lag_seconds
+    limits = Limits(records, None if seconds is None else float(seconds))
+
+    def gate(findings: Sequence[Finding]) -> Mapping[TopicPartition, str]:
+        check_suites(suites)
+        rows = [finding.row() for finding in findings]
+        judgement = judge(rows, suites, flow=flow.name, window=window, limits=limits, docs=docs)
+        hears(judgement)
+        objections = {TopicPartition(*key): "; ".join(reasons) for key, reasons in judgement.failed.items()}
+        last = {finding.key: finding.source_end - 1 for finding in findings}
+        return {key: why for key, why in objections.items() if (waived or {}).get(key) != last[key]}
+
+    return gate
+
+
 def judge_flow(
     opened: Opened,
     by: Expectations,
@@ -63,23 +96,10 @@ def judge_flow(
     directory of the flow's Data Docs. Raises FlowBusy while a window of the flow is at work, BadExpectations, or a
     cluster's error.
     """
-    flow, suites = opened.flow, by.suites
-    records, seconds = flow.settings.window_max_lag_records, flow.settings.window_max_lag_seconds
-    limits = Limits(records, None if seconds is None else float(seconds))
     judgements: list[Judgement] = []
-
-    def gate(findings: Sequence[Finding]) -> Mapping[TopicPartition, str]:
-        assert suites is not None
-        check_suites(suites)
-        rows = [finding.row() for finding in findings]
-        judgements.append(judge(rows, suites, flow=flow.name, window=window, limits=limits, docs=docs))
-        objections = {TopicPartition(*key): "; ".join(reasons) for key, reasons in judgements[-1].failed.items()}
-        last = {finding.key: finding.source_end - 1 for finding in findings}
-        return {key: why for key, why in objections.items() if (waived or {}).get(key) != last[key]}
-
+    gate = gate_of(opened, by, window=window, waived=waived, docs=docs, hears=judgements.append)
     begun = time.monotonic()
-    asked = None if suites is None else gate
-    judged = judge_window(flow, opened.ledger, asked, window=window, trusted=trusted, tell=tell)
+    judged = judge_window(opened.flow, opened.ledger, gate, window=window, trusted=trusted, tell=tell)
     measure_judged(opened, judged, time.monotonic() - begun)
     if judged.verdicts:
         measure_latency(opened)

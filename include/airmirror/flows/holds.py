@@ -1,7 +1,7 @@
 """``airmirror hold``: who holds and releases partitions, when and why, written to the segment topic and so to the ledger.
 
-A hold counts from the next window on: windows read it when they begin. Nothing is claimed, so it can be written while a
-window runs; the gate's own holds are other records, which neither side writes over.
+A hold counts from the next window on, which reads it when it begins, and in a window that follows the log at once. Nothing is
+claimed, so it can be written while a window runs; the gate's own holds are other records, which neither side writes over.
 """
 
 from __future__ import annotations

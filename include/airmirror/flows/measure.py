@@ -12,8 +12,8 @@ from airmirror.ledger.outcomes import WHOLE
 from airmirror.offsets import latency
 from airmirror.partitions import TopicPartition
 from airmirror.windows.errors import FlowBusy, PartitionHeld
+from airmirror.windows.judging import Judged
 from airmirror.windows.results import WindowResult
-from airmirror.windows.window import Judged
 
 # Names in the ledger's table flow_metrics.
 WINDOWS, SECONDS, JUDGED = "windows", "seconds", "judged"  # counters, by outcome, by phase and by result

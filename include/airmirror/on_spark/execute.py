@@ -116,7 +116,7 @@ def run_tasks(spark: SparkSession, specs: Sequence[object], work: Work) -> list[
 
 def most_seconds(slot: Slot) -> float:
     """After so long a job has no task left that could end by itself: every attempt ends soon after the window's time."""
-    attempt = slot.max_ms / 1000 + GRACE_SECONDS + 2 * transaction_timeout_ms(slot.flow) / 1000
+    attempt = slot.longest_ms / 1000 + GRACE_SECONDS + 2 * transaction_timeout_ms(slot.flow) / 1000
     return ATTEMPTS * attempt + START_SECONDS
 
 

@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from airmirror.errors import AirmirrorError
-from airmirror.flows.gates import Expectations, judge_flow
+from airmirror.flows.gates import Expectations, gate_of, judge_flow
 from airmirror.flows.measure import measure_failure, measure_latency, measure_window
 from airmirror.flows.prepare import Opened, Prepared
 from airmirror.partitions import TopicPartition
 from airmirror.quality.verdict import Judgement
 from airmirror.slot.contract import Slot, SlotResult
+from airmirror.windows.following import Follow
 from airmirror.windows.progress import CopyProgress
 from airmirror.windows.results import WindowResult, with_verdicts
 from airmirror.windows.window import Execute, run_window
@@ -30,6 +31,7 @@ def run(
     *,
     only: Callable[[TopicPartition], bool] = lambda partition: True,
     until: Mapping[TopicPartition, int] | None = None,
+    following: Follow | None = None,
     advance: bool = True,
     tell: Callable[[str], None] = lambda phase: None,
     report: Callable[[CopyProgress], None] = lambda progress: None,
@@ -48,6 +50,7 @@ def run(
                 slots=slots,
                 only=only,
                 until=until,
+                following=following,
                 advance=advance,
                 tell=tell,
                 report=report,
@@ -79,8 +82,11 @@ def run_judged(
     tell: Callable[[str], None] = lambda phase: None,
     report: Callable[[CopyProgress], None] = lambda progress: None,
 ) -> RunWindow:
-    """A window and its gate, one after the other as in a DAG's run. Raises what ``run`` and ``judge_flow`` raise."""
-    result = run(prepared, spark_url, window, only=only, advance=False, tell=tell, report=report)
+    """A window and its gate, one after the other as in a DAG's run; the gate judges meanwhile too where the window follows
+    (``window.follow.ms``). Raises what ``run`` and ``judge_flow`` raise.
+    """
+    following = Follow(gate_of(prepared.opened, expectations, window=window))
+    result = run(prepared, spark_url, window, only=only, following=following, advance=False, tell=tell, report=report)
     begun = time.monotonic()
     judged, judgement = judge_flow(prepared.opened, expectations, window=window, trusted={window}, tell=tell)
     taken = time.monotonic() - begun

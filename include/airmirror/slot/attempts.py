@@ -33,6 +33,7 @@ from airmirror.slot.errors import (
     TargetUnavailable,
     TopicRecreated,
 )
+from airmirror.slot.follow import NO_END, Following
 from airmirror.slot.intake import Intake
 from airmirror.slot.outbox import Outbox
 from airmirror.slot.pace import Pace
@@ -42,8 +43,9 @@ from airmirror.wire.merging import Merging
 from airmirror.wire.segments import SegmentRecord
 
 LEADER_SECONDS = 3.0  # for an election on the target
-MOST_PAUSE = 5.0  # seconds between two attempts
+LEAST_PAUSE, MOST_PAUSE = 0.1, 5.0  # seconds between two attempts
 GRACE_SECONDS = 15.0  # what a fault, or reading back, may take beyond the window's end
+AGAIN_SECONDS = 60.0  # after so long a slot that follows takes in again what could not be read or written
 
 
 @dataclass
@@ -51,6 +53,7 @@ class _Attempts:
     """The findings of the attempts so far."""
 
     positions: dict[TopicPartition, int]
+    follow_until: float  # by time.monotonic; in the past: the slot does not follow
     failed: dict[TopicPartition, AirmirrorError] = field(default_factory=dict)
     limits: dict[TopicPartition, int] = field(default_factory=dict)  # copied up to here only: what comes is bad
     refusals: dict[TopicPartition, Refusals] = field(default_factory=dict)
@@ -59,13 +62,15 @@ class _Attempts:
 def run_slot(slot: Slot) -> list[SlotResult]:
     """Copy a slot's partitions; one result each. Raises nothing: errors are in the results."""
     begun = time.monotonic()
-    deadline = begun + slot.max_ms / 1000
-    attempts = _Attempts({partition.source: partition.start for partition in slot.partitions})
+    deadline = begun + slot.longest_ms / 1000
+    positions = {partition.source: partition.start for partition in slot.partitions}
+    attempts = _Attempts(positions, begun + slot.follow_ms / 1000)
     pace = Pace(transaction_timeout_ms(slot.flow))
     outcome = Outcome.DONE
     error: AirmirrorError | None = None
-    pause = 0.1
+    pause = LEAST_PAUSE
     while True:
+        tried = time.monotonic()
         try:
             with (
                 Routes(slot.flow.source, f"airmirror|{slot.flow.name}|{slot.number}") as source,
@@ -75,7 +80,10 @@ def run_slot(slot: Slot) -> list[SlotResult]:
                     slot=slot, source=source, target=target, attempts=attempts, pace=pace, deadline=deadline
                 )
             outcome = Outcome.DONE if done else Outcome.CUT
-            break
+            if not (done and _taken_in_again(attempts)):
+                break
+            if time.monotonic() - tried < MOST_PAUSE:
+                time.sleep(1.0)  # backoff: nothing tells when a partition is well
         except SlotFenced as fenced:
             outcome, error = Outcome.FENCED, fenced
             break
@@ -98,6 +106,8 @@ def run_slot(slot: Slot) -> list[SlotResult]:
                 outcome, error = Outcome.FAILED, fault
                 break
             pace.failed()
+            if time.monotonic() - tried > AGAIN_SECONDS:
+                pause = LEAST_PAUSE
             time.sleep(pause)  # backoff: the cluster is asked again, nothing tells when it is well
             pause = min(pause * 2, MOST_PAUSE)
     return list(_results(slot, attempts, outcome, error, time.monotonic() - begun))
@@ -136,13 +146,21 @@ def _attempt(slot: Slot, source: Routes, target: Routes, attempts: _Attempts, pa
     transaction.initialise()
     claim = ClaimLog(slot, target)
     committed = claim.committed()
+    # A slot that Spark has started again follows as long as the others, whatever its clock says.
+    attempts.follow_until = min(attempts.follow_until, time.monotonic() + slot.follow_ms / 1000 - claim.age)
+    follows = time.monotonic() < attempts.follow_until
     partitions = []
     for partition in slot.partitions:
         key = partition.source
         partition = _continued(partition, committed.get(key))
         attempts.positions[key] = partition.start
-        end = min(partition.end, attempts.limits.get(key, partition.end))
-        if partition.start < end and (key not in attempts.failed or key in attempts.limits):
+        end, goes_on = _end(attempts, partition, follows)
+        is_held = slot.follow_ms > 0 and key in claim.held
+        if (
+            (partition.start < end or goes_on)
+            and not is_held
+            and (key not in attempts.failed or key in attempts.limits)
+        ):
             partitions.append((partition, end))
     if not partitions:
         return True
@@ -165,8 +183,11 @@ def _attempt(slot: Slot, source: Routes, target: Routes, attempts: _Attempts, pa
     intakes = [
         Intake(context, partition, end, attempts.refusals.get(partition.source)) for partition, end in partitions
     ]
+    follow = _following(slot, attempts, claim, intakes) if follows else None
     try:
-        done = copy(context, Source(source, slot, intakes, pace), intakes, claim, deadline)
+        done = copy(
+            context, Source(source, slot, intakes, pace), intakes=intakes, claim=claim, deadline=deadline, follow=follow
+        )
     except AirmirrorError:
         with contextlib.suppress(AirmirrorError):  # the next InitProducerId aborts it too; this is sooner
             transaction.end(commit=False)
@@ -180,6 +201,35 @@ def _attempt(slot: Slot, source: Routes, target: Routes, attempts: _Attempts, pa
             reason = withheld(key, intake.position, intake.end, intake.withheld)
             attempts.failed.setdefault(key, PartitionUnavailable(source.alias, *key, reason))
     return done
+
+
+def _end(attempts: _Attempts, partition: SlotPartition, follows: bool) -> tuple[int, bool]:
+    """The end of a partition's copy, the planned one or where it is bad, and whether it goes on after that."""
+    bad = attempts.limits.get(partition.source)
+    if bad is None:
+        return partition.end, follows
+    return (bad if follows else min(partition.end, bad)), False
+
+
+def _following(slot: Slot, attempts: _Attempts, claim: ClaimLog, intakes: Sequence[Intake]) -> Following:
+    """Let the partitions go on after their planned ends; not for long where others are to be taken in again."""
+    until = attempts.follow_until
+    if any(error.transient for error in attempts.failed.values()):
+        until = min(until, time.monotonic() + AGAIN_SECONDS)
+    for intake in intakes:
+        if intake.partition.source not in attempts.limits:
+            intake.end_at(NO_END)
+    return Following(until, slot.flow.window.follow_commit_ms, claim)
+
+
+def _taken_in_again(attempts: _Attempts) -> bool:
+    """Whether partitions that were left out for what passes by itself are to be tried again, while the slot follows."""
+    again = [key for key, error in attempts.failed.items() if error.transient and key not in attempts.limits]
+    if not again or time.monotonic() >= attempts.follow_until:
+        return False
+    for key in again:
+        del attempts.failed[key]
+    return True
 
 
 def _continued(partition: SlotPartition, committed: SegmentRecord | None) -> SlotPartition:

@@ -2,7 +2,8 @@
 
 The claim is looked at after every InitProducerId and before anything is written under it (invariant B): by an attempt, and
 again before each further transaction. So a producer whose last transaction was committed writes nothing before it has
-initialised again. What was committed is looked at before every commit: source offsets follow (invariant C).
+initialised again. What was committed is looked at before every commit: source offsets follow (invariant C). Holds that are
+written meanwhile are seen on the way.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from airmirror.slot.contract import Slot
 from airmirror.slot.errors import SlotFenced
 from airmirror.wire.claims import ClaimEntry, holder
 from airmirror.wire.primitives import MalformedRecord
-from airmirror.wire.segments import Claim, SegmentRecord, decode
+from airmirror.wire.segments import Action, Claim, Decision, Hold, SegmentRecord, decode
+
+Seen = ClaimEntry | SegmentRecord | Hold | Decision
 
 
 class ClaimLog:
@@ -29,6 +32,9 @@ class ClaimLog:
         self._claims: list[ClaimEntry] = []
         self._claims_next = self._segments_next = slot.claim_offset
         self._newest: dict[TopicPartition, SegmentRecord] = {}
+        self.held: set[TopicPartition] = (
+            set()
+        )  # since the claim, by the gate or an operator, whether it was lifted or not
 
     def committed(self) -> dict[TopicPartition, SegmentRecord]:
         """The newest segments committed since the claim. Raises SlotFenced where it is another's by now, or released."""
@@ -43,9 +49,8 @@ class ClaimLog:
         """Raise SlotFenced where the claim is another's by now, or released. Claims are written outside transactions, so
         that a slot that sleeps in its own keeps no other waiting."""
         end = self._end(read_committed=False)
-        for record in self._read(self._claims_next, end, read_committed=False):
-            if isinstance(record, ClaimEntry):
-                self._claims.append(record)
+        for record in self._read(self._claims_next, end, read_committed=False, segments=False):
+            self._take(record)
         self._claims_next = end
         self._check()
 
@@ -66,24 +71,36 @@ class ClaimLog:
                 reason = f"window {newest.window!r} has copied {key} up to offset {newest.source_end - 1} meanwhile"
                 raise TransactionFailed(self._target.alias, transaction, f"the commit of {key} from {start} on", reason)
 
-    def _take(self, record: ClaimEntry | SegmentRecord) -> None:
+    def _take(self, record: Seen) -> None:
         if isinstance(record, ClaimEntry):
             self._claims.append(record)
-        else:
+        elif isinstance(record, SegmentRecord):
             self._newest[TopicPartition(record.topic, record.partition)] = record
+        elif isinstance(record, Hold) or (isinstance(record, Decision) and record.action is Action.HOLD):
+            self.held.add(TopicPartition(record.topic, record.partition))
+
+    @property
+    def age(self) -> float:
+        """The seconds between the window's claim and its last renewal that was read, by the target's clock."""
+        first = self._claims[0]
+        who = first.claim.window, first.claim.owner
+        renewed = [each.timestamp for each in self._claims if (each.claim.window, each.claim.owner) == who]
+        return (renewed[-1] - first.timestamp) / 1000
 
     def _end(self, *, read_committed: bool) -> int:
         return offsets_with_patience(self._target, [self._log], LATEST, read_committed=read_committed)[self._log]
 
-    def _read(self, start: int, end: int, *, read_committed: bool) -> Iterator[ClaimEntry | SegmentRecord]:
+    def _read(self, start: int, end: int, *, read_committed: bool, segments: bool = True) -> Iterator[Seen]:
         for entry in read_records(self._target, self._log, start, end, read_committed=read_committed):
+            if not segments and entry.key and entry.key[0] == SegmentRecord.kind:
+                continue
             try:
                 record = decode(entry.key or b"", entry.value)
             except MalformedRecord:
                 continue  # the ledger counts and logs it
             if isinstance(record, Claim):
                 yield ClaimEntry(entry.offset, entry.timestamp, record)
-            elif isinstance(record, SegmentRecord):
+            elif isinstance(record, SegmentRecord | Hold | Decision):
                 yield record
 
     def _check(self) -> None:

@@ -55,6 +55,12 @@ class Slot:
     progress_partitions: int
     segment_topic: str
     partitions: tuple[SlotPartition, ...]
+    follow_ms: int = 0  # so long it goes on with what comes after the planned ends; 0: it ends there
+
+    @property
+    def longest_ms(self) -> int:
+        """After so long nothing new is begun, whether it follows or not."""
+        return max(self.max_ms, self.follow_ms)
 
     @property
     def transactional_id(self) -> str:
@@ -74,7 +80,7 @@ def transaction_timeout_ms(flow: Flow) -> int:
 class Outcome(StrEnum):
     """The ways in which a partition's part of a window ends."""
 
-    DONE = "done"  # up to the planned end
+    DONE = "done"  # up to the planned end, or further
     CUT = "cut"  # by window.max.ms or window.max.bytes: the next window continues
     FAILED = "failed"
     FENCED = "fenced"

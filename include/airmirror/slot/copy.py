@@ -39,6 +39,7 @@ from airmirror.slot.errors import (
     SourceTruncated,
     TopicRecreated,
 )
+from airmirror.slot.follow import Following
 from airmirror.slot.intake import Intake
 from airmirror.slot.internal_records import Build, commit_records
 from airmirror.slot.outbox import Outgoing
@@ -70,6 +71,8 @@ class Source:
         self._read_committed = slot.flow.isolation_level == "read_committed"
         self._intakes = {intake.partition.source: intake for intake in intakes}
         self._under_way: dict[int, _Asked] = {}  # by node
+        # A slot that follows is asked nothing by an idle log: it must come to its commit all the same.
+        self._wait_ms = min(FETCH_WAIT_MS, slot.flow.window.follow_commit_ms) if slot.follow_ms else FETCH_WAIT_MS
         self._pause = LEAST_PAUSE
 
     def ask(self) -> None:
@@ -99,7 +102,7 @@ class Source:
                     self._routes,
                     self._connection(node),
                     positions,
-                    max_wait_ms=FETCH_WAIT_MS,
+                    max_wait_ms=self._wait_ms,
                     max_bytes=most,
                     read_committed=self._read_committed,
                 )
@@ -158,12 +161,12 @@ class Source:
         waited = all(fetched.start == fetched.end for _, fetched in found)
         for intake, fetched in found:
             end = fetched.last_stable_offset if self._read_committed else fetched.high_watermark
-            if fetched.start < fetched.end:
+            if fetched.start < fetched.end or intake.position >= end >= intake.planned:
                 intake.withheld = ""
-            elif waited and end < intake.end:
+            elif waited and end < intake.planned:
                 intake.withheld = f"it can be read up to {end} only"
             elif waited and intake.partition.compacted and is_compacted(self._routes, intake.partition.topic):
-                intake.nothing_more()
+                intake.nothing_more(min(end, intake.end))
             elif waited:
                 intake.withheld = "an answer without records"
 
@@ -246,12 +249,19 @@ class Source:
         self._intakes[partition] = self._intakes.pop(partition)
 
 
-def copy(context: CopyContext, source: Source, intakes: Sequence[Intake], claim: ClaimLog, deadline: float) -> bool:
+def copy(
+    context: CopyContext,
+    source: Source,
+    intakes: Sequence[Intake],
+    claim: ClaimLog,
+    deadline: float,
+    follow: Following | None = None,
+) -> bool:
     """Copy until every partition is done, or the slot's time or bytes are used up; whether all are done.
 
     ``claim``: looked at before each further transaction; ``deadline``: when nothing new is begun any more, by
-    ``time.monotonic``. Raises a PartitionError (the transaction is to be aborted), SlotFenced, or a transient error of the
-    clusters.
+    ``time.monotonic``; ``follow``: moves the ends. Raises a PartitionError (the transaction is to be aborted), SlotFenced, or
+    a transient error of the clusters.
     """
     window = context.slot.flow.window
     budget = context.slot.max_bytes if context.slot.max_bytes is not None else float("inf")
@@ -261,6 +271,8 @@ def copy(context: CopyContext, source: Source, intakes: Sequence[Intake], claim:
         buffer, answers = source.answer()
         for intake, fetched in answers:
             intake.take(buffer, fetched)
+        if follow:
+            follow.step(intakes)
         in_transaction = sum(intake.account.bytes for intake in intakes)
         cut = time.monotonic() >= deadline or in_transaction >= budget
         if not cut:
@@ -275,10 +287,11 @@ def copy(context: CopyContext, source: Source, intakes: Sequence[Intake], claim:
         if cut:
             break
         elapsed_ms = (time.monotonic() - begun) * 1000
-        if (
+        if not all(intake.account.is_empty for intake in intakes) and (
             in_transaction >= window.commit_bytes
             or elapsed_ms >= min(window.commit_ms, source.pace.commit_ms)
             or any(intake.account.is_full for intake in intakes)
+            or (follow and follow.is_due(intakes, elapsed_ms))
         ):
             commit(context, source, intakes, claim)
             if all(intake.is_done for intake in intakes):

@@ -45,7 +45,10 @@ class CopyContext:
 
 
 class Delivery:
-    """The part of one partition that is sent in the open transaction; ``end``: the planned end of its source offsets."""
+    """The part of one partition that is sent in the open transaction.
+
+    ``end``: of its source offsets; it moves while the slot follows.
+    """
 
     def __init__(self, context: CopyContext, partition: SlotPartition, end: int, refusals: Refusals) -> None:
         self.context = context

@@ -37,7 +37,7 @@ class Intake:
     ) -> None:
         self.partition = partition
         self.position = partition.start
-        self.end = end
+        self.planned = end
         self.leader_epoch = partition.leader_epoch
         self.context = context
         self.refusals = refusals or Refusals()
@@ -54,8 +54,17 @@ class Intake:
         return self.delivery.account
 
     @property
+    def end(self) -> int:
+        """The source offset up to which it copies: the planned one, but for a slot that follows the log."""
+        return self.delivery.end
+
+    @property
     def is_done(self) -> bool:
         return self.position >= self.end
+
+    def end_at(self, offset: int) -> None:
+        """Copy up to another offset, which is not below the position."""
+        self.delivery.end = offset
 
     def committed(self) -> None:
         """Begin the account of the next transaction."""
@@ -104,9 +113,9 @@ class Intake:
             self.account.leader_epoch = batch.leader_epoch
         self._slow.flush(buffer)
 
-    def nothing_more(self) -> None:
-        """The rest up to the planned end are holes (invariant C)."""
-        self._hole(self.end)
+    def nothing_more(self, end: int) -> None:
+        """The rest up to ``end`` are holes (invariant C)."""
+        self._hole(end)
         self.account.end = self.position
 
     def _hole(self, end: int) -> None:

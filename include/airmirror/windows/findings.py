@@ -76,8 +76,9 @@ def examine(
     trusted: Collection[str],
     compacted: Mapping[str, bool],
     watermarks: Mapping[TopicPartition, int],
+    left: Collection[TopicPartition] = (),
 ) -> list[Finding]:
-    """One finding for every partition with unverified segment records.
+    """One finding for every partition with unverified segment records, but for those in ``left``.
 
     ``trusted``: windows whose slots answer for what they committed. A slot that reads back has measured that the target
     holds every record as it was copied, or it would not have committed; under ``acks`` it has measured nothing.
@@ -90,6 +91,8 @@ def examine(
     now = time.time() * 1000
     findings = []
     for key, group in groupby(index.unverified(), key=lambda record: TopicPartition(record.topic, record.partition)):
+        if key in left:
+            continue
         segments = list(group)
         last = segments[-1]
         passed = known.get(key)

@@ -52,7 +52,11 @@ class Planned:
 
     @property
     def has_work(self) -> bool:
-        return self.error is None and self.start < self.end
+        return self.takes_part(follows=False)
+
+    def takes_part(self, follows: bool) -> bool:
+        """Return whether a window copies it: one that ``follows`` waits for what comes."""
+        return self.error is None and (follows or self.start < self.end)
 
 
 def plan(

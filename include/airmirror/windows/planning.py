@@ -60,10 +60,12 @@ def chosen(
     return [replace(item, end=max(item.start, min(item.end, until.get(item.key, item.start)))) for item in found]
 
 
-def slots_of(mirror: Mirror, granted: Granted, numbers: Sequence[int], planned: Sequence[Planned]) -> list[Slot]:
-    """Slots of at most these numbers for what there is to do."""
+def slots_of(
+    mirror: Mirror, granted: Granted, numbers: Sequence[int], planned: Sequence[Planned], follow_ms: int = 0
+) -> list[Slot]:
+    """Slots of at most these numbers for what there is to do, and with ``follow_ms`` for what comes in that time."""
     flow, target, topics = mirror.flow, mirror.target, mirror.topics
-    work = [item for item in planned if item.has_work]
+    work = [item for item in planned if item.takes_part(follow_ms > 0)]
     if not work:
         return []
     remote = {item.remote_topic for item in work}
@@ -106,6 +108,7 @@ def slots_of(mirror: Mirror, granted: Granted, numbers: Sequence[int], planned: 
             progress_partitions=target.partitions(topics.progress),
             segment_topic=topics.segments,
             partitions=members,
+            follow_ms=follow_ms,
         )
         for number, (members, share) in zip(numbers, pack(partitions, len(numbers)), strict=False)
     ]

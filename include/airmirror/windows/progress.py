@@ -95,7 +95,8 @@ class Watch:
             self._position = end
             seconds = time.monotonic() - self._begun
             if self._offsets > before:  # a claim that is renewed is no news
-                self._report(CopyProgress(self._offsets, self._planned, self._records, self._bytes, seconds))
+                planned = max(self._planned, self._offsets)  # a window that follows has copied more than that
+                self._report(CopyProgress(self._offsets, planned, self._records, self._bytes, seconds))
 
     def _take(self, key: bytes | None, value: bytes | None) -> None:
         try:

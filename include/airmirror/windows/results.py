@@ -13,6 +13,7 @@ from airmirror.slot.contract import Outcome, SlotResult
 from airmirror.slot.errors import PartitionUnavailable, of_flow
 from airmirror.windows.errors import PartitionHeld
 from airmirror.windows.findings import Finding
+from airmirror.windows.following import Followed
 from airmirror.windows.index import Index
 from airmirror.windows.plan import Planned
 from airmirror.windows.verify import Verdict
@@ -64,6 +65,7 @@ class WindowResult:
     phases: Mapping[str, float]
     is_cut: bool
     standings: tuple[Standing, ...] = ()
+    followed: Followed | None = None
 
     @property
     def copied(self) -> int:
@@ -135,7 +137,7 @@ def window_rows(
         error = item.error or (result.error if result else None) or (verdict.error if verdict else None)
         if error is None and hold is not None:
             error = PartitionHeld(flow.source.alias, *key, hold.offset, hold.reason, hold.by, hold.time_ms)
-        if not own and result is None and verdict is None and error is None:
+        if not own and (result is None or result.outcome is Outcome.DONE) and verdict is None and error is None:
             continue
         position = state.positions.get(key, item.start)
         first = own[0] if own else None

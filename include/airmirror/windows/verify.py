@@ -58,14 +58,16 @@ def no_objection(_findings: Sequence[Finding]) -> Mapping[TopicPartition, str]:
     return {}
 
 
-def judge(granted: Granted, findings: Sequence[Finding], gate: Gate | None) -> list[Verdict]:
+def judge(
+    granted: Granted, findings: Sequence[Finding], gate: Gate | None, *, everything: bool = True
+) -> list[Verdict]:
     """Write the verified offset of every finding that passes, a hold for each that does not.
 
     A hold of the gate is lifted when its partition passes; an operator's decision stands until it is released. A transient
     error (a cluster that does not answer) holds nothing: the partition is judged again by the next gate. Without a gate
     the engine's own checks judge alone, the record says so, and what is held stays held. A partition that fails again is
-    held since it failed first. ``findings`` are of everything that is not verified: a gate's hold of anything else, as one
-    that woke up late has written, is lifted.
+    held since it failed first. ``everything``: the findings are of all that is not verified; then a gate's hold of anything
+    else, as one that woke up late has written, is lifted.
     """
     flow, window, now = granted.journal.flow, granted.claim.window, int(time.time() * 1000)
     objections = gate(findings) if gate is not None and findings else {}
@@ -104,7 +106,7 @@ def judge(granted: Granted, findings: Sequence[Finding], gate: Gate | None) -> l
                 hold = replace(hold, window=first.window, time_ms=first.time_ms)
             if hold != before:
                 records.append((hold.encode_key(), hold.encode_value()))
-    if gate is not None:
+    if gate is not None and everything:
         judged = {finding.key for finding in findings}
         records += [(hold.encode_key(), None) for key, hold in holds.items() if hold.by == GATE and key not in judged]
     if records:

@@ -8,23 +8,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
 from airmirror.clusters.protocol.errors import LastStableOffsetStuck
-from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
-from airmirror.clusters.protocol.routes import Routes, TopicNotFound
 from airmirror.config import Flow
-from airmirror.errors import AirmirrorError, counted
 from airmirror.ledger import FlowLedger
 from airmirror.ledger.state import State
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Outcome, Slot, SlotResult
-from airmirror.windows.declared import compacted_topics
 from airmirror.windows.ends import check_ends
 from airmirror.windows.errors import ProgressDiffers
 from airmirror.windows.fence import Fenced, Granted, claimed, fence_around
-from airmirror.windows.findings import Finding, examine
+from airmirror.windows.following import Follow, Meanwhile, followed
+from airmirror.windows.judging import Judged, judge_unverified, watermarks
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import Planned
 from airmirror.windows.planning import chosen, make_plan, slots_of
@@ -32,7 +29,7 @@ from airmirror.windows.progress import CopyProgress, Watch
 from airmirror.windows.results import WindowResult, standings_of, window_rows
 from airmirror.windows.starts import commit_starts, need_starts
 from airmirror.windows.targets import without_stuck
-from airmirror.windows.verify import Gate, Verdict, judge
+from airmirror.windows.verify import Gate, Verdict
 from airmirror.wire.segments import GATE
 
 PRECHECK_SECONDS = 2.0
@@ -67,15 +64,17 @@ def run_window(
     slots: Callable[[], int],
     only: Callable[[TopicPartition], bool] = lambda partition: True,
     until: Mapping[TopicPartition, int] | None = None,
+    following: Follow | None = None,
     advance: bool = True,
     tell: Callable[[str], None] = lambda phase: None,
     report: Callable[[CopyProgress], None] = lambda progress: None,
 ) -> WindowResult:
     """Replicate everything that is new, in at most ``slots()`` slots, and verify it; neither is asked for nothing.
 
-    ``only``: which of the source's partitions; ``until``: up to which offset of each, and nothing of others. ``tell``
-    hears of every phase, ``report`` of what is committed. With ``advance`` the engine's own checks judge alone, and what
-    a gate holds stays held; without it the judgement is left to ``judge_window``.
+    ``only``: which of the source's partitions; ``until``: up to which offset of each, and nothing of others. ``following``:
+    with ``window.follow.ms`` the window stays, whether anything is new or not, and is judged meanwhile; not with ``until``.
+    ``tell`` hears of every phase, ``report`` of what is committed. With ``advance`` the engine's own checks judge alone, and
+    what a gate holds stays held; without it the judgement is left to ``judge_window``.
     Raises FlowBusy, FenceStuck, SameCluster, EqualClusterIds, or a cluster's error; what is wrong with single partitions
     is in the rows.
     """
@@ -86,7 +85,10 @@ def run_window(
             planned = make_plan(mirror, state, remote_topics)
         results: list[SlotResult] = []
         verdicts: list[Verdict] = []
-        new = any(item.has_work and item.key not in state.holds for item in chosen(planned, only, until))
+        follow_ms = flow.window.follow_ms if following and until is None else 0
+        new = any(
+            part.takes_part(follow_ms > 0) and part.key not in state.holds for part in chosen(planned, only, until)
+        )
         doubtful = any(isinstance(item.error, ProgressDiffers) for item in planned)  # seen in mid-commit, or so
         if stuck or new or doubtful or (advance and index.unverified()) or need_starts(flow, state, planned):
             most = slots()
@@ -96,17 +98,17 @@ def run_window(
                 with phases("offsets and progress"):
                     state, planned = _plan_with_starts(mirror, granted, fenced, remote_topics)
                     free = [item for item in chosen(planned, only, until) if item.key not in state.holds]
-                    work = slots_of(mirror, granted, fenced.numbers, free)
+                    work = slots_of(mirror, granted, numbers=fenced.numbers, planned=free, follow_ms=follow_ms)
                 if work:
                     offsets = sum(part.end - part.start for slot in work for part in slot.partitions)
-                    with phases("copy"), Watch(granted, offsets, report):
+                    meanwhile = Meanwhile(granted, following.gate) if following and follow_ms else nullcontext()
+                    with phases("copy"), Watch(granted, offsets, report), meanwhile:
                         results = list(execute(work))
                 with phases("verify"):
                     mirror.catch_up()
                     if advance:
-                        verdicts = judge(granted, _examine(mirror, {window}), None)
-                        mirror.catch_up()
-        ends = _watermarks(mirror.source, [item.key for item in planned]) if results else {}
+                        verdicts = list(judge_unverified(mirror, granted, None, trusted={window}).verdicts)
+        ends = watermarks(mirror.source, [item.key for item in planned]) if results else {}
         rows = window_rows(
             flow=flow, window=window, index=index, planned=planned, results=results, verdicts=verdicts, ends=ends
         )
@@ -115,6 +117,7 @@ def run_window(
         flow=flow.name, window=window, rows=tuple(rows), partitions=len(planned), seconds=time.monotonic() - begun,
         phases=phases.seconds, is_cut=is_cut,
         standings=tuple(standings_of(index, planned, ends)),
+        followed=followed(index.of_window(window), {item.key: item.end for item in planned}) if follow_ms else None,
     )  # fmt: skip
 
 
@@ -140,18 +143,6 @@ def _plan_with_starts(
     return state, without_stuck(planned, fenced.stuck, mirror.flow.source.alias, mirror.target)
 
 
-@dataclass(frozen=True)
-class Judged:
-    """The rows shown to a gate, and its verdict, partition by partition."""
-
-    findings: tuple[Finding, ...]
-    verdicts: tuple[Verdict, ...]
-
-    @property
-    def errors(self) -> list[AirmirrorError]:
-        return [verdict.error for verdict in self.verdicts if verdict.error is not None]
-
-
 def judge_window(
     flow: Flow,
     index: FlowLedger,
@@ -175,19 +166,7 @@ def judge_window(
         with claimed(mirror, window, slots=0) as granted:
             tell("reading what is to be judged")
             mirror.catch_up()
-            findings = _examine(mirror, trusted)
-            tell(f"judging {counted(len(findings), 'partition')}")
-            verdicts = judge(granted, findings, gate)
-            mirror.catch_up()
-    return Judged(tuple(findings), tuple(verdicts))
-
-
-def _examine(mirror: Mirror, trusted: Collection[str]) -> list[Finding]:
-    unverified = {TopicPartition(record.topic, record.partition) for record in mirror.index.unverified()}
-    topics = {key.topic for key in unverified}
-    topics -= mirror.source.refresh_existing(topics).keys()
-    watermarks = _watermarks(mirror.source, [key for key in unverified if key.topic in topics])
-    return examine(mirror, trusted=trusted, compacted=compacted_topics(mirror, topics), watermarks=watermarks)
+            return judge_unverified(mirror, granted, gate, trusted=trusted, tell=tell)
 
 
 @contextmanager
@@ -196,11 +175,3 @@ def _two_clusters(flow: Flow, index: FlowLedger) -> Iterator[Mirror]:
         mirror.refresh()
         check_ends(mirror)
         yield mirror
-
-
-def _watermarks(source: Routes, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-    """The high watermarks after the copy, for the lag that is left; none where a topic is gone by now."""
-    try:
-        return offsets_with_patience(source, partitions, LATEST)
-    except TopicNotFound:
-        return {}

@@ -23,6 +23,29 @@ KEYS = (
     ),
     Key("window.commit.ms", Type.LONG, "10000", "A slot commits its transaction after this many ms.", minimum=1),
     Key(
+        "window.follow.ms",
+        Type.LONG,
+        "0",
+        "The time for which a window stays after its slots have begun, in ms: it copies what comes until then, and is judged "
+        "meanwhile. 0: it ends at the log's end of its beginning. Of `airmirror run-window` and spark-submit; Airflow's windows "
+        "do not follow yet.",
+        minimum=0,
+    ),
+    Key(
+        "window.follow.commit.ms",
+        Type.LONG,
+        "250",
+        "A slot that follows the log commits what came after this many ms.",
+        minimum=1,
+    ),
+    Key(
+        "verify.interval.ms",
+        Type.LONG,
+        "5000",
+        "While a window follows the log, the gate judges what was committed after each interval, in ms.",
+        minimum=1,
+    ),
+    Key(
         "window.verify",
         Type.STRING,
         "readback",

@@ -14,10 +14,10 @@ from airmirror.flows.selection import Selection
 from airmirror.quality import report
 from airmirror.quality.verdict import Judgement
 from airmirror.windows.errors import GateFailed, PartitionHeld
+from airmirror.windows.judging import Judged
 from airmirror.windows.progress import CopyProgress
 from airmirror.windows.results import WindowResult
 from airmirror.windows.verify import Verdict
-from airmirror.windows.window import Judged
 
 log = logging.getLogger(__name__)
 

@@ -36,8 +36,8 @@ from airmirror.quality.suites import BUILT_IN, check_suites, load_suites
 from airmirror.windows.errors import FlowBusy, PartitionHeld
 from airmirror.windows.fence import end_window
 from airmirror.windows.findings import Finding
+from airmirror.windows.judging import Judged
 from airmirror.windows.results import WindowResult
-from airmirror.windows.window import Judged
 
 log = logging.getLogger(__name__)
 

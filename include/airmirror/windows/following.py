@@ -1,0 +1,115 @@
+"""A window that follows the log: its gate judges meanwhile, under the window's claim, and it tells how late it was."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from types import TracebackType
+
+from airmirror.errors import AirmirrorError
+from airmirror.partitions import TopicPartition
+from airmirror.slot.errors import SlotFenced
+from airmirror.windows.fence import Granted
+from airmirror.windows.judging import judge_unverified
+from airmirror.windows.mirror import Mirror
+from airmirror.windows.verify import Gate
+from airmirror.wire.segments import SegmentRecord
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Follow:
+    """The wish that a window stays for ``window.follow.ms``. ``gate`` judges meanwhile; None: the engine's own checks alone."""
+
+    gate: Gate | None
+
+
+class Meanwhile:
+    """Judges what a window commits every ``verify.interval.ms``, in a thread of its own; a context manager.
+
+    The last judgement is not its own. What fails is left to that: a partition is held once, or could not be read, and is
+    not read again and again.
+    """
+
+    def __init__(self, granted: Granted, gate: Gate | None) -> None:
+        self._granted, self._gate = granted, gate
+        self._window = granted.claim.window
+        self._left: set[TopicPartition] = set()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"gate {self._window}", daemon=True)
+
+    def __enter__(self) -> Meanwhile:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        flow, index = self._granted.journal.flow, self._granted.journal.index
+        seconds = flow.window.verify_interval_ms / 1000
+        while not self._ended.wait(seconds):
+            try:
+                with Mirror.open(flow, index, "verify") as mirror:
+                    mirror.refresh()
+                    while not self._ended.is_set():
+                        self._judge(mirror, replace(self._granted, journal=mirror))
+                        self._ended.wait(seconds)
+            except SlotFenced as fenced:  # as its slots will find
+                log.warning("%s", fenced)
+                return
+            except AirmirrorError as error:  # the last judgement comes in any case
+                log.warning("What window %s has committed was not judged yet: %s", self._window, error)
+
+    def _judge(self, mirror: Mirror, granted: Granted) -> None:
+        state = mirror.catch_up()
+        self._left |= {TopicPartition(*key) for key in state.holds}
+        unverified = {TopicPartition(record.topic, record.partition) for record in mirror.index.unverified()}
+        if unverified <= self._left:
+            return
+        granted.check()  # a driver that slept for longer than its lease judges no more
+        judged = judge_unverified(mirror, granted, self._gate, trusted={self._window}, left=self._left)
+        for verdict in judged.verdicts:
+            if verdict.error is not None:
+                self._left.add(verdict.key)
+                log.warning("%s", verdict.error)
+
+
+@dataclass(frozen=True)
+class Followed:
+    """The records that a window copied after its planned ends, and their seconds from a record's timestamp to its commit.
+
+    Of the records of one transaction the oldest counts for all. The clocks are the producers' and the executors'.
+    """
+
+    records: int
+    median: float
+    p99: float
+
+
+def followed(records: Iterable[SegmentRecord], planned: Mapping[TopicPartition, int]) -> Followed | None:
+    """``records``: of the window; ``planned``: where the plan of each partition ended. None: nothing came after that."""
+    found = sorted(
+        (max(0, record.time_ms - record.min_timestamp) / 1000, record.copied)
+        for record in records
+        if record.copied
+        and record.min_timestamp >= 0
+        and record.source_start >= planned.get(TopicPartition(record.topic, record.partition), 0)
+    )
+    total = sum(count for _, count in found)
+    if not total:
+        return None
+    return Followed(total, _quantile(found, total / 2), _quantile(found, total * 0.99))
+
+
+def _quantile(found: Sequence[tuple[float, int]], records: float) -> float:
+    """The seconds within which that number of ``records`` came."""
+    sums = accumulate(count for _, count in found)
+    return next(seconds for (seconds, _), count in zip(found, sums, strict=True) if count >= records)

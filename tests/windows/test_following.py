@@ -1,0 +1,337 @@
+"""A window that follows the log: what comes is copied and verified meanwhile, exactly once, whatever happens to it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from airmirror.clusters.protocol.transactions import TransactionalId
+from airmirror.partitions import TopicPartition
+from airmirror.slot import attempts, outbox
+from airmirror.slot.claim import ClaimLog
+from airmirror.slot.contract import Outcome, Slot, SlotResult
+from airmirror.windows import fence, renewal
+from airmirror.windows.errors import FlowBusy, GateFailed
+from airmirror.windows.fence import end_window
+from airmirror.windows.findings import Finding
+from airmirror.windows.following import Follow, followed
+from airmirror.windows.results import WindowResult
+from airmirror.windows.verify import no_objection
+from airmirror.wire.claims import ClaimEntry
+from airmirror.wire.requests import Produced
+from airmirror.wire.segments import Claim, ClaimEvent
+from airmirror_local.brokers import Broker
+from airmirror_local.proxy import Proxy
+from support.faults import die_after
+from support.flows import Mirror, at_once, mirror
+from support.following import SETTINGS, await_copied, await_verified, beside, ended_by_event, numbered, patiently
+from support.topics import end_offsets, produce, read_all
+
+FOLLOW = Follow(no_objection)
+NOT_ENOUGH_REPLICAS = 19
+
+
+@pytest.fixture
+def time_is_up(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Whoever sets it ends the time for which slots follow."""
+    return ended_by_event(monkeypatch)
+
+
+def follow(
+    flow: Mirror,
+    work: Callable[[], None],
+    is_up: threading.Event,
+    *,
+    slots: int = 1,
+    by: Follow = FOLLOW,
+    window: str | None = None,
+    found: list[SlotResult] | None = None,
+) -> WindowResult:
+    """Run a window that follows as long as ``work`` takes; ``found``: is given the results of its slots."""
+
+    def execute(given: Sequence[Slot]) -> list[SlotResult]:
+        with beside(work, is_up):
+            results = at_once(given)
+        (found if found is not None else []).extend(results)
+        return results
+
+    return flow.run(execute, window, slots, by)
+
+
+def test_what_comes_while_a_window_follows(
+    east: Broker, west: Broker, tmp_path: Path, time_is_up: threading.Event
+) -> None:
+    """Transactions and aborted ones among it; all is readable and verified before the window has ended."""
+    flow = mirror(east, west, tmp_path, partitions=4, settings=SETTINGS)
+    produce(east, flow.topic, numbered(100))
+
+    def work() -> None:
+        await_copied(flow, 100)
+        for turn in range(1, 4):
+            produce(east, flow.topic, numbered(100, 1000 * turn), records_per_batch=7)
+            produce(east, flow.topic, numbered(50, 1000 * turn + 200), transactional="abort")
+            produce(east, flow.topic, numbered(50, 1000 * turn + 300), transactional="commit", codec="lz4")
+            await_copied(flow, 100 + 150 * turn)
+        await_verified(flow)
+
+    result = follow(flow, work, time_is_up, slots=2)
+    assert result.is_verified and not result.is_cut, [str(row.error) for row in result.rows]
+    assert result.copied == 550 and result.followed is not None and result.followed.records == 450
+    assert 0 <= result.followed.median <= result.followed.p99
+    assert flow.assert_equal() == 550
+    assert not flow.run().rows  # nothing is left
+
+
+def test_an_idle_window_follows_too_and_ends_when_it_is_released(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing comes: no transaction is begun, no id initialised again; the slot finds out by itself that it was ended."""
+    flow = mirror(east, west, tmp_path, partitions=2, settings=SETTINGS | {"window.follow.ms": "30000"})
+    produce(east, flow.topic, numbered(20))
+    assert flow.run().is_verified
+    ends = end_offsets(west, flow.remote_topic)
+    looked, initialised, results = threading.Event(), list[str](), list[SlotResult]()
+    check, initialise = ClaimLog.check, TransactionalId.initialise
+
+    def look(self: ClaimLog) -> None:
+        check(self)
+        looked.set()
+
+    def count(self: TransactionalId, patience: float = 60.0) -> None:
+        initialised.append(threading.current_thread().name)
+        initialise(self, patience)
+
+    monkeypatch.setattr(ClaimLog, "check", look)
+
+    def released() -> None:
+        assert looked.wait(100)
+        assert end_window(flow.flow, flow.opened.ledger, "idle")
+
+    def execute(given: Sequence[Slot]) -> list[SlotResult]:
+        monkeypatch.setattr(TransactionalId, "initialise", count)
+        with beside(released, threading.Event()):
+            results.extend(at_once(given))
+        return results
+
+    result = flow.run(execute, "idle", 1, FOLLOW)
+    assert {each.outcome for each in results} == {Outcome.FENCED} and result.copied == 0
+    assert [name for name in initialised if name.startswith("slot")] == ["slot_0"], "once, and not again while it waits"
+    assert end_offsets(west, flow.remote_topic) == ends
+
+
+def test_what_is_open_when_the_time_is_up_is_committed(
+    east: Broker, west: Broker, tmp_path: Path, time_is_up: threading.Event
+) -> None:
+    flow = mirror(east, west, tmp_path, settings=SETTINGS | {"window.follow.commit.ms": "100000"})
+    produce(east, flow.topic, numbered(10))
+    assert flow.run().is_verified
+
+    def work() -> None:
+        produce(east, flow.topic, numbered(30, 10))
+        for attempt in patiently():
+            with attempt:
+                assert end_offsets(west, flow.remote_topic)[0] == 10 + 1 + 30  # with the marker of the first commit
+        assert end_offsets(west, flow.remote_topic, "read_committed")[0] == 10 + 1
+
+    result = follow(flow, work, time_is_up)
+    assert result.is_verified and result.copied == 30
+    assert flow.assert_equal() == 40
+
+
+def test_a_newer_window_fences_one_that_follows(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, time_is_up: threading.Event
+) -> None:
+    """The old one's driver sleeps, its slots do not."""
+    monkeypatch.setattr(renewal, "RENEW_SECONDS", 1000.0)
+    monkeypatch.setattr(fence, "LEASE_MS", 1)
+    flow = mirror(east, west, tmp_path, partitions=3, settings=SETTINGS)
+    produce(east, flow.topic, numbered(100))
+    results: list[SlotResult] = []
+    ended = threading.Event()
+
+    def newer() -> WindowResult:
+        for attempt in patiently(FlowBusy):
+            with attempt:
+                return flow.run(at_once, "newer", 2, FOLLOW)
+        raise AssertionError("unreachable")
+
+    def work() -> None:
+        await_copied(flow, 100)
+        with ThreadPoolExecutor(1) as pool:
+            try:
+                following = pool.submit(newer)
+                produce(east, flow.topic, numbered(100, 100))
+                assert ended.wait(100)
+                produce(east, flow.topic, numbered(100, 200))
+                await_copied(flow, 300)
+            finally:
+                time_is_up.set()
+            assert following.result().is_verified
+
+    def execute(given: Sequence[Slot]) -> list[SlotResult]:
+        with beside(work, time_is_up):
+            results.extend(at_once(given))
+            ended.set()
+        return results
+
+    flow.run(execute, "older", 2, FOLLOW)
+    assert {each.outcome for each in results} == {Outcome.FENCED}
+    assert flow.run().is_verified
+    assert flow.assert_equal() == 300
+
+
+def test_a_slot_that_is_killed_while_it_follows(
+    east: Broker, west: Broker, tmp_path: Path, time_is_up: threading.Event
+) -> None:
+    flow = mirror(east, west, tmp_path, partitions=2, settings=SETTINGS)
+    produce(east, flow.topic, numbered(100))
+
+    def killed(given: Sequence[Slot]) -> list[SlotResult]:
+        process = multiprocessing.get_context("fork").Process(target=die_after, args=(given, 1))
+        process.start()
+        await_copied(flow, 100)
+        produce(east, flow.topic, numbered(100, 100))
+        process.join()
+        assert process.exitcode == -signal.SIGKILL  # in its second transaction
+
+        def work() -> None:
+            await_copied(flow, 200)
+            produce(east, flow.topic, numbered(100, 200))
+            await_copied(flow, 300)
+
+        with beside(work, time_is_up):
+            return at_once(given)  # as Spark does: the same slots, from the committed progress (invariant C)
+
+    result = flow.run(killed, None, 1, FOLLOW)
+    assert result.is_verified and result.copied == 300, [str(row.error) for row in result.rows]
+    assert flow.assert_equal() == 300
+
+
+def test_a_target_that_is_away_and_a_partition_that_takes_no_records_for_a_while(
+    east: Broker,
+    west: Broker,
+    west_proxy: Proxy,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    time_is_up: threading.Event,
+) -> None:
+    """Longer than a transaction may wait: it alone is left out, and taken in again in the same window."""
+    monkeypatch.setattr(attempts, "AGAIN_SECONDS", 0.2)
+    short = SETTINGS | {"producer.transaction.timeout.ms": "1000"}
+    flow = mirror(east, west, tmp_path, partitions=2, settings=short, through=west_proxy.bootstrap)
+    produce(east, flow.topic, numbered(100))
+    decode, taken_in_again = outbox.decode_produce, attempts._taken_in_again
+    refuses, again = threading.Event(), threading.Event()
+    late = TopicPartition(flow.remote_topic, 0)
+
+    def refusing(*answer: object) -> dict[TopicPartition, Produced]:
+        found = decode(*answer)  # type: ignore[arg-type]
+        if refuses.is_set() and late in found:
+            found[late] = Produced(NOT_ENOUGH_REPLICAS, -1, None)  # a cluster of one node has no other replicas
+        return found
+
+    def note(found: attempts._Attempts) -> bool:
+        is_again = taken_in_again(found)
+        if is_again:
+            again.set()
+        return is_again
+
+    monkeypatch.setattr(outbox, "decode_produce", refusing)
+    monkeypatch.setattr(attempts, "_taken_in_again", note)
+
+    def work() -> None:
+        await_copied(flow, 100)
+        west_proxy.cut()
+        produce(east, flow.topic, numbered(100, 100))
+        await_copied(flow, 200)
+        refuses.set()
+        for partition in (0, 1):
+            produce(east, flow.topic, numbered(100, 200), partition=partition)
+        assert again.wait(100)
+        others = len(read_all(east, flow.topic)[1])
+        await_copied(flow, others, partition=1)
+        refuses.clear()
+        await_copied(flow, 400)
+
+    result = follow(flow, work, time_is_up)
+    assert result.is_verified, [str(row.error) for row in result.rows]
+    assert flow.assert_equal() == 400
+
+
+def test_a_partition_that_the_gate_holds_is_copied_no_more(
+    east: Broker, west: Broker, tmp_path: Path, time_is_up: threading.Event
+) -> None:
+    flow = mirror(east, west, tmp_path, partitions=2, settings=SETTINGS)
+    bad, good = TopicPartition(flow.topic, 0), TopicPartition(flow.topic, 1)
+
+    def put(partition: int, count: int, start: int) -> None:
+        produce(east, flow.topic, numbered(count, start), partition=partition)
+
+    for partition in (0, 1):
+        put(partition, 10, 0)
+
+    def gate(findings: Sequence[Finding]) -> Mapping[TopicPartition, str]:
+        return {each.key: "too many" for each in findings if each.key == bad and each.source_end > 10}
+
+    def work() -> None:
+        await_verified(flow)
+        put(0, 5, 10)
+        for attempt in patiently():
+            with attempt:
+                assert bad in flow.opened.ledger.holds()
+        for count in (11, 12, 13):  # with the first commit after the hold it is seen, before the second it is obeyed
+            put(1, 1, count - 1)
+            await_copied(flow, count, partition=1)
+        put(0, 50, 15)
+        put(1, 50, 13)
+        await_copied(flow, 63, partition=1)
+        for attempt in patiently():
+            with attempt:
+                assert flow.opened.ledger.verified()[good].offset == 62
+
+    result = follow(flow, work, time_is_up, by=Follow(gate))
+    rows = {row.partition: row for row in result.rows}
+    assert len(read_all(west, flow.remote_topic)[0]) == 15
+    assert flow.opened.ledger.verified()[bad].offset == 9, "nothing of what was held has passed"
+    assert rows[1].verified and rows[1].error is None
+    assert rows[0].error is not None and "too many" in str(rows[0].error)
+    assert isinstance(rows[0].error, GateFailed) or "held" in str(rows[0].error)
+    [hold] = flow.opened.ledger.holds().values()
+    assert hold.window == result.window and hold.offset == 10
+
+
+def test_a_slot_that_was_started_again_follows_as_long_as_the_others() -> None:
+    """By the target's clock, from the claim to its last renewal."""
+    claims = ClaimLog(_NO_SLOT, None)  # type: ignore[arg-type]
+    first = Claim(window="w", event=ClaimEvent.CLAIMED, owner="a", time_ms=0, lease_ms=30_000, slots=1)
+    renewed = Claim(window="w", event=ClaimEvent.RENEWED, owner="a", time_ms=0, lease_ms=30_000, slots=1)
+    other = Claim(window="x", event=ClaimEvent.CLAIMED, owner="b", time_ms=0, lease_ms=30_000, slots=1)
+    claims._claims = [ClaimEntry(0, 5_000, first), ClaimEntry(1, 25_000, renewed), ClaimEntry(2, 90_000, other)]
+    assert claims.age == 20.0
+
+
+class _NO_SLOT:
+    segment_topic, claim_offset = "segments", 0
+
+
+def test_how_late_a_window_was() -> None:
+    """The oldest record of a transaction counts for all; what was there before the window says nothing."""
+
+    class Copied:
+        topic, partition = "orders", 0
+
+        def __init__(self, start: int, copied: int, late_ms: int) -> None:
+            self.source_start, self.copied, self.min_timestamp, self.time_ms = start, copied, 1_000, 1_000 + late_ms
+
+    key = TopicPartition("orders", 0)
+    records = [Copied(0, 5_000, 99_000), Copied(100, 98, 200), Copied(198, 1, 400), Copied(199, 1, 3_000)]
+    found = followed(records, {key: 100})  # type: ignore[arg-type]
+    assert found is not None
+    assert (found.records, found.median, found.p99) == (100, 0.2, 0.4)
+    assert followed(records, {key: 500}) is None  # type: ignore[arg-type]
