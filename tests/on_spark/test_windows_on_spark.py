@@ -6,7 +6,9 @@ import contextlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,9 @@ from airmirror.on_spark import sessions
 from airmirror.on_spark.execute import execute
 from airmirror.on_spark.library import digest
 from airmirror.on_spark.sessions import close, connect, parallelism
+from airmirror.slot.contract import Slot, SlotResult
+from airmirror.windows.following import Follow
+from airmirror.windows.verify import no_objection
 from airmirror_local.brokers import Broker
 from airmirror_local.spark_connect import TOKEN, ConnectServer, start_connect_server
 from support.flows import Mirror, a_flow, mirror
@@ -115,6 +120,74 @@ def test_a_worker_killed_in_its_transaction_is_replaced_by_spark(
     result = flow.run(lambda slots: execute(spark, slots))
     assert result.is_verified, [str(row.error) for row in result.rows]
     assert flow.assert_equal() == 2_000
+
+
+@pytest.mark.long
+def test_a_worker_killed_while_its_slot_follows_is_replaced_by_spark(
+    east: Broker,
+    west: Broker,
+    tmp_path: Path,
+    spark_of: Callable[[Mirror], SparkSession],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings = {"window.follow.ms": "30000", "window.follow.commit.ms": "100", "verify.interval.ms": "500"}
+    flow = mirror(east, west, tmp_path, partitions=2, settings=settings)
+    spark = spark_of(flow)
+    produce(east, flow.topic, records(200))
+    in_tasks = on_spark.in_tasks
+
+    def die_at_the_third_commit(settings: bytes) -> Callable[[Any], Iterator[Any]]:
+        run = in_tasks(settings)
+
+        def dying(batches: Any) -> Iterator[Any]:
+            import os
+            import signal
+
+            from pyspark import TaskContext
+
+            from airmirror.clusters.protocol.transactions import TransactionalId
+
+            end, commits = TransactionalId.end, []
+
+            def die(self: TransactionalId, commit: bool) -> None:
+                commits.append(commit)
+                if len(commits) == 3:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                end(self, commit)
+
+            if TaskContext.get().attemptNumber() == 0:
+                TransactionalId.end = die
+            yield from run(batches)
+
+        return dying
+
+    monkeypatch.setattr(on_spark, "in_tasks", die_at_the_third_commit)
+    ended = threading.Event()
+
+    def work() -> int:
+        turn = 1
+        while not ended.wait(0.2):
+            produce(east, flow.topic, records(20, 200 * turn))
+            turn += 1
+        return 200 + 20 * (turn - 1)
+
+    def run(slots: Sequence[Slot]) -> list[SlotResult]:
+        try:
+            return execute(spark, slots)
+        finally:
+            ended.set()
+
+    with ThreadPoolExecutor(1) as pool:
+        working = pool.submit(work)
+        try:
+            result = flow.run(run, slots=2, following=Follow(no_objection))
+        finally:
+            ended.set()
+        count = working.result()
+    assert result.is_verified, [str(row.error) for row in result.rows]
+    assert result.followed is not None and result.followed.records > 200
+    assert flow.run().is_verified  # what came after its end
+    assert flow.assert_equal() == count
 
 
 @pytest.mark.timeout(600)

@@ -12,19 +12,24 @@ from pathlib import Path
 import pytest
 
 from airmirror.clusters.protocol.transactions import TransactionalId
+from airmirror.flows.holds import add_holds
 from airmirror.partitions import TopicPartition
 from airmirror.slot import attempts, outbox
+from airmirror.slot import copy as copy_module
 from airmirror.slot.claim import ClaimLog
 from airmirror.slot.contract import Outcome, Slot, SlotResult
+from airmirror.slot.copy import Source
+from airmirror.slot.follow import NO_END
+from airmirror.slot.pace import Pace
 from airmirror.windows import fence, renewal
-from airmirror.windows.errors import FlowBusy, GateFailed
+from airmirror.windows.errors import FlowBusy, GateFailed, PartitionHeld
 from airmirror.windows.fence import end_window
 from airmirror.windows.findings import Finding
 from airmirror.windows.following import Follow, followed
 from airmirror.windows.results import WindowResult
 from airmirror.windows.verify import no_objection
 from airmirror.wire.claims import ClaimEntry
-from airmirror.wire.requests import Produced
+from airmirror.wire.requests import Fetched, Produced
 from airmirror.wire.segments import Claim, ClaimEvent
 from airmirror_local.brokers import Broker
 from airmirror_local.proxy import Proxy
@@ -32,6 +37,7 @@ from support.faults import die_after
 from support.flows import Mirror, at_once, mirror
 from support.following import SETTINGS, await_copied, await_verified, beside, ended_by_event, numbered, patiently
 from support.topics import end_offsets, produce, read_all
+from windows.test_intake import intake
 
 FOLLOW = Follow(no_objection)
 NOT_ENOUGH_REPLICAS = 19
@@ -304,6 +310,52 @@ def test_a_partition_that_the_gate_holds_is_copied_no_more(
     assert isinstance(rows[0].error, GateFailed) or "held" in str(rows[0].error)
     [hold] = flow.opened.ledger.holds().values()
     assert hold.window == result.window and hold.offset == 10
+
+
+def test_a_partition_that_an_operator_holds_is_copied_no_more(
+    east: Broker, west: Broker, tmp_path: Path, time_is_up: threading.Event
+) -> None:
+    flow = mirror(east, west, tmp_path, partitions=2, settings=SETTINGS)
+    for partition in (0, 1):
+        produce(east, flow.topic, numbered(10), partition=partition)
+
+    def work() -> None:
+        await_copied(flow, 20)
+        add_holds(flow.opened, flow.topic, [0], reason="schema change", by="ops")
+        for count in (11, 12, 13):
+            produce(east, flow.topic, numbered(1, count), partition=1)
+            await_copied(flow, count, partition=1)
+        produce(east, flow.topic, numbered(10, 100), partition=0)
+        produce(east, flow.topic, numbered(1, 100), partition=1)
+        await_copied(flow, 14, partition=1)
+
+    rows = {row.partition: row for row in follow(flow, work, time_is_up).rows}
+    assert len(read_all(west, flow.remote_topic)[0]) == 10
+    assert rows[1].error is None and isinstance(rows[0].error, PartitionHeld) and rows[0].error.is_decided
+
+
+@pytest.mark.parametrize("compacted", [True, False])
+def test_an_empty_answer_at_the_moving_end(monkeypatch: pytest.MonkeyPatch, compacted: bool) -> None:
+    """Nothing comes at the log's end; below it only a compacted topic has holes, up to what can be read (invariant E)."""
+    monkeypatch.setattr(copy_module, "is_compacted", lambda *_: True)
+    taker, _ = intake(30, compacted=compacted)
+    taker.end_at(NO_END)
+    source = Source(None, taker.context.slot, [taker], Pace(60_000))  # type: ignore[arg-type]
+
+    def answered(stable: int) -> None:
+        empty = Fetched(
+            error=0, high_watermark=50, last_stable_offset=stable, log_start_offset=0, aborted=(), start=0, end=0
+        )
+        source._look_at_empty([(taker, empty)])
+
+    answered(20)
+    assert taker.position == 0 and taker.withheld == "it can be read up to 20 only"
+    answered(40)
+    assert taker.position == (40 if compacted else 0) and bool(taker.account.holes) == compacted
+    assert compacted or taker.withheld == "an answer without records"
+    taker.position = 40
+    answered(40)
+    assert taker.position == 40 and taker.withheld == "" and not taker.is_done
 
 
 def test_a_slot_that_was_started_again_follows_as_long_as_the_others() -> None:
