@@ -13,7 +13,7 @@ SEED ?= 1
 MINUTES ?= 2
 ONLY ?=
 
-.PHONY: help install check house test-quick test test-long chaos model mutate mutate-all bench bench-airflow bench-topics bench-groups bench-segments bench-scale bench-flows soak demo up down status requirements audit dist docs clean
+.PHONY: help install check house test-quick test test-long chaos model mutate mutate-all bench bench-airflow bench-topics bench-groups bench-segments bench-scale bench-flows bench-compare soak demo up down status requirements audit dist docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 16
@@ -101,6 +101,9 @@ bench-scale: install ## measure a flow of up to 10,000 partitions; writes its pa
 
 bench-flows: install ## measure twenty flows in one Airflow; writes their part of benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks.flows
+
+bench-compare: install ## measure airmirror compare: its rate, memory and reading; writes its part of benchmarks/RESULTS.md
+	$(BIN)/python -m benchmarks.compare
 
 soak: install ## the memory of a slot that copies 5 GB, and 1,000 windows in a row; writes benchmarks/SOAK.md
 	$(BIN)/python -m benchmarks.soak
