@@ -13,6 +13,8 @@ from typing import Any
 import httpx
 import pytest
 import sqlalchemy as sql
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from airmirror_local.airflow_client import PATIENCE_SECONDS, AirflowClient
 from airmirror_local.airflow_stack import AirflowStack, start_airflow
@@ -47,7 +49,9 @@ NAMES = (
     "growing",
     "decided",
     "lineage",
+    "evident",
 )
+REPORT_KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))  # of these tests only
 SCRAPER = f"{SECRET}-prometheus"
 RECEIVERS = {"alertmanager": f"{SECRET}-alertmanager", "grafana": f"{SECRET}-grafana"}  # connections and their tokens
 KAFKA = {  # the extra of a connection for a cluster
@@ -77,6 +81,11 @@ emit.heartbeats.enabled = false
 west->heart.emit.heartbeats.enabled = true
 heartbeats.topic.replication.factor = 1
 cut->west.window.max.bytes = 60000
+# What evident->west copies is compared by DAG compare.evident too.
+compare.evident.source = evident
+compare.evident.target = west
+compare.evident.topics = evident-.*
+compare.evident.rename = evident.{{topic}}
 # It begins at the end; what was before goes into a topic of its own.
 backfilled->west.consumer.auto.offset.reset = latest
 backfilled->west.backfill.into.suffix = .history
@@ -256,6 +265,7 @@ def airflow(
         spark["restarted"] = start_connect_server(directory / "spark", port=port)
         keep(spark["restarted"].process)
 
+    pem = REPORT_KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     environment = dict(
         airflow_environment(configuration, f"sqlite:///{ledger}", directory / "data-docs", connect_server)
     )
@@ -265,8 +275,9 @@ def airflow(
         "AIRMIRROR_ALERT_RECEIVERS": ",".join(RECEIVERS),
         **{
             f"AIRFLOW_CONN_{name.upper()}": json.dumps({"conn_type": "generic", "password": token})
-            for name, token in (RECEIVERS | {"airmirror_metrics": SCRAPER}).items()
+            for name, token in (RECEIVERS | {"airmirror_metrics": SCRAPER, "report_key": pem.decode()}).items()
         },
+        "AIRMIRROR_REPORT_CONNECTION": "report_key",
         "AIRFLOW_CONN_SECRET_KAFKA": json.dumps({"conn_type": "kafka", "extra": json.dumps(KAFKA)}),
         "AIRFLOW_CONN_SPARK_RESTARTED": json.dumps(spark.get("restarted", connect_server).connection),
         # The files do not change; parsing all DAGs again every 15 s takes a quarter of a core.
