@@ -51,8 +51,8 @@ QUICK := -m "not long and not servers" --hypothesis-profile quick
 COUNTING := tests/wire tests/model tests/naming tests/config tests/native tests/ledger
 
 # Three processes share the two cores: each waits for servers half of its time, and has brokers and Spark of its own.
-FIRST := tests/on_airflow tests/environments tests/cli tests/flows tests/ledger tests/windows/test_security.py
-SECOND := $(filter-out $(FIRST),$(wildcard tests/windows/test_*.py))
+FIRST := tests/on_airflow tests/environments tests/cli tests/flows
+SECOND := tests/windows tests/ledger
 
 test-quick: install ## the tests that need no broker, Spark, Airflow or PostgreSQL, with fewer made-up examples
 	@$(BIN)/pytest $(QUICK) $(COUNTING) >.local/test-counting.log 2>&1 & counting=$$!; \
@@ -62,7 +62,7 @@ test-quick: install ## the tests that need no broker, Spark, Airflow or PostgreS
 test: install ## the tests, real brokers and Spark included (under 20 minutes on 2 cores)
 	@$(BIN)/pytest -m "not long" $(FIRST) >.local/test-first.log 2>&1 & first=$$!; \
 	$(BIN)/pytest -m "not long" $(SECOND) >.local/test-second.log 2>&1 & second=$$!; \
-	$(BIN)/pytest -m "not long" $(addprefix --ignore=,$(FIRST) tests/windows); rest=$$?; \
+	$(BIN)/pytest -m "not long" $(addprefix --ignore=,$(FIRST) $(SECOND)); rest=$$?; \
 	wait $$first; first=$$?; wait $$second; second=$$?; \
 	cat .local/test-first.log .local/test-second.log; exit $$((rest || first || second))
 
