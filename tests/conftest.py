@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -169,9 +170,31 @@ def _children() -> set[psutil.Process]:
     """Our children, save the helpers that multiprocessing keeps for the whole run, and servers that were started again."""
     return {
         child
-        for child in psutil.Process().children()
+        for child in _all_children()
         if child.pid not in KEPT and not any("multiprocessing" in argument for argument in _command(child))
     }
+
+
+def _all_children() -> Iterator[psutil.Process]:
+    """As ``psutil.Process().children()``, which reads about every process of the machine: twice a test, that adds up."""
+    pids, before = _pids_of_children(), None
+    while pids != before:  # while a child ends, the kernel may leave out others (proc_pid_children(5))
+        pids, before = _pids_of_children(), pids
+    if pids is None:
+        yield from psutil.Process().children()
+    for pid in pids or ():
+        with suppress(psutil.NoSuchProcess):
+            yield psutil.Process(pid)
+
+
+def _pids_of_children() -> set[int] | None:
+    """The children of all our threads; None on another system, or with a kernel without CONFIG_PROC_CHILDREN."""
+    pids, is_known = set[int](), False
+    for task in Path(f"/proc/{os.getpid()}/task").glob("*/children"):
+        with suppress(OSError):  # a thread that has ended
+            pids.update(map(int, task.read_text().split()))
+            is_known = True
+    return pids if is_known else None
 
 
 def _command(process: psutil.Process) -> list[str]:

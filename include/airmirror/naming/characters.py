@@ -6,10 +6,12 @@ import re
 import string
 import sys
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import count, groupby
+from itertools import groupby, pairwise
 
+LAST = sys.maxunicode
+Run = tuple[int, int]  # first and last code point
 _ALNUM = string.ascii_letters + string.digits
 _NAMED = {
     "Lower": string.ascii_lowercase,
@@ -41,21 +43,43 @@ class UnknownProperty(LookupError):
 def characters(name: str, opposite: bool = False) -> str:
     """The characters that have a property, or all that lack it, as ranges for a class. Raises UnknownProperty."""
     if name in _NAMED:
-        members = set(map(ord, _NAMED[name]))
+        runs = [(ord(character), ord(character)) for character in sorted(_NAMED[name])]
     elif found := _CATEGORY.fullmatch(name):
-        category = found[1]
-        members = {code for code in _every_code() if unicodedata.category(chr(code)).startswith(category)}
+        runs = [(first, last) for category, first, last in _categories() if category.startswith(found[1])]
     else:
         raise UnknownProperty(name)
-    return _ranges(code for code in _every_code() if code not in members) if opposite else _ranges(sorted(members))
+    joined = _joined(runs)
+    return _ranges(_between(joined) if opposite else joined)
 
 
-def _every_code() -> range:
-    return range(sys.maxunicode + 1)
+@lru_cache(maxsize=1)
+def _categories() -> tuple[tuple[str, int, int], ...]:
+    """Runs of code points of one category, in order: category, first and last. (There are some three thousand.)"""
+    found, first = [], 0
+    for category, run in groupby(map(unicodedata.category, map(chr, range(LAST + 1)))):
+        length = sum(1 for _ in run)
+        found.append((category, first, first + length - 1))
+        first += length
+    return tuple(found)
 
 
-def _ranges(codes: Iterable[int]) -> str:
-    """Ascending code points as ranges: ``\\x61-\\x7a``."""
-    counter = count()
-    runs = [list(run) for _, run in groupby(codes, key=lambda code: code - next(counter))]
-    return "".join(re.escape(chr(run[0])) + (f"-{re.escape(chr(run[-1]))}" if len(run) > 1 else "") for run in runs)
+def _joined(runs: Iterable[Run]) -> list[Run]:
+    """Runs in order, those that touch as one."""
+    found: list[Run] = []
+    for first, last in runs:
+        if found and found[-1][1] + 1 >= first:
+            first, last = found.pop()[0], last
+        found.append((first, last))
+    return found
+
+
+def _between(runs: Sequence[Run]) -> Iterator[Run]:
+    """Yield the code points that are in none of them."""
+    for (_, before), (after, _) in pairwise([(-1, -1), *runs, (LAST + 1, LAST + 1)]):
+        if before + 1 < after:
+            yield before + 1, after - 1
+
+
+def _ranges(runs: Iterable[Run]) -> str:
+    """The content of a class: ``\\x61-\\x7a``."""
+    return "".join(re.escape(chr(first)) + (f"-{re.escape(chr(last))}" if last > first else "") for first, last in runs)
