@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
 
 from airmirror.errors import AirmirrorError
+from airmirror.windows.alongside import Alongside
 
 log = logging.getLogger(__name__)
 
@@ -29,24 +28,13 @@ class WindowPaused(AirmirrorError):
         )
 
 
-class PauseWatch:
+class PauseWatch(Alongside):
     """Calls ``stop`` once the DAG is paused, again and again until the work has ended and it has succeeded; a context manager."""
 
     def __init__(self, is_paused: Callable[[], bool], stop: Callable[[], None], every: float = EVERY_SECONDS) -> None:
+        super().__init__("pause watch")
         self.paused = False
         self._is_paused, self._stop, self._every = is_paused, stop, every
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="pause watch", daemon=True)
-
-    def __enter__(self) -> PauseWatch:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._ended.set()
-        self._thread.join()
 
     def _run(self) -> None:
         stopped = True

@@ -8,7 +8,7 @@ they differ.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from uuid import UUID
@@ -70,15 +70,20 @@ class Finding:
         }
 
 
+def key_of(record: SegmentRecord) -> TopicPartition:
+    """The source partition of a segment record."""
+    return TopicPartition(record.topic, record.partition)
+
+
 def examine(
     mirror: Mirror,
+    unverified: Iterable[SegmentRecord],
     *,
     trusted: Collection[str],
     compacted: Mapping[str, bool],
     watermarks: Mapping[TopicPartition, int],
-    left: Collection[TopicPartition] = (),
 ) -> list[Finding]:
-    """One finding for every partition with unverified segment records, but for those in ``left``.
+    """One finding for every partition of these segment records, which are ordered by partition and offset.
 
     ``trusted``: windows whose slots answer for what they committed. A slot that reads back has measured that the target
     holds every record as it was copied, or it would not have committed; under ``acks`` it has measured nothing.
@@ -90,9 +95,7 @@ def examine(
     known = index.verified()
     now = time.time() * 1000
     findings = []
-    for key, group in groupby(index.unverified(), key=lambda record: TopicPartition(record.topic, record.partition)):
-        if key in left:
-            continue
+    for key, group in groupby(unverified, key=key_of):
         segments = list(group)
         last = segments[-1]
         passed = known.get(key)

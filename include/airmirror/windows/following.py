@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from types import TracebackType
 
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
 from airmirror.slot.errors import SlotFenced
+from airmirror.windows.alongside import Alongside
 from airmirror.windows.fence import Granted
+from airmirror.windows.findings import key_of
 from airmirror.windows.judging import judge_unverified
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.verify import Gate
@@ -28,7 +28,7 @@ class Follow:
     gate: Gate | None
 
 
-class Meanwhile:
+class Meanwhile(Alongside):
     """Judges what a window commits every ``verify.interval.ms``, in a thread of its own; a context manager.
 
     The last judgement is not its own. What fails is left to that: a partition is held once, or could not be read, and is
@@ -36,21 +36,10 @@ class Meanwhile:
     """
 
     def __init__(self, granted: Granted, gate: Gate | None) -> None:
+        super().__init__(f"gate {granted.claim.window}")
         self._granted, self._gate = granted, gate
         self._window = granted.claim.window
         self._left: set[TopicPartition] = set()
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"gate {self._window}", daemon=True)
-
-    def __enter__(self) -> Meanwhile:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._ended.set()
-        self._thread.join()
 
     def _run(self) -> None:
         flow, index = self._granted.journal.flow, self._granted.journal.index
@@ -71,7 +60,7 @@ class Meanwhile:
     def _judge(self, mirror: Mirror, granted: Granted) -> None:
         state = mirror.catch_up()
         self._left |= {TopicPartition(*key) for key in state.holds}
-        unverified = {TopicPartition(record.topic, record.partition) for record in mirror.index.unverified()}
+        unverified = set(map(key_of, mirror.index.unverified()))
         if unverified <= self._left:
             return
         granted.check()  # a driver that slept for longer than its lease judges no more
@@ -99,9 +88,7 @@ def followed(records: Iterable[SegmentRecord], planned: Mapping[TopicPartition, 
     found = sorted(
         (max(0, record.time_ms - record.min_timestamp) / 1000, record.copied)
         for record in records
-        if record.copied
-        and record.min_timestamp >= 0
-        and record.source_start >= planned.get(TopicPartition(record.topic, record.partition), 0)
+        if record.copied and record.min_timestamp >= 0 and record.source_start >= planned.get(key_of(record), 0)
     )
     total = sum(count for _, count in found)
     if not total:

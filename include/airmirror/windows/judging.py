@@ -11,7 +11,7 @@ from airmirror.errors import AirmirrorError, counted
 from airmirror.partitions import TopicPartition
 from airmirror.windows.declared import compacted_topics
 from airmirror.windows.fence import Granted
-from airmirror.windows.findings import Finding, examine
+from airmirror.windows.findings import Finding, examine, key_of
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.verify import Gate, Verdict, judge
 
@@ -43,15 +43,16 @@ def judge_unverified(
     without a reason any more is lifted. Raises a cluster's error.
     """
     index = mirror.index
-    unverified = {TopicPartition(record.topic, record.partition) for record in index.unverified()} - set(left or ())
-    topics = {key.topic for key in unverified}
+    unverified = [record for record in index.unverified() if key_of(record) not in (left or ())]
+    keys = list(dict.fromkeys(map(key_of, unverified)))
+    topics = {key.topic for key in keys}
     topics -= mirror.source.refresh_existing(topics).keys()
     findings = examine(
         mirror,
+        unverified,
         trusted=trusted,
         compacted=compacted_topics(mirror, topics),
-        watermarks=watermarks(mirror.source, [key for key in unverified if key.topic in topics]),
-        left=left or (),
+        watermarks=watermarks(mirror.source, [key for key in keys if key.topic in topics]),
     )
     tell(f"judging {counted(len(findings), 'partition')}")
     verdicts = judge(granted, findings, gate, everything=left is None)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
+from typing import Self
 
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_records
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
+from airmirror.windows.alongside import Alongside
 from airmirror.windows.fence import Granted
 from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.segments import SegmentRecord, decode
@@ -53,28 +53,20 @@ class CopyProgress:
         return self.seconds * max(0, self.planned - self.offsets) / self.offsets
 
 
-class Watch:
+class Watch(Alongside):
     """Tells the progress of a window every two seconds, in a thread of its own; a context manager."""
 
     def __init__(self, granted: Granted, planned: int, report: Callable[[CopyProgress], None]) -> None:
+        super().__init__(f"progress {granted.claim.window}")
         self._flow, self._window = granted.journal.flow, granted.claim.window
         self._planned, self._report = planned, report
         self._log = TopicPartition(granted.journal.topics.segments, 0)
         self._position = granted.offset
         self._offsets = self._records = self._bytes = 0
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"progress {self._window}", daemon=True)
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> Self:
         self._begun = time.monotonic()
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._ended.set()
-        self._thread.join()
+        return super().__enter__()
 
     def _run(self) -> None:
         while not self._ended.wait(EVERY_SECONDS):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
 from dataclasses import replace
-from types import TracebackType
 
 from airmirror.errors import AirmirrorError
+from airmirror.windows.alongside import Alongside
 from airmirror.wire.segments import Claim, ClaimEvent
 
 log = logging.getLogger(__name__)
@@ -16,24 +15,13 @@ log = logging.getLogger(__name__)
 RENEW_SECONDS = 10.0
 
 
-class Renewal:
+class Renewal(Alongside):
     """Renews a claim every ten seconds in a thread of its own while its window runs; a context manager."""
 
     def __init__(self, claim: Claim, append: Callable[[Claim], object]) -> None:
+        super().__init__(f"claim {claim.window}")
         self.claim = claim
         self._append = append
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"claim {claim.window}", daemon=True)
-
-    def __enter__(self) -> Renewal:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._ended.set()
-        self._thread.join()
 
     def grow(self, slots: int) -> None:
         """Renew the claim for more slots, from now on."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from airmirror.config import Flow
@@ -86,11 +86,12 @@ class WindowResult:
 
 def rows_of(flow: Flow, window: str, index: Index, planned: Sequence[Planned]) -> tuple[Row, ...]:
     """Return the commits of a window and their outcomes, from the index; the lag is the one that is left now."""
-    committed = {TopicPartition(record.topic, record.partition) for record in index.of_window(window)}
+    records = index.of_window(window)
+    committed = {TopicPartition(record.topic, record.partition) for record in records}
     return tuple(
         window_rows(
             flow=flow,
-            window=window,
+            records=records,
             index=index,
             planned=[item for item in planned if item.key in committed],
             results=[],
@@ -112,18 +113,21 @@ def standings_of(index: Index, planned: Sequence[Planned], ends: Mapping[TopicPa
 
 def window_rows(
     flow: Flow,
-    window: str,
+    records: Iterable[SegmentRecord],
     index: Index,
     planned: Sequence[Planned],
     results: Sequence[SlotResult],
     verdicts: Sequence[Verdict],
     ends: Mapping[TopicPartition, int],
 ) -> Iterator[Row]:
-    """One row a partition that the window touched or that is in error; ``ends``: the high watermarks after the copy."""
+    """One row a partition that the window touched or that is in error.
+
+    ``records``: the window's segment records; ``ends``: the high watermarks after the copy.
+    """
     result_of = {TopicPartition(result.topic, result.partition): result for result in results}
     verdict_of = {verdict.key: verdict for verdict in verdicts}
     segments: dict[TopicPartition, list[SegmentRecord]] = {}
-    for record in index.of_window(window):
+    for record in records:
         segments.setdefault(TopicPartition(record.topic, record.partition), []).append(record)
     state = index.state()
     for item in planned:

@@ -109,15 +109,16 @@ def run_window(
                     if advance:
                         verdicts = list(judge_unverified(mirror, granted, None, trusted={window}).verdicts)
         ends = watermarks(mirror.source, [item.key for item in planned]) if results else {}
+        records = index.of_window(window)
         rows = window_rows(
-            flow=flow, window=window, index=index, planned=planned, results=results, verdicts=verdicts, ends=ends
+            flow=flow, records=records, index=index, planned=planned, results=results, verdicts=verdicts, ends=ends
         )
     is_cut = any(result.outcome is Outcome.CUT for result in results)
     return WindowResult(
         flow=flow.name, window=window, rows=tuple(rows), partitions=len(planned), seconds=time.monotonic() - begun,
         phases=phases.seconds, is_cut=is_cut,
         standings=tuple(standings_of(index, planned, ends)),
-        followed=followed(index.of_window(window), {item.key: item.end for item in planned}) if follow_ms else None,
+        followed=followed(records, {item.key: item.end for item in planned}) if follow_ms else None,
     )  # fmt: skip
 
 
