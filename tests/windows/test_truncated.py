@@ -93,11 +93,7 @@ def test_a_topic_created_again_in_mid_window_with_more_than_before(east: Broker,
 def test_an_unclean_leader_election_below_the_progress(three: BrokerCluster, west: Broker, tmp_path: Path) -> None:
     """The new leader's log ends below the progress; later it is longer again, but not the same log."""
     flow = mirror(three, west, tmp_path)
-    delete_topic(three, flow.topic)
-    unclean = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
-    topic = NewTopic(flow.topic, 1, replica_assignment=[[1, 2]], config=unclean)
-    client = admin(three)
-    client.create_topics([topic])[flow.topic].result()
+    make_unclean(three, flow.topic)
     for attempt in patiently():
         with attempt:
             assert leader(three, flow.topic, 0) == 1
@@ -137,20 +133,14 @@ def test_an_unclean_leader_election_below_the_progress(three: BrokerCluster, wes
         [row] = compare_all(flow.opened, [])
         assert (row.records, row.error) == (250, None)
     finally:
-        for broker in (first, second):
-            if not broker.process.running:
-                broker.restart()
-            keep(broker.process)
+        bring_back(first, second)
 
 
 @pytest.mark.timeout(900)
 def test_an_unclean_leader_election_in_mid_window(three: BrokerCluster, west: Broker, tmp_path: Path) -> None:
     """After the plan another log takes the place, longer than what was planned: only the fetch itself can tell (KIP-595)."""
     flow = mirror(three, west, tmp_path)
-    delete_topic(three, flow.topic)
-    unclean = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
-    topic = NewTopic(flow.topic, 1, replica_assignment=[[1, 2]], config=unclean)
-    admin(three).create_topics([topic])[flow.topic].result()
+    make_unclean(three, flow.topic)
     first, second = three.brokers[0], three.brokers[1]
 
     def elect(slots: Sequence[Slot]) -> list[SlotResult]:
@@ -170,10 +160,7 @@ def test_an_unclean_leader_election_in_mid_window(three: BrokerCluster, west: Br
         values = [record.value for record in read_all(west, flow.remote_topic)[0]]
         assert values == [record.value for record in records(200)]
     finally:
-        for broker in (first, second):
-            if not broker.process.running:
-                broker.restart()
-            keep(broker.process)
+        bring_back(first, second)
 
 
 @pytest.mark.long
@@ -184,10 +171,7 @@ def test_a_leader_with_a_suffix_that_nobody_else_had(
 ) -> None:
     """The old leader comes back with more of its epoch than was copied: the logs part before that epoch ends (KIP-595)."""
     flow = mirror(three, west, tmp_path)
-    delete_topic(three, flow.topic)
-    unclean = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
-    topic = NewTopic(flow.topic, 1, replica_assignment=[[1, 2]], config=unclean)
-    admin(three).create_topics([topic])[flow.topic].result()
+    make_unclean(three, flow.topic)
     first, second = three.brokers[0], three.brokers[1]
     try:
         produce(three, flow.topic, records(100))
@@ -213,10 +197,22 @@ def test_a_leader_with_a_suffix_that_nobody_else_had(
         [row] = compare_all(flow.opened, [])
         assert (row.records, row.error) == (160, None)
     finally:
-        for broker in (first, second):
-            if not broker.process.running:
-                broker.restart()
-            keep(broker.process)
+        bring_back(first, second)
+
+
+def make_unclean(three: BrokerCluster, topic: str) -> None:
+    """Make a topic anew, with one partition on the first two nodes, either of which may lead without being in sync."""
+    delete_topic(three, topic)
+    unclean = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
+    new = NewTopic(topic, 1, replica_assignment=[[1, 2]], config=unclean)
+    admin(three).create_topics([new])[topic].result()
+
+
+def bring_back(*brokers: Broker) -> None:
+    for broker in brokers:
+        if not broker.process.running:
+            broker.restart()
+        keep(broker.process)
 
 
 def take_over(three: BrokerCluster, topic: str, heir: Broker, leaves: Broker, before: Callable[[], None]) -> None:
