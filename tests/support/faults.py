@@ -5,12 +5,18 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from airmirror.clusters.protocol.transactions import TransactionalId
+from airmirror.config import Configuration, Flow
+from airmirror.flows.prepare import Opened, prepare
+from airmirror.ledger import Ledger
 from airmirror.slot import copy as copy_module
 from airmirror.slot.contract import Slot, SlotResult
+from airmirror.windows import fence
+from airmirror.windows.window import run_window
 from support.flows import Mirror, in_this_process, mirror
 from support.topics import Cluster, Record, produce
 
@@ -40,24 +46,47 @@ def filled(
 
 def in_a_process_that_dies(slots: Sequence[Slot], commits: int) -> list[SlotResult]:
     """Run the slots in a process that kills itself with SIGKILL in its transaction after some ``commits``."""
-    process = multiprocessing.get_context("fork").Process(target=die_after, args=(slots, commits))
-    process.start()
-    process.join()
-    assert process.exitcode == -signal.SIGKILL
+    await_killed(a_process(die_after, slots, commits))
     return []
 
 
+def a_process(run: Callable[..., None], *its: object) -> BaseProcess:
+    """A process of its own. It is no fork: a copy of a process with threads has their locks and clients, and none of them."""
+    process = multiprocessing.get_context("spawn").Process(target=run, args=its)
+    process.start()
+    return process
+
+
+def await_killed(process: BaseProcess) -> None:
+    process.join()
+    assert process.exitcode == -signal.SIGKILL, f"its exit code is {process.exitcode}"
+
+
 def die_after(slots: Sequence[Slot], commits: int) -> None:
+    die_in_a_transaction(commits)
+    raise AssertionError(f"it was not killed: {in_this_process(slots)}")
+
+
+def die_with_the_driver(configuration: Configuration, flow: Flow, ledger_url: str, lease_ms: int) -> None:
+    """Run a window whose driver dies with its slot; its ledger is its own, read from Kafka."""
+    die_in_a_transaction(1)
+    fence.LEASE_MS = lease_ms
+    opened = Opened(configuration, flow, Ledger(ledger_url).flow(flow.name))
+    result = run_window(flow, opened.ledger, prepare(opened).topics, in_this_process, window="killed", slots=lambda: 2)
+    raise AssertionError(f"it was not killed: {result}")
+
+
+def die_in_a_transaction(commits: int) -> None:
+    """After some ``commits``, small ones, the process kills itself: everything is written, nothing of it committed."""
     left = [commits]
     end = TransactionalId.end
 
     def die(self: TransactionalId, commit: bool) -> None:
         if left[0] == 0:
-            os.kill(os.getpid(), signal.SIGKILL)  # everything is written, nothing of it committed
+            os.kill(os.getpid(), signal.SIGKILL)
         left[0] -= 1
         end(self, commit)
 
     TransactionalId.end = die  # type: ignore[method-assign]
     copy_module.FETCH_BYTES = 4096
     copy_module.LEAST_PARTITION_BYTES = 2048
-    in_this_process(slots)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -33,7 +31,7 @@ from airmirror.wire.requests import Fetched, Produced
 from airmirror.wire.segments import Claim, ClaimEvent
 from airmirror_local.brokers import Broker
 from airmirror_local.proxy import Proxy
-from support.faults import die_after
+from support.faults import a_process, await_killed, die_after
 from support.flows import Mirror, at_once, mirror
 from support.following import SETTINGS, await_copied, await_verified, beside, ended_by_event, numbered, patiently
 from support.topics import end_offsets, produce, read_all
@@ -199,12 +197,10 @@ def test_a_slot_that_is_killed_while_it_follows(
     produce(east, flow.topic, numbered(100))
 
     def killed(given: Sequence[Slot]) -> list[SlotResult]:
-        process = multiprocessing.get_context("fork").Process(target=die_after, args=(given, 1))
-        process.start()
+        process = a_process(die_after, given, 1)
         await_copied(flow, 100)
         produce(east, flow.topic, numbered(100, 100))
-        process.join()
-        assert process.exitcode == -signal.SIGKILL  # in its second transaction
+        await_killed(process)  # in its second transaction
 
         def work() -> None:
             await_copied(flow, 200)

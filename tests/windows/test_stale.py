@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +12,6 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_f
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.clusters.protocol.transactions import TransactionalId, TransactionStuck
 from airmirror.config import Flow
-from airmirror.ledger import Ledger
 from airmirror.partitions import TopicPartition
 from airmirror.slot import copy as copy_module
 from airmirror.slot.attempts import run_slot
@@ -26,8 +21,8 @@ from airmirror.slot.intake import Intake
 from airmirror.windows import fence
 from airmirror.windows.errors import FlowBusy
 from airmirror_local.brokers import Broker
-from support.faults import filled
-from support.flows import Mirror, in_this_process
+from support.faults import a_process, await_killed, die_with_the_driver, filled
+from support.flows import in_this_process
 from support.topics import end_offsets
 
 
@@ -158,30 +153,10 @@ def test_a_driver_that_is_killed_with_its_slot(
     """It releases nothing: its claim holds for its lease, then the next window ends its transaction and goes on."""
     monkeypatch.setattr(fence, "LEASE_MS", 2000)
     flow = filled(east, west, tmp_path)
-    process = multiprocessing.get_context("fork").Process(target=_run_and_die, args=(flow, tmp_path))
-    process.start()
-    process.join()
-    assert process.exitcode == -signal.SIGKILL
+    ledger_url = f"sqlite:///{tmp_path}/killed.db"
+    await_killed(a_process(die_with_the_driver, flow.opened.configuration, flow.flow, ledger_url, fence.LEASE_MS))
     until_free = Retrying(
         retry=retry_if_exception_type(FlowBusy), stop=stop_after_delay(60), wait=wait_fixed(0.2), reraise=True
     )
     assert until_free(flow.run).is_verified
     assert flow.assert_equal() == 2100
-
-
-def _run_and_die(flow: Mirror, directory: Path) -> None:
-    """Run a window whose driver dies in the second transaction of a slot; its ledger is its own, read from Kafka."""
-    ledger = Ledger(f"sqlite:///{directory}/killed.db").flow(flow.flow.name)
-    end = TransactionalId.end
-    ended: list[bool] = []
-
-    def die(self: TransactionalId, commit: bool) -> None:
-        if ended:
-            os.kill(os.getpid(), signal.SIGKILL)
-        ended.append(commit)
-        end(self, commit)
-
-    TransactionalId.end = die  # type: ignore[method-assign]
-    copy_module.FETCH_BYTES = 4096
-    copy_module.LEAST_PARTITION_BYTES = 2048
-    replace(flow, opened=replace(flow.opened, ledger=ledger)).run(window="killed")
