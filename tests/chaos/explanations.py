@@ -42,7 +42,7 @@ EXPLAINED: dict[str, Collection[str]] = {
     "SparkJobFailed": SPARK | WINDOWS,
     "SparkUnavailable": SPARK,
     "TopicNotFound": DELETED,
-    "TopicCreationFailed": DELETED,  # it is made again while it is being deleted
+    "TopicCreationFailed": DELETED | AWAY,  # it is made again while it is being deleted
     "LedgerBegunAnew": STATE,
     "LedgerUnavailable": STATE,
 }
