@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -99,20 +100,22 @@ def test_pem_stores() -> None:
     }
 
 
-def test_certificates_in_the_file_and_a_pkcs12_store() -> None:
+def test_certificates_in_the_file_and_a_pkcs12_store(tmp_path: Path) -> None:
+    store = tmp_path / "me.p12"
+    store.write_bytes(b"0\x82")
     settings = librdkafka_config(
         east(
             security_protocol="SSL",
             ssl_truststore_type="PEM",
             ssl_truststore_certificates="-----BEGIN…",
             ssl_keystore_type="PKCS12",
-            ssl_keystore_location="/me.p12",
+            ssl_keystore_location=str(store),
             ssl_keystore_password="secret",
         ),
         "consumer",
     )
     assert settings["ssl.ca.pem"] == "-----BEGIN…"
-    assert (settings["ssl.keystore.location"], settings["ssl.keystore.password"]) == ("/me.p12", "secret")
+    assert (settings["ssl.keystore.location"], settings["ssl.keystore.password"]) == (str(store), "secret")
     assert settings["ssl.endpoint.identification.algorithm"] == "https"
 
 

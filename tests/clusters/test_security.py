@@ -5,13 +5,20 @@ from __future__ import annotations
 import pickle
 import ssl
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from hypothesis import given
+from hypothesis import strategies as st
 
 from airmirror.clusters.admin.librdkafka import librdkafka_config
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.clusters.protocol.sasl import AuthenticationFailed
+from airmirror.clusters.security import jks
 from airmirror.clusters.security.model import UnsupportedClientSetting
 from airmirror.clusters.security.settings import jaas_options, security_of, self_contained
 from airmirror.clusters.security.stores import identity, trusted
@@ -21,6 +28,9 @@ from airmirror_local.java import find_java
 from support.certificates import Authority, authority
 
 PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="me" password="a \\"b\\\\; c";'
+
+STORES = Path(__file__).parent / "stores"
+OLD_PKCS12 = ("-J-Dkeystore.pkcs12.legacy", "-storetype", "PKCS12")  # RC2 and SHA-1, as Java made it until 8u301
 
 
 def east(**settings: str) -> Cluster:
@@ -88,38 +98,104 @@ def test_pem_texts_and_an_encrypted_key(signs: Authority, mirror: Authority, tmp
         assert "BEGIN" not in str(caught.value)
 
 
-def test_javas_own_store_is_refused_with_the_way_to_convert_it(tmp_path: Path) -> None:
-    (tmp_path / "old.jks").write_bytes(b"\xfe\xed\xfe\xed\0\0\0\2")
-    way_out = r"keytool -importkeystore -srckeystore old\.jks -destkeystore old\.p12 -deststoretype PKCS12"
+def _name(certificate: bytes) -> str:
+    return x509.load_der_x509_certificate(certificate).subject.rfc4514_string().removeprefix("CN=")
+
+
+def test_a_store_of_sun_s_other_format_is_refused_with_the_way_to_convert_it(tmp_path: Path) -> None:
+    (tmp_path / "old.jceks").write_bytes(b"\xce\xce\xce\xce\0\0\0\2")
+    way_out = (
+        r"keytool -importkeystore -srckeystore old\.jceks -srcstoretype JCEKS -destkeystore old\.p12 -deststoretype"
+    )
     for name in ("truststore", "keystore"):
-        settings = {"security_protocol": "SSL", f"ssl_{name}_location": str(tmp_path / "old.jks")}
+        settings = {"security_protocol": "SSL", f"ssl_{name}_location": str(tmp_path / "old.jceks")}
         with pytest.raises(UnsupportedClientSetting, match=way_out):
             librdkafka_config(east(**settings), "admin")
         with pytest.raises(UnsupportedClientSetting, match=way_out), Routes(east(**settings), "test"):
             pass
 
 
+def test_jks_stores_that_another_program_made() -> None:
+    """Made by keytool (OpenJDK 21) once: a truststore of two certificates, a keystore whose key has a password of its own."""
+    store = jks.read((STORES / "trust.jks").read_bytes(), "changeit")
+    assert {_name(each) for each in store.certificates} == {"one", "two"} and not store.key
+    content = (STORES / "key.jks").read_bytes()
+    store = jks.read(content, "secret", "another")
+    key = serialization.load_der_private_key(store.key, None)
+    certificate = x509.load_der_x509_certificate(store.chain[0])
+    assert isinstance(key, ec.EllipticCurvePrivateKey) and key.public_key() == certificate.public_key()
+    assert jks.read(content, None, "another").key == store.key, "Java checks nothing without a password"
+    for password, of_key, reason in (("wrong", None, "does not open it"), ("secret", None, "its private key")):
+        with pytest.raises(jks.BadStore, match=reason):
+            jks.read(content, password, of_key)
+
+
+@given(st.data())
+def test_a_damaged_jks_store_is_told_as_such(data: st.DataObject) -> None:
+    content = (STORES / "key.jks").read_bytes()
+    cut = data.draw(st.integers(0, len(content) - 1), label="cut")
+    with pytest.raises(jks.BadStore):
+        jks.read(content[:cut], "secret", "another")
+    with pytest.raises(jks.BadStore):
+        jks.read(content[:cut], None, "another")
+    changed = bytearray(content)
+    changed[data.draw(st.integers(0, len(content) - 21), label="where")] ^= data.draw(st.integers(1, 255), label="by")
+    with pytest.raises(jks.BadStore):
+        jks.read(bytes(changed), "secret", "another")
+    with suppress(jks.BadStore):  # without a check of its digest it may be another store, and no other error
+        jks.read(bytes(changed), None, "another")
+
+
+def test_jks_stores_are_read_whatever_they_are_called() -> None:
+    """By both clients, and taken along to where slots run."""
+    cluster = east(
+        security_protocol="SSL",
+        ssl_truststore_location=str(STORES / "trust.jks"),
+        ssl_truststore_password="changeit",
+        ssl_keystore_type="PKCS12",
+        ssl_keystore_location=str(STORES / "key.jks"),
+        ssl_keystore_password="secret",
+        ssl_key_password="another",
+    )
+    context_of("east", security_of("east", cluster.client("consumer")))
+    settings = librdkafka_config(cluster, "producer")
+    assert settings["ssl.ca.pem"].count("BEGIN CERTIFICATE") == 2
+    assert settings["ssl.certificate.pem"].startswith("-----BEGIN CERTIFICATE-----\n")
+    assert settings["ssl.key.pem"].startswith("-----BEGIN PRIVATE KEY-----\n") and "ssl.key.password" not in settings
+    taken = self_contained(cluster)
+    context_of("east", security_of("east", taken.client("producer")))
+    wrong = east(
+        security_protocol="SSL", ssl_truststore_location=str(STORES / "trust.jks"), ssl_truststore_password="changeid"
+    )
+    with pytest.raises(UnsupportedClientSetting, match=r"ssl\.truststore\.location.*its password does not open it"):
+        librdkafka_config(wrong, "admin")
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ["PKCS12", "JKS"])
-def test_stores_that_keytool_made(signs: Authority, tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("options", [("-storetype", "PKCS12"), ("-storetype", "JKS"), OLD_PKCS12])
+def test_stores_that_keytool_made(signs: Authority, tmp_path: Path, options: tuple[str, ...]) -> None:
     (tmp_path / "authority.pem").write_text(signs.pem)
-    command = [
-        str(find_java().parent / "keytool"),
+    keytool = [str(find_java().parent / "keytool"), *options, "-storepass", "changeit"]
+    trust = [
+        *keytool,
         "-importcert",
         "-noprompt",
         "-alias",
         "authority",
         "-file",
         "authority.pem",
+        "-keystore",
+        "trust",
     ]
-    command += ["-keystore", "trust", "-storetype", kind, "-storepass", "changeit"]
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
-    settings = {"ssl_truststore_location": str(tmp_path / "trust"), "ssl_truststore_password": "changeit"}
-    if kind == "PKCS12":
-        assert len(context(**settings).get_ca_certs()) == 1
-    else:
-        with pytest.raises(UnsupportedClientSetting, match="keytool"):
-            context(**settings)
+    key = [*keytool, "-genkeypair", "-alias", "me", "-keyalg", "EC", "-dname", "CN=me", "-keystore", "key"]
+    for command in (trust, key):
+        subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    settings = {
+        f"ssl_{name}store_{what}": value
+        for name in ("trust", "key")
+        for what, value in (("location", str(tmp_path / name)), ("password", "changeit"))
+    }
+    assert len(context(**settings).get_ca_certs()) == 1
 
 
 def test_a_cluster_takes_its_stores_along(signs: Authority, mirror: Authority, tmp_path: Path) -> None:

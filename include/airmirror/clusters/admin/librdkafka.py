@@ -1,7 +1,7 @@
 """Client settings by Java's names turned into librdkafka's, for confluent-kafka.
 
 What only Java knows (serializers, interceptors, buffers) is dropped with a debug line; what can't be dropped without
-changing who is trusted or how to log in (a JKS store, a login class) is an error.
+changing who is trusted or how to log in (a JCEKS store, a login class) is an error.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import logging
 
 from airmirror.clusters.security.model import GSSAPI, OAUTHBEARER, Login, Security, Store
 from airmirror.clusters.security.settings import security_of
-from airmirror.clusters.security.stores import kind_of, trusted
+from airmirror.clusters.security.stores import identity, kind_of, trusted
 from airmirror.config import Cluster
 
 log = logging.getLogger(__name__)
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 _SAME = (
     "bootstrap.servers client.dns.lookup client.id connections.max.idle.ms enable.metrics.push metadata.max.age.ms "
     "reconnect.backoff.max.ms reconnect.backoff.ms retry.backoff.max.ms retry.backoff.ms sasl.kerberos.service.name "
-    "socket.connection.setup.timeout.ms ssl.key.password"
+    "socket.connection.setup.timeout.ms"
 )
 _CONSUMER = (
     "allow.auto.create.topics auto.commit.interval.ms auto.offset.reset check.crcs client.rack enable.auto.commit "
@@ -110,16 +110,20 @@ def _trust(security: Security) -> dict[str, str]:
 
 
 def _identity(store: Store | None) -> dict[str, str]:
-    """The client's own certificate and key: PEM texts, a PEM file with both, or a PKCS#12 store."""
+    """The client's own certificate and key: PEM texts, a PEM file with both, or a store."""
     if store is None:
         return {}
     key_password = {} if store.key_password is None else {"ssl.key.password": store.key_password}
     if store.certificates:
         return {"ssl.certificate.pem": store.certificates, "ssl.key.pem": store.key} | key_password
-    if kind_of(store) == "PEM":
+    kind = kind_of(store)
+    if kind == "PEM":
         return {"ssl.certificate.location": store.location, "ssl.key.location": store.location} | key_password
+    if kind == "JKS":
+        chain, key, _ = identity(store)
+        return {"ssl.certificate.pem": chain, "ssl.key.pem": key}
     password = {} if store.password is None else {"ssl.keystore.password": store.password}
-    return {"ssl.keystore.location": store.location} | password
+    return {"ssl.keystore.location": store.location} | password | key_password
 
 
 def _login(login: Login) -> dict[str, str]:

@@ -1,43 +1,48 @@
 """Truststores and keystores as Kafka's own clients name them, read into PEM texts.
 
-PEM as it is; PKCS#12 with the package cryptography. ``JKS`` is what Java calls either: a file of that type may well be
-PKCS#12 (what keytool makes since Java 9), and then is read; Java's own old format is refused with the way to convert it.
+PEM as it is; PKCS#12 with the package cryptography; Java's own old format by ``jks``. ``JKS`` is what Java calls any: a
+file of that type may well be PKCS#12 (what keytool makes since Java 9), and the other way round: the content tells.
 """
 
 from __future__ import annotations
 
+import base64
 import re
+import textwrap
 from pathlib import Path
 
+from airmirror.clusters.security import jks
 from airmirror.clusters.security.model import Store, UnsupportedClientSetting
 
-_JKS = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")  # JKS and JCEKS
+_JCEKS = b"\xce\xce\xce\xce"  # Sun's other old format
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 _KEY = re.compile(r"-----BEGIN ([A-Z ]*)PRIVATE KEY-----.+?-----END \1PRIVATE KEY-----", re.DOTALL)
 
 
 def kind_of(store: Store) -> str:
-    """PEM or PKCS12: what the store really is. Raises UnsupportedClientSetting for what can't be read."""
-    if store.kind in ("PEM", "PKCS12"):
+    """PEM, JKS or PKCS12: what the store really is. Raises UnsupportedClientSetting for what can't be read."""
+    if store.kind == "PEM":
         return store.kind
-    if store.kind != "JKS":
+    if store.kind not in ("PKCS12", "JKS"):
         raise UnsupportedClientSetting(store.alias, f"{store.name}.type", "must be PEM, PKCS12 or JKS")
-    if _content(store).startswith(_JKS):
+    content = _content(store)
+    if content.startswith(_JCEKS):
         way_out = (
-            f"keytool -importkeystore -srckeystore {Path(store.location).name} -destkeystore "
+            f"keytool -importkeystore -srckeystore {Path(store.location).name} -srcstoretype JCEKS -destkeystore "
             f"{Path(store.location).stem}.p12 -deststoretype PKCS12 converts it; set {store.name}.type = PKCS12"
         )
         raise UnsupportedClientSetting(
-            store.alias, f"{store.name}.location", f"Java's own format JKS can't be read; {way_out}"
+            store.alias, f"{store.name}.location", f"Java's format JCEKS can't be read; {way_out}"
         )
-    return "PKCS12"
+    return "JKS" if content.startswith(jks.MAGIC) else "PKCS12"
 
 
 def trusted(store: Store) -> str:
     """The certificates of a truststore, PEM. Raises UnsupportedClientSetting."""
-    if kind_of(store) == "PEM":
+    kind = kind_of(store)
+    if kind == "PEM":
         return _certificates(store, _text(store))
-    return _pkcs12(store)[0]
+    return (_jks(store) if kind == "JKS" else _pkcs12(store))[0]
 
 
 def identity(store: Store) -> tuple[str, str, str | None]:
@@ -45,8 +50,9 @@ def identity(store: Store) -> tuple[str, str, str | None]:
 
     Raises UnsupportedClientSetting.
     """
-    if kind_of(store) == "PKCS12":
-        certificates, key = _pkcs12(store)
+    kind = kind_of(store)
+    if kind != "PEM":
+        certificates, key = _jks(store, with_key=True) if kind == "JKS" else _pkcs12(store)
         if not key:
             raise UnsupportedClientSetting(store.alias, f"{store.name}.location", "it has no private key")
         return certificates, key, None
@@ -75,6 +81,24 @@ def _certificates(store: Store, text: str) -> str:
     if not found:
         raise UnsupportedClientSetting(store.alias, store.name, "it has no PEM text of a certificate")
     return "\n".join((*found, ""))
+
+
+def _jks(store: Store, *, with_key: bool = False) -> tuple[str, str]:
+    """Certificates and an empty text, or ``with_key`` the chain of the private key and the key, PEM."""
+    try:
+        found = jks.read(_content(store), store.password, store.key_password)
+    except jks.BadStore as error:
+        raise UnsupportedClientSetting(store.alias, f"{store.name}.location", str(error)) from error
+    ders = found.chain if with_key else found.certificates
+    if not ders and not with_key:
+        raise UnsupportedClientSetting(store.alias, f"{store.name}.location", "it has no certificate")
+    key = _pem("PRIVATE KEY", found.key) if found.key and with_key else ""
+    return "".join(_pem("CERTIFICATE", der) for der in ders), key
+
+
+def _pem(label: str, der: bytes) -> str:
+    lines = textwrap.wrap(base64.b64encode(der).decode(), 64)
+    return "\n".join((f"-----BEGIN {label}-----", *lines, f"-----END {label}-----", ""))
 
 
 def _pkcs12(store: Store) -> tuple[str, str]:
