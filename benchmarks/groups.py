@@ -46,7 +46,7 @@ offset.storage.replication.factor = 1
 checkpoints.topic.replication.factor = 1
 emit.checkpoints.interval.seconds = 0
 sync.group.offsets.enabled = true
-sync.group.offsets.interval.seconds = 0
+sync.group.offsets.interval.seconds = 0.5
 """
 
 

@@ -17,7 +17,7 @@ CLUSTERS = (
     "clusters = east, west\neast.bootstrap.servers = e:1\nwest.bootstrap.servers = w:1\neast->west.enabled = true\n"
 )
 TYPES: dict[Type, Any] = {Type.BOOLEAN: bool, Type.LIST: tuple[str, ...]}
-TYPES |= dict.fromkeys((Type.SHORT, Type.INT, Type.LONG), int)
+TYPES |= dict.fromkeys((Type.SHORT, Type.INT, Type.LONG), int) | {Type.SECONDS: float}
 
 
 def settings(*lines: str, overrides: dict[str, str] | None = None) -> Settings:
@@ -54,11 +54,25 @@ def test_the_flow_wins_over_the_top_level_and_an_override_over_both() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["aggregate = yes", "window.idle.ms = -1", "offset.storage.partitions = many", "errors.tolerance = some"]
+    "line",
+    [
+        "aggregate = yes",
+        "window.idle.ms = -1",
+        "offset.storage.partitions = many",
+        "errors.tolerance = some",
+        "sync.group.offsets.interval.seconds = 0.49",
+        "sync.group.offsets.interval.seconds = -1",
+        "sync.group.offsets.interval.seconds = inf",
+    ],
 )
 def test_a_value_of_another_type_is_refused_when_the_file_is_read(line: str) -> None:
     with pytest.raises(ConfigurationError, match=line.split()[0]):
         settings(f"east->west.{line}")
+
+
+@pytest.mark.parametrize(("value", "seconds"), [("0.5", 0.5), (" 2 ", 2.0), ("60.25", 60.25)])
+def test_groups_are_moved_every_so_many_seconds_or_parts_of_one(value: str, seconds: float) -> None:
+    assert settings(f"sync.group.offsets.interval.seconds = {value}").sync_group_offsets_interval_seconds == seconds
 
 
 def test_what_may_hold_a_secret_is_not_shown() -> None:

@@ -15,6 +15,7 @@ from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.tasks.window import do_round
 from airmirror_local.brokers import Broker
 from support.flows import mirror
+from support.following import patiently
 from support.groups import commit, committed
 from support.topics import Record, produce, read_all
 
@@ -26,7 +27,7 @@ def test_checkpoints_and_group_offsets_keep_their_intervals(
     settings = {
         "groups": group,
         "sync.group.offsets.enabled": "true",
-        "sync.group.offsets.interval.seconds": "0",
+        "sync.group.offsets.interval.seconds": "0.5",
         "checkpoints.topic.replication.factor": "1",
     }
     ledger = f"sqlite:///{tmp_path / 'ledger.db'}"
@@ -51,11 +52,16 @@ def test_checkpoints_and_group_offsets_keep_their_intervals(
 
     for position in (20, 30):
         commit(east, group, {(flow.topic, 0): position})
+        for attempt in patiently():
+            with attempt:
+                assert GROUP_OFFSETS in rounds_due(flow.opened)
         with caplog.at_level("INFO"):
             do_round(place, name, CHECKPOINTS, f"checkpoints-{position}", Selection())
             do_round(place, name, GROUP_OFFSETS, f"groups-{position}", Selection())
         assert committed(west, group) == {(flow.remote_topic, 0): position}
-    assert rounds_due(flow.opened) == {"sync_group_offsets"}
+    for attempt in patiently():
+        with attempt:
+            assert rounds_due(flow.opened) == {"sync_group_offsets"}
     assert "1 checkpoints written" in caplog.text
     assert "not yet: emit.checkpoints.interval.seconds" in caplog.text
     assert "not yet: sync.group.offsets" not in caplog.text

@@ -10,11 +10,16 @@ from contextlib import contextmanager
 import pytest
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
+from airmirror.slot.contract import Slot, SlotResult
 from airmirror.slot.follow import Following
 from airmirror.slot.intake import Intake
-from support.flows import Mirror
+from airmirror.windows.following import Follow
+from airmirror.windows.results import WindowResult
+from airmirror.windows.verify import no_objection
+from support.flows import Mirror, at_once
 from support.topics import Cluster, Record, end_offsets, read_all
 
+FOLLOW = Follow(no_objection)
 SETTINGS = {"window.follow.ms": "120000", "window.follow.commit.ms": "50", "verify.interval.ms": "100"}
 
 
@@ -77,3 +82,24 @@ def beside(work: Callable[[], None], is_up: threading.Event) -> Iterator[None]:
         doing = pool.submit(done)
         yield
         doing.result()
+
+
+def follow(
+    flow: Mirror,
+    work: Callable[[], None],
+    is_up: threading.Event,
+    *,
+    slots: int = 1,
+    by: Follow = FOLLOW,
+    window: str | None = None,
+    found: list[SlotResult] | None = None,
+) -> WindowResult:
+    """Run a window that follows as long as ``work`` takes; ``found``: is given the results of its slots."""
+
+    def execute(given: Sequence[Slot]) -> list[SlotResult]:
+        with beside(work, is_up):
+            results = at_once(given)
+        (found if found is not None else []).extend(results)
+        return results
+
+    return flow.run(execute, window, slots, by)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -25,19 +25,27 @@ from airmirror.windows.fence import end_window
 from airmirror.windows.findings import Finding
 from airmirror.windows.following import Follow, followed
 from airmirror.windows.results import WindowResult
-from airmirror.windows.verify import no_objection
 from airmirror.wire.claims import ClaimEntry
 from airmirror.wire.requests import Fetched, Produced
 from airmirror.wire.segments import Claim, ClaimEvent
 from airmirror_local.brokers import Broker
 from airmirror_local.proxy import Proxy
 from support.faults import a_process, await_killed, die_after
-from support.flows import Mirror, at_once, mirror
-from support.following import SETTINGS, await_copied, await_verified, beside, ended_by_event, numbered, patiently
+from support.flows import at_once, mirror
+from support.following import (
+    FOLLOW,
+    SETTINGS,
+    await_copied,
+    await_verified,
+    beside,
+    ended_by_event,
+    follow,
+    numbered,
+    patiently,
+)
 from support.topics import end_offsets, produce, read_all
 from windows.test_intake import intake
 
-FOLLOW = Follow(no_objection)
 NOT_ENOUGH_REPLICAS = 19
 
 
@@ -45,27 +53,6 @@ NOT_ENOUGH_REPLICAS = 19
 def time_is_up(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Whoever sets it ends the time for which slots follow."""
     return ended_by_event(monkeypatch)
-
-
-def follow(
-    flow: Mirror,
-    work: Callable[[], None],
-    is_up: threading.Event,
-    *,
-    slots: int = 1,
-    by: Follow = FOLLOW,
-    window: str | None = None,
-    found: list[SlotResult] | None = None,
-) -> WindowResult:
-    """Run a window that follows as long as ``work`` takes; ``found``: is given the results of its slots."""
-
-    def execute(given: Sequence[Slot]) -> list[SlotResult]:
-        with beside(work, is_up):
-            results = at_once(given)
-        (found if found is not None else []).extend(results)
-        return results
-
-    return flow.run(execute, window, slots, by)
 
 
 def test_what_comes_while_a_window_follows(

@@ -127,6 +127,7 @@ def run_window(
             None if local else spark_of(config, spark),
             identifier,
             by,
+            rounds=wanted,
             tell=lambda phase: status.update(said + phase),
             report=lambda progress: status.update(said + show.progress(progress)),
         ).result

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from airmirror.config.keys import KEYS, Key, Type
-from airmirror.config.values import as_boolean, as_integer, as_list
+from airmirror.config.values import as_boolean, as_integer, as_list, as_seconds
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Settings:
     retention_days: int | None
     spark_conn_id: str
     sync_group_offsets_enabled: bool
-    sync_group_offsets_interval_seconds: int
+    sync_group_offsets_interval_seconds: float
     sync_topic_acls_enabled: bool
     sync_topic_configs_enabled: bool
     target_cluster_other_aliases: tuple[str, ...]
@@ -89,4 +89,6 @@ def typed(key: Key, values: Mapping[str, str]) -> Any:
         return as_boolean(value)
     if key.type in (Type.SHORT, Type.INT, Type.LONG):
         return as_integer(value, key.type, key.minimum)
+    if key.type is Type.SECONDS:
+        return as_seconds(value, key.minimum)
     return value.strip()

@@ -20,6 +20,7 @@ TOPIC = "{topic}"
 """Stands for a source's topic in the name of its copy."""
 
 _SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,3})?)%", re.ASCII)
+_SECONDS = re.compile(r"[+-]?\d{1,12}(?:\.\d{1,3})?", re.ASCII)
 _RANGES = re.compile(r"\d{1,5}", re.ASCII)
 _BITS = {Type.SHORT: 16, Type.INT: 32, Type.LONG: 64}
 
@@ -48,7 +49,7 @@ def as_boolean(value: str) -> bool:
     return lowered == "true"
 
 
-def as_integer(value: str, type_: Type = Type.LONG, minimum: int | None = None) -> int:
+def as_integer(value: str, type_: Type = Type.LONG, minimum: float | None = None) -> int:
     """A decimal number that fits the type and is at least ``minimum``. Raises ValueError."""
     if not re.fullmatch(r"[+-]?[0-9]+", value.strip()):
         raise ValueError("must be a whole number")
@@ -59,6 +60,16 @@ def as_integer(value: str, type_: Type = Type.LONG, minimum: int | None = None) 
     if minimum is not None and number < minimum:
         raise ValueError(f"must be at least {minimum}")
     return number
+
+
+def as_seconds(value: str, minimum: float | None = None) -> float:
+    """A decimal number, of at most three places, that is at least ``minimum``. Raises ValueError."""
+    if not _SECONDS.fullmatch(value.strip()):
+        raise ValueError("must be a number of seconds, as in 60 or 0.5")
+    seconds = float(value)
+    if minimum is not None and seconds < minimum:
+        raise ValueError(f"must be at least {minimum}")
+    return seconds
 
 
 def as_sample(value: str) -> tuple[int, int]:
@@ -83,6 +94,8 @@ def check(key: Key, value: str, source: str = "") -> None:
         as_boolean(value)
     elif key.type in _BITS:
         as_integer(value, key.type, key.minimum)
+    elif key.type is Type.SECONDS:
+        as_seconds(value, key.minimum)
     elif key.type is Type.SCHEDULE:
         schedules.check(value, key.name)
     elif key.type is Type.SAMPLE:

@@ -11,12 +11,13 @@ from airmirror.flows.prepare import Opened, caught_up
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.checkpoints import emit_checkpoints
 from airmirror.offsets.groups import sync_group_offsets
+from airmirror.windows.fence import Held
 
 CHECKPOINTS, GROUP_OFFSETS = "emit_checkpoints", "sync_group_offsets"  # rounds, and the tasks that do them
 EARLY = 0.1  # a schedule of a minute does not come to the second: a round may be early by so much of its interval
 
 
-def due(opened: Opened, task: str, seconds: int) -> bool:
+def due(opened: Opened, task: str, seconds: float) -> bool:
     """Return whether the interval of a task has passed since its last round, which the ledger remembers; if lost, it has."""
     last = opened.ledger.last_round(task)
     return last is None or time.time() * 1000 - last >= seconds * 1000 * (1 - EARLY)
@@ -27,9 +28,9 @@ def rounds_due(opened: Opened) -> set[str]:
     return {task for task in (CHECKPOINTS, GROUP_OFFSETS) if _is_due(opened, task)}
 
 
-def intervals(flow: Flow) -> dict[str, int]:
+def intervals(flow: Flow) -> dict[str, float]:
     """The rounds for groups that the configuration wants, each with its interval in seconds."""
-    settings, found = flow.settings, {}
+    settings, found = flow.settings, dict[str, float]()
     if settings.emit_checkpoints_enabled:
         found[CHECKPOINTS] = settings.emit_checkpoints_interval_seconds
     if settings.sync_group_offsets_enabled:
@@ -42,24 +43,27 @@ def _is_due(opened: Opened, task: str) -> bool:
     return task in wanted and due(opened, task, wanted[task])
 
 
-def checkpoints_round(opened: Opened, window: str, tell: Callable[[str], None] = lambda phase: None) -> int | None:
-    """Write checkpoints if it is time to; how many, None: not now."""
+def checkpoints_round(
+    opened: Opened, window: str, tell: Callable[[str], None] = lambda phase: None, under: Held | None = None
+) -> int | None:
+    """Write checkpoints if it is time to; how many, None: not now. ``under``: as ``emit_checkpoints`` has it."""
     ledger = opened.ledger
     if not _is_due(opened, CHECKPOINTS):
         return None
-    opened = caught_up(opened)
+    opened = caught_up(opened, under)
     begun = time.monotonic()
-    count = emit_checkpoints(opened.flow, ledger, window=window, tell=tell)
+    count = emit_checkpoints(opened.flow, ledger, window=window, tell=tell, under=under)
     measure_checkpoints(opened, count, time.monotonic() - begun)
     ledger.note_round(CHECKPOINTS)
     return count
 
 
-def group_offsets_round(opened: Opened) -> list[GroupOffset] | None:
-    """Move idle groups on the target if it is time to; what became of each, None: not now."""
+def group_offsets_round(opened: Opened, under: Held | None = None) -> list[GroupOffset] | None:
+    """Move idle groups on the target if it is time to; what became of each, None: not now. ``under``: as
+    ``sync_group_offsets`` has it."""
     if not _is_due(opened, GROUP_OFFSETS):
         return None
-    opened = caught_up(opened)
-    rows = sync_group_offsets(opened.flow, opened.ledger)
+    opened = caught_up(opened, under)
+    rows = sync_group_offsets(opened.flow, opened.ledger, under=under)
     opened.ledger.note_round(GROUP_OFFSETS)
     return rows

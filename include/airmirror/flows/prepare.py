@@ -18,6 +18,7 @@ from airmirror.topics.names import select
 from airmirror.topics.remote import TopicPlan
 from airmirror.topics.sound import sound_for
 from airmirror.topics.sync import SyncReport, look, sync_topics
+from airmirror.windows.fence import Held
 from airmirror.windows.mirror import Journal, Mirror
 from airmirror.windows.plan import Planned
 from airmirror.windows.planning import make_plan
@@ -65,9 +66,15 @@ def _as_decided(opened: Opened) -> Opened:
     return replace(opened, flow=replace(opened.flow, remote_topics=opened.ledger.remote_topics()))
 
 
-def caught_up(opened: Opened) -> Opened:
-    """The same when its ledger has read what is new: its remote topics are those that were decided on by now."""
-    catch_up_ledger(opened)
+def caught_up(opened: Opened, under: Held | None = None) -> Opened:
+    """The same when its ledger has read what is new: its remote topics are those that were decided on by now.
+
+    ``under``: the session of a window that follows.
+    """
+    if under is None:
+        catch_up_ledger(opened)
+    else:
+        under.mirror.catch_up()
     return _as_decided(opened)
 
 

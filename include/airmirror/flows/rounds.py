@@ -9,8 +9,9 @@ from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.flows.groups import CHECKPOINTS, GROUP_OFFSETS, checkpoints_round, group_offsets_round, intervals
 from airmirror.flows.maintenance import prune_round
-from airmirror.flows.prepare import Opened, catch_up_ledger
+from airmirror.flows.prepare import Opened, caught_up
 from airmirror.offsets.syncs import emit_offset_syncs
+from airmirror.windows.fence import Held
 
 OFFSET_SYNCS = "emit_offset_syncs"
 OF_GROUPS = (CHECKPOINTS, GROUP_OFFSETS)
@@ -28,20 +29,22 @@ class Round:
     error: AirmirrorError | None = None
 
 
-def do_round(opened: Opened, name: str, window: str, tell: Tell = lambda phase: None) -> str:
+def do_round(opened: Opened, name: str, window: str, tell: Tell = lambda phase: None, under: Held | None = None) -> str:
     """Do one round under a claim of the name ``window``, if it is time to; what was done. Segment records that are no longer
-    needed are pruned after offset syncs. Raises an AirmirrorError.
+    needed are pruned after offset syncs. ``under``: in a window that follows the log, under its own claim and without
+    pruning. Raises an AirmirrorError.
     """
     if name == OFFSET_SYNCS:
-        catch_up_ledger(opened)
-        written = emit_offset_syncs(opened.flow, opened.ledger, window=window, tell=tell)
-        prune_round(opened, tell)
+        opened = caught_up(opened, under)
+        written = emit_offset_syncs(opened.flow, opened.ledger, window=window, tell=tell, under=under)
+        if under is None:
+            prune_round(opened, tell)
         return f"{written} offset syncs written"
     interval = f"not yet: {name.replace('_', '.')}.interval.seconds"
     if name == CHECKPOINTS:
-        count = checkpoints_round(opened, window, tell)
+        count = checkpoints_round(opened, window, tell, under)
         return interval if count is None else f"{count} checkpoints written"
-    rows = group_offsets_round(opened)
+    rows = group_offsets_round(opened, under)
     if rows is None:
         return interval
     moved = sum(1 for row in rows if not row.reason)

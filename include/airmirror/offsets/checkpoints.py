@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 
 from airmirror.clusters.protocol.routes import Routes, TopicNotDescribed
@@ -20,6 +21,7 @@ from airmirror.offsets.translation import Translated
 from airmirror.offsets.writing import Destination, ensure_topic, load_written, write, write_anew
 from airmirror.partitions import TopicPartition
 from airmirror.topics.names import policy_of
+from airmirror.windows.fence import Held
 from airmirror.windows.mirror import Mirror
 from airmirror.wire.checkpoints import Checkpoint, without_nul
 
@@ -46,17 +48,23 @@ def checkpoints_of(rows: Iterable[GroupPosition], last: Mapping[tuple[str, str, 
 
 
 def emit_checkpoints(
-    flow: Flow, ledger: FlowLedger, *, window: str, tell: Callable[[str], None] = lambda phase: None
+    flow: Flow,
+    ledger: FlowLedger,
+    *,
+    window: str,
+    tell: Callable[[str], None] = lambda phase: None,
+    under: Held | None = None,
 ) -> int:
     """Write the checkpoints of groups that have moved, in one transaction; how many. The ledger must have caught up.
 
-    Raises FlowBusy, RecordsNotWritten, GroupsNotRead, TopicCreationRefused, TopicNotDescribed, or a cluster's error.
+    Under a claim of the name ``window``, or ``under`` one that is held already. Raises FlowBusy, SlotFenced,
+    RecordsNotWritten, GroupsNotRead, TopicCreationRefused, TopicNotDescribed, or a cluster's error.
     """
     if not flow.settings.emit_checkpoints_enabled:
         return 0
     topic = policy_of(flow).checkpoints_topic(flow.source.alias)
     into = Destination(flow, flow.target, topic, "checkpoints")
-    with Mirror.open(flow, ledger, "checkpoints") as mirror:
+    with nullcontext(under.mirror) if under else Mirror.open(flow, ledger, "checkpoints") as mirror:
         for missing in mirror.target.refresh_existing([topic]).values():
             if isinstance(missing, TopicNotDescribed):
                 raise missing
@@ -72,7 +80,7 @@ def emit_checkpoints(
             load_written(mirror.target, topic, ledger, ledger.load_checkpoints)
             return [(new.encode_key(), new.encode_value()) for new in checkpoints_of(rows, ledger.checkpoints())]
 
-        written = write_anew(into, ledger, records, window=window, tell=tell)
+        written = write_anew(into, ledger, records, window=window, tell=tell, under=under)
     try:
         note_group_lags(flow.source.alias, ledger, rows)
     except AirmirrorError as error:  # what is shown only must not keep checkpoints back

@@ -11,6 +11,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
 
 from airmirror.clusters.protocol.error_codes import error_name
 from airmirror.clusters.protocol.groups import (
@@ -27,6 +28,7 @@ from airmirror.offsets.lags import note_group_lags
 from airmirror.offsets.positions import GroupPosition, group_positions, resets
 from airmirror.offsets.translation import Reason, Translated
 from airmirror.partitions import TopicPartition
+from airmirror.windows.fence import Held
 from airmirror.windows.mirror import Mirror
 
 log = logging.getLogger(__name__)
@@ -85,14 +87,14 @@ def plan(
 
 
 def sync_group_offsets(
-    flow: Flow, ledger: FlowLedger, only: Collection[str] = (), *, dry_run: bool = False
+    flow: Flow, ledger: FlowLedger, only: Collection[str] = (), *, dry_run: bool = False, under: Held | None = None
 ) -> list[GroupOffset]:
     """Move the groups that can be moved; what became of every group and partition, also noted in the ledger.
 
-    ``only``: these groups, whatever ``groups`` says. The ledger must have caught up. Raises GroupsNotRead,
-    CoordinatorNotAvailable, or a cluster's error.
+    ``only``: these groups, whatever ``groups`` says; ``under``: the session of a window that follows, told of what moves
+    only. The ledger must have caught up. Raises GroupsNotRead, CoordinatorNotAvailable, or a cluster's error.
     """
-    with Mirror.open(flow, ledger, "groups") as mirror:
+    with nullcontext(under.mirror) if under else Mirror.open(flow, ledger, "groups") as mirror:
         decided = resets(mirror)
         while True:
             rows = group_positions(mirror, only)
@@ -112,7 +114,9 @@ def sync_group_offsets(
         if not flow.settings.emit_checkpoints_enabled:  # else that task notes the same
             note_group_lags(flow.source.alias, ledger, rows)
         ledger.note_group_offsets(done)
-    tell(flow, done, sum(len(moved) for moved in offsets.values()) - len(errors))
+    moved = sum(map(len, offsets.values())) - len(errors)
+    if moved or under is None:
+        tell(flow, done, moved)
     return done
 
 

@@ -18,6 +18,7 @@ from airmirror.ledger import FlowLedger
 from airmirror.offsets.writing import Destination, ensure_topic, load_written, write, write_anew
 from airmirror.partitions import TopicPartition
 from airmirror.topics.names import policy_of
+from airmirror.windows.fence import Held
 from airmirror.wire.mirrormaker import OffsetSync, decode_offset_sync
 from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.segments import SegmentRecord
@@ -57,12 +58,18 @@ def _points(record: SegmentRecord, lag_max: int, written: int, verified: int) ->
 
 
 def emit_offset_syncs(
-    flow: Flow, ledger: FlowLedger, *, window: str, tell: Callable[[str], None] = lambda phase: None
+    flow: Flow,
+    ledger: FlowLedger,
+    *,
+    window: str,
+    tell: Callable[[str], None] = lambda phase: None,
+    under: Held | None = None,
 ) -> int:
     """Write the offset syncs of what was verified since the last ones, in one transaction; how many.
 
-    Done under a claim of the name ``window``, and under a transactional id of its own, which is initialised before the
-    last syncs are read (invariant B). Raises FlowBusy, RecordsNotWritten, or a cluster's error.
+    Done under a claim of the name ``window`` (or ``under`` one that is held already), and under a transactional id of its
+    own, which is initialised before the last syncs are read (invariant B). Raises FlowBusy, RecordsNotWritten, SlotFenced,
+    or a cluster's error.
     """
     if not flow.settings.emit_offset_syncs_enabled:
         return 0
@@ -76,7 +83,7 @@ def emit_offset_syncs(
             return [(sync.encode_key(), sync.encode_value()) for sync in _syncs(flow, ledger)]
 
         into = Destination(flow, cluster, topic, "offset-syncs")
-        return write_anew(into, ledger, records, window=window, tell=tell)
+        return write_anew(into, ledger, records, window=window, tell=tell, under=under)
 
 
 def rewind_offset_syncs(

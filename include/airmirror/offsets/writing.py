@@ -19,7 +19,7 @@ from airmirror.errors import AirmirrorError
 from airmirror.ledger import FlowLedger
 from airmirror.partitions import Entry, TopicPartition
 from airmirror.topics.internal import ensure_internal_topics
-from airmirror.windows.fence import claimed
+from airmirror.windows.fence import Held, claimed
 from airmirror.windows.index import load_tail, scanned_of
 from airmirror.windows.mirror import Journal
 
@@ -85,16 +85,24 @@ Records = Callable[[], Sequence[tuple[bytes, bytes]]]
 
 
 def write_anew(
-    into: Destination, ledger: FlowLedger, records: Records, *, window: str, tell: Callable[[str], None]
+    into: Destination,
+    ledger: FlowLedger,
+    records: Records,
+    *,
+    window: str,
+    tell: Callable[[str], None],
+    under: Held | None = None,
 ) -> int:
     """Write what ``records`` finds to be new, in one transaction; how many. Nothing new takes no claim.
 
     The claim is of the name ``window``; the destination's transactional id is initialised before ``records`` is asked
     again, so that nobody else can have written in between; what others did before, a reset too, is in the ledger then.
-    Raises FlowBusy, RecordsNotWritten.
+    ``under``: a claim that is held already, and no other is taken. Raises FlowBusy, RecordsNotWritten, SlotFenced.
     """
     if not records():
         return 0
+    if under is not None:
+        return write(into, records, held=under.check, tell=tell)
     ensure_internal_topics(into.flow)  # the way back of a flow may never have had anything to replicate
     with Journal.open(into.flow, ledger, into.purpose) as journal, claimed(journal, window, slots=0) as granted:
         journal.catch_up()

@@ -70,7 +70,16 @@ def _window(given: argparse.Namespace, prepared: Prepared, selection: Selection)
         return run(prepared, None, given.window, only=selection.takes, advance=False, tell=_tell, report=_report)
     by = expectations_of(given.expectations, wanted=not given.no_expectations)
     print(f"airmirror: the gate: {by}", flush=True)
-    return run_judged(prepared, None, given.window, by, only=selection.takes, tell=_tell, report=_report).result
+    return run_judged(
+        prepared,
+        None,
+        given.window,
+        by,
+        rounds=_wanted(given),
+        only=selection.takes,
+        tell=_tell,
+        report=_report,
+    ).result
 
 
 def _wanted(given: argparse.Namespace) -> list[str]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from airmirror.errors import AirmirrorError
-from airmirror.flows.gates import Expectations, gate_of, judge_flow
+from airmirror.flows.following import following_of
+from airmirror.flows.gates import Expectations, judge_flow
 from airmirror.flows.measure import measure_failure, measure_latency, measure_window
 from airmirror.flows.prepare import Opened, Prepared
 from airmirror.partitions import TopicPartition
@@ -78,14 +79,15 @@ def run_judged(
     window: str,
     expectations: Expectations,
     *,
+    rounds: Collection[str] = (),
     only: Callable[[TopicPartition], bool] = lambda partition: True,
     tell: Callable[[str], None] = lambda phase: None,
     report: Callable[[CopyProgress], None] = lambda progress: None,
 ) -> RunWindow:
-    """A window and its gate, one after the other as in a DAG's run; the gate judges meanwhile too where the window follows
-    (``window.follow.ms``). Raises what ``run`` and ``judge_flow`` raise.
+    """A window and its gate, one after the other as in a DAG's run; where the window follows (``window.follow.ms``) the gate
+    judges meanwhile too, and ``rounds`` are done. Raises what ``run`` and ``judge_flow`` raise.
     """
-    following = Follow(gate_of(prepared.opened, expectations, window=window))
+    following = following_of(prepared.opened, expectations, window=window, rounds=rounds)
     result = run(prepared, spark_url, window, only=only, following=following, advance=False, tell=tell, report=report)
     begun = time.monotonic()
     judged, judgement = judge_flow(prepared.opened, expectations, window=window, trusted={window}, tell=tell)

@@ -6,7 +6,7 @@ import itertools
 import os
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
@@ -22,7 +22,7 @@ from airmirror.slot.contract import transaction_timeout_ms, transactional_id
 from airmirror.slot.errors import SlotFenced
 from airmirror.windows.errors import FenceStuck, FlowBusy
 from airmirror.windows.index import read_claims
-from airmirror.windows.mirror import Journal
+from airmirror.windows.mirror import Journal, Mirror
 from airmirror.windows.renewal import Renewal
 from airmirror.wire.claims import LEASE_MS, holder, most_slots
 from airmirror.wire.segments import Claim, ClaimEvent
@@ -57,6 +57,17 @@ class Granted:
         if held is None or held.offset != self.offset or held.released:
             by = "(released)" if held is None or held.released else held.claim.window
             raise SlotFenced(self.journal.flow.name, self.claim.window, by)
+
+
+@dataclass(frozen=True)
+class Held:
+    """A claim that a window holds already, and a session to both clusters, for what else is written under it.
+
+    ``check`` raises SlotFenced where the claim is another's by now.
+    """
+
+    mirror: Mirror
+    check: Callable[[], None]
 
 
 @contextmanager

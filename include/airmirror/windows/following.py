@@ -1,9 +1,11 @@
-"""A window that follows the log: its gate judges meanwhile, under the window's claim, and it tells how late it was."""
+"""A window that follows the log: judged meanwhile, and its rounds done, under its own claim; and how late it was."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
@@ -11,7 +13,7 @@ from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
 from airmirror.slot.errors import SlotFenced
 from airmirror.windows.alongside import Alongside
-from airmirror.windows.fence import Granted
+from airmirror.windows.fence import Granted, Held
 from airmirror.windows.findings import key_of
 from airmirror.windows.judging import judge_unverified
 from airmirror.windows.mirror import Mirror
@@ -23,52 +25,68 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Follow:
-    """The wish that a window stays for ``window.follow.ms``. ``gate`` judges meanwhile; None: the engine's own checks alone."""
+    """The wish that a window stays for ``window.follow.ms``.
+
+    ``gate`` judges meanwhile; None: the engine's own checks alone. ``rounds`` are done every ``seconds``, and after each
+    judgement: they are given the window's claim, and told whether anything was verified. Of errors they raise SlotFenced only.
+    """
 
     gate: Gate | None
+    rounds: Callable[[Held, bool], None] = lambda held, verified: None
+    seconds: float = math.inf
 
 
 class Meanwhile(Alongside):
-    """Judges what a window commits every ``verify.interval.ms``, in a thread of its own; a context manager.
+    """Judges what a window commits every ``verify.interval.ms`` and does its rounds, in a thread of its own; a context manager.
 
     The last judgement is not its own. What fails is left to that: a partition is held once, or could not be read, and is
     not read again and again.
     """
 
-    def __init__(self, granted: Granted, gate: Gate | None) -> None:
+    def __init__(self, granted: Granted, follow: Follow) -> None:
         super().__init__(f"gate {granted.claim.window}")
-        self._granted, self._gate = granted, gate
+        self._granted, self._follow = granted, follow
         self._window = granted.claim.window
         self._left: set[TopicPartition] = set()
 
     def _run(self) -> None:
         flow, index = self._granted.journal.flow, self._granted.journal.index
         seconds = flow.window.verify_interval_ms / 1000
-        while not self._ended.wait(seconds):
+        turn = pause = min(seconds, self._follow.seconds)
+        judge_at = 0.0
+        while not self._ended.wait(pause):
+            pause = seconds  # after an error
             try:
                 with Mirror.open(flow, index, "verify") as mirror:
                     mirror.refresh()
+                    granted = replace(self._granted, journal=mirror)
                     while not self._ended.is_set():
-                        self._judge(mirror, replace(self._granted, journal=mirror))
-                        self._ended.wait(seconds)
+                        verified = False
+                        if time.monotonic() >= judge_at:
+                            judge_at = time.monotonic() + seconds
+                            verified = self._judge(mirror, granted)
+                        self._follow.rounds(Held(mirror, granted.check), verified)
+                        self._ended.wait(turn)
             except SlotFenced as fenced:  # as its slots will find
                 log.warning("%s", fenced)
                 return
             except AirmirrorError as error:  # the last judgement comes in any case
                 log.warning("What window %s has committed was not judged yet: %s", self._window, error)
 
-    def _judge(self, mirror: Mirror, granted: Granted) -> None:
+    def _judge(self, mirror: Mirror, granted: Granted) -> bool:
+        """Judge what is new; whether anything has passed."""
         state = mirror.catch_up()
         self._left |= {TopicPartition(*key) for key in state.holds}
         unverified = set(map(key_of, mirror.index.unverified()))
         if unverified <= self._left:
-            return
+            return False
         granted.check()  # a driver that slept for longer than its lease judges no more
-        judged = judge_unverified(mirror, granted, self._gate, trusted={self._window}, left=self._left)
+        judged = judge_unverified(mirror, granted, self._follow.gate, trusted={self._window}, left=self._left)
         for verdict in judged.verdicts:
             if verdict.error is not None:
                 self._left.add(verdict.key)
                 log.warning("%s", verdict.error)
+        return len(judged.errors) < len(judged.verdicts)
 
 
 @dataclass(frozen=True)

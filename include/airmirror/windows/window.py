@@ -101,7 +101,7 @@ def run_window(
                     work = slots_of(mirror, granted, numbers=fenced.numbers, planned=free, follow_ms=follow_ms)
                 if work:
                     offsets = sum(part.end - part.start for slot in work for part in slot.partitions)
-                    meanwhile = Meanwhile(granted, following.gate) if following and follow_ms else nullcontext()
+                    meanwhile = Meanwhile(granted, following) if following and follow_ms else nullcontext()
                     with phases("copy"), Watch(granted, offsets, report), meanwhile:
                         results = list(execute(work))
                 with phases("verify"):

@@ -17,6 +17,7 @@ class Type(StrEnum):
     LIST = "list"
     CLASS = "class"
     SCHEDULE = "schedule"  # ours: an interval or a cron line
+    SECONDS = "seconds"  # ours: where MirrorMaker 2 has a long; fractions too
     SAMPLE = "sample"  # ours: a share or a number of ranges
 
 
@@ -52,7 +53,7 @@ class Key:
     use: Use = Use.USED
     reason: str = ""
     values: tuple[str, ...] = ()
-    minimum: int | None = None
+    minimum: float | None = None
 
     @property
     def here(self) -> str:

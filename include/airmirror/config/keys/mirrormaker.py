@@ -217,7 +217,13 @@ _GROUPS = (
     Key("emit.checkpoints.interval.seconds", Type.LONG, "60", "How often checkpoints are written."),
     Key("checkpoints.topic.replication.factor", Type.SHORT, "3", "Of the checkpoints topic."),
     Key("sync.group.offsets.enabled", Type.BOOLEAN, "false", "Move idle groups on the target."),
-    Key("sync.group.offsets.interval.seconds", Type.LONG, "60", "How often groups are moved."),
+    Key(
+        "sync.group.offsets.interval.seconds",
+        Type.SECONDS,
+        "60",
+        "How often groups are moved: after a window, and while one follows the log. Fractions too, from half a second on.",
+        minimum=0.5,
+    ),
 )
 
 _HEARTBEATS = (

@@ -1,0 +1,60 @@
+"""A flow's windows that follow the log: judged by its gate, its rounds done meanwhile as their intervals say."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from airmirror.errors import AirmirrorError
+from airmirror.flows.gates import Expectations, gate_of
+from airmirror.flows.groups import intervals
+from airmirror.flows.prepare import Opened
+from airmirror.flows.rounds import OFFSET_SYNCS, ROUNDS, do_round, enabled_rounds
+from airmirror.slot.errors import SlotFenced
+from airmirror.windows.fence import Held
+from airmirror.windows.following import Follow
+
+log = logging.getLogger(__name__)
+
+
+def following_of(opened: Opened, by: Expectations, *, window: str, rounds: Collection[str] = ROUNDS) -> Follow:
+    """How a window of the flow follows, where ``window.follow.ms`` wants it to. ``rounds``: of those that are enabled."""
+    names = tuple(name for name in enabled_rounds(opened.flow) if name in rounds)
+    seconds = [each for name, each in intervals(opened.flow).items() if name in names]
+    doing = Rounds(opened, window, names)
+    return Follow(gate_of(opened, by, window=window), doing.go_on, min(seconds, default=float("inf")))
+
+
+@dataclass
+class Rounds:
+    """The rounds of a window that follows. One that fails is told, stops no other, and waits as long as a judgement does."""
+
+    opened: Opened
+    window: str
+    names: tuple[str, ...]
+    _owed: bool = False  # offset syncs
+    _not_before: dict[str, float] = field(default_factory=dict)
+    _said: dict[str, str] = field(default_factory=dict)
+
+    def go_on(self, held: Held, verified: bool) -> None:
+        """Do what is due: offset syncs when anything was verified, the others by their intervals. Raises SlotFenced."""
+        self._owed = self._owed or verified
+        for name in self.names:
+            if (name != OFFSET_SYNCS or self._owed) and time.monotonic() >= self._not_before.get(name, 0.0):
+                self._try(name, held)
+
+    def _try(self, name: str, held: Held) -> None:
+        try:
+            said = do_round(self.opened, name, self.window, under=held)
+        except SlotFenced:
+            raise
+        except AirmirrorError as error:  # nothing is lost: the next one does what this one has left
+            self._not_before[name] = time.monotonic() + self.opened.flow.window.verify_interval_ms / 1000
+            log.warning("Meanwhile, %s failed: %s", name, error)
+            return
+        self._owed = self._owed and name != OFFSET_SYNCS
+        if self._said.get(name) != said:
+            log.info("Meanwhile, %s: %s.", name, said)
+        self._said[name] = said

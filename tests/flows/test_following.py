@@ -1,0 +1,169 @@
+"""The rounds of a window that follows: groups, checkpoints and offset syncs are on the target before it has ended."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from airmirror.flows.following import following_of
+from airmirror.flows.gates import Expectations
+from airmirror.flows.rounds import OFFSET_SYNCS
+from airmirror.offsets.checkpoints import emit_checkpoints
+from airmirror.offsets.syncs import emit_offset_syncs
+from airmirror.partitions import TopicPartition
+from airmirror.slot.errors import SlotFenced
+from airmirror.windows.errors import FlowBusy
+from airmirror.windows.fence import Held, claimed
+from airmirror.windows.findings import Finding
+from airmirror.windows.mirror import Mirror as Session
+from airmirror.windows.window import judge_window
+from airmirror.wire.mirrormaker import decode_offset_sync
+from airmirror_local.brokers import Broker
+from support.flows import Mirror, mirror
+from support.following import SETTINGS, await_copied, ended_by_event, follow, numbered, patiently
+from support.groups import commit, committed, member
+from support.rounds import checkpoints_on
+from support.topics import produce, read_all
+
+ROUNDS = SETTINGS | {
+    "sync.group.offsets.enabled": "true",
+    "sync.group.offsets.interval.seconds": "0.5",
+    "emit.checkpoints.interval.seconds": "1",
+    "offset-syncs.topic.location": "target",
+}
+ALONE = Expectations(None, "a test")
+
+
+@pytest.fixture
+def time_is_up(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    return ended_by_event(monkeypatch)
+
+
+def await_committed(cluster: Broker, group: str, expected: Mapping[tuple[str, int], int]) -> None:
+    for attempt in patiently():
+        with attempt:
+            assert committed(cluster, group) == expected
+
+
+def translated(flow: Mirror, partition: int, position: int) -> int:
+    """Where the record at a position of the source is on the target, by what both hold."""
+    here, there = read_all(flow.source, flow.topic), read_all(flow.target, flow.remote_topic, settled=False)
+    (value,) = [record.value for record in here[partition] if record.offset == position]
+    (found,) = [record.offset for record in there[partition] if record.value == value]
+    return found
+
+
+def test_groups_go_on_while_a_window_follows_and_never_past_what_is_verified(
+    east: Broker, west: Broker, tmp_path: Path, time_is_up: threading.Event, topic: Callable[[str], str]
+) -> None:
+    """Aborted transactions and markers move offsets apart. The gate holds partition 1 from its eleventh record on."""
+    group = topic("billing")
+    flow = mirror(east, west, tmp_path, partitions=2, settings=ROUNDS | {"groups": group})
+    produce(east, flow.topic, numbered(100), partition=0)
+    produce(east, flow.topic, numbered(10), partition=1)
+    commit(east, group, {(flow.topic, 0): 40, (flow.topic, 1): 5})
+
+    def gate(findings: Sequence[Finding]) -> Mapping[TopicPartition, str]:
+        return {each.key: "no more" for each in findings if each.partition == 1 and each.source_end > 10}
+
+    def on_target(*positions: int) -> dict[tuple[str, int], int]:
+        return {(flow.remote_topic, number): position for number, position in enumerate(positions)}
+
+    def work() -> None:
+        await_copied(flow, 110)
+        await_committed(west, group, on_target(40, 5))
+        produce(east, flow.topic, numbered(30, 200), partition=0, transactional="abort")
+        produce(east, flow.topic, numbered(60, 300), partition=0, transactional="commit")
+        produce(east, flow.topic, numbered(10, 400), partition=1)
+        await_copied(flow, 180)
+        exact = translated(flow, 0, 150)
+        assert exact != 150
+        commit(east, group, {(flow.topic, 0): 150, (flow.topic, 1): 17})
+        await_committed(west, group, on_target(exact, translated(flow, 1, 9) + 1))
+        with pytest.raises(FlowBusy):  # it still follows
+            judge_window(flow.flow, flow.opened.ledger, gate, window="another", trusted=())
+        for attempt in patiently():
+            with attempt:
+                written = {(each.topic, each.partition): each for each in checkpoints_on(flow)}
+                last = [written[flow.remote_topic, number] for number in (0, 1)]
+                assert [(each.upstream, each.downstream) for each in last] == [(150, exact), (10, 10)]
+        for attempt in patiently():
+            with attempt:
+                (records,) = read_all(west, f"mm2-offset-syncs.{flow.flow.source.alias}.internal").values()
+                syncs = [decode_offset_sync(record.key or b"", record.value or b"") for record in records]
+                newest = {each.partition: (each.upstream, each.downstream) for each in syncs}
+                assert newest == {0: (190, translated(flow, 0, 190)), 1: (9, 9)}
+
+    by = replace(following_of(flow.opened, ALONE, window="followed"), gate=gate)
+    result = follow(flow, work, time_is_up, by=by, window="followed")
+    assert result.copied == 180 and flow.assert_equal() == 180
+    assert flow.opened.ledger.verified()[flow.topic, 1].offset == 9
+
+
+def test_a_round_that_fails_is_told_and_the_window_follows_on(
+    east: Broker,
+    west: Broker,
+    tmp_path: Path,
+    time_is_up: threading.Event,
+    topic: Callable[[str], str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The target can't make the topic of offset syncs; a group's consumer is on the target until it leaves."""
+    group = topic("billing")
+    wrong = {"groups": group, "offset-syncs.topic.replication.factor": "3"}
+    flow = mirror(east, west, tmp_path, settings=ROUNDS | wrong)
+    produce(east, flow.topic, numbered(50))
+    commit(east, group, {(flow.topic, 0): 20})
+
+    def moved(reason: str) -> None:
+        for attempt in patiently():
+            with attempt:
+                assert [row.reason[:6] for row in flow.opened.ledger.group_offsets()] == [reason[:6]]
+
+    def work() -> None:
+        await_copied(flow, 50)
+        with member(west, group, flow.remote_topic):
+            moved("active")
+            assert committed(west, group) == {}
+        moved("")
+        assert committed(west, group) == {(flow.remote_topic, 0): 20}
+        for attempt in patiently():
+            with attempt:
+                assert f"Meanwhile, {OFFSET_SYNCS} failed" in caplog.text
+        produce(east, flow.topic, numbered(10, 50))
+        await_copied(flow, 60)
+
+    by = following_of(flow.opened, ALONE, window="followed")
+    result = follow(flow, work, time_is_up, by=by)
+    assert result.is_verified and flow.assert_equal() == 60
+
+
+def test_under_a_claim_that_is_lost_nothing_is_written(
+    east: Broker, west: Broker, tmp_path: Path, topic: Callable[[str], str]
+) -> None:
+    """A window that slept is told so by the segment topic, after its transactional id is its own again (invariant B)."""
+    group = topic("billing")
+    flow = mirror(east, west, tmp_path, settings=ROUNDS | {"groups": group})
+    produce(east, flow.topic, numbered(50))
+    commit(east, group, {(flow.topic, 0): 20})
+    assert flow.run().is_verified
+    ledger = flow.opened.ledger
+    with Session.open(flow.flow, ledger, "test") as session:
+        with claimed(session, "slept", slots=0) as granted:
+            held = Held(session, granted.check)
+        for emit in (emit_offset_syncs, emit_checkpoints):
+            with pytest.raises(SlotFenced):
+                emit(flow.flow, ledger, window="slept", under=held)
+    assert not read_all(west, f"mm2-offset-syncs.{flow.flow.source.alias}.internal")[0]
+    assert not checkpoints_on(flow)
+
+
+def test_what_a_command_does_not_want_is_not_done_meanwhile(tmp_path: Path) -> None:
+    flow = mirror("east:9", "west:9", tmp_path, topic="orders", settings=ROUNDS)
+    assert following_of(flow.opened, ALONE, window="w").seconds == 0.5
+    assert following_of(flow.opened, ALONE, window="w", rounds=["emit_checkpoints"]).seconds == 1
+    assert following_of(flow.opened, ALONE, window="w", rounds=[]).seconds == float("inf")
