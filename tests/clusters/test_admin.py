@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import socket
-from typing import Any
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any, cast
 from uuid import UUID, uuid4
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
 
 from airmirror.clusters.admin.client import (
     AccessDenied,
+    Admin,
     ClusterUnreachable,
     HostNotResolved,
     connect,
@@ -79,6 +84,24 @@ def test_a_refusal_names_topic_cluster_and_way_out_and_holds_up_no_other(
     assert type(refused) is TopicCreationRefused and not refused.transient
     assert (refused.alias, refused.topic) == ("east", topic.name)
     assert reason in str(refused)
+
+
+def test_a_topic_waits_for_a_broker_that_is_shutting_down() -> None:
+    """The controller counts it no more, for some moments that no test can hold: others' replicas say that it is there."""
+
+    class Restarting:
+        def create_topics(self, topics: list[object], **_: float) -> dict[str, Future[None]]:
+            refused: Future[None] = Future()
+            refused.set_exception(KafkaException(KafkaError(KafkaError.INVALID_REPLICATION_FACTOR)))
+            return {"three": refused, "four": refused}
+
+        def list_topics(self, **_: float) -> SimpleNamespace:
+            replicated = SimpleNamespace(partitions={0: SimpleNamespace(replicas=[2, 3, 1])})
+            return SimpleNamespace(brokers={1: None, 3: None}, topics={"there": replicated})
+
+    west = Admin(Cluster("west", ("a:1",), {}), cast(AdminClient, Restarting()))
+    created = create_topics(west, [NewTopic("three", 1, 3), NewTopic("four", 1, 4)])
+    assert {each.topic: each.transient for each in created.refused} == {"three": True, "four": False}
 
 
 def test_requests_are_bounded_by_the_records_they_make() -> None:

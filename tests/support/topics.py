@@ -360,14 +360,17 @@ def _record(message: Message) -> Record:
 
 
 def _list_offsets(cluster: Cluster, topic: str, spec: OffsetSpec, isolation: str) -> dict[int, int]:
-    client = admin(cluster)
     level = IsolationLevel.READ_COMMITTED if isolation == "read_committed" else IsolationLevel.READ_UNCOMMITTED
-    partitions = client.list_topics(topic, timeout=SECONDS).topics[topic].partitions
+    partitions = admin(cluster).list_topics(topic, timeout=SECONDS).topics[topic].partitions
     asked = {TopicPartition(topic, partition): spec for partition in partitions}
     for attempt in _patiently(KafkaException):  # a node that has just started again may be fenced for a moment
         with attempt:
-            answers = client.list_offsets(asked, isolation_level=level, request_timeout=SECONDS)
-            return {asked_for.partition: answer.result(SECONDS).offset for asked_for, answer in answers.items()}
+            try:
+                answers = admin(cluster).list_offsets(asked, isolation_level=level, request_timeout=SECONDS)
+                return {asked_for.partition: answer.result(SECONDS).offset for asked_for, answer in answers.items()}
+            except KafkaException:
+                _admin.cache_clear()  # one that once found no leaders may find none for ever
+                raise
     raise AssertionError("unreachable")
 
 

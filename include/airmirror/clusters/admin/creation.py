@@ -95,11 +95,25 @@ def _ask(
             if error is None or _code(error) == done_already:
                 accepted[topic.name] = topic.partitions
             else:
-                kind = TopicCreationFailed if _code(error) in _PASSING else TopicCreationRefused
+                passes = _code(error) in _PASSING or _lacks_a_node(admin, topic, error, timeout)
+                kind = TopicCreationFailed if passes else TopicCreationRefused
                 refused.append(kind(admin.cluster.alias, topic.name, _reason(error)))
     late = _wait_until_usable(admin, accepted, timeout)
     refused += [TopicCreationFailed(admin.cluster.alias, name, f"has no leaders after {timeout:g} s") for name in late]
     return Created(tuple(name for name in accepted if name not in late), tuple(refused))
+
+
+def _lacks_a_node(admin: Admin, topic: NewTopic | NewPartitions, error: BaseException, timeout: float) -> bool:
+    """Return whether there are brokers enough for the replicas, and some are away: replicas of other topics name them."""
+    if _code(error) != KafkaError.INVALID_REPLICATION_FACTOR:
+        return False
+    try:
+        found = admin.client.list_topics(timeout=timeout)
+    except KafkaException as failed:
+        raise admin.failed(failed) from failed
+    partitions = (partition for each in found.topics.values() for partition in each.partitions.values())
+    nodes = set(found.brokers).union(*(partition.replicas for partition in partitions))
+    return not isinstance(topic, NewTopic) or 0 < topic.replication_factor <= len(nodes)
 
 
 def _batches(topics: Sequence[_New]) -> Iterator[list[_New]]:
