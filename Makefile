@@ -47,16 +47,18 @@ house: install ## the figures of the house: circles, sizes, positional calls, do
 	$(BIN)/python tests/house.py
 
 # Two processes for two cores: these rooms take half of the time.
-QUICK := -m "not long and not servers" --hypothesis-profile quick
-COUNTING := tests/wire tests/model tests/naming tests/config tests/native tests/ledger
+QUICK := -m "not long and not servers and not seconds" --hypothesis-profile quick
+# Rooms that have nothing but tests of servers: what they import takes seconds.
+SERVERS := tests/on_airflow tests/environments tests/chaos
+COUNTING := tests/wire tests/model tests/naming tests/config tests/native tests/ledger tests/evidence
 
 # Three processes share the two cores: each waits for servers half of its time, and has brokers and Spark of its own.
 FIRST := tests/on_airflow tests/environments tests/cli tests/flows
 SECOND := tests/windows tests/ledger
 
-test-quick: install ## the tests that need no broker, Spark, Airflow or PostgreSQL, with fewer made-up examples
+test-quick: install ## the quick tests, with fewer made-up examples: no broker, Spark, Airflow or PostgreSQL (under a minute on 2 cores)
 	@$(BIN)/pytest $(QUICK) $(COUNTING) >.local/test-counting.log 2>&1 & counting=$$!; \
-	$(BIN)/pytest $(QUICK) $(addprefix --ignore=,$(COUNTING)); rest=$$?; \
+	$(BIN)/pytest $(QUICK) $(addprefix --ignore=,$(COUNTING) $(SERVERS)); rest=$$?; \
 	wait $$counting; counting=$$?; cat .local/test-counting.log; exit $$((rest || counting))
 
 test: install ## the tests, real brokers and Spark included (under 20 minutes on 2 cores)

@@ -24,7 +24,7 @@ from support.servers import KEPT, PASSWORD, pgserver
 
 # How long a draw or an example takes is the machine's load, and no fault of what is tested.
 settings.register_profile("loaded", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("quick", settings.get_profile("loaded"), max_examples=10)  # of make test-quick
+settings.register_profile("quick", settings.get_profile("loaded"), max_examples=10, database=None)  # of make test-quick
 settings.load_profile("loaded")
 
 END_SECONDS = 30  # how long a process that a test has started may take to end after it

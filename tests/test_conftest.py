@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import psutil
+import pytest
 
 LEAVES_A_PROCESS = """
 import subprocess
@@ -23,6 +24,7 @@ def test_next():
 """
 
 
+@pytest.mark.seconds
 def test_tests_of_servers_are_known_by_their_fixtures() -> None:
     files = ["windows/test_logs.py", "windows/test_plan.py", "airmirror_local/test_brokers.py", "cli/test_tables.py"]
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", "not servers", *files]
@@ -31,6 +33,7 @@ def test_tests_of_servers_are_known_by_their_fixtures() -> None:
     assert "test_logs.py::" not in quick and "test_brokers.py::" not in quick
 
 
+@pytest.mark.seconds
 def test_a_test_that_leaves_a_process_fails_and_the_process_ends(tmp_path: Path) -> None:
     (tmp_path / "test_leak.py").write_text(LEAVES_A_PROCESS)
     command = [sys.executable, "-m", "pytest", "-p", "conftest", "-s", "--rootdir", str(tmp_path), str(tmp_path)]

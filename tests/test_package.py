@@ -85,6 +85,7 @@ def _is_of(needed: Requirement, extra: str) -> bool:
     return needed.marker is not None and needed.marker.evaluate({"extra": extra})
 
 
+@pytest.mark.seconds
 def test_the_wheel_has_every_file_of_the_package(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as content:
         names = set(content.namelist())
@@ -141,6 +142,7 @@ def test_the_spark_image_has_what_executors_are_given_and_spark() -> None:
     assert others == {"pyspark", "py4j", "pyarrow"} and found.items() <= lock.items()
 
 
+@pytest.mark.seconds
 def test_it_runs_where_no_checkout_lies(wheel: Path, tmp_path: Path) -> None:
     unpacked, home = tmp_path / "site", tmp_path / "home"
     with zipfile.ZipFile(wheel) as content:

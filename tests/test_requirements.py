@@ -7,6 +7,7 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -74,6 +75,7 @@ def test_executors_have_all_that_their_packages_need() -> None:
                 assert canonicalize_name(needed.name) in names, f"{name} needs {needed}"
 
 
+@pytest.mark.seconds
 def test_a_slot_imports_nothing_that_executors_lack() -> None:
     given = {canonicalize_name(pin.name) for pin in pins("requirements-executor.txt")} | SPARKS_OWN | {"airmirror"}
     lacking = {

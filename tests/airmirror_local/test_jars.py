@@ -24,6 +24,7 @@ def test_what_is_there_is_not_resolved_again(tmp_path: Path) -> None:
     assert list(there.iterdir()) == []
 
 
+@pytest.mark.seconds
 def test_a_failure_shows_what_ivy_said_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nowhere = tmp_path / "ivysettings.xml"
     nowhere.write_text(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from functools import cache
 from typing import Any
 
 import pytest
@@ -18,9 +19,14 @@ from support.errors import FLOW, all_errors, sample
 UsageError = typer.BadParameter.__base__ or Exception  # Typer has a click of its own
 
 
+@cache
+def parser() -> Any:
+    return typer.main.get_command(app)
+
+
 def parse(words: list[str]) -> Any:
     """The context that the commands' parser makes of a command line. Raises UsageError."""
-    command: Any = typer.main.get_command(app)
+    command: Any = parser()
     context = command.make_context("airmirror", words[1:])
     while hasattr(command, "resolve_command") and context._protected_args:
         name, found, rest = command.resolve_command(context, [*context._protected_args, *context.args])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from airmirror.evidence.alignment import Alignment, align
+from support.examples import examples
 
 
 def aligned(one: list[int], other: list[int]) -> Alignment:
@@ -41,7 +42,7 @@ def test_equal_records_in_a_row_that_lost_one() -> None:
 
 
 @given(st.lists(st.integers(0, 20), max_size=60), st.lists(st.integers(0, 20), max_size=60))
-@settings(max_examples=500, deadline=None)
+@examples(500)
 def test_every_record_is_accounted_for_once(one: list[int], other: list[int]) -> None:
     found = aligned(one, other)
     left = [i for i, _ in (*found.pairs, *found.moved)] + list(found.missing)
@@ -55,7 +56,7 @@ def test_every_record_is_accounted_for_once(one: list[int], other: list[int]) ->
 
 
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_planted_faults_in_distinct_records_are_found_exactly(data: st.DataObject) -> None:
     one = list(range(200))
     lost = data.draw(st.sets(st.integers(0, 199), max_size=8))

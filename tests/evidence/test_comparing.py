@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from airmirror.evidence import comparing
@@ -17,6 +17,7 @@ from airmirror.evidence.comparing import compare_logs
 from airmirror.evidence.found import Findings, Kind
 from airmirror.wire.headers import varint
 from airmirror.wire.records import Records
+from support.examples import examples
 
 
 @dataclass(frozen=True)
@@ -194,7 +195,7 @@ def test_equal_records_in_a_row() -> None:
 
 
 @given(st.integers(0, 2**32), st.integers(1, 900))
-@settings(max_examples=settings().max_examples // 6, deadline=None)
+@examples(17)
 def test_faults_planted_at_random_are_found_exactly(seed: int, chunk: int) -> None:
     chance = random.Random(seed)
     one = numbered(2000)

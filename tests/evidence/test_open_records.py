@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from airmirror.evidence import comparing
@@ -23,6 +23,7 @@ from airmirror.evidence.positions import _outcome
 from airmirror.evidence.rows import row_of
 from airmirror.partitions import TopicPartition
 from evidence.test_comparing import MemoryLog, Written, numbered, told
+from support.examples import examples
 
 
 def numbers(found: list[int]) -> np.ndarray:  # type: ignore[type-arg]
@@ -46,7 +47,7 @@ def notes(found: Findings) -> str:
 
 
 @given(st.lists(st.tuples(st.sampled_from(("add", "take", "find")), st.lists(st.integers(0, 9), max_size=12))))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_marked_records_are_found_and_taken_as_from_lists_by_mark(steps: list[tuple[str, list[int]]]) -> None:
     found, wanted = Marked(), defaultdict[int, list[int]](list)
     offset = 0
@@ -135,7 +136,7 @@ def test_compacted_records_beyond_the_bound_are_no_difference_and_a_lost_one_is(
 
 
 @given(st.integers(0, 2**32), st.integers(1, 60))
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_no_bound_makes_a_wrong_verdict(seed: int, most_open: int) -> None:
     """Every record is counted once on its side, and logs are equal only if they are so without a bound."""
     chance = random.Random(seed)

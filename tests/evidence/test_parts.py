@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from airmirror.evidence.asking import BadSample, sample_of
@@ -20,6 +20,7 @@ from airmirror.evidence.parts import Bounds, Part
 from airmirror.evidence.settling import settled, told_apart
 from airmirror.partitions import TopicPartition
 from evidence.test_comparing import MemoryLog, Written, numbered, told
+from support.examples import examples
 
 KEY = TopicPartition("orders", 0)
 
@@ -114,7 +115,7 @@ def test_what_the_target_lacks_at_its_end_is_lag_only_there() -> None:
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=8, deadline=None)
+@examples(8)
 def test_faults_planted_at_random_are_the_same_in_parts(seed: int) -> None:
     chance = random.Random(seed)
     one, other = numbered(2000), list[Written]()

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     PublicFormat,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
@@ -27,6 +27,7 @@ from airmirror.evidence.report_files import signature_of, write_report
 from airmirror.evidence.report_page import embedded_json
 from airmirror.evidence.reports import Report
 from airmirror.evidence.signing import Signer, public_key, signer
+from support.examples import examples
 
 EVIL = "<img src=x onerror=alert(1)>&amp;</pre>"
 
@@ -168,7 +169,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(JSON)
 def test_one_content_has_one_form(value: Any) -> None:
     assert parsed(canonical(value)) == value

@@ -12,7 +12,7 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from airmirror.flows.prepare import Opened, read_again
@@ -29,6 +29,7 @@ from airmirror.wire.segments import (
     decode,
 )
 from airmirror_local.brokers import Broker
+from support.examples import examples
 from support.flows import mirror
 from support.ledgers import ORDERS, OTHER_TOPIC_ID, PROGRESS, SEGMENTS, TOPIC_ID, segment, verified
 from support.servers import PASSWORD
@@ -104,7 +105,7 @@ def test_what_is_loaded_can_be_asked(ledger_url: str) -> None:
         ]
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cuts=st.lists(st.integers(0, len(STREAM)), max_size=4), again=st.integers(0, len(STREAM)))
 def test_however_it_is_cut_and_repeated_it_is_the_same(ledger_url: str, cuts: list[int], again: int) -> None:
     with opened(ledger_url) as ledger, opened(ledger_url, "other->west") as other:
@@ -200,6 +201,7 @@ def test_loads_at_once_are_no_harm(ledger_url: str) -> None:
     assert all(contents == found[0] for contents in found)
 
 
+@pytest.mark.seconds
 def test_new_sqlite_databases_opened_by_many_at_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(6) as pool:
         for number in range(150):  # one of a hundred opens was refused while others switched the file to WAL

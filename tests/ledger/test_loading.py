@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import pytest
 import sqlalchemy as sql
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from airmirror.ledger import FlowLedger, Ledger, LedgerBegunAnew, tables
@@ -18,6 +18,7 @@ from airmirror.ledger.database import reading
 from airmirror.partitions import Entry
 from airmirror.wire.mirrormaker import source_offset_key, source_offset_value
 from airmirror.wire.segments import Claim, ClaimEvent, FlowIdentity, Hold
+from support.examples import examples
 from support.ledgers import (
     ORDERS,
     ORDERS_AGAIN,
@@ -85,7 +86,7 @@ logs = st.lists(st.tuples(records, st.booleans()), min_size=1, max_size=25).map(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(log=logs, data=st.data())
 def test_any_split_any_repetition_and_a_compacted_log_make_the_same_ledger(
     ledger: Ledger, log: list[Entry], data: st.DataObject
@@ -309,6 +310,7 @@ def test_what_no_database_has_room_for_is_counted_and_does_not_stop_the_rest(led
     assert flow.progress() == {("orders", 1): 1} and flow.malformed == len(bad) + 2 + 3
 
 
+@pytest.mark.seconds
 def test_processes_that_make_and_load_a_ledger_at_once(ledger_url: str) -> None:
     barrier, answers = SPAWN.Barrier(3), SPAWN.Queue()
     processes = [SPAWN.Process(target=_open_and_load, args=(ledger_url, barrier, answers)) for _ in range(3)]

@@ -129,12 +129,14 @@ def test_opening_is_cheap(ledger_url: str) -> None:
     assert min(took) < 0.03
 
 
+@pytest.mark.seconds
 def test_opening_needs_no_alembic(ledger_url: str) -> None:
     Ledger(ledger_url).close()
     code = "import sys; from airmirror.ledger import Ledger; Ledger(sys.stdin.read()); print('alembic' in sys.modules)"
     assert _python(code, Path(airmirror.__file__).parents[1], ledger_url) == "False"
 
 
+@pytest.mark.seconds
 def test_the_library_makes_a_ledger_from_its_zip_too(tmp_path: Path) -> None:
     archive = library.build(library.digest(), str(tmp_path))
     code = (

@@ -8,12 +8,19 @@ import pytest
 
 from model.explore import explore
 from model.protocol import Scope
-from model.scopes import BROKEN, DEEP, PACKED, QUICK, RULES, TWO, UNPOLITE
+from model.scopes import BROKEN, CLOCKS, DEEP, FEWER, PACKED, QUICK, RULES, TWO, UNPOLITE
 
 pytestmark = pytest.mark.timeout(900)
 
+LARGE = {scope.name for scope in (CLOCKS, FEWER, TWO)}  # more than 10,000 states each
 
-@pytest.mark.parametrize("scope", QUICK, ids=lambda scope: scope.name)
+
+def marks(scope: Scope) -> list[pytest.MarkDecorator]:
+    """``make test-quick`` leaves out what explores a large scope."""
+    return [pytest.mark.seconds] if scope.name in LARGE else []
+
+
+@pytest.mark.parametrize("scope", [pytest.param(scope, id=scope.name, marks=marks(scope)) for scope in QUICK])
 def test_every_state_is_right(scope: Scope) -> None:
     found = explore(scope, RULES)
     assert found.whole, str(found)
@@ -21,7 +28,11 @@ def test_every_state_is_right(scope: Scope) -> None:
 
 
 @pytest.mark.parametrize(
-    "scope", (TWO, replace(PACKED, slots=(2, 1), leases=0, aggregate=True)), ids=lambda scope: scope.name
+    "scope",
+    [
+        pytest.param(scope, id=scope.name, marks=marks(scope))
+        for scope in (TWO, replace(PACKED, slots=(2, 1), leases=0, aggregate=True))
+    ],
 )
 def test_what_is_copied_is_right_where_nobody_waits_for_a_claim(scope: Scope) -> None:
     """The claim is a courtesy: who holds it by mistake costs a window, and no record."""
@@ -29,7 +40,7 @@ def test_what_is_copied_is_right_where_nobody_waits_for_a_claim(scope: Scope) ->
     assert found.whole, str(found)
 
 
-@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.parametrize("name", [pytest.param(name, id=name, marks=marks(BROKEN[name][0])) for name in BROKEN])
 def test_what_is_put_back_is_found(name: str) -> None:
     scope, rules, wrong = BROKEN[name]
     found = explore(scope, rules)

@@ -35,6 +35,7 @@ def cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     loops.cache_clear()
 
 
+@pytest.mark.seconds
 def test_compiled_once_for_every_place_the_library_lies_in(cached: Path, tmp_path: Path) -> None:
     places = [Path(code.__file__).parents[2]]
     for name in ("session-1", "session-2"):
@@ -51,6 +52,7 @@ def test_compiled_once_for_every_place_the_library_lies_in(cached: Path, tmp_pat
     assert len(list(cached.iterdir())) == 1
 
 
+@pytest.mark.seconds
 def test_what_is_damaged_or_open_to_others_is_not_loaded(cached: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[bytes] = []
     compiler = code._compiled
@@ -87,6 +89,7 @@ def test_what_can_not_be_compiled_is_an_error(cached: Path, monkeypatch: pytest.
     assert not list(cached.iterdir())
 
 
+@pytest.mark.seconds
 def test_nothing_of_the_current_directory_is_imported(
     cached: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from airmirror.config import Flow, parse
@@ -25,6 +25,7 @@ from airmirror.wire.batches import parse as parse_batches
 from airmirror.wire.headers import varint
 from airmirror.wire.segments import FlowIdentity, decode
 from support.decoders import DECODERS
+from support.examples import examples
 from support.fuzzing import guarded, mutated
 
 LINES = "clusters = east, west\neast.bootstrap.servers = e:9092\nwest.bootstrap.servers = w:9092\neast->west.enabled = true\n"
@@ -214,7 +215,7 @@ def test_names_that_branch_without_end_are_followed_to_an_end() -> None:
         st.lists(st.tuples(st.text(), st.text())).map(tuple),
     )
 )
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_whatever_it_says(said: FlowIdentity) -> None:
     try:
         said.encode_value()
@@ -224,7 +225,7 @@ def test_whatever_it_says(said: FlowIdentity) -> None:
 
 
 @given(st.text(alphabet="ab.*+?[]\\-()|", max_size=30))
-@settings(max_examples=500, deadline=None)
+@examples(500)
 def test_a_quick_pattern_has_one_repetition_and_no_group(pattern: str) -> None:
     if is_quick(pattern):
         outside = pattern.replace("\\\\", "").replace("\\.", "").replace("\\-", "")

@@ -8,7 +8,7 @@ import uuid
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from airmirror.wire.mirrormaker import (
@@ -33,6 +33,7 @@ from airmirror.wire.segments import (
     Verified,
     decode,
 )
+from support.examples import examples
 
 ID = uuid.UUID(int=0x0102030405060708090A0B0C0D0E0F10)
 SEGMENT = SegmentRecord(
@@ -142,7 +143,7 @@ def test_the_bytes_of_a_segment_are_as_documented() -> None:
 
 
 @given(st.binary(max_size=200), st.one_of(st.none(), st.binary(max_size=300)))
-@settings(max_examples=2000, deadline=None)
+@examples(2000)
 def test_garbage_is_malformed_and_nothing_worse(key: bytes, value: bytes | None) -> None:
     for attempt in (lambda: decode(key, value), lambda: decode_source_offset(key, value)):
         with contextlib.suppress(MalformedRecord):
@@ -150,7 +151,7 @@ def test_garbage_is_malformed_and_nothing_worse(key: bytes, value: bytes | None)
 
 
 @given(st.sampled_from(RECORDS), st.data())
-@settings(max_examples=1000, deadline=None)
+@examples(1000)
 def test_altered_records_are_malformed_or_other_records(record: Claim, data: st.DataObject) -> None:
     value = bytearray(record.encode_value())
     value[data.draw(st.integers(0, len(value) - 1))] = data.draw(st.integers(0, 255))

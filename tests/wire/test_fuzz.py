@@ -17,17 +17,18 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import airmirror.wire
 import support.decoders
 from airmirror.errors import AirmirrorError
 from support.decoders import DECODERS, Decoder
+from support.examples import examples, share
 from support.fuzzing import guarded, mutated
 
 CORPUS = Path(__file__).parent / "corpus"
-CASES = 100_000
+CASES = share(100_000)
 SEED = int(os.environ.get("AIRMIRROR_FUZZ_SEED", "1"))
 MEGABYTES = 600  # more than the largest output that a codec may have
 
@@ -107,7 +108,7 @@ def test_compiled_loops_stay_within_their_arrays() -> None:
 
 
 @pytest.mark.parametrize("decoder", DECODERS, ids=str)
-@settings(max_examples=100, deadline=None, database=None)
+@examples(100, database=None)
 @given(data=st.data())
 def test_what_hypothesis_thinks_of(decoder: Decoder, data: st.DataObject) -> None:
     example = data.draw(st.sampled_from(list(decoder.examples())))

@@ -6,7 +6,7 @@ import struct
 import zlib
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from airmirror.errors import AirmirrorError
@@ -14,6 +14,7 @@ from airmirror.wire.batch import CorruptBatch
 from airmirror.wire.batches import build, parse
 from airmirror.wire.records import Records, first_difference, index
 from airmirror.wire.transcode import dense_batches
+from support.examples import examples
 from support.old_formats import Message, compressed, plain
 from wire.test_records import decode, encode
 
@@ -68,7 +69,7 @@ def expected(group: list[Message], base: int, magic: int, append_time: int | Non
 
 
 @given(st.lists(st.tuples(groups, st.sampled_from([0, 1]), st.integers(0, 3)), min_size=1, max_size=5))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_messages_of_both_formats_mixed(parts: list[tuple[list[Message], int, int]]) -> None:
     log, rows = b"", []
     for group, magic, codec in parts:
@@ -79,7 +80,7 @@ def test_messages_of_both_formats_mixed(parts: list[tuple[list[Message], int, in
 
 
 @given(groups, groups, st.sampled_from([0, 1]), st.integers(0, 3), st.integers(0, 4))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_messages_before_and_after_batches(
     old: list[Message], new: list[Message], magic: int, codec: int, new_codec: int
 ) -> None:
@@ -93,7 +94,7 @@ def test_messages_before_and_after_batches(
 
 
 @given(groups, st.integers(1, 3), st.integers(0, 2**62))
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_log_append_time_of_a_compressed_message_is_every_message_s(
     group: list[Message], codec: int, time: int
 ) -> None:
@@ -101,7 +102,7 @@ def test_log_append_time_of_a_compressed_message_is_every_message_s(
 
 
 @given(groups, st.sampled_from([0, 1]), st.integers(1, 3), st.data())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_holes_that_compaction_left(group: list[Message], magic: int, codec: int, data: st.DataObject) -> None:
     kept = sorted(data.draw(st.sets(st.integers(0, len(group) - 1), min_size=1)))
     rows = [row for row in expected(group, 100, magic) if row[0] - 100 in kept]
@@ -113,7 +114,7 @@ def test_holes_that_compaction_left(group: list[Message], magic: int, codec: int
 
 
 @given(groups, st.sampled_from([0, 1]), st.integers(0, 3), st.integers(200, 5000), st.data())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_transcoded_messages_hold_the_same_records(
     group: list[Message], magic: int, codec: int, most: int, data: st.DataObject
 ) -> None:
@@ -183,7 +184,7 @@ def test_a_compressed_message_of_nonsense_is_an_error() -> None:
 
 
 @given(st.binary(max_size=300), st.sampled_from([0, 1]), st.integers(0, 7), st.booleans())
-@settings(max_examples=1000, deadline=None)
+@examples(1000)
 def test_garbage_with_a_right_checksum_is_an_error_and_nothing_worse(
     body: bytes, magic: int, codec: int, append_time: bool
 ) -> None:
@@ -197,7 +198,7 @@ def test_garbage_with_a_right_checksum_is_an_error_and_nothing_worse(
 
 
 @given(groups, st.sampled_from([0, 1]), st.binary(min_size=1, max_size=200))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_garbage_in_a_compressed_message(group: list[Message], magic: int, garbage: bytes) -> None:
     whole = plain(group, magic, 0)
     inside = whole[: len(garbage) % len(whole)] + garbage

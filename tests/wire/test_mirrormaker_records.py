@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from airmirror.wire.checkpoints import Checkpoint, decode_checkpoint
@@ -16,6 +16,7 @@ from airmirror.wire.mirrormaker import OffsetSync, decode_offset_sync
 from airmirror.wire.primitives import MalformedRecord
 from airmirror_local.jars import classpath
 from airmirror_local.java import java_home
+from support.examples import examples
 
 Mm2Record = OffsetSync | Checkpoint | Heartbeat
 DECODERS = {OffsetSync: decode_offset_sync, Checkpoint: decode_checkpoint, Heartbeat: decode_heartbeat}
@@ -62,7 +63,7 @@ def test_round_trips(record: Mm2Record) -> None:
 
 
 @given(records, st.data())
-@settings(max_examples=500)
+@examples(500)
 def test_what_is_cut_or_too_long_is_malformed(record: Mm2Record, data: st.DataObject) -> None:
     key, value = record.encode_key(), record.encode_value()
     for cut in (key[: data.draw(st.integers(0, len(key) - 1))], key + b"x"):
@@ -74,7 +75,7 @@ def test_what_is_cut_or_too_long_is_malformed(record: Mm2Record, data: st.DataOb
 
 
 @given(st.binary(max_size=80), st.binary(max_size=80), st.sampled_from(list(DECODERS)))
-@settings(max_examples=1000)
+@examples(1000)
 def test_garbage_is_malformed_and_nothing_worse(key: bytes, value: bytes, kind: type[Mm2Record]) -> None:
     with contextlib.suppress(MalformedRecord):
         decode(kind, key, value)
@@ -89,6 +90,7 @@ def test_other_versions_are_malformed(kind: type[Mm2Record], version: int) -> No
         decode(kind, record.encode_key(), value)
 
 
+@pytest.mark.seconds
 def test_mirrormaker_2s_own_classes_read_and_write_the_same_bytes() -> None:
     if not (java_home() / "bin" / "javac").exists():
         pytest.skip("a JDK is needed to run MirrorRecords.java; here is a JRE")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
@@ -14,6 +14,7 @@ from airmirror.wire.batch import CorruptBatch, UnknownMessageFormat
 from airmirror.wire.batches import HEADER_SIZE, build, next_sequence, parse, restamp
 from airmirror.wire.records import first_difference, index
 from airmirror.wire.transcode import dense_batches
+from support.examples import examples
 
 texts = st.one_of(st.none(), st.binary(max_size=300))
 headers = st.lists(st.tuples(st.text(max_size=10), texts), max_size=4)
@@ -44,7 +45,7 @@ def decode(batch: bytes) -> Rows:
 
 
 @given(st.lists(records, min_size=1, max_size=5), st.integers(0, 4), st.integers(200, 5000), st.data())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_transcoded_batches_hold_the_same_records(
     groups: list[Rows], codec: int, most: int, data: st.DataObject
 ) -> None:
@@ -82,7 +83,7 @@ def test_transcoded_batches_hold_the_same_records(
 
 
 @given(records, records)
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_a_difference_is_found_where_it_is(one: Rows, other: Rows) -> None:
     left, right = (
         index(memoryview(log), list(parse(memoryview(log), 0, len(log)))) for log in (encode(one), encode(other))
@@ -125,7 +126,7 @@ def test_unknown_formats_and_altered_bytes_are_errors() -> None:
 
 
 @given(st.binary(max_size=400), st.integers(0, 4))
-@settings(max_examples=1000, deadline=None)
+@examples(1000)
 def test_garbage_in_a_batch_is_an_error_and_nothing_worse(payload: bytes, codec: int) -> None:
     batch = build(payload, count=3, base_timestamp=0, max_timestamp=0, codec=codec)
     try:
