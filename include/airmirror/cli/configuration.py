@@ -25,6 +25,7 @@ from airmirror.cli.options import (
 )
 from airmirror.cli.tables import DOUBTFUL, line, print_json
 from airmirror.cli.tables import show as print_all
+from airmirror.cli.translation import show_translation
 from airmirror.config import Configuration, ConfigurationError, Problem, explain, resolve
 from airmirror.config.explain import line_of
 from airmirror.errors import AirmirrorError
@@ -39,11 +40,29 @@ def config(
     explain_keys: Annotated[bool, typer.Option("--explain", help="List every key with what it does here.")] = False,
     expectations: Expectations = None,
     secrets: Secrets = None,
+    from_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", help="Translate a Strimzi KafkaMirrorMaker2, or Connect's JSON of connectors, line by line."
+        ),
+    ] = None,
+    write: Annotated[Path | None, typer.Option(help="With --from: write it as a new properties file.")] = None,
+    secrets_from: Annotated[
+        str | None,
+        typer.Option(
+            envvar="AIRMIRROR_SECRETS_FROM",
+            help="With --from: where Kubernetes' secrets are: files:<directory> (a directory a secret, a file a key), "
+            "environment (<SECRET>_<KEY>), or airflow (a connection a cluster).",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check the configuration and the gate's expectations, and show what counts for each flow, and the line it comes from.
     Everything that is wrong is told at once; exit status 2.
     """
+    if from_file is not None:
+        show_translation(from_file, write, secrets_from, as_json)
+        return
     if explain_keys or key:
         _explain(key, as_json)
         return

@@ -12,7 +12,7 @@ from airmirror.config.errors import (
     UnknownFlow,
 )
 from airmirror.config.explain import connections_of, explain, resolve
-from airmirror.config.load import Survey, load, parse, survey
+from airmirror.config.load import Survey, load, parse, survey, translated
 from airmirror.config.model import Cluster, Comparison, Configuration, Flow, Window
 from airmirror.config.settings import Settings
 from airmirror.config.values import masked
@@ -39,4 +39,5 @@ __all__ = [
     "parse",
     "resolve",
     "survey",
+    "translated",
 ]

@@ -1,4 +1,7 @@
-"""From the text of a mm2.properties file to a Configuration, or to everything that is wrong with it at once."""
+"""From the text of a mm2.properties file to a Configuration, or to everything that is wrong with it at once.
+
+A text may also be what Strimzi or Connect have (``foreign``): it becomes the same settings, with its own lines.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from airmirror.config import comparisons, properties, providers
+from airmirror.config import comparisons, foreign, properties, providers
 from airmirror.config.errors import ConfigurationError, Problem
+from airmirror.config.foreign import Translation
 from airmirror.config.keys import COMPARE_KEYS, KEYS
 from airmirror.config.model import Configuration, Setting
 from airmirror.config.places import READ_AT, Level, Place, client_setting, place, unread
@@ -39,29 +43,50 @@ class Survey:
 
 def survey(path: Path, overrides: Mapping[str, str] | None = None) -> Survey:
     """A file looked through to its end, whatever is wrong with single settings. Raises ConfigurationError if it can't be read."""
-    given = _given(properties.read(Path(path)), str(path), overrides)
-    found = _build(given, str(path))
+    return survey_of(properties.read(Path(path)), str(path), overrides)
+
+
+def survey_of(text: str, name: str, overrides: Mapping[str, str] | None = None) -> Survey:
+    """The same of a text; ``name`` stands for its path."""
+    given = _given(text, name, overrides)
+    found = _build(given, name)
     if found.problems:
         wrong = {problem.key for problem in found.problems}
-        rest = _build([setting for setting in given if setting.key not in wrong], str(path)).configuration
+        sound = tuple(setting for setting in given.settings if setting.key not in wrong)
+        rest = _build(replace(given, settings=sound), name).configuration
         if rest is not None and found.configuration is not None:  # a comparison is what its settings say, or not there
             rest = replace(rest, comparisons=found.configuration.comparisons)
         return Survey(rest, found.problems)
     return found
 
 
-def _given(text: str, name: str, overrides: Mapping[str, str] | None) -> list[Setting]:
-    return properties.settings(text, name) + [Setting(key, value, None) for key, value in (overrides or {}).items()]
+def translated(text: str, name: str, secrets_from: str | None = None) -> Translation:
+    """The settings of a resource or of JSON, with all that is to be said of them; no reference to a secret is followed.
+
+    Raises ConfigurationError.
+    """
+    given = foreign.translate(text, name, secrets_from)
+    unresolved = tuple(setting for setting in given.settings if not setting.key.startswith("config.providers"))
+    found = _build(replace(given, settings=unresolved), name)
+    return replace(given, notes=found.configuration.notes if found.configuration else (), problems=found.problems)
 
 
-def _build(given: Sequence[Setting], name: str) -> Survey:
-    settings = {setting.key: setting for setting in given}
+def _given(text: str, name: str, overrides: Mapping[str, str] | None) -> Translation:
+    is_foreign = foreign.is_foreign(text)
+    given = foreign.translate(text, name) if is_foreign else Translation(tuple(properties.settings(text, name)))
+    over = (Setting(key, value, None) for key, value in (overrides or {}).items())
+    return replace(given, settings=(*given.settings, *over))
+
+
+def _build(given: Translation, name: str) -> Survey:
+    settings = {setting.key: setting for setting in given.settings}
     # Overrides are values, of an Airflow connection for one: whoever writes it reads no environment and no file of ours.
     resolved, problems = providers.transform([setting for setting in settings.values() if setting.line is not None])
     resolved += [setting for setting in settings.values() if setting.line is None]
     aliases, alias_problems = _aliases(settings.get("clusters"))
+    problems += given.problems
     if not aliases:
-        return Survey(None, tuple(problems + alias_problems))
+        return Survey(None, tuple(problems or alias_problems))
     placed = [Placed(place(setting.key, aliases), setting) for setting in resolved]
     errors, notes = _judge(placed, aliases)
     problems += [*alias_problems, *errors, *comparisons.problems(placed, aliases)]
@@ -73,7 +98,7 @@ def _build(given: Sequence[Setting], name: str) -> Survey:
         path=name,
         clusters=clusters,
         flows={flow_name: flow(flow_name, placed) for flow_name in flows(placed)} if is_readable else {},
-        notes=tuple(sorted(_repeated(given) + notes, key=lambda note: note.line or 0)),
+        notes=tuple(sorted([*given.notes, *_repeated(given.settings), *notes], key=lambda note: note.line or 0)),
         settings=tuple(resolved),
         comparisons=comparisons.comparisons(placed, clusters, wrong),
     )

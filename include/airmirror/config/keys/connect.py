@@ -12,7 +12,10 @@ _NO_WORKER = "there is no Connect worker, Airflow and Spark do its work"
 _BYTES = "records are copied byte for byte"
 _ONCE = "every window is exactly once"
 _BYTE_ARRAY = "org.apache.kafka.connect.converters.ByteArrayConverter"
-_JAVA_TRANSFORMS = "Java classes can't run here, and leaving them out would change the data"
+_JAVA_TRANSFORMS = (
+    "Java classes can't run here, and leaving them out would change the data; name topics with replication.policy.class, "
+    "leave topics out with topics.exclude, change records after the copy"
+)
 _PROGRESS_NAME = "progress is kept in mm2-offsets.<source>.internal, as MirrorMaker 2 does by default"
 _PLUGINS = "Connect's plugins are not loaded"
 _NO_JMX = "there is no JMX here"

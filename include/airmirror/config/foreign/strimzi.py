@@ -1,0 +1,203 @@
+"""Strimzi's resources: ``KafkaMirrorMaker2`` (API versions v1 and v1beta2) and ``KafkaConnector``, as connectors.
+
+Each mirror of the resource is turned into the configurations that Strimzi's operator gives to Connect's REST API: clusters
+at ``source.cluster.`` and ``target.cluster.``, then the connector's ``config``, then the patterns. Secrets become references
+like ``${strimzisecrets:<secret>:<key>}`` (strimzi-kafka-operator 1.2, KafkaMirrorMaker2Connectors.java).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from airmirror.config.errors import Problem
+from airmirror.config.foreign.connectors import CHECKPOINT, HEARTBEAT, PACKAGE, SOURCE, Connector, Found, Value
+from airmirror.config.foreign.tree import Node
+
+SECRETS = "strimzisecrets"
+
+_CONNECTORS = {"sourceConnector": SOURCE, "checkpointConnector": CHECKPOINT, "heartbeatConnector": HEARTBEAT}
+_PATTERNS = {
+    "topicsPattern": "topics",
+    "topicsExcludePattern": "topics.exclude",
+    "topicsBlacklistPattern": "topics.exclude",
+    "groupsPattern": "groups",
+    "groupsExcludePattern": "groups.exclude",
+    "groupsBlacklistPattern": "groups.exclude",
+}
+_OF_PODS = {
+    *("version", "replicas", "image", "resources", "livenessProbe", "readinessProbe", "jvmOptions", "jmxOptions"),
+    *("logging", "clientRackInitImage", "template", "externalConfiguration", "metricsConfig", "tracing"),
+}
+_OF_CONNECT = {"groupId", "configStorageTopic", "statusStorageTopic"}
+_OF_RUNNING = {"autoRestart", "pause", "state", "version", "listOffsets", "alterOffsets"}
+_OFFSETS = "offset.storage.topic"
+_DEFAULT_OFFSETS = "mirrormaker2-cluster-offsets"  # of v1beta2; in v1 it must be named
+_SCRAM = {"scram-sha-256": "SCRAM-SHA-256", "scram-sha-512": "SCRAM-SHA-512"}
+_LOGIN = "org.apache.kafka.common.security."
+
+
+def connectors_of(resource: Node, found: Found) -> Iterator[Connector]:
+    """The connectors of a KafkaMirrorMaker2; what has no effect or can't be done goes to ``found``."""
+    spec = resource.at("spec")
+    clusters = {node.at("alias").text: node for node in spec.at("clusters").items}
+    target = spec.fields.get("target") or clusters.get(spec.at("connectCluster").text)
+    known = _OF_PODS | {"target", "mirrors", "clusters", "connectCluster", "rack"}
+    _tell(found, spec, "spec", known, without=_OF_PODS, reason="of MirrorMaker 2's pods")
+    if "rack" in spec.fields:
+        message = "no effect: of pods; to read from the nearest replica, set <source>.consumer.client.rack"
+        found.notes.append(Problem(spec.at("rack").line, "spec.rack", message))
+    for number, mirror in enumerate(spec.at("mirrors").items):
+        path = f"spec.mirrors[{number}]"
+        _tell(found, mirror, path, {"source", "sourceCluster", "targetCluster", *_CONNECTORS, *_PATTERNS})
+        source = mirror.fields.get("source") or clusters.get(mirror.at("sourceCluster").text)
+        to = clusters.get(mirror.at("targetCluster").text) if "targetCluster" in mirror.fields else target
+        if source is None or to is None:
+            wrong = "sourceCluster" if source is None else "targetCluster"
+            problem = f"{wrong} names no cluster of spec.clusters: {mirror.at(wrong).text!r}"
+            found.problems.append(Problem(mirror.line, path, problem))
+            continue
+        for side, cluster in (("source", source), ("target", to)):
+            _tell(
+                found=found,
+                node=cluster,
+                path=f"{path}.{side}",
+                known={
+                    "alias",
+                    "bootstrapServers",
+                    "config",
+                    "tls",
+                    "authentication",
+                    "offsetStorageTopic",
+                    *_OF_CONNECT,
+                },
+                without=_OF_CONNECT,
+                reason="there is no Connect cluster",
+            )
+        both = dict(_cluster(to, "target.cluster.", found)) | dict(_cluster(source, "source.cluster.", found))
+        names = f"{source.at('alias').text}->{to.at('alias').text}"
+        for name, kind in _CONNECTORS.items():
+            if name in mirror.fields:
+                node = mirror.at(name)
+                yield _connector(node, f"{names}.{kind}", kind, both | _patterns(mirror), found)
+        progress = cluster_offsets(to)
+        message = (
+            f"{SOURCE}'s progress lies in topic {progress!r} of {to.at('alias').text}, under {f'{names}.{SOURCE}'!r}"
+        )
+        found.notes.append(Problem(to.line, f"{names}.{_OFFSETS}", message))
+
+
+def cluster_offsets(target: Node) -> str:
+    """The topic in which the Connect workers of a target cluster keep their progress."""
+    return target.at("offsetStorageTopic").text or target.at("config", _OFFSETS).text or _DEFAULT_OFFSETS
+
+
+def connector_of(resource: Node, found: Found) -> Connector:
+    """The connector of a KafkaConnector."""
+    spec = resource.at("spec")
+    kind = spec.at("class").text.removeprefix(PACKAGE)
+    return _connector(spec, resource.at("metadata", "name").text, kind, {}, found)
+
+
+def _connector(node: Node, name: str, kind: str, config: dict[str, Value], found: Found) -> Connector:
+    _tell(
+        found=found,
+        node=node,
+        path=name,
+        known={"config", "tasksMax", "class", *_OF_RUNNING},
+        without=_OF_RUNNING,
+        reason="Airflow's scheduler and retries do it",
+    )
+    config = config | {key: Value(each.text, each.line) for key, each in node.at("config").fields.items()}
+    if "tasksMax" in node.fields and kind == SOURCE:
+        config["tasks.max"] = Value(node.at("tasksMax").text, node.at("tasksMax").line)
+    return Connector(name, kind, config, node.line)
+
+
+def _patterns(mirror: Node) -> dict[str, Value]:
+    return {
+        key: Value(mirror.at(name).text, mirror.at(name).line)
+        for name, key in _PATTERNS.items()
+        if name in mirror.fields
+    }
+
+
+def _cluster(node: Node, prefix: str, found: Found) -> Iterator[tuple[str, Value]]:
+    """A cluster's settings as the operator writes them: its addresses, TLS, who we are, and its ``config``."""
+    servers = node.at("bootstrapServers")
+    yield f"{prefix}alias", Value(node.at("alias").text, node.line)
+    yield f"{prefix}bootstrap.servers", Value(servers.text, servers.line)
+    is_encrypted, login = "tls" in node.fields, node.at("authentication")
+    has_sasl = login.at("sasl").text == "true"
+    for key, value in _login(login, found):
+        has_sasl = has_sasl or key.startswith("sasl.")
+        yield f"{prefix}{key}", value
+    if certificates := node.at("tls", "trustedCertificates").items:
+        yield f"{prefix}ssl.truststore.type", Value("PEM", node.at("tls").line)
+        texts = "\n".join(_certificate(each, found) for each in certificates)
+        yield f"{prefix}ssl.truststore.certificates", Value(texts, certificates[0].line)
+    protocol = ("SASL_" if has_sasl else "") + ("SSL" if is_encrypted else "PLAINTEXT")
+    where = node.at("tls") if is_encrypted else login
+    yield f"{prefix}security.protocol", Value(protocol.removesuffix("_"), where.line)
+    for key, each in node.at("config").fields.items():
+        if key != _OFFSETS:  # told of, with the connector's name
+            yield f"{prefix}{key}", Value(each.text, each.line)
+
+
+def _certificate(node: Node, found: Found) -> str:
+    if "pattern" in node.fields:
+        problem = "a pattern names no file: write the names of the certificates (certificate: ca.crt)"
+        found.problems.append(Problem(node.line, "trustedCertificates.pattern", problem))
+    return reference(node.at("secretName").text, node.at("certificate").text)
+
+
+def _login(node: Node, found: Found) -> Iterator[tuple[str, Value]]:
+    """Who we are, by the type of ``authentication``."""
+
+    def said(key: str, text: str) -> tuple[str, Value]:
+        return key, Value(text, node.line)
+
+    kind, user = node.at("type").text, node.at("username").text
+    secret = node.at("passwordSecret")
+    password = reference(secret.at("secretName").text, secret.at("password").text)
+    if kind == "tls":
+        pair = node.at("certificateAndKey")
+        yield said("ssl.keystore.type", "PEM")
+        for key, name in (("ssl.keystore.certificate.chain", "certificate"), ("ssl.keystore.key", "key")):
+            yield said(key, reference(pair.at("secretName").text, pair.at(name).text))
+    elif kind == "plain" or kind in _SCRAM:
+        module = "plain.PlainLoginModule" if kind == "plain" else "scram.ScramLoginModule"
+        yield said("sasl.mechanism", _SCRAM.get(kind, "PLAIN"))
+        yield said("sasl.jaas.config", f'{_LOGIN}{module} required username="{user}" password="{password}";')
+    elif kind == "oauth" and "clientSecret" in node.fields:
+        yield said("sasl.mechanism", "OAUTHBEARER")
+        yield said("sasl.oauthbearer.token.endpoint.url", node.at("tokenEndpointUri").text)
+        its = node.at("clientSecret")
+        yield said("sasl.oauthbearer.client.credentials.client.id", node.at("clientId").text)
+        client_secret = reference(its.at("secretName").text, its.at("key").text)
+        yield said("sasl.oauthbearer.client.credentials.client.secret", client_secret)
+        if "scope" in node.fields:
+            yield said("sasl.oauthbearer.scope", node.at("scope").text)
+    elif kind == "custom":
+        for key, each in node.at("config").fields.items():
+            yield key, Value(each.text, each.line)
+    elif kind:
+        problem = (
+            "can't be done here: log in with tls, plain, scram-sha-256, scram-sha-512, or oauth with a clientSecret"
+        )
+        found.problems.append(Problem(node.line, "authentication.type", f"{kind} {problem}"))
+
+
+def reference(secret: str, key: str) -> str:
+    """A reference to a key of a Kubernetes secret, as the operator writes it (without a namespace: the resource's)."""
+    return f"${{{SECRETS}:{secret}:{key}}}"
+
+
+def _tell(
+    found: Found, node: Node, path: str, known: set[str], *, without: set[str] | None = None, reason: str = ""
+) -> None:
+    """Note the fields that have no effect here; a field that Strimzi does not know is a problem."""
+    for name, each in node.fields.items():
+        if name in (without or ()):
+            found.notes.append(Problem(each.line, f"{path}.{name}", f"no effect: {reason}"))
+        elif name not in known:
+            found.problems.append(Problem(each.line, f"{path}.{name}", "no field that Strimzi knows"))

@@ -1,0 +1,93 @@
+"""A YAML or JSON text as nodes that know their lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from airmirror.config.errors import ConfigurationError, Problem
+
+if TYPE_CHECKING:
+    from yaml import Node as YamlNode
+
+MOST_NODES = 100_000
+"""An anchor may stand for a tree of others: what a few lines name could be more than memory holds."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A scalar as its text (None: null), a mapping, or a sequence; ``line`` counts from 1."""
+
+    line: int
+    value: str | dict[str, Node] | tuple[Node, ...] | None
+
+    @property
+    def fields(self) -> dict[str, Node]:
+        """The fields of a mapping that are not null; none of anything else."""
+        if not isinstance(self.value, dict):
+            return {}
+        return {name: node for name, node in self.value.items() if node.value is not None}
+
+    @property
+    def items(self) -> tuple[Node, ...]:
+        return self.value if isinstance(self.value, tuple) else ()
+
+    @property
+    def text(self) -> str:
+        """A scalar; "" for anything else."""
+        return self.value if isinstance(self.value, str) else ""
+
+    def at(self, *path: str) -> Node:
+        """The node below a path of fields; an empty one where there is none."""
+        node = self
+        for name in path:
+            node = node.fields.get(name, Node(node.line, None))
+        return node
+
+
+def parse(text: str, name: str) -> list[Node]:
+    """The documents of a text. Raises ConfigurationError, which has no value of the text in it."""
+    import yaml  # only where a configuration is no properties file
+
+    try:
+        documents = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
+        left = iter(range(MOST_NODES))
+        return [_node(document, left) for document in documents if document is not None]
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        problem = Problem(mark.line + 1 if mark else None, "", f"neither YAML nor JSON: {error.problem}")
+        raise ConfigurationError(name, (problem,)) from None
+    except yaml.YAMLError:
+        raise ConfigurationError(
+            name, (Problem(None, "", "neither YAML nor JSON: a character can't be in it"),)
+        ) from None
+    except (RecursionError, _TooManyError):
+        raise ConfigurationError(name, (Problem(None, "", "is nested too deeply, or has too many values"),)) from None
+
+
+class _TooManyError(Exception):
+    """More nodes than are read."""
+
+
+def _node(node: YamlNode, left: Iterator[int]) -> Node:
+    from yaml import MappingNode, SequenceNode
+
+    if next(left, None) is None:
+        raise _TooManyError
+    line = node.start_mark.line + 1
+    if isinstance(node, MappingNode):
+        return Node(line, {key.value: _with_line(_node(value, left), key) for key, value in node.value})
+    if isinstance(node, SequenceNode):
+        return Node(line, tuple(_node(each, left) for each in node.value))
+    kind = node.tag.rpartition(":")[2]
+    if kind == "null":
+        return Node(line, None)
+    if kind == "bool":
+        return Node(line, str(node.value.lower() in ("true", "yes", "on")).lower())
+    return Node(line, node.value)
+
+
+def _with_line(node: Node, key: YamlNode) -> Node:
+    """A value stands where its key does, whatever lines it fills."""
+    return Node(key.start_mark.line + 1, node.value)
