@@ -187,7 +187,8 @@ sasl.jaas.confg = x
         "line 15: east.window.max.ms: has no effect here: it is read at the top level and at <source>-><target>.",
         (
             "line 16: transforms: must not be set: Java classes can't run here, and leaving them out would change "
-            "the data (it is 'mask')"
+            "the data; name topics with replication.policy.class, leave topics out with topics.exclude, change records "
+            "after the copy (it is 'mask')"
         ),
         "line 17: east->east.enabled: source and target are the same cluster",
         "line 18: window.verify: must be one of readback, acks (it is 'readbak')",
