@@ -61,7 +61,7 @@ def test_segments_are_found_by_position_on_either_side(ledger_url: str) -> None:
             def end(record: SegmentRecord, side: str = side) -> int:
                 return record.segments[-1].source_end if side == "source" else record.target_end
 
-            for position in [*random.Random(side).sample(asked, share(len(asked))), (*partitions[0], 10**15)]:
+            for position in [*random.Random(side).sample(asked, share(100)), (*partitions[0], 10**15)]:
                 of_partition = [r for r in everything if (r.topic, r.partition, r.source_topic_id) == position[:3]]
                 past = [r for r in of_partition if r.segments and end(r) > position[3]]
                 assert flow.segments_at([position], side) == past[:1]

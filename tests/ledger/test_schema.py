@@ -42,10 +42,13 @@ def at_version(ledger_url: str, to: str) -> sql.Engine:
     return engine
 
 
-def test_the_migrations_make_what_the_tables_say(ledger_url: str) -> None:
+@pytest.mark.parametrize("migrated", [True, False], ids=["migrated", "new"])
+def test_a_ledger_has_what_the_tables_say(ledger_url: str, migrated: bool) -> None:
     from alembic.autogenerate import compare_metadata
     from alembic.migration import MigrationContext
 
+    if migrated:
+        at_version(ledger_url, VERSIONS[-1]).dispose()
     with closing(Ledger(ledger_url)) as ledger, ledger.engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE, "compare_type": True})
         assert compare_metadata(context, metadata) == []
@@ -137,13 +140,14 @@ def test_opening_needs_no_alembic(ledger_url: str) -> None:
 
 
 @pytest.mark.seconds
-def test_the_library_makes_a_ledger_from_its_zip_too(tmp_path: Path) -> None:
+def test_the_library_migrates_a_ledger_from_its_zip_too(tmp_path: Path) -> None:
+    at_version(url := f"sqlite:///{tmp_path}/old.db", "0001").dispose()
     archive = library.build(library.digest(), str(tmp_path))
     code = (
         "import sys, airmirror.ledger as found; ledger = found.Ledger(sys.stdin.read());"
         "print('.zip' in found.__file__, len(ledger.flow('a->b').contents()))"
     )
-    answer = _python(code, archive, f"sqlite:///{tmp_path}/from-zip.db")
+    answer = _python(code, archive, url)
     assert answer == f"True {len(metadata.tables) - len(OWN) - len(LATER)}"
 
 

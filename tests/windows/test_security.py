@@ -27,7 +27,7 @@ from airmirror.windows.errors import FlowBusy
 from airmirror_local.ports import free_port
 from airmirror_local.spark_connect import ConnectServer
 from support.certificates import authority
-from support.environments import connect, submit
+from support.environments import connect, in_process, submit
 from support.faults import filled
 from support.flows import mirror
 from support.hostile import numbered
@@ -259,13 +259,21 @@ def test_credentials_are_taken_away_in_mid_window(
     assert flow.assert_equal() == 2100
 
 
-@pytest.mark.parametrize("where", ["connect", pytest.param("submit", marks=pytest.mark.long)])
-def test_secrets_reach_spark_and_nothing_else(
-    clusters: tuple[Secured, Secured], connect_server: ConnectServer, stack_directory: Path, tmp_path: Path, where: str
+@pytest.mark.parametrize(
+    "where", ["in-process", *(pytest.param(name, marks=pytest.mark.long) for name in ("connect", "submit"))]
+)
+def test_secrets_reach_slots_and_nothing_else(
+    clusters: tuple[Secured, Secured],
+    stack_directory: Path,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    where: str,
 ) -> None:
-    """A slot on Spark logs in with what the driver read; neither a log nor the ledger nor Spark's files hold it."""
+    """A slot logs in with what the driver read; neither a log nor the ledger nor Spark's files hold it.
+
+    A Spark Connect server's files are looked at in ``make test`` too: ``test_runs.py::test_secrets_are_nowhere``.
+    """
     source, target = clusters
-    keep(connect_server.process)
     stores = tmp_path / "stores"
     stores.mkdir()
     store = stores / "key.p12"
@@ -275,7 +283,14 @@ def test_secrets_reach_spark_and_nothing_else(
     ledger = f"sqlite:///{tmp_path / 'ledger.db'}"
     flow = mirror(source.broker, target.broker, tmp_path, partitions=2, access=access, ledger_url=ledger)
     produce(source.broker, flow.topic, numbered(2000))
-    environment = connect(connect_server) if where == "connect" else submit("local[2,4]", "submit-local")
+    if where == "connect":
+        server: ConnectServer = request.getfixturevalue("connect_server")
+        keep(server.process)
+    environment = {
+        "in-process": in_process,
+        "connect": lambda: connect(server),
+        "submit": lambda: submit("local[2,4]", "submit-local"),
+    }[where]()
     environment.run(flow, ledger, f"secret-{where}", tmp_path)
     assert flow.assert_equal() == 2000
     config = tmp_path / f"{flow.flow.source.alias}.properties"

@@ -1,7 +1,7 @@
-"""The version of the ledger's schema: compared at every opening, raised by Alembic where the database is behind.
+"""The version of the ledger's schema: compared at every opening; a new ledger is made whole, an older one migrated by Alembic.
 
 The version is the one row of table ``airmirror_ledger_version`` (Alembic's, under a name of its own, because the
-database may be Airflow's too). Alembic is imported only where there is something to do.
+database may be Airflow's too). Alembic is imported only where there is something to migrate.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from airmirror.ledger.database import reading, shown, writing
 from airmirror.ledger.errors import LedgerTooNew
+from airmirror.ledger.tables import metadata
 
 VERSION_TABLE = "airmirror_ledger_version"
 VERSIONS = (
@@ -30,6 +31,12 @@ VERSIONS = (
     "0008",
 )  # the revisions in migrations/versions, oldest first
 
+_version_table = sql.Table(  # as Alembic makes it
+    VERSION_TABLE,
+    sql.MetaData(),
+    sql.Column("version_num", sql.String(32), nullable=False),
+    sql.PrimaryKeyConstraint("version_num", name=f"{VERSION_TABLE}_pkc"),
+)
 _alembic = threading.Lock()  # its context is one for the whole process
 
 
@@ -42,7 +49,9 @@ def bring_up_to_date(engine: Engine) -> None:
         version = _version(connection)  # another process may have been faster
         if version is not None and version not in VERSIONS:
             raise LedgerTooNew(shown(engine.url), version, VERSIONS[-1])
-        if version != VERSIONS[-1]:
+        if version is None and not _tables(connection) & metadata.tables.keys():
+            _make(connection)
+        elif version != VERSIONS[-1]:
             upgrade(connection)
 
 
@@ -57,6 +66,17 @@ def upgrade(connection: Connection, version: str = VERSIONS[-1]) -> None:
         config = Config(attributes={"connection": connection, "version_table": VERSION_TABLE})
         config.set_main_option("script_location", directory.replace("%", "%%"))
         command.upgrade(config, version)
+
+
+def _make(connection: Connection) -> None:
+    """All tables at once, as the migrations would make them one after the other (tests/ledger/test_schema.py)."""
+    metadata.create_all(connection, checkfirst=False)
+    _version_table.create(connection)
+    connection.execute(_version_table.insert().values(version_num=VERSIONS[-1]))
+
+
+def _tables(connection: Connection) -> set[str]:
+    return set(sql.inspect(connection).get_table_names())
 
 
 def _version(connection: Connection) -> str | None:
