@@ -123,8 +123,8 @@ def test_a_resource_of_strimzi_is_read_as_it_is() -> None:
     assert not flow.settings.emit_heartbeats_enabled and flow.settings.emit_checkpoints_enabled
     notes = {note.key: (note.line, note.message) for note in configuration.notes}
     assert notes["spec.replicas"] == (7, "no effect: of MirrorMaker 2's pods")
-    line, message = notes["east->west.offset.storage.topic"]
-    assert line == 8 and "'mirror-offsets' of west, under 'east->west.MirrorSourceConnector'" in message
+    assert flow.settings.takeover_offsets_topics == ("mirror-offsets",)
+    assert flow.settings.takeover_connector_name == "east->west.MirrorSourceConnector"
     assert "another value of the MirrorCheckpointConnector" in notes["east->west.refresh.topics.interval.seconds"][1]
     values = {row.key: row.value for row in resolve(configuration, "east->west")}
     assert values["refresh.topics.interval.seconds"] == "60"
@@ -138,7 +138,7 @@ def test_a_resource_of_the_older_api_with_several_mirrors() -> None:
     assert east.settings.groups_exclude == ("console-.*",)
     assert east.settings.emit_heartbeats_enabled and not east.settings.emit_checkpoints_enabled
     assert north.tasks_max == 2 and north.settings.emit_checkpoints_enabled
-    assert "'progress-of-mirror' of west" in str(configuration.notes)
+    assert {flow.settings.takeover_offsets_topics for flow in (east, north)} == {("progress-of-mirror",)}
 
 
 @pytest.mark.parametrize(
@@ -367,6 +367,15 @@ def test_flows_of_several_connectors_share_clusters_and_keep_what_differs() -> N
     assert any("other servers for this alias" in each for each in problems(elsewhere))
     unread = json.dumps(connector(target__cluster__max__request__size="1"))
     assert "left out: no client of a connector reads it" in str(read(unread).notes)
+
+
+def test_the_progress_of_a_connector_on_connect() -> None:
+    """Its name is known; its topics only where it has one of its own, or somebody names them."""
+    own = read(json.dumps(connector(offsets__storage__topic="of-its-own"))).flow("east->west").settings
+    assert own.takeover_offsets_topics == ("of-its-own",) and own.takeover_connector_name == "mirrorsourceconnector"
+    without = read(json.dumps(connector()))
+    assert without.flow("east->west").settings.takeover_offsets_topics == ()
+    assert any("set east->west.takeover.offsets.topics to its workers'" in note.message for note in without.notes)
 
 
 def connector_keys(**settings: object) -> dict[str, object]:

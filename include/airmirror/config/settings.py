@@ -51,6 +51,8 @@ class Settings:
     sync_group_offsets_interval_seconds: float
     sync_topic_acls_enabled: bool
     sync_topic_configs_enabled: bool
+    takeover_connector_name: str
+    takeover_offsets_topics: tuple[str, ...]
     target_cluster_other_aliases: tuple[str, ...]
     topic_creation_enable: bool
     topics_compacted: tuple[str, ...]

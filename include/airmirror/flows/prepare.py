@@ -18,6 +18,7 @@ from airmirror.topics.names import select
 from airmirror.topics.remote import TopicPlan
 from airmirror.topics.sound import sound_for
 from airmirror.topics.sync import SyncReport, look, sync_topics
+from airmirror.windows.connect_offsets import with_connect_offsets
 from airmirror.windows.fence import Held
 from airmirror.windows.mirror import Journal, Mirror
 from airmirror.windows.plan import Planned
@@ -145,7 +146,8 @@ def dry_run(opened: Opened) -> tuple[TopicPlan, list[Planned]]:
     catch_up_ledger(opened)
     with Mirror.open(opened.flow, opened.ledger, "plan") as mirror:
         mirror.target.refresh([])
-        planned = make_plan(mirror, opened.ledger.state(), topics.topics)
+        state = with_connect_offsets(mirror, opened.ledger.state(), topics.topics)
+        planned = make_plan(mirror, state, topics.topics)
     new = {each.name for each in topics.create}  # no error, unless they were once written to
     return topics, [
         replace(item, error=None) if item.remote_topic in new and item.last is None else item for item in planned

@@ -17,6 +17,7 @@ from airmirror.ledger import FlowLedger
 from airmirror.ledger.state import State
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Outcome, Slot, SlotResult
+from airmirror.windows.connect_offsets import with_connect_offsets
 from airmirror.windows.ends import check_ends
 from airmirror.windows.errors import ProgressDiffers
 from airmirror.windows.fence import Fenced, Granted, claimed, fence_around
@@ -82,6 +83,7 @@ def run_window(
     with _two_clusters(flow, index) as mirror:
         with phases("offsets and progress"):
             state, stuck = _state_before(mirror)
+            state = with_connect_offsets(mirror, state, remote_topics)
             planned = make_plan(mirror, state, remote_topics)
         results: list[SlotResult] = []
         verdicts: list[Verdict] = []
@@ -134,11 +136,11 @@ def _plan_with_starts(
     mirror: Mirror, granted: Granted, fenced: Fenced, remote_topics: Mapping[str, str]
 ) -> tuple[State, list[Planned]]:
     """The state and the plan after the fence; partitions that have no position yet are given one first."""
-    state = mirror.catch_up()
+    state = with_connect_offsets(mirror, mirror.catch_up(), remote_topics)
     planned = make_plan(mirror, state, remote_topics)
     if need_starts(mirror.flow, state, planned):
         errors = commit_starts(mirror, granted, fenced, state, planned)
-        state = mirror.catch_up()
+        state = with_connect_offsets(mirror, mirror.catch_up(), remote_topics)
         planned = make_plan(mirror, state, remote_topics)
         planned = [replace(item, error=item.error or errors.get(item.key)) for item in planned]
     return state, without_stuck(planned, fenced.stuck, mirror.flow.source.alias, mirror.target)

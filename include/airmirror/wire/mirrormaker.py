@@ -38,11 +38,14 @@ def source_offset_value(offset: int) -> bytes:
     return _json({"offset": offset})
 
 
-def decode_source_offset(key: bytes, value: bytes | None) -> SourceOffset | None:
-    """The progress in a record; None for the keys of other connectors. Raises MalformedRecord."""
+def decode_source_offset(key: bytes, value: bytes | None, connector: str = "") -> SourceOffset | None:
+    """The progress in a record; None for the keys of other connectors. Raises MalformedRecord.
+
+    ``connector``: its name; by default a name as a dedicated MirrorMaker 2, or Strimzi, gives it.
+    """
     try:
-        connector, partition = json.loads(key)
-        if not str(connector).endswith(SOURCE_CONNECTOR):
+        name, partition = json.loads(key)
+        if (name != connector) if connector else not str(name).endswith(SOURCE_CONNECTOR):
             return None
         cluster, topic, number = partition["cluster"], partition["topic"], partition["partition"]
         offset = None if value is None else (json.loads(value) or {}).get("offset")
@@ -52,7 +55,7 @@ def decode_source_offset(key: bytes, value: bytes | None) -> SourceOffset | None
         raise MalformedRecord("not a source offset of MirrorMaker 2: cluster, topic and partition are of other types")
     if offset is not None and (not isinstance(offset, int) or offset < 0):
         offset = None  # MirrorMaker 2 takes it for uncommitted
-    return SourceOffset(str(connector), cluster, topic, number, offset)
+    return SourceOffset(str(name), cluster, topic, number, offset)
 
 
 def murmur2_partition(key: bytes, partitions: int) -> int:

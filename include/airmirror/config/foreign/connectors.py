@@ -29,7 +29,8 @@ _WITHOUT = {
 """What is off where a connector is not there."""
 
 _SIDE = re.compile(r"(source|target)\.cluster\.(.+)")
-_NAMED = {"name", "connector.class", "source.cluster.alias", "target.cluster.alias"}
+_OWN_OFFSETS = "offsets.storage.topic"
+_NAMED = {"name", "connector.class", "source.cluster.alias", "target.cluster.alias", _OWN_OFFSETS}
 
 
 @dataclass(frozen=True)
@@ -42,12 +43,16 @@ class Value:
 
 @dataclass(frozen=True)
 class Connector:
-    """A connector: ``kind`` is its class without the package, ``config`` what it is configured with."""
+    """A connector: ``kind`` is its class without the package, ``config`` what it is configured with.
+
+    ``workers_offsets``: the topic in which its workers keep progress, where that is known.
+    """
 
     name: str
     kind: str
     config: Mapping[str, Value]
     line: int
+    workers_offsets: Value | None = None
 
     def get(self, key: str, default: str = "") -> str:
         return self.config[key].text.strip() if key in self.config else default
@@ -103,12 +108,27 @@ def _flow(found: Found, name: str, connectors: Mapping[str, Connector]) -> None:
     found.put(f"{name}.enabled", Value("true", of_source.line))
     for key, value in _merged(found, name, connectors):
         found.put(f"{name}.{key}", value)
+    _progress(found, name, of_source)
     for kind, keys in _WITHOUT.items():
         if kind not in connectors:
             for key in keys:
                 found.put(f"{name}.{key}", Value("false", of_source.line))
             message = f"off, since there is no {kind}"
             found.notes.append(Problem(of_source.line, f"{name}.{keys[0]}", message))
+
+
+def _progress(found: Found, flow: str, of_source: Connector) -> None:
+    """The place of its progress: the workers' topic, over which Connect reads a connector's own."""
+    own = of_source.config.get(_OWN_OFFSETS)
+    topics = [each for each in (of_source.workers_offsets, own) if each is not None]
+    found.put(f"{flow}.takeover.connector.name", Value(of_source.name, of_source.line))
+    if topics:
+        found.put(f"{flow}.takeover.offsets.topics", Value(", ".join(each.text for each in topics), topics[0].line))
+    else:
+        message = (
+            f"set {flow}.takeover.offsets.topics to its workers' offset.storage.topic to continue after its progress"
+        )
+        found.notes.append(Problem(of_source.line, f"{flow}.takeover.connector.name", message))
 
 
 def _of_cluster(found: Found, flow: str, *, alias: str, key: str, value: Value) -> None:

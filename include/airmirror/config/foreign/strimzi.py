@@ -8,6 +8,7 @@ like ``${strimzisecrets:<secret>:<key>}`` (strimzi-kafka-operator 1.2, KafkaMirr
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from airmirror.config.errors import Problem
 from airmirror.config.foreign.connectors import CHECKPOINT, HEARTBEAT, PACKAGE, SOURCE, Connector, Found, Value
@@ -78,17 +79,14 @@ def connectors_of(resource: Node, found: Found) -> Iterator[Connector]:
         for name, kind in _CONNECTORS.items():
             if name in mirror.fields:
                 node = mirror.at(name)
-                yield _connector(node, f"{names}.{kind}", kind, both | _patterns(mirror), found)
-        progress = cluster_offsets(to)
-        message = (
-            f"{SOURCE}'s progress lies in topic {progress!r} of {to.at('alias').text}, under {f'{names}.{SOURCE}'!r}"
-        )
-        found.notes.append(Problem(to.line, f"{names}.{_OFFSETS}", message))
+                made = _connector(node, f"{names}.{kind}", kind, both | _patterns(mirror), found)
+                yield replace(made, workers_offsets=_workers_offsets(to))
 
 
-def cluster_offsets(target: Node) -> str:
+def _workers_offsets(target: Node) -> Value:
     """The topic in which the Connect workers of a target cluster keep their progress."""
-    return target.at("offsetStorageTopic").text or target.at("config", _OFFSETS).text or _DEFAULT_OFFSETS
+    named = target.at("offsetStorageTopic") if "offsetStorageTopic" in target.fields else target.at("config", _OFFSETS)
+    return Value(named.text or _DEFAULT_OFFSETS, named.line)
 
 
 def connector_of(resource: Node, found: Found) -> Connector:
@@ -139,7 +137,7 @@ def _cluster(node: Node, prefix: str, found: Found) -> Iterator[tuple[str, Value
     where = node.at("tls") if is_encrypted else login
     yield f"{prefix}security.protocol", Value(protocol.removesuffix("_"), where.line)
     for key, each in node.at("config").fields.items():
-        if key != _OFFSETS:  # told of, with the connector's name
+        if key != _OFFSETS:  # the flow has it
             yield f"{prefix}{key}", Value(each.text, each.line)
 
 

@@ -198,6 +198,21 @@ KEYS = (
         Scope.FLOW_ONLY,
     ),
     Key(
+        "takeover.offsets.topics",
+        Type.LIST,
+        "",
+        "Topics on the target in which Connect's workers keep the progress of a MirrorMaker 2 (their offset.storage.topic, "
+        "then the connector's own): partitions of which nothing is known here continue after it.",
+        Scope.FLOW_ONLY,
+    ),
+    Key(
+        "takeover.connector.name",
+        Type.STRING,
+        "MirrorSourceConnector",
+        "With takeover.offsets.topics: the name of its MirrorSourceConnector there.",
+        Scope.FLOW_ONLY,
+    ),
+    Key(
         "errors.deadletterqueue.topic.name",
         Type.STRING,
         "",

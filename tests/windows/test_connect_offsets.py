@@ -1,0 +1,167 @@
+"""Taking over from a MirrorMaker 2 on a Connect cluster, whose workers keep its progress in a topic of theirs."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
+from airmirror.config import load
+from airmirror.flows.prepare import Opened
+from airmirror.ledger import Ledger
+from airmirror.topics.internal import ensure_internal_topics
+from airmirror.topics.sync import apply, look
+from airmirror.windows.connect_offsets import OffsetsTopicMissing
+from airmirror.wire.mirrormaker import source_offset_key, source_offset_value
+from airmirror_local.brokers import LOGGING, Broker
+from airmirror_local.jars import classpath
+from airmirror_local.java import find_java
+from airmirror_local.ports import LOOPBACK, free_port
+from airmirror_local.processes import Process, start_process
+from support.flows import Mirror, mirror
+from support.topics import Record, create_topic, end_offsets, produce, read_all
+
+NAME = "our mirror"
+
+
+def numbered(count: int, start: int = 0) -> list[Record]:
+    return [Record(b"v%d" % n, b"k%d" % n, (), 1_700_000_000_000 + n) for n in range(start, start + count)]
+
+
+def on_connect(east: Broker, west: Broker, directory: Path, topic: str) -> Mirror:
+    settings = {"takeover.offsets.topics": topic, "takeover.connector.name": NAME}
+    return mirror(east, west, directory, partitions=2, settings=settings)
+
+
+def note(flow: Mirror, topic: str, partition: int, offset: int | None, *, at: int, **key: object) -> None:
+    """What a worker writes into one partition of its topic, ``at`` a time: the progress of a partition of ours."""
+    named = {"cluster": flow.flow.source.alias, "topic": flow.topic, "partition": partition, "connector": NAME} | key
+    value = None if offset is None else source_offset_value(offset)
+    record = Record(value, source_offset_key(**named), (), 1_700_000_000_000 + at)  # type: ignore[arg-type]
+    produce(flow.target, topic, [record], partition=at % 3)
+
+
+def test_the_progress_of_the_connector_counts_where_nothing_is_known(
+    east: Broker, west: Broker, tmp_path: Path
+) -> None:
+    topic = create_topic(west, f"connect-offsets-{uuid4()}", 3, {"cleanup.policy": "compact"})
+    flow = on_connect(east, west, tmp_path, topic)
+    for partition in (0, 1):
+        produce(east, flow.topic, numbered(100, 100 * partition), partition=partition)
+    apply(flow.flow, look(flow.flow))
+    ensure_internal_topics(flow.flow)
+    produce(west, flow.remote_topic, read_all(east, flow.topic)[0][:70], partition=0)  # 20 of them after its progress
+    note(flow, topic, 0, 10, at=1)
+    note(flow, topic, 0, 49, at=3)  # the topic was given more partitions between the two
+    note(flow, topic, 0, 99, at=4, connector="another")
+    note(flow, topic, 0, 99, at=5, cluster="another")
+    note(flow, topic, 1, 99, at=6)
+    note(flow, topic, 1, None, at=9)  # taken back
+    produce(west, topic, [Record(b"{}", b'["sink",{"kafka_topic":"x"}]'), Record(b"\xff", b"\xff")], partition=0)
+    assert flow.run().is_verified
+    assert flow.assert_equal() == 200
+    note(flow, topic, 0, 5, at=12)  # of no account any more
+    produce(east, flow.topic, numbered(10, 300))
+    assert flow.run().is_verified
+    assert flow.assert_equal() == 210
+
+
+def test_a_topic_of_workers_that_is_not_there_is_an_error(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = on_connect(east, west, tmp_path, "no-such-topic")
+    produce(east, flow.topic, numbered(10))
+    with pytest.raises(OffsetsTopicMissing, match="has no topic 'no-such-topic' with the progress of MirrorMaker 2"):
+        flow.run()
+    assert end_offsets(west, flow.remote_topic) == {0: 0, 1: 0}
+
+
+@contextmanager
+def connect_worker(west: Broker, directory: Path) -> Iterator[tuple[Process, str, str]]:
+    """A distributed worker, the address of its REST API, and its topic of offsets."""
+    name, address = f"connect-{uuid4().hex[:8]}", f"http://{LOOPBACK}:{free_port()}"
+    settings = {
+        "bootstrap.servers": west.bootstrap,
+        "group.id": name,
+        "listeners": address,
+        "offset.flush.interval.ms": 500,
+        "plugin.discovery": "service_load",
+        **{f"{side}.converter": "org.apache.kafka.connect.converters.ByteArrayConverter" for side in ("key", "value")},
+        **{f"{what}.storage.topic": f"{name}-{what}" for what in ("config", "offset", "status")},
+        **{f"{what}.storage.replication.factor": 1 for what in ("config", "offset", "status")},
+    }
+    file = directory / "worker.properties"
+    file.write_text("\n".join(f"{key}={value}" for key, value in settings.items()))
+    command = [str(find_java()), "-Xmx256m", "-XX:+UseSerialGC", *LOGGING, "-cp", classpath()]
+    command += ["org.apache.kafka.connect.cli.ConnectDistributed", str(file)]
+    process = start_process("Connect", command, directory / "connect.log")
+    try:
+        yield process, address, f"{name}-offset"
+    finally:
+        process.kill()
+
+
+def asked(url: str, body: Mapping[str, object] | None = None) -> bytes:
+    """A request to Connect, tried again until its worker is ready."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(
+        url, data, {"Content-Type": "application/json"}, method="GET" if body is None else "PUT"
+    )
+    patiently = Retrying(
+        retry=retry_if_exception_type(OSError), stop=stop_after_delay(120), wait=wait_fixed(0.5), reraise=True
+    )
+    with patiently(urllib.request.urlopen, request, timeout=60) as answer:
+        return bytes(answer.read())
+
+
+@pytest.mark.long
+def test_a_connector_on_a_distributed_worker_that_was_killed(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """Its configuration is what Connect's REST API says of it; it was killed after its progress, with records past that."""
+    alias = f"s{uuid4().hex[:8]}"
+    topic = create_topic(east, f"orders-{alias}", 2)
+    produce(east, topic, numbered(200))
+    config = {
+        "connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector",
+        "source.cluster.alias": alias,
+        "target.cluster.alias": "west",
+        "source.cluster.bootstrap.servers": east.bootstrap,
+        "target.cluster.bootstrap.servers": west.bootstrap,
+        "topics": topic,
+        "replication.factor": "1",
+        "offset-syncs.topic.replication.factor": "1",
+        "emit.heartbeats.enabled": "false",
+        "sync.topic.configs.enabled": "false",
+    }
+    name = f"{alias} to west"
+    url_name = name.replace(" ", "%20")
+    with connect_worker(west, tmp_path) as (process, address, offsets):
+        asked(f"{address}/connectors/{url_name}/config", config)
+        await_records(west, f"{alias}.{topic}", 200, process)
+        await_records(west, offsets, 2, process)  # its progress of both partitions
+        produce(east, topic, numbered(100, 200))
+        await_records(west, f"{alias}.{topic}", 300, process)
+        (tmp_path / "connector.json").write_bytes(asked(f"{address}/connectors/{url_name}"))
+        process.kill()
+    produce(east, topic, numbered(50, 300))
+    over = {f"{alias}->west.takeover.offsets.topics": offsets} | {
+        f"{alias}->west.{what}.replication.factor": "1" for what in ("offset.storage", "checkpoints.topic")
+    }
+    configuration = load(tmp_path / "connector.json", over)
+    found = configuration.flow(f"{alias}->west")
+    assert found.settings.takeover_connector_name == name
+    ledger = Ledger(f"sqlite:///{tmp_path}/ledger.db").flow(found.name)
+    flow = Mirror(east, west, topic, Opened(configuration, found, ledger))
+    assert flow.run().is_verified
+    assert flow.assert_equal() == 350
+
+
+def await_records(west: Broker, topic: str, count: int, process: Process) -> None:
+    patiently = Retrying(retry=retry_if_exception_type(Exception), stop=stop_after_delay(120), wait=wait_fixed(0.3))
+    for attempt in patiently:
+        with attempt:
+            assert process.running, process.log_tail()
+            assert sum(end_offsets(west, topic).values()) >= count, process.log_tail()
