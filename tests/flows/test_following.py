@@ -25,7 +25,7 @@ from airmirror.wire.mirrormaker import decode_offset_sync
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, mirror
 from support.following import SETTINGS, await_copied, ended_by_event, follow, numbered, patiently
-from support.groups import commit, committed, member
+from support.groups import await_committed, commit, committed, member
 from support.rounds import checkpoints_on
 from support.topics import produce, read_all
 
@@ -41,12 +41,6 @@ ALONE = Expectations(None, "a test")
 @pytest.fixture
 def time_is_up(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     return ended_by_event(monkeypatch)
-
-
-def await_committed(cluster: Broker, group: str, expected: Mapping[tuple[str, int], int]) -> None:
-    for attempt in patiently():
-        with attempt:
-            assert committed(cluster, group) == expected
 
 
 def translated(flow: Mirror, partition: int, position: int) -> int:
@@ -130,7 +124,7 @@ def test_a_round_that_fails_is_told_and_the_window_follows_on(
             moved("active")
             assert committed(west, group) == {}
         moved("")
-        assert committed(west, group) == {(flow.remote_topic, 0): 20}
+        await_committed(west, group, {(flow.remote_topic, 0): 20})
         for attempt in patiently():
             with attempt:
                 assert f"Meanwhile, {OFFSET_SYNCS} failed" in caplog.text

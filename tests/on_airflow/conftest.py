@@ -50,6 +50,7 @@ NAMES = (
     "decided",
     "lineage",
     "evident",
+    "following",
 )
 REPORT_KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))  # of these tests only
 SCRAPER = f"{SECRET}-prometheus"
@@ -76,6 +77,11 @@ growing->west.window.trigger.records = 50
 continuous->west.window.idle.ms = 3000
 # A run of it is late as soon as it takes longer than the last ten on average, which does it no harm.
 continuous->west.window.deadline.ms = 1
+following->west.window.follow.ms = 20000
+following->west.verify.interval.ms = 500
+following->west.groups = following-billing
+following->west.sync.group.offsets.enabled = true
+following->west.sync.group.offsets.interval.seconds = 0.5
 # Only into the cluster of `heart`: its DAG is heartbeats.heart.
 emit.heartbeats.enabled = false
 west->heart.emit.heartbeats.enabled = true

@@ -11,7 +11,9 @@ import psutil
 import pytest
 
 from on_airflow.conftest import SECRET, AirflowFlow
-from support.topics import Record, produce, read_all
+from support.following import await_readable
+from support.groups import await_committed, commit
+from support.topics import Record, end_offsets, produce, read_all
 
 GATE = """
 name: at-most-ten
@@ -197,6 +199,43 @@ def test_continuous_windows_follow_one_another_and_wait_only_when_there_is_nothi
         assert run["state"] == "success" and (tasks["idle"]["state"] == "skipped") is copied
         waited.setdefault(copied, []).append(tasks["idle"]["duration"] or 0)
     assert len(waited[True]) == 2 and min(waited[False]) >= 3
+
+
+@pytest.mark.long
+@pytest.mark.flow("following")
+def test_a_window_that_follows_is_verified_and_moves_groups_meanwhile(flow: AirflowFlow) -> None:
+    """The first one to its end; the second one is ended by a pause, and leaves nothing open."""
+    group, remote = "following-billing", f"following.{flow.topic}"
+
+    def moved(position: int) -> None:
+        commit(flow.east, group, {(flow.topic, 0): position})
+        await_committed(flow.west, group, {(remote, 0): position})
+
+    produce(flow.east, flow.topic, records(200), partition=0)
+    flow.client.unpause(flow.dag_id)
+    run_id = flow.client.wait(lambda: flow.client.runs(flow.dag_id))[0]["dag_run_id"]
+    moved(100)
+    assert flow.states(run_id)["replicate_window"] == "running", "verified while it follows"
+    await_readable(flow.west, remote, 200)
+    produce(flow.east, flow.topic, records(50, 200), partition=0)
+    produce(flow.east, flow.topic, records(50, 250), partition=1)
+    await_readable(flow.west, remote, 300)
+    assert flow.client.wait_for_run(flow.dag_id, run_id) == "success"
+    states = flow.states(run_id)
+    assert {states[name] for name in ("replicate_window", "verify_window", "emit_offset_syncs")} == {"success"}
+    assert "Meanwhile, sync_group_offsets: 1 positions of groups written" in flow.log(run_id, "replicate_window")
+    assert flow.assert_equal() == 300 and flow.verified() == 2
+    events = flow.client.request("GET", "/assets/events", source_dag_id=flow.dag_id, source_run_id=run_id)
+    (event,) = events["asset_events"]
+    assert event["extra"]["records"] == 300 and event["extra"]["offsets"].keys() == {"0", "1"}
+    second = flow.client.trigger(flow.dag_id, None)
+    flow.wait_until_running(second)
+    produce(flow.east, flow.topic, records(10, 300), partition=0)
+    await_readable(flow.west, remote, 310)
+    flow.client.pause(flow.dag_id)
+    flow.client.wait(lambda: flow.states(second)["replicate_window"] == "failed", every=0.2)
+    assert "is paused" in flow.log(second, "replicate_window")
+    assert end_offsets(flow.west, remote, "read_committed") == end_offsets(flow.west, remote)  # no transaction is open
 
 
 @pytest.mark.long

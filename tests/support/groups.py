@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Literal
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 
 from support.topics import SECONDS, Cluster, Record, _patiently, _record, admin, bootstrap, end_offsets
 
@@ -97,3 +97,18 @@ def committed(cluster: Cluster, group: str) -> dict[tuple[str, int], int]:
     client = admin(cluster)
     found = client.list_consumer_group_offsets(asked)[group].result(SECONDS)
     return {(item.topic, item.partition): item.offset for item in found.topic_partitions}
+
+
+def await_committed(cluster: Cluster, group: str, expected: Mapping[tuple[str, int], int]) -> None:
+    """Wait until this is what the group has committed in these partitions.
+
+    By a consumer: librdkafka's admin client ends the process where the group's coordinator has just begun.
+    """
+    consumer = Consumer({"bootstrap.servers": bootstrap(cluster), "group.id": group})
+    try:
+        for attempt in _patiently(AssertionError, KafkaException):
+            with attempt:
+                found = consumer.committed([TopicPartition(*key) for key in expected], timeout=SECONDS)
+                assert {(each.topic, each.partition): each.offset for each in found} == expected
+    finally:
+        consumer.close()

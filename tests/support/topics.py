@@ -374,7 +374,10 @@ def _list_offsets(cluster: Cluster, topic: str, spec: OffsetSpec, isolation: str
     raise AssertionError("unreachable")
 
 
-def _patiently(error: type[BaseException]) -> Retrying:
+def _patiently(*errors: type[BaseException]) -> Retrying:
     return Retrying(
-        retry=retry_if_exception_type(error), wait=wait_fixed(0.05), stop=stop_after_delay(SETTLE_SECONDS), reraise=True
+        retry=retry_if_exception_type(errors),
+        wait=wait_fixed(0.05),
+        stop=stop_after_delay(SETTLE_SECONDS),
+        reraise=True,
     )

@@ -50,6 +50,11 @@ class Window:
     verify_interval_ms: int = 5_000
 
     @property
+    def longest_ms(self) -> int:
+        """Return the longest time that a window copies, whether it follows the log or not."""
+        return max(self.max_ms, self.follow_ms)
+
+    @property
     def reads_back(self) -> bool:
         """Return whether slots read the target before they commit; else they trust its acknowledgements."""
         return self.verify != "acks"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from airmirror.errors import AirmirrorError
 from airmirror.flows.gates import Expectations, gate_of
-from airmirror.flows.groups import intervals
+from airmirror.flows.groups import intervals, rounds_due
 from airmirror.flows.prepare import Opened
 from airmirror.flows.rounds import OFFSET_SYNCS, ROUNDS, do_round, enabled_rounds
 from airmirror.slot.errors import SlotFenced
@@ -41,8 +41,9 @@ class Rounds:
     def go_on(self, held: Held, verified: bool) -> None:
         """Do what is due: offset syncs when anything was verified, the others by their intervals. Raises SlotFenced."""
         self._owed = self._owed or verified
+        due = rounds_due(self.opened) | ({OFFSET_SYNCS} if self._owed else set())
         for name in self.names:
-            if (name != OFFSET_SYNCS or self._owed) and time.monotonic() >= self._not_before.get(name, 0.0):
+            if name in due and time.monotonic() >= self._not_before.get(name, 0.0):
                 self._try(name, held)
 
     def _try(self, name: str, held: Held) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from airmirror.config import ConnectionNeeded, connections_of, properties
 from airmirror.errors import AirmirrorError
+from airmirror.flows.following import following_of
 from airmirror.flows.gates import expectations_of
 from airmirror.flows.prepare import Opened, Prepared, open_flow, prepare
 from airmirror.flows.rounds import ROUNDS, follow
@@ -39,7 +40,8 @@ def main(arguments: Sequence[str]) -> int:
             _check_settings(opened)
             prepared = prepare(replace(opened, flow=selection.applied(opened.flow)))
             result = _window(given, prepared, selection)
-            rounds = follow(prepared.opened, _wanted(given), given.window, _tell)
+            after = _flagged(given) if given.advance else []  # else another process continues
+            rounds = follow(prepared.opened, after, given.window, _tell)
     except AirmirrorError as error:
         print(f"airmirror: {error}", flush=True)
         return TRANSIENT if error.transient else FINAL
@@ -66,25 +68,36 @@ def _window(given: argparse.Namespace, prepared: Prepared, selection: Selection)
             tell=_tell,
             report=_report,
         )
-    if not given.advance:
-        return run(prepared, None, given.window, only=selection.takes, advance=False, tell=_tell, report=_report)
     by = expectations_of(given.expectations, wanted=not given.no_expectations)
     print(f"airmirror: the gate: {by}", flush=True)
+    if not given.advance:
+        # The gate that judges last must be the one that judges meanwhile: Airflow's, where it has told which it is.
+        known = given.expectations is not None and by.suites is not None
+        return run(
+            prepared,
+            None,
+            given.window,
+            only=selection.takes,
+            following=following_of(prepared.opened, by, window=given.window, rounds=_flagged(given)) if known else None,
+            advance=False,
+            tell=_tell,
+            report=_report,
+        )
     return run_judged(
         prepared,
         None,
         given.window,
         by,
-        rounds=_wanted(given),
+        rounds=_flagged(given),
         only=selection.takes,
         tell=_tell,
         report=_report,
     ).result
 
 
-def _wanted(given: argparse.Namespace) -> list[str]:
-    """The rounds that follow the window: none if another process continues."""
-    return [name for name, flag in zip(ROUNDS, _ROUND_FLAGS, strict=True) if given.advance and getattr(given, flag)]
+def _flagged(given: argparse.Namespace) -> list[str]:
+    """The rounds that are not switched off."""
+    return [name for name, flag in zip(ROUNDS, _ROUND_FLAGS, strict=True) if getattr(given, flag)]
 
 
 def _check_settings(opened: Opened) -> None:

@@ -100,6 +100,12 @@ class Followed:
     median: float
     p99: float
 
+    def __str__(self) -> str:
+        return (
+            f"Followed: {self.records:,} records, from their timestamps to their commits {self.median:.2f} s in the median, "
+            f"{self.p99:.2f} s at p99."
+        )
+
 
 def followed(records: Iterable[SegmentRecord], planned: Mapping[TopicPartition, int]) -> Followed | None:
     """``records``: of the window; ``planned``: where the plan of each partition ended. None: nothing came after that."""

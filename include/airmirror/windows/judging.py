@@ -55,7 +55,7 @@ def judge_unverified(
         watermarks=watermarks(mirror.source, [key for key in keys if key.topic in topics]),
     )
     tell(f"judging {counted(len(findings), 'partition')}")
-    verdicts = judge(granted, findings, gate, everything=left is None)
+    verdicts = judge(granted, findings, gate, everything=left is None, own=trusted)
     mirror.catch_up()
     return Judged(tuple(findings), tuple(verdicts))
 

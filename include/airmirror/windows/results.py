@@ -68,6 +68,11 @@ class WindowResult:
     followed: Followed | None = None
 
     @property
+    def has_waited(self) -> bool:
+        """Return whether its slots have followed the log while nothing came."""
+        return not self.rows and "copy" in self.phases
+
+    @property
     def copied(self) -> int:
         return sum(row.copied for row in self.rows)
 

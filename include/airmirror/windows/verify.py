@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from airmirror.errors import AirmirrorError
@@ -59,7 +59,12 @@ def no_objection(_findings: Sequence[Finding]) -> Mapping[TopicPartition, str]:
 
 
 def judge(
-    granted: Granted, findings: Sequence[Finding], gate: Gate | None, *, everything: bool = True
+    granted: Granted,
+    findings: Sequence[Finding],
+    gate: Gate | None,
+    *,
+    everything: bool = True,
+    own: Collection[str] = (),
 ) -> list[Verdict]:
     """Write the verified offset of every finding that passes, a hold for each that does not.
 
@@ -67,7 +72,8 @@ def judge(
     error (a cluster that does not answer) holds nothing: the partition is judged again by the next gate. Without a gate
     the engine's own checks judge alone, the record says so, and what is held stays held. A partition that fails again is
     held since it failed first. ``everything``: the findings are of all that is not verified; then a gate's hold of anything
-    else, as one that woke up late has written, is lifted.
+    else, as one that woke up late has written, is lifted. ``own``: windows that are judged here for the last time; what they
+    have held themselves, while they followed the log, nobody was told yet.
     """
     flow, window, now = granted.journal.flow, granted.claim.window, int(time.time() * 1000)
     objections = gate(findings) if gate is not None and findings else {}
@@ -85,7 +91,8 @@ def judge(
         if error is None and key in objections:
             error = GateFailed(flow.source.alias, *key, finding.source_start, finding.source_end - 1, objections[key])
         error = of_flow(error, flow.name)
-        verdicts.append(Verdict(*key, finding.source_end - 1, finding.copied, error, first if error else None))
+        earlier = first if error and first and first.window.removesuffix(ENGINE_ALONE) not in (window, *own) else None
+        verdicts.append(Verdict(*key, finding.source_end - 1, finding.copied, error, earlier))
         if error is None:
             passed = Verified(
                 *key,

@@ -27,8 +27,7 @@ KEYS = (
         Type.LONG,
         "0",
         "The time for which a window stays after its slots have begun, in ms: it copies what comes until then, and is judged "
-        "meanwhile. 0: it ends at the log's end of its beginning. Of `airmirror run-window` and spark-submit; Airflow's windows "
-        "do not follow yet.",
+        "meanwhile. 0: it ends at the log's end of its beginning. Audits and backfills do not follow.",
         minimum=0,
     ),
     Key(

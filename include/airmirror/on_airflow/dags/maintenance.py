@@ -41,7 +41,7 @@ class Prune(FlowOperator):
 
         deployed = deployment()
         with opened_flow(deployed, self.flow, selection) as opened:
-            pruned = when_free(lambda: prune(opened, self.days, deployed.data_docs, tell=self.log.info))
+            pruned = when_free(opened.flow, lambda: prune(opened, self.days, deployed.data_docs, tell=self.log.info))
         self.log.info("Forgotten: %d segment records, %d pages.", pruned.segments, pruned.pages)
 
 

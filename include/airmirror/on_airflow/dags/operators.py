@@ -92,8 +92,9 @@ class ReplicateWindow(FlowOperator):
                     raise WindowPaused(dag_id, window) from error
                 raise
         task.xcom_push(CUT, result.is_cut)
-        task.xcom_push(EMPTY, not result.rows)
-        needless = {IDLE: bool(result.rows), NEXT: not result.is_cut}
+        worked = bool(result.rows) or result.has_waited  # which is as good as `idle`
+        task.xcom_push(EMPTY, not worked)
+        needless = {IDLE: worked, NEXT: not result.is_cut}
         _skip([name for name in self.downstream_task_ids if needless.get(name)])
 
     def windows(self, context: Context, window: str, selection: Selection) -> Windows:
@@ -135,7 +136,8 @@ class VerifyWindow(FlowOperator):
         trusted = {window} if window and task.try_number == 1 else set()
         try:
             judge = window_id(context, "verify")
-            verified = verify(deployment(), self.flow, judge, trusted, selection, show=partial(setattr, self, "page"))
+            show = partial(setattr, self, "page")
+            verified = verify(deployment(), self.flow, judge, trusted, selection, replicated=window or "", show=show)
         except NotVerified as error:
             held = [list(item) for item in error.held]
             task.xcom_push(HELD, held)
@@ -237,6 +239,6 @@ def selection(context: Context) -> Selection:
     )
 
 
-def timeout(window_max_ms: int) -> timedelta:
-    """Return the limit of ``replicate_window``: the window, waiting for another one, and the steps before and after."""
-    return timedelta(milliseconds=window_max_ms) + timedelta(minutes=8)
+def timeout(longest_ms: int) -> timedelta:
+    """Return the limit of ``replicate_window``: the window, as long a wait for another one, and the steps before and after."""
+    return 2 * timedelta(milliseconds=longest_ms) + timedelta(minutes=6)

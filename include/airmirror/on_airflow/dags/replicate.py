@@ -88,7 +88,7 @@ def replicate_dag(flow: Flow) -> DAG:
             flow=flow.name,
             spark_conn_id=flow.settings.spark_conn_id,
             max_active_tis_per_dag=1,
-            execution_timeout=timeout(flow.window.max_ms),
+            execution_timeout=timeout(flow.window.longest_ms),
         )
         # What a failed window has committed, for other partitions or before it failed, is judged all the same.
         verify_window = VerifyWindow(
@@ -152,7 +152,7 @@ def deadline(flow: Flow) -> DeadlineAlert:
     Not measured from when it was queued: Airflow 3.3.2 can't clear a task of a run that has such a deadline.
     """
     given = flow.settings.window_deadline_ms
-    longest = timedelta(milliseconds=given) if given else 2 * timeout(flow.window.max_ms)
+    longest = timedelta(milliseconds=given) if given else 2 * timeout(flow.window.longest_ms)
     late = AsyncCallback("airmirror.on_airflow.triggers.deadlines.run_is_late", {"flow": flow.name})
     average = DeadlineReference.AVERAGE_RUNTIME(max_runs=10, min_runs=1)
     return DeadlineAlert(reference=average, interval=longest, callback=late)

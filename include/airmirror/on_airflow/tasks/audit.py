@@ -143,7 +143,7 @@ def replicate_ranges(
             before=only_up_to.before,
             only=selection.takes,
             done=partial(check_result, prepared),
-            patiently=when_free,
+            patiently=partial(when_free, opened.flow),
             tell=phase,
             report=tell_progress,
         )

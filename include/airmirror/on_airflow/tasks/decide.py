@@ -111,6 +111,7 @@ def carry_out(
         write_down(opened, keys, action, reason=reason, by=by)
         log.info("%s: %s, as %s wants it: %s", answer.option, ", ".join(map(str, keys)), by, reason)
         resets = when_free(
+            opened.flow,
             lambda: carry_out_reset(
                 opened,
                 keys,
@@ -119,7 +120,7 @@ def carry_out(
                 by=by,
                 name=answer.name,
                 tell=lambda phase: log.info("Now: %s.", phase),
-            )
+            ),
         )
         for reset in resets:
             lost = f", {reset.lost:,} offsets from {reset.lost_first:,} on are lost" if reset.lost else ""

@@ -176,6 +176,13 @@ def tell_result(result: WindowResult) -> None:
     for row in result.rows:
         if isinstance(row.error, PartitionHeld):
             log.warning("Left out: %s", row.error.what)
+    if result.has_waited:
+        log.info(
+            "Followed %s for %.0f s; nothing came.",
+            counted(result.partitions, "partition"),
+            result.phases.get("copy", 0.0),
+        )
+        return
     if all(isinstance(row.error, PartitionHeld) for row in result.rows):
         log.info(
             "Nothing new in %s; Spark was not needed. (%.1f s)", counted(result.partitions, "partition"), result.seconds
@@ -200,6 +207,8 @@ def tell_result(result: WindowResult) -> None:
         for row in ordered
     ]
     log.info("Partitions of the window:\n%s", report.table(shown, columns))
+    if result.followed is not None:
+        log.info("%s", result.followed)
     if result.is_cut:
         log.info("The window was cut (window.max.ms or window.max.bytes); the next run starts at once.")
 

@@ -13,6 +13,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_f
 
 from airmirror.config import Flow
 from airmirror.flows import rounds
+from airmirror.flows.following import following_of
 from airmirror.flows.gates import Expectations, expectations_of, judge_flow
 from airmirror.flows.groups import rounds_due
 from airmirror.flows.prepare import Opened, Prepared, backfill_of, open_flow, prepare
@@ -35,14 +36,15 @@ from airmirror.partitions import TopicPartition
 from airmirror.quality.suites import BUILT_IN, check_suites, load_suites
 from airmirror.windows.errors import FlowBusy, PartitionHeld
 from airmirror.windows.fence import end_window
-from airmirror.windows.findings import Finding
+from airmirror.windows.findings import Finding, key_of
 from airmirror.windows.judging import Judged
 from airmirror.windows.results import WindowResult
+from airmirror.wire.segments import SegmentRecord
 
 log = logging.getLogger(__name__)
 
 Done = TypeVar("Done")
-CLAIM_SECONDS, CLAIM_RETRY_SECONDS = 180, 5  # longer than a window copies (window.max.ms), unless told otherwise
+CLAIM_SECONDS, CLAIM_RETRY_SECONDS = 180, 5
 
 
 @contextmanager
@@ -53,12 +55,14 @@ def opened_flow(deployment: Deployment, name: str, selection: Selection) -> Iter
         yield replace(opened, flow=flow, configuration=with_neighbours(opened.configuration, flow))
 
 
-def when_free(work: Callable[[], Done]) -> Done:
-    """Do what needs the flow's claim, and wait for it while another window has it; FlowBusy after three minutes."""
+def when_free(flow: Flow, work: Callable[[], Done]) -> Done:
+    """Do what needs the flow's claim, and wait for it while another window has it; FlowBusy after the longest that one takes,
+    and after three minutes at the earliest."""
+    seconds = max(CLAIM_SECONDS, flow.window.longest_ms / 1000 + 60)
     return Retrying(
         retry=retry_if_exception_type(FlowBusy),
         wait=wait_fixed(CLAIM_RETRY_SECONDS),
-        stop=stop_after_delay(CLAIM_SECONDS),
+        stop=stop_after_delay(seconds),
         before_sleep=lambda state: log.info("Waits: %s", state.outcome and state.outcome.exception()),
         reraise=True,
     )(work)
@@ -81,20 +85,27 @@ def sync_topics(deployment: Deployment, name: str, selection: Selection) -> None
 
 
 def replicate(deployment: Deployment, name: str, window: str, spark_url: str, selection: Selection) -> WindowResult:
-    """Run a window and leave its judgement to ``verify``. Raises PartitionsFailed when all is done that can be."""
+    """Run a window and leave its last judgement to ``verify``; where it follows the log, the same gate judges meanwhile.
+
+    Raises PartitionsFailed when all is done that can be.
+    """
     with opened_flow(deployment, name, selection) as opened:
-        prepared = prepare(opened)
+        prepared, following = prepare(opened), None
+        if opened.flow.window.follow_ms:
+            following = following_of(prepared.opened, expectations_of(deployment.expectations), window=window)
         log.info("Window %s of flow %s: verify=%s.", window, name, opened.flow.window.verify)
         result = when_free(
+            opened.flow,
             lambda: run(
                 prepared,
                 spark_url,
                 window,
                 only=selection.takes,
+                following=following,
                 advance=False,
                 tell=phase,
                 report=tell_progress,
-            )
+            ),
         )
     check_result(prepared, result)
     return result
@@ -136,18 +147,25 @@ def verify(
     trusted: Collection[str],
     selection: Selection,
     waived: Mapping[TopicPartition, int] | None = None,
+    replicated: str = "",
     show: Callable[[Path], None] = lambda page: None,
 ) -> VerifiedWindow:
-    """Judge what is not verified yet, advance what passes, hold what does not; ``show`` hears of the page. Raises NotVerified."""
+    """Judge what is not verified yet, advance what passes, hold what does not; ``show`` hears of the page. Raises NotVerified.
+
+    ``replicated``: the window of this run; what it and the run's earlier ones had verified while they followed was received
+    too.
+    """
     by = expectations_of(deployment.expectations)
     docs = deployment.data_docs / name.replace("->", ".")
     with opened_flow(deployment, name, selection) as opened:
         judged, judgement = when_free(
-            lambda: judge_flow(opened, by, window=window, trusted=trusted, waived=waived, docs=docs, tell=phase)
+            opened.flow,
+            lambda: judge_flow(opened, by, window=window, trusted=trusted, waived=waived, docs=docs, tell=phase),
         )
+        received = _received(opened, judged, replicated)
     if not judged.verdicts:
         log.info("Nothing to judge: everything that was replicated is verified.")
-        return VerifiedWindow()
+        return VerifiedWindow(received)
     tell_judgement(judged, judgement)
     if by.suites is None:
         log.warning("Judged by %s.", by)
@@ -157,24 +175,41 @@ def verify(
         if all(error.transient for error in judged.errors):
             raise judged.errors[0]
         raise not_verified(name, window, judged)
-    return VerifiedWindow(_received(opened.flow, judged))
+    return VerifiedWindow(received)
 
 
-def _received(flow: Flow, judged: Judged) -> tuple[Received, ...]:
-    by_topic: dict[tuple[str, str], list[Finding]] = {}
-    for finding in judged.findings:
-        if finding.copied:
-            by_topic.setdefault((finding.topic, finding.remote_topic), []).append(finding)
+def _received(opened: Opened, judged: Judged, replicated: str) -> tuple[Received, ...]:
+    """The topics of what was judged, and of what had been verified while the run's windows followed the log."""
+    flow, judged_from = opened.flow, {finding.key: finding.source_start for finding in judged.findings}
+    committed = _of_run(opened, replicated) if flow.window.follow_ms and replicated else []
+    found: list[SegmentRecord | Finding] = [
+        record for record in committed if record.source_start < judged_from.get(key_of(record), record.source_end)
+    ]
+    by_topic: dict[tuple[str, str], list[SegmentRecord | Finding]] = {}
+    for part in (*found, *judged.findings):
+        if part.copied:
+            by_topic.setdefault((part.topic, part.remote_topic), []).append(part)
     return tuple(
         Received(
             *topics,
             flow.source.bootstrap_servers[0],
             flow.target.bootstrap_servers[0],
-            sum(finding.copied for finding in findings),
-            {finding.partition: (finding.target_start, finding.target_end) for finding in findings},
+            sum(part.copied for part in parts),
+            {
+                number: (min(part.target_start for part in of), max(part.target_end for part in of))
+                for number in sorted({part.partition for part in parts})
+                if (of := [part for part in parts if part.partition == number])
+            },
         )
-        for topics, findings in sorted(by_topic.items())
+        for topics, parts in sorted(by_topic.items())
     )
+
+
+def _of_run(opened: Opened, replicated: str) -> list[SegmentRecord]:
+    """What the windows of a run, a retried task's too, have committed: their ids differ in what follows the last #."""
+    run_id = replicated.rpartition("#")[0] + "#"
+    windows = {row.window for row in opened.ledger.windows() if row.window.startswith(run_id)}
+    return [record for window in sorted(windows | {replicated}) for record in opened.ledger.of_window(window)]
 
 
 def do_round(deployment: Deployment, name: str, round_: str, window: str, selection: Selection) -> set[str]:

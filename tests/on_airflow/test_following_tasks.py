@@ -1,0 +1,150 @@
+"""The tasks of a flow whose windows follow the log, without Airflow's scheduler; test_runs.py has a run of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from airmirror.config import parse
+from airmirror.flows.rounds import ROUNDS
+from airmirror.flows.selection import Selection
+from airmirror.on_airflow.dags.replicate import deadline, replicate_dag
+from airmirror.on_airflow.deployment import deployment
+from airmirror.on_airflow.tasks import window as work
+from airmirror.on_airflow.tasks.submit import Submission
+from airmirror.on_airflow.tasks.telling import NotVerified
+from airmirror.on_spark import job
+from airmirror.on_spark import windows as spark_windows
+from airmirror.slot.contract import Slot, SlotResult
+from airmirror.windows.errors import FlowBusy
+from airmirror_local.brokers import Broker
+from support.flows import at_once, mirror
+from support.following import SETTINGS, beside, ended_by_event, numbered, patiently
+from support.groups import await_committed, commit
+from support.topics import produce, read_all
+
+SUITE = """
+name: not-so-many
+expectations:
+  - type: expect_column_values_to_be_between
+    kwargs: {column: copied, max_value: 60}
+    notes: Never so many at once.
+"""
+FOLLOWS = """
+clusters = a, b
+a.bootstrap.servers = one:9092
+b.bootstrap.servers = two:9092
+a->b.enabled = true
+a->b.window.follow.ms = 900000
+"""
+
+
+class Given:
+    """In the place of ``opened_flow``: an opened flow that is there already."""
+
+    def __init__(self, found: Any) -> None:
+        self.found = found
+
+    def __call__(self, *_: object) -> Any:
+        return nullcontext(self.found)
+
+
+def test_the_same_gate_judges_meanwhile_and_last(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A partition that the suites object to is held meanwhile, told as new by the last gate, and all is an asset's then."""
+    time_is_up, group = ended_by_event(monkeypatch), f"billing-{tmp_path.name}"
+    settings = SETTINGS | {
+        "groups": group,
+        "sync.group.offsets.enabled": "true",
+        "sync.group.offsets.interval.seconds": "0.5",
+    }
+    flow = mirror(east, west, tmp_path, partitions=2, settings=settings)
+    suite = tmp_path / "expectations" / "suite.yaml"
+    suite.parent.mkdir()
+    suite.write_text(SUITE)
+    place = replace(deployment(), expectations=suite.parent, data_docs=tmp_path / "docs")
+    produce(east, flow.topic, numbered(50), partition=0)
+
+    def verified() -> dict[int, int]:
+        return {key[1]: found.offset for key, found in flow.opened.ledger.verified().items()}
+
+    def meanwhile() -> None:
+        commit(east, group, {(flow.topic, 0): 30})
+        await_committed(west, group, {(flow.remote_topic, 0): 30})
+        produce(east, flow.topic, numbered(50, 50), partition=0)
+        for attempt in patiently():
+            with attempt:
+                assert verified() == {0: 99}
+        produce(east, flow.topic, numbered(100, 200), partition=1)
+        for attempt in patiently():
+            with attempt:
+                assert flow.opened.ledger.holds()
+
+    def execute(slots: Sequence[Slot]) -> list[SlotResult]:
+        with beside(meanwhile, time_is_up):
+            return at_once(slots)
+
+    monkeypatch.setattr(spark_windows, "on_spark", lambda *_: nullcontext((lambda: 2, execute)))
+    monkeypatch.setattr(work, "opened_flow", Given(flow.opened))
+    name, window = flow.flow.name, "manual__1#1-abcd"
+    with caplog.at_level("INFO"):
+        result = work.replicate(place, name, window, "sc://nowhere", Selection())
+    assert result.copied == 200 and result.followed is not None and str(result.followed) in caplog.text
+    with pytest.raises(NotVerified) as failed:
+        work.verify(place, name, "manual__1#verify#1-1", {window}, Selection(), replicated=window)
+    assert (failed.value.failed, failed.value.still) == (1, 0), "nobody was told of it before"
+    with pytest.raises(NotVerified) as again:
+        work.verify(place, name, "manual__1#verify#2-1", set(), Selection(), replicated=window)
+    assert (again.value.failed, again.value.still) == (0, 1)
+    suite.write_text(SUITE.replace("60", "100"))
+    (received,) = work.verify(place, name, "manual__1#verify#3-1", set(), Selection(), replicated=window).received
+    assert received.records == 200 and received.remote_topic == flow.remote_topic
+    last = {number: found[-1].offset for number, found in read_all(west, flow.remote_topic).items()}
+    assert {number: start for number, (start, _) in received.offsets.items()} == {0: 0, 1: 0}
+    assert {number: end for number, (_, end) in received.offsets.items()} == {n: at + 1 for n, at in last.items()}
+    assert verified() == {0: 99, 1: 99} and flow.assert_equal() == 200
+
+
+def test_tasks_wait_as_long_as_a_window_follows(monkeypatch: pytest.MonkeyPatch) -> None:
+    flow = parse(FOLLOWS, "mirror.properties").flow("a->b")
+    limit = replicate_dag(flow).task_dict["replicate_window"].execution_timeout
+    assert limit is not None and limit >= timedelta(minutes=30) + timedelta(minutes=5)
+    interval = deadline(flow).interval
+    assert isinstance(interval, timedelta) and interval >= limit
+    waited: list[float] = []
+    monkeypatch.setattr(work, "stop_after_delay", lambda seconds: waited.append(seconds) or (lambda _state: True))
+
+    def busy() -> None:
+        raise FlowBusy("a->b", "w", "host:1", 0)
+
+    for each in (flow, replace(flow, window=replace(flow.window, follow_ms=0))):
+        with pytest.raises(FlowBusy):
+            work.when_free(each, busy)
+    assert waited == [960, 180]
+
+
+def test_an_application_follows_only_where_it_knows_the_gate_that_judges_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Airflow's; a driver in a cluster does not have its suites."""
+    flow = mirror("east:9", "west:9", tmp_path, topic="orders", settings=SETTINGS)
+    found: list[Any] = []
+    monkeypatch.setattr(job, "run", lambda *_, **how: found.append(how["following"]))
+    monkeypatch.delenv("AIRMIRROR_EXPECTATIONS", raising=False)
+    needed = ["--config", "c", "--flow", flow.flow.name, "--window", "w", "--no-advance"]
+    for more in ([], ["--expectations", str(tmp_path)], ["--expectations", str(tmp_path), "--no-expectations"]):
+        given = job._parser().parse_args([*needed, *more])
+        assert job._flagged(given) == list(ROUNDS)
+        job._window(given, SimpleNamespace(opened=flow.opened), Selection())  # type: ignore[arg-type]
+    assert [each is None for each in found] == [True, False, True] and found[1].gate is not None
+    for is_cluster, told in ((False, str(deployment().expectations)), (True, "")):
+        submission = Submission(deployment(), "a->b", "w", "spark_test", Selection(), is_cluster=is_cluster)
+        assert submission._expectations() == told
