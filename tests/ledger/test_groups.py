@@ -10,6 +10,7 @@ from uuid import UUID
 import pytest
 
 from airmirror.ledger import GroupLag, GroupOffset, Ledger
+from airmirror.ledger.groups import ReadAgain
 from airmirror.partitions import Entry
 from airmirror.wire.checkpoints import Checkpoint
 from airmirror.wire.mirrormaker import OffsetSync
@@ -159,6 +160,20 @@ def test_what_a_round_did_replaces_what_the_last_did(ledger_url: str) -> None:
         assert flow.contents().keys().isdisjoint({"group_offsets", "rounds"})
         flow.forget()
         assert flow.group_offsets() == []
+
+
+def test_what_a_group_would_read_again_is_of_one_flow(ledger_url: str) -> None:
+    one = GroupLag(
+        group="g", topic="t", partition=0, cluster="east", position=5, lag=1, lag_ms=7, time_ms=9, again=3, again_ms=40
+    )
+    others = [replace(one, partition=1, again=0, again_ms=0), replace(one, partition=2, again=2, again_ms=None)]
+    unknown = replace(one, group="h", again=None, again_ms=None)
+    with closing(Ledger(ledger_url)) as ledger:
+        ledger.flow("east->west").note_group_lags([one, *others, unknown])
+        ledger.flow("east->north").note_group_lags([replace(one, again=9, again_ms=None)])
+        assert sorted(ledger.read_again(), key=str) == sorted(
+            [ReadAgain("east->west", "g", 5, 40), ReadAgain("east->north", "g", 9, None)], key=str
+        )
 
 
 def test_the_lag_of_a_group_that_several_flows_have_read_is_the_latest_one(ledger_url: str) -> None:

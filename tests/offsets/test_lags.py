@@ -8,9 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from airmirror.flows.groups import checkpoints_round
+from airmirror.flows.prepare import prepare
 from airmirror.ledger import GroupLag, Ledger
+from airmirror.windows.window import judge_window, run_window
 from airmirror_local.brokers import Broker
-from support.flows import Mirror, mirror
+from support.flows import Mirror, in_this_process, mirror
 from support.groups import commit
 from support.topics import Record, create_topic, produce
 
@@ -64,6 +66,29 @@ def test_lags_of_groups(east: Broker, west: Broker, tmp_path: Path, topic: Calla
     assert (found[inside].lag, found[ahead].lag, found[ahead].lag_ms) == (60, 10, None)
     numbers = flow.opened.ledger.numbers()
     assert numbers[("checkpoints", "")] == 2 and 0 < numbers[("checkpoint_seconds", "")] < 60
+
+
+def test_what_a_group_would_read_again(east: Broker, west: Broker, tmp_path: Path, topic: Callable[[str], str]) -> None:
+    """From what is verified to its position; on what is not replicated no time is known."""
+    flow, group = mirror(east, west, tmp_path), topic("billing")
+    produce(east, flow.topic, records(100), records_per_batch=10)
+    flow.run()
+    produce(east, flow.topic, records(100, 100), records_per_batch=10)
+    run_window(flow.flow, flow.opened.ledger, prepare(flow.opened).topics, in_this_process, window="unjudged",
+               slots=lambda: 1, advance=False)  # fmt: skip
+    for position, again, first in ((60, 0, None), (150, 50, FIRST + 100_000)):
+        commit(east, group, {(flow.topic, 0): position})
+        row = lags(flow, group)[group]
+        assert row.again == again and row.again_ms is not None
+        assert row.again_ms == (0 if first is None else row.time_ms - first)
+    produce(east, flow.topic, records(10, 200))
+    ledger = Ledger(str(flow.opened.ledger._engine.url))
+    (found,) = ledger.read_again()
+    assert (found.flow, found.group, found.records, found.ms) == (flow.flow.name, group, 50, row.again_ms)
+    assert judge_window(flow.flow, flow.opened.ledger, None, window="judged", trusted=["unjudged"]).verdicts
+    commit(east, group, {(flow.topic, 0): 205})
+    row = lags(flow, group)[group]
+    assert (row.again, row.again_ms) == (5, None)
 
 
 def test_ages_of_records(east: Broker, west: Broker, tmp_path: Path) -> None:

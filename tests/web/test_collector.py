@@ -80,7 +80,8 @@ def filled(ledger: Ledger) -> Ledger:
     billing = GroupLag(
         group="billing", topic="orders", partition=0, cluster="east", position=8, lag=17, lag_ms=90_000, time_ms=99_000
     )
-    flow.note_group_lags([billing, replace(billing, partition=1, lag=3, lag_ms=None)])
+    billing = replace(billing, again=4, again_ms=2500)
+    flow.note_group_lags([billing, replace(billing, partition=1, lag=3, lag_ms=None, again_ms=None)])
     return ledger
 
 
@@ -107,6 +108,8 @@ def test_values(ledger: Ledger) -> None:
     assert found["airmirror_replication_latency_max_seconds"] == {orders: 0.998}
     assert found["airmirror_record_age_seconds"] == {orders: 0.8}
     assert found["airmirror_record_age_max_seconds"] == {orders: 0.803}
+    assert found["airmirror_group_would_read_again_records"] == {("billing", *flow): 8}
+    assert found["airmirror_group_would_read_again_seconds"] == {("billing", *flow): 2.5}
     assert found["airmirror_checkpoints_total"] == {flow: 4} and found["airmirror_checkpoint_latency_seconds"] == {
         flow: 1.5
     }

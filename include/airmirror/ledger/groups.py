@@ -50,6 +50,8 @@ class GroupLag:
     """A group's position in a partition of ``cluster`` when it was read: the next offset, and its lag.
 
     ``lag`` in records (offsets) to the high watermark; ``lag_ms`` how old the next record to read was, None: not known.
+    ``again``: the records (offsets) before the position that it would read again on the other cluster, where it goes on at
+    what is verified; ``again_ms`` how old the first of them was, 0 where there are none, None: not known.
     """
 
     group: str
@@ -60,6 +62,8 @@ class GroupLag:
     lag: int
     lag_ms: int | None
     time_ms: int
+    again: int | None = None
+    again_ms: int | None = None
 
 
 def unfit_name(group: str) -> str:
@@ -164,6 +168,24 @@ def latest_group_lags(connection: Connection) -> list[GroupLag]:
     columns = [group_lags.c[field.name] for field in fields(GroupLag)]
     found = (GroupLag(*row) for row in connection.execute(sql.select(*columns).order_by(group_lags.c.time_ms)))
     return list({(row.cluster, row.group, row.topic, row.partition): row for row in found}.values())
+
+
+@dataclass(frozen=True)
+class ReadAgain:
+    """What a group would read again if it failed over: ``records`` in all partitions, ``ms`` how old the oldest was, if known."""
+
+    flow: str
+    group: str
+    records: int
+    ms: int | None
+
+
+def read_again(connection: Connection) -> list[ReadAgain]:
+    """Of the groups of all flows whose position on the other cluster is known."""
+    table = group_lags.c
+    again = sql.select(table.flow, table.group, sql.func.sum(table.again), sql.func.max(table.again_ms))
+    rows = connection.execute(again.where(table.again.is_not(None)).group_by(table.flow, table.group))
+    return [ReadAgain(flow, group, int(records), ms) for flow, group, records, ms in rows]
 
 
 def note_round(connection: Connection, flow: str, task: str) -> None:

@@ -7,7 +7,7 @@ import sqlalchemy as sql
 from airmirror.ledger import groups, metrics, schema
 from airmirror.ledger.database import connect, reading, shown
 from airmirror.ledger.flow_ledger import FlowLedger
-from airmirror.ledger.groups import GroupLag
+from airmirror.ledger.groups import GroupLag, ReadAgain
 from airmirror.ledger.loading import ANEW
 from airmirror.ledger.metrics import FlowMetric, PartitionMetrics
 from airmirror.ledger.tables import control
@@ -55,6 +55,11 @@ class Ledger:
         """Return the lags of the consumer groups of every flow's source when they were last read."""
         with reading(self.engine) as connection:
             return groups.latest_group_lags(connection)
+
+    def read_again(self) -> list[ReadAgain]:
+        """What groups would read again if they failed over now, as the last rounds found it."""
+        with reading(self.engine) as connection:
+            return groups.read_again(connection)
 
     def close(self) -> None:
         self.engine.dispose()

@@ -29,6 +29,7 @@ VERSIONS = (
     "0006",
     "0007",
     "0008",
+    "0009",
 )  # the revisions in migrations/versions, oldest first
 
 _version_table = sql.Table(  # as Alembic makes it

@@ -189,7 +189,7 @@ group_offsets = Table(
 )
 
 # Where the source's groups stood in what the flow replicates when they were last read, on ``cluster``; lags in records and
-# milliseconds, null where the next record's time is not known.
+# milliseconds, null where the next record's time is not known; ``again``: what would be read again on the other cluster.
 group_lags = Table(
     "group_lags",
     metadata,
@@ -201,6 +201,8 @@ group_lags = Table(
     Column("position", BigInteger, nullable=False),
     Column("lag", BigInteger, nullable=False),
     Column("lag_ms", BigInteger),
+    Column("again", BigInteger),
+    Column("again_ms", BigInteger),
     Column("time_ms", BigInteger, nullable=False),
 )
 

@@ -111,7 +111,7 @@ def sync_group_offsets(
         errors = commit_offsets(mirror.target, offsets)
     done = [_with_error(item, errors.get((row.group, row.remote))) for row, item in zip(rows, planned, strict=True)]
     if not only:
-        if not flow.settings.emit_checkpoints_enabled:  # else that task notes the same
+        if under or not flow.settings.emit_checkpoints_enabled:  # else that task notes the same
             note_group_lags(flow.source.alias, ledger, rows)
         ledger.note_group_offsets(done)
     moved = sum(map(len, offsets.values())) - len(errors)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from airmirror.ledger import FlowLedger, GroupLag
 from airmirror.offsets.positions import GroupPosition
+from airmirror.offsets.translation import Translated
 from airmirror.wire.segments import SegmentRecord
 
 
@@ -32,6 +33,8 @@ def lags_of(
         lag = max(0, row.source.end - row.committed.offset)
         next_ms = _time_of(records.get((row.topic, row.partition), []), position) if lag else now_ms
         lag_ms = None if next_ms is None else max(0, now_ms - next_ms)
+        again = row.found.again if isinstance(row.found, Translated) else None
+        first_ms = _time_of(records.get((row.topic, row.partition), []), _first_again(row)) if again else now_ms
         found.append(
             GroupLag(
                 group=row.group,
@@ -42,6 +45,8 @@ def lags_of(
                 lag=lag,
                 lag_ms=lag_ms,
                 time_ms=now_ms,
+                again=again,
+                again_ms=None if again is None or first_ms is None else max(0, now_ms - first_ms),
             )
         )
     return found
@@ -50,14 +55,21 @@ def lags_of(
 def _times(ledger: FlowLedger, rows: Iterable[GroupPosition]) -> dict[tuple[str, int], list[SegmentRecord]]:
     newest = ledger.last_segments()
     wanted = {
-        (row.topic, row.partition, newest[row.key].source_topic_id, max(row.committed.offset, row.source.start))
+        (row.topic, row.partition, newest[row.key].source_topic_id, position)
         for row in rows
-        if row.source is not None and row.key in newest and row.committed.offset < row.source.end
+        if row.source is not None and row.key in newest
+        for position in (max(row.committed.offset, row.source.start), _first_again(row))
+        if position < row.source.end
     }
     found: dict[tuple[str, int], list[SegmentRecord]] = {}
     for record in ledger.segments_at(sorted(wanted, key=str), "source"):
         found.setdefault((record.topic, record.partition), []).append(record)
     return {key: sorted(records, key=lambda record: record.source_start) for key, records in found.items()}
+
+
+def _first_again(row: GroupPosition) -> int:
+    """The first offset that the group would read again; its position where there is none."""
+    return row.found.position if isinstance(row.found, Translated) else row.committed.offset
 
 
 def _time_of(records: Sequence[SegmentRecord], position: int) -> int | None:

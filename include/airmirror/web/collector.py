@@ -13,6 +13,7 @@ from prometheus_client.utils import floatToGoString
 
 from airmirror.flows import measure
 from airmirror.ledger import FlowMetric, GroupLag, Ledger, PartitionMetrics
+from airmirror.ledger.groups import ReadAgain
 from airmirror.ledger.metrics import MALFORMED
 
 FLOW = ("flow", "source", "target")
@@ -35,6 +36,7 @@ class LedgerCollector(Collector):
         partitions, now = self.ledger.partition_metrics(), self.clock()
         yield from _of_partitions(partitions, now)
         yield from _of_groups([*map(partial(_as_group, now), partitions), *self.ledger.group_lags()])
+        yield from _of_read_again(self.ledger.read_again())
         rows = self.ledger.flow_metrics()
         yield from _of_flows(rows)
         yield from _of_heartbeats(rows)
@@ -180,6 +182,24 @@ def _of_groups(rows: Sequence[GroupLag]) -> Iterator[Metric]:
     yield family("max_lag_seconds", "The largest of its lags in seconds.", GROUP, _each(seconds_of_group, max))
     yield family("sum_lag", "The sum of its lags in records.", GROUP, _each(of_group, sum))
     yield family("topic_sum_lag", "The sum of its lags in records.", (*GROUP, "topic"), _each(of_topic, sum))
+
+
+def _of_read_again(rows: Sequence[ReadAgain]) -> Iterator[Metric]:
+    labels = (*FLOW, "group")
+    records = GaugeMetricFamily(
+        "airmirror_group_would_read_again_records",
+        "Records that the group would read again if it failed over now.",
+        labels=labels,
+    )
+    seconds = GaugeMetricFamily(
+        "airmirror_group_would_read_again_seconds", "The age of the oldest of these records.", labels=labels
+    )
+    for row in rows:
+        place = (row.flow, *row.flow.split("->"), row.group)
+        records.add_metric(place, row.records)
+        if row.ms is not None:
+            seconds.add_metric(place, row.ms / 1000)
+    yield from (records, seconds)
 
 
 def _each(

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Context
 
+    from airmirror.config import Flow
     from airmirror.flows.selection import Selection
     from airmirror.on_airflow.tasks.spark import Windows
     from airmirror.on_airflow.tasks.window import Received
@@ -239,6 +240,6 @@ def selection(context: Context) -> Selection:
     )
 
 
-def timeout(longest_ms: int) -> timedelta:
-    """Return the limit of ``replicate_window``: the window, as long a wait for another one, and the steps before and after."""
-    return 2 * timedelta(milliseconds=longest_ms) + timedelta(minutes=6)
+def timeout(flow: Flow) -> timedelta:
+    """Return the limit of ``replicate_window``: the window, waiting for another one, and the steps before and after."""
+    return timedelta(milliseconds=flow.window.longest_ms + flow.window.follow_ms) + timedelta(minutes=8)

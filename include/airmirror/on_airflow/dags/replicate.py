@@ -40,7 +40,8 @@ Replicates **{flow}**: one run is one window.
 
 1. `sync_topics`: remote topics and partitions exist on {target}.
 2. `replicate_window`: every record that {source} has beyond the progress is copied by Spark, in transactions with the
-   progress itself, and read back before each commit. A run with nothing new ends without Spark.
+   progress itself, and read back before each commit. A run with nothing new ends without Spark. With `window.follow.ms` it
+   stays and copies what comes; the gate judges meanwhile, and syncs, checkpoints and group offsets are written as in 4, 7 and 8.
 3. `verify_window`: the gate. Partitions that pass advance; one that does not is held, fails this task, and the others go on.
 4. `emit_offset_syncs`: MirrorMaker 2's offset syncs, up to what is verified.
 5. `next_window`: lets the next run begin as soon as this one ends where the window was cut. (`idle` under `@continuous`:
@@ -88,7 +89,7 @@ def replicate_dag(flow: Flow) -> DAG:
             flow=flow.name,
             spark_conn_id=flow.settings.spark_conn_id,
             max_active_tis_per_dag=1,
-            execution_timeout=timeout(flow.window.longest_ms),
+            execution_timeout=timeout(flow),
         )
         # What a failed window has committed, for other partitions or before it failed, is judged all the same.
         verify_window = VerifyWindow(
@@ -152,7 +153,7 @@ def deadline(flow: Flow) -> DeadlineAlert:
     Not measured from when it was queued: Airflow 3.3.2 can't clear a task of a run that has such a deadline.
     """
     given = flow.settings.window_deadline_ms
-    longest = timedelta(milliseconds=given) if given else 2 * timeout(flow.window.longest_ms)
+    longest = timedelta(milliseconds=given) if given else 2 * timeout(flow)
     late = AsyncCallback("airmirror.on_airflow.triggers.deadlines.run_is_late", {"flow": flow.name})
     average = DeadlineReference.AVERAGE_RUNTIME(max_runs=10, min_runs=1)
     return DeadlineAlert(reference=average, interval=longest, callback=late)
