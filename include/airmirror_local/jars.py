@@ -2,11 +2,13 @@
 
 ``python -m airmirror_local.jars`` does it ahead of time. ``KAFKA_VERSION`` may name another version than 4.2.0, for tests.
 ``IVY_SETTINGS`` may name an Ivy settings file, for a mirror of Maven Central; without it Ivy's defaults hold. Ivy's cache
-stays inside the checkout too.
+stays inside the checkout too. Of the versions for which ``kafka-<version>.sha256`` lies beside this file, every jar must be
+the one whose checksum that names.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import subprocess
@@ -37,8 +39,26 @@ class JarsNotResolved(AirmirrorError):
         )
 
 
+@dataclass(eq=False)
+class JarsDiffer(AirmirrorError):
+    """What Ivy has downloaded is not what was released; ``jars``: those that differ, lack, or are too many."""
+
+    version: str
+    jars: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"Kafka {self.version} was downloaded, and is not used: {len(self.jars)} jars are not those whose checksums "
+            f"{_checksums(self.version).name} has ({', '.join(self.jars[:5])}).\n"
+            "Remove .local/ivy and try again; if it stays so, ask who runs the mirror of Maven Central."
+        )
+
+
 def resolve(local: Path = LOCAL, version: str = KAFKA_VERSION) -> Path:
-    """The directory of the jars (about 95 files, 55 MB); downloads them when it is not there. Raises JarsNotResolved."""
+    """The directory of the jars (about 95 files, 55 MB); downloads them when it is not there.
+
+    Raises JarsNotResolved, JarsDiffer.
+    """
     jars = local / f"kafka-{version}"
     if jars.is_dir():
         return jars
@@ -53,12 +73,27 @@ def resolve(local: Path = LOCAL, version: str = KAFKA_VERSION) -> Path:
         ivy = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         if ivy.returncode != 0 or not retrieved.is_dir():
             raise JarsNotResolved(version, "\n".join(ivy.stdout.splitlines()[-30:]))
+        check(retrieved, version)
         try:
             retrieved.rename(jars)  # in one step, so a directory that is there is complete
         except OSError:
             if not jars.is_dir():  # else another process was quicker
                 raise
     return jars
+
+
+def check(jars: Path, version: str = KAFKA_VERSION) -> None:
+    """Compare every jar with its checksum, where the version has any. Raises JarsDiffer."""
+    if not (file := _checksums(version)).is_file():
+        return
+    expected = {name: digest for digest, name in map(str.split, file.read_text().splitlines())}
+    found = {jar.name: hashlib.sha256(jar.read_bytes()).hexdigest() for jar in jars.iterdir()}
+    if differing := sorted(name for name in expected | found if expected.get(name) != found.get(name)):
+        raise JarsDiffer(version, tuple(differing))
+
+
+def _checksums(version: str) -> Path:
+    return MODULES.with_name(f"kafka-{version}.sha256")
 
 
 def classpath(local: Path = LOCAL, version: str = KAFKA_VERSION) -> str:

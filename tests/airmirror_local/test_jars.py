@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from airmirror_local.jars import KAFKA_VERSION, JarsNotResolved, resolve
+from airmirror_local.jars import KAFKA_VERSION, JarsDiffer, JarsNotResolved, check, resolve
 
 
 def test_the_jars_hold_brokers_tools_and_mirrormaker() -> None:
@@ -22,6 +23,23 @@ def test_what_is_there_is_not_resolved_again(tmp_path: Path) -> None:
     there.mkdir()
     assert resolve(tmp_path) == there
     assert list(there.iterdir()) == []
+
+
+def test_a_jar_that_is_not_the_released_one_is_not_used(tmp_path: Path) -> None:
+    jars = tmp_path / "jars"
+    jars.mkdir()
+    for jar in resolve().iterdir():
+        os.link(jar, jars / jar.name)
+    check(jars, "4.2.0")
+    altered = jars / "kafka-clients-4.2.0.jar"
+    content = altered.read_bytes()
+    altered.unlink()  # the link, not the jar
+    altered.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    (jars / "slf4j-simple-1.7.36.jar").rename(jars / "more.jar")
+    with pytest.raises(JarsDiffer, match=r"kafka-4\.2\.0\.sha256") as caught:
+        check(jars, "4.2.0")
+    assert caught.value.jars == ("kafka-clients-4.2.0.jar", "more.jar", "slf4j-simple-1.7.36.jar")
+    check(jars, "3.9.1")  # whose checksums nobody has noted
 
 
 @pytest.mark.seconds
