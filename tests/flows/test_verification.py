@@ -88,8 +88,8 @@ def tail_is_lost(flow: Mirror) -> None:
         (gap, {("Unaccounted", 20, 39), ("ForeignRecords", 21, 40)}),
         (empty_record, {("Unaccounted", 20, 39)}),
         (foreign_at_the_end, {("ForeignRecords", 63, 64)}),
-        (foreign_between, {("Unaccounted", 39, 39)}),
-        (tail_is_lost, {("Unaccounted", 40, 59), ("ForeignRecords", 42, 61)}),
+        pytest.param(foreign_between, {("Unaccounted", 39, 39)}, marks=pytest.mark.long),
+        pytest.param(tail_is_lost, {("Unaccounted", 40, 59), ("ForeignRecords", 42, 61)}, marks=pytest.mark.long),
     ],
 )
 def test_what_no_segment_record_covers_is_found(

@@ -163,8 +163,6 @@ def test_the_trigger_form_narrows_a_run_down(flow: AirflowFlow) -> None:
     _, state = flow.run({"partitions": [1], "topics": [flow.topic], "verify": "acks"})
     assert state == "success"
     assert {n: len(found) for n, found in read_all(flow.west, f"form.{flow.topic}").items()} == {0: 0, 1: 40}
-    _, state = flow.run()
-    assert state == "success" and flow.assert_equal() == 80
 
 
 @pytest.mark.flow("cut")

@@ -58,7 +58,7 @@ def assert_continued(flow: Mirror) -> None:
     assert flow.assert_equal() == 2100
 
 
-@pytest.mark.parametrize("operation", ["Read", "Describe"])
+@pytest.mark.parametrize("operation", ["Read", pytest.param("Describe", marks=pytest.mark.long)])
 def test_a_source_topic_that_may_not_be_read_any_more(
     guarded: Broker, west: Broker, tmp_path: Path, operation: str
 ) -> None:
@@ -123,7 +123,7 @@ def test_transactional_ids_that_may_not_be_used_any_more(east: Broker, guarded: 
     assert flow.assert_equal() == 2100
 
 
-@pytest.mark.parametrize("what", ["claims", "progress"])
+@pytest.mark.parametrize("what", ["claims", pytest.param("progress", marks=pytest.mark.long)])
 def test_internal_topics_that_may_not_be_written_any_more(
     east: Broker, guarded: Broker, tmp_path: Path, what: str
 ) -> None:
@@ -184,7 +184,7 @@ def test_a_report_tells_what_the_source_does_not_show_any_more(guarded: Broker, 
     assert "does not let this user describe" in line and flow.topic in line
 
 
-@pytest.mark.parametrize("operation", [AclOperation.READ, AclOperation.DESCRIBE])
+@pytest.mark.parametrize("operation", [AclOperation.READ, pytest.param(AclOperation.DESCRIBE, marks=pytest.mark.long)])
 def test_a_comparison_names_the_permission_that_it_lacks(
     east: Broker, guarded: Broker, tmp_path: Path, operation: AclOperation
 ) -> None:

@@ -78,7 +78,7 @@ def test_a_record_that_is_too_large_only_without_its_compression(east: Broker, w
     assert flow.assert_equal() == 7
 
 
-@pytest.mark.parametrize("codec", ["none", "snappy"])
+@pytest.mark.parametrize("codec", ["snappy", pytest.param("none", marks=pytest.mark.long)])
 def test_a_target_with_smaller_batches_that_compresses_otherwise(
     east: Broker, west: Broker, tmp_path: Path, codec: str
 ) -> None:

@@ -20,7 +20,13 @@ from support.topics import Record, end_offsets, produce, read_all
 
 
 @pytest.mark.parametrize(
-    ("copied", "progress"), [pytest.param(100, 99, marks=pytest.mark.long), (100, 60), (100, 0), (300, 250)]
+    ("copied", "progress"),
+    [
+        pytest.param(100, 99, marks=pytest.mark.long),
+        (100, 60),
+        pytest.param(100, 0, marks=pytest.mark.long),
+        (300, 250),
+    ],
 )
 def test_what_is_there_already_is_not_copied_again(
     east: Broker, west: Broker, tmp_path: Path, copied: int, progress: int
