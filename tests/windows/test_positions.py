@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from airmirror.clusters.admin.appender import Appender
+from airmirror.clusters.protocol.routes import TopicNotFound
 from airmirror.flows.prepare import prepare, read_again
 from airmirror.flows.reset import Order, carry_out
 from airmirror.flows.verification import compare_all
 from airmirror.ledger import Ledger
 from airmirror.partitions import Entry
+from airmirror.slot.contract import Slot, SlotResult
+from airmirror.slot.errors import PartitionUnavailable
 from airmirror.windows.resets import Choice, Reset, ResetNotPossible
 from airmirror.windows.results import WindowResult
 from airmirror.wire.mirrormaker import murmur2_partition, source_offset_key, source_offset_value
 from airmirror_local.brokers import Broker
 from support.faults import records
-from support.flows import Mirror, mirror
+from support.flows import Mirror, in_this_process, mirror
 from support.groups import commit, committed
 from support.rounds import sync
 from support.topics import create_topic, delete_topic, produce, read_all
@@ -54,6 +58,25 @@ def test_progress_that_is_deleted_is_written_again(east: Broker, west: Broker, t
     produce(east, flow.topic, records(10, 100))
     assert flow.run().is_verified
     assert flow.assert_equal() == 110
+
+
+def test_progress_that_is_deleted_beneath_a_slot_ends_it(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """The next window makes the topic again: no attempt of this one can."""
+    flow = mirror(east, west, tmp_path)
+    produce(east, flow.topic, records(100))
+
+    found: list[SlotResult] = []
+
+    def deleted(slots: Sequence[Slot]) -> list[SlotResult]:
+        delete_topic(west, f"mm2-offsets.{flow.flow.source.alias}.internal")
+        found.extend(in_this_process(slots))
+        return found
+
+    with pytest.raises(TopicNotFound):
+        flow.run(deleted)
+    assert [type(each.error) for each in found] == [PartitionUnavailable] and "mm2-offsets" in str(found[0].error)
+    assert flow.run().is_verified
+    assert flow.assert_equal() == 100
 
 
 def test_progress_that_was_cut_is_an_error_of_its_own(east: Broker, west: Broker, tmp_path: Path) -> None:

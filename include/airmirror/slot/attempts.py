@@ -97,7 +97,9 @@ def run_slot(slot: Slot) -> list[SlotResult]:
                 outcome = Outcome.CUT
                 break
         except TopicNotFound as gone:
-            _leave_out_topic(slot, attempts, gone)
+            if not _leave_out_topic(slot, attempts, gone):
+                outcome = Outcome.FAILED
+                break
         except TransactionStuck as stuck:  # the next window goes on with another id, without what takes no marker
             outcome, error = _leave_out_stuck(slot, attempts, stuck)
             break
@@ -304,13 +306,16 @@ def _leave_out(attempts: _Attempts, key: TopicPartition, error: AirmirrorError, 
         attempts.limits[key] = first_bad
 
 
-def _leave_out_topic(slot: Slot, attempts: _Attempts, gone: TopicNotFound) -> None:
+def _leave_out_topic(slot: Slot, attempts: _Attempts, gone: TopicNotFound) -> bool:
+    """Return whether the slot can go on without it: an internal topic is made again by the next window only."""
     found = False
     for partition in slot.partitions:
         name = partition.topic if gone.cluster == slot.flow.source.alias else partition.remote_topic
         if name == gone.topic and gone.partition in (-1, partition.partition):
             found = True
             _leave_out(attempts, partition.source, gone, None)
-    if not found:  # an internal topic: nothing of the slot can go on
+    if not found:
         for partition in slot.partitions:
-            _leave_out(attempts, partition.source, gone, None)
+            unavailable = PartitionUnavailable(slot.flow.source.alias, *partition.source, str(gone))
+            _leave_out(attempts, partition.source, unavailable, None)
+    return found
