@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airmirror.clusters.protocol.log import AbortedFilter
+from airmirror.wire.aborted import AbortedFilter
 from airmirror.wire.batch import CONTROL, TRANSACTIONAL, Batch
 from airmirror.wire.requests import AbortedTransaction
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Iterable
+
+import pytest
+
 from airmirror.wire.batch import Batch
 from airmirror.wire.merging import MERGED_BELOW, MERGED_FROM, Merging
 
@@ -24,14 +29,42 @@ def batch(size: int, codec: int = 0) -> Batch:
     )
 
 
-def test_large_batches_are_never_merged() -> None:
+def fetched(sizes: Iterable[int], codec: int = 0) -> memoryview:
+    """Headers of batches of these sizes, which is all that is looked at."""
+    log = bytearray()
+    for size in sizes:
+        log += struct.pack(">qiibIH", 0, size - 12, 0, 2, 0, codec) + bytes(size - 23)
+    return memoryview(log)
+
+
+def looked(*answers: memoryview) -> Merging:
     merging = Merging()
-    assert not any(merging.wanted(batch(MERGED_BELOW[0])) for _ in range(2 * MERGED_FROM))
+    for buffer in answers:
+        merging.look(buffer, 0, len(buffer))
+    return merging
+
+
+def test_large_batches_are_never_merged() -> None:
+    merging = looked(*[fetched([MERGED_BELOW[0]] * 64)] * (2 * MERGED_FROM // 64))
+    assert not merging.wanted(batch(MERGED_BELOW[0])) and not merging.wanted(batch(100))
 
 
 def test_small_batches_are_merged_once_there_are_many() -> None:
-    merging = Merging()
-    assert not any(merging.wanted(batch(100)) for _ in range(MERGED_FROM))
+    assert not looked(fetched([100] * MERGED_FROM)).wanted(batch(100))
+    merging = looked(fetched([100] * (MERGED_FROM - 1)), fetched([20_000, 100, 100]))
     assert merging.wanted(batch(100))
     assert not merging.wanted(batch(MERGED_BELOW[3], 3))
     assert merging.wanted(batch(MERGED_BELOW[3] - 1, 3))
+
+
+def test_a_backlog_of_small_batches_is_merged_from_the_first_on() -> None:
+    assert looked(fetched([100] * (MERGED_FROM + 1))).wanted(batch(100))
+    assert not looked(fetched([1000] * 1000, codec=1)).wanted(batch(1000, 1))
+
+
+@pytest.mark.parametrize("length", [-(2**31), -1, 0, 10, 2**31 - 1])
+def test_lengths_that_can_not_be_end_the_look(length: int) -> None:
+    log = bytearray(fetched([100] * 1000))
+    struct.pack_into(">i", log, 8 + 100 * 3, length)
+    assert not looked(memoryview(log)).wanted(batch(100))
+    assert not looked(memoryview(bytes(30))).wanted(batch(100))

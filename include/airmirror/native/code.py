@@ -35,7 +35,9 @@ ARGUMENTS = {
     "write": "bNNNnnbnN",
     "first_difference": "nbNNNbNNN",
     "upgrade": "bnnnnnb",
+    "find": "bnNNnnNNnnnN",
 }
+SOURCES = ("loops.py", "scanning.py", "checksum.py", "layout.py", "compiler.py", "code.py")
 COMPILE_SECONDS = 600
 _TYPES = {"b": ctypes.c_void_p, "N": ctypes.c_void_p, "n": ctypes.c_int64}
 _DIGEST_SIZE = hashlib.sha256().digest_size
@@ -57,12 +59,13 @@ class CompilationFailed(AirmirrorError):
 
 @dataclass(frozen=True)
 class Loops:
-    """The functions of ``loops``, called with addresses; ``engine`` holds their code."""
+    """The functions of ``loops`` and ``scanning``, called with addresses; ``engine`` holds their code."""
 
     index: Callable[..., int]
     write: Callable[..., int]
     first_difference: Callable[..., int]
     upgrade: Callable[..., int]
+    find: Callable[..., int]
     engine: llvm.ExecutionEngine
 
 
@@ -137,7 +140,7 @@ def _compiled(directory: Path | None) -> bytes:
 def _key() -> str:
     """Of the sources, and of what makes code of them: the same for every place that the library lies in."""
     about = [
-        *(get_data(__package__, name) or b"" for name in ("loops.py", "compiler.py", "code.py")),
+        *(get_data(__package__, name) or b"" for name in SOURCES),
         *(metadata.version(name).encode() for name in ("numba", "llvmlite")),
         repr(sys.version_info[:2]).encode(),
         llvm.get_process_triple().encode(),

@@ -12,7 +12,7 @@ from typing import Any
 import llvmlite.binding as llvm
 from numba import cfunc, types
 
-from airmirror.native import loops
+from airmirror.native import loops, scanning
 from airmirror.native.code import ARGUMENTS, target_machine
 
 _pointer: Any = types.CPointer
@@ -25,7 +25,8 @@ def compile_loops() -> bytes:
     machine = target_machine()
     module = llvm.parse_assembly("")
     for name, arguments in ARGUMENTS.items():
-        callback = cfunc(types.int64(*(TYPES[kind] for kind in arguments)), error_model="numpy")(getattr(loops, name))
+        loop = getattr(loops, name, None) or getattr(scanning, name)
+        callback = cfunc(types.int64(*(TYPES[kind] for kind in arguments)), error_model="numpy")(loop)
         part = llvm.parse_assembly(callback.inspect_llvm())
         for value in (*part.functions, *part.global_variables):
             if not value.is_declaration:

@@ -9,12 +9,12 @@ import logging
 import time
 from bisect import bisect_left
 
-from airmirror.clusters.protocol.log import AbortedFilter
 from airmirror.slot.account import Account
 from airmirror.slot.contract import SlotPartition
 from airmirror.slot.delivery import CopyContext, Delivery
 from airmirror.slot.refusals import Refusals
 from airmirror.slot.slow import SlowPath
+from airmirror.wire.aborted import AbortedFilter
 from airmirror.wire.batch import (
     LOG_APPEND_TIME,
     MESSAGE_SET,
@@ -86,16 +86,27 @@ class Intake:
 
     def _take(self, buffer: memoryview, fetched: Fetched) -> None:
         self._aborted.begin(fetched.aborted)
-        for batch in parse(buffer, fetched.start, fetched.end, self.delivery.largest):
+        self.context.merging.look(buffer, fetched.start, fetched.end)
+        start: int | None = fetched.start
+        while start is not None:
+            start = self._take_from(buffer, start, fetched.end)
+        self._slow.flush(buffer)
+
+    def _take_from(self, buffer: memoryview, start: int, end: int) -> int | None:
+        """Take the batches one by one, up to the end of the first run of small ones: its place, or None where all are taken."""
+        for batch in parse(buffer, start, end, self.delivery.largest):
+            if self.account.is_full and batch.next_offset > self.position:
+                return None  # the rest is fetched again after the commit
+            after = self._take_run(buffer, batch, end)
+            if after is not None:
+                return after
             aborted = self._read_committed and self._aborted.is_aborted(buffer, batch)
             if batch.next_offset <= self.position:
                 continue
-            if self.account.is_full:
-                break  # the rest is fetched again after the commit
             if batch.base_offset >= self.end:
                 if self.position < self.end:
                     self._hole(self.end)
-                break
+                return None
             if batch.base_offset > self.position:
                 self._hole(batch.base_offset)
             count = min(batch.next_offset, self.end) - self.position
@@ -111,7 +122,37 @@ class Intake:
             self.position += count
             self.leader_epoch = batch.leader_epoch
             self.account.leader_epoch = batch.leader_epoch
-        self._slow.flush(buffer)
+        return None
+
+    def _take_run(self, buffer: memoryview, first: Batch, end: int) -> int | None:
+        """Take the run of small batches that begins with ``first``: its end in the buffer, or None where there is none."""
+        if not self.context.merging.wanted(first) or self._aborted.is_long:
+            return None
+        from airmirror.wire.small import take_run  # loads the compiled loops
+
+        run = take_run(
+            buffer,
+            first.position,
+            end,
+            offset=self.position,
+            last=self.end,
+            leader_epoch=self.leader_epoch,
+            may_lack=self.partition.compacted,
+            aborted=self._aborted if self._read_committed else None,
+        )
+        if run.stop == first.position:
+            return None
+        position, self.position = self.position, run.offset
+        self.account.control += run.control
+        self.account.aborted += run.aborted
+        self.account.holes += run.holes
+        self.leader_epoch = self.account.leader_epoch = run.leader_epoch
+        if len(run) > 1 and not run.is_compressed:
+            self._slow.merge(buffer, run, position)
+        else:
+            for batch in run.batches():
+                self._slow.add(buffer, batch, self._can_go_whole(batch), position)
+        return run.stop
 
     def nothing_more(self, end: int) -> None:
         """The rest up to ``end`` are holes (invariant C)."""
@@ -125,9 +166,8 @@ class Intake:
         self.position = end
 
     def _data(self, buffer: memoryview, batch: Batch) -> None:
-        small = self.context.merging.wanted(batch)
         whole = self._can_go_whole(batch)
-        if whole and not small:
+        if whole and not self.context.merging.wanted(batch):
             self._slow.flush(buffer)
             self.delivery.send_whole(buffer, batch)
             return

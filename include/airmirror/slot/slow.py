@@ -15,16 +15,15 @@ from airmirror.slot.errors import ReadBackDiffers
 from airmirror.slot.refusals import RecordTooLarge
 from airmirror.wire.batch import CODEC_MASK, MESSAGE_SET, Batch, BatchTooLarge, CorruptBatch
 from airmirror.wire.batches import HEADER_SIZE, build, parse
-from airmirror.wire.merging import MERGED_SIZE
+from airmirror.wire.merging import MERGED_SIZE, RUN_BYTES, RUN_RECORDS
 
 if TYPE_CHECKING:
     from airmirror.wire.records import Records, Unpacked
+    from airmirror.wire.small import Run
     from airmirror.wire.transcode import DenseBatch
 
 log = logging.getLogger(__name__)
 
-RUN_BYTES = 1 << 20  # of batches as they were fetched, which wait to be merged
-RUN_RECORDS = 1 << 16
 UNPACKED_BYTES = 64 << 20  # of their records without compression
 
 
@@ -54,6 +53,20 @@ class SlowPath:
         self._run_bytes += batch.size
         self._run_records += batch.count
 
+    def merge(self, buffer: memoryview, run: Run, position: int) -> None:
+        """Send the records from ``position`` on of small batches without compression, after what waits."""
+        self.flush(buffer)
+        from airmirror.wire.records import records_of  # loads the compiled loops
+
+        delivery, end = self._delivery, self._delivery.end
+        delivery.decodes = True
+        try:
+            records = records_of(buffer, run.table, position, end)
+        except CorruptBatch as error:
+            raise delivery.corrupt(max(error.base_offset, position), str(error)) from error
+        first, after, offsets = run.extent(position, end)
+        self._send(records, 0, first=first, end=after, offsets=offsets)
+
     def flush(self, buffer: memoryview) -> None:
         """Send the batches that wait, some at a time; one that can go whole does where it is alone.
 
@@ -72,7 +85,7 @@ class SlowPath:
         try:
             if not self._kind:
                 batches = [batch for batch, _ in run]
-                self._send(batches, index(buffer, batches, self._run_first, delivery.end))
+                self._send_batches(batches, index(buffer, batches, self._run_first, delivery.end))
                 return
             unpacked = Unpacked(buffer)
             for batch, whole in run:
@@ -96,17 +109,21 @@ class SlowPath:
 
     def _send_unpacked(self, unpacked: Unpacked) -> None:
         if unpacked.batches:
-            self._send(unpacked.batches, unpacked.records(self._run_first, self._delivery.end))
+            self._send_batches(unpacked.batches, unpacked.records(self._run_first, self._delivery.end))
 
-    def _send(self, batches: Sequence[Batch], records: Records) -> None:
+    def _send_batches(self, batches: Sequence[Batch], records: Records) -> None:
         """Send ``records``, which are those of ``batches`` that are to be copied."""
+        first = max(batches[0].base_offset, self._run_first)
+        offsets = sum(min(batch.next_offset, self._delivery.end) - max(batch.base_offset, first) for batch in batches)
+        self._send(records, batches[0].codec, first=first, end=batches[-1].next_offset, offsets=offsets)
+
+    def _send(self, records: Records, codec: int, *, first: int, end: int, offsets: int) -> None:
+        """Send records of batches that have ``offsets`` offsets in ``[first, end)``; those without a record are holes."""
         from airmirror.wire.transcode import dense_batches
 
-        delivery, codec = self._delivery, batches[0].codec
-        first = max(batches[0].base_offset, self._run_first)
-        offsets = sum(min(batch.next_offset, delivery.end) - max(batch.base_offset, first) for batch in batches)
+        delivery = self._delivery
         if len(records) < offsets and not delivery.partition.compacted:
-            delivery.unexpected_hole(first, batches[-1].next_offset - 1)
+            delivery.unexpected_hole(first, end - 1)
         delivery.account.holes += offsets - len(records)
         if self._lost:
             records, lost = records.split(self._lost)

@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
-from airmirror.wire.batch import Batch
+import struct
+
+from airmirror.wire.batch import CODEC_MASK, Batch
 
 # The size in bytes, by codec, below which a batch is merged with its neighbours. What merging saves is one request of the
 # target's (about 80 µs); what it costs is to compress again, which gzip makes dear.
 MERGED_BELOW = {0: 16_384, 1: 512, 2: 4_096, 3: 4_096, 4: 4_096}
 MERGED_SIZE = 262_144
+RUN_BYTES = 1 << 20  # of batches as they were fetched, which are merged at once
+RUN_RECORDS = 1 << 16
 
 # Merging loads the compiled loops: 50 MB of LLVM, and seconds where they are not compiled yet. A few requests more cost less.
 MERGED_FROM = 512
 
+_AHEAD = 23  # bytes of a batch up to its attributes, these included
+_length = struct.Struct(">i")
+
 
 class Merging:
-    """The decision to merge a batch: it is small, and enough small ones have come before it in this slot."""
+    """The decision to merge small batches: a slot has been given enough of them."""
 
     def __init__(self) -> None:
         self._small = 0
 
+    def look(self, buffer: memoryview, start: int, end: int) -> None:
+        """Count the small batches in what was fetched, before they are sent: a backlog of them is merged from the first on."""
+        while self._small <= MERGED_FROM and start + _AHEAD <= end:
+            size = _length.unpack_from(buffer, start + 8)[0] + 12
+            if size < _AHEAD:
+                return  # damaged: who takes it apart says so
+            self._small += size < MERGED_BELOW.get(buffer[start + 22] & CODEC_MASK, 0)
+            start += size
+
     def wanted(self, batch: Batch) -> bool:
-        """To be asked once for every data batch, in order."""
-        if batch.size >= MERGED_BELOW.get(batch.codec, 0):
-            return False
-        self._small += 1
-        return self._small > MERGED_FROM
+        """Return whether a batch is to be merged with its neighbours."""
+        return self._small > MERGED_FROM and batch.size < MERGED_BELOW.get(batch.codec, 0)

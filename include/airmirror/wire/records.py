@@ -16,6 +16,17 @@ from typing import Any
 import numpy as np
 
 from airmirror.native.code import address, loops
+from airmirror.native.layout import (
+    ATTRIBUTES,
+    BASE_OFFSET,
+    BASE_TIME,
+    COLUMNS,
+    COUNT,
+    LAST_DELTA,
+    MAX_TIME,
+    POSITION,
+    SIZE,
+)
 from airmirror.wire.batch import CODEC_MASK, LARGEST, LOG_APPEND_TIME, MESSAGE_SET, Batch, CorruptBatch
 from airmirror.wire.batches import HEADER_SIZE, LEAST_RECORD
 from airmirror.wire.plain import unpack
@@ -85,7 +96,7 @@ class Unpacked:
         """The records with offsets in ``[first, end)``; nothing can be added after that. Raises CorruptBatch."""
         ends = np.array(self._ends, np.int64)
         starts = np.concatenate((np.zeros(1, np.int64), ends))[: len(ends)]
-        return _indexed(memory=self._data, batches=self.batches, starts=starts, ends=ends, first=first, end=end)
+        return _indexed(memory=self._data, table=_table(self.batches), starts=starts, ends=ends, first=first, end=end)
 
 
 def index(
@@ -96,9 +107,7 @@ def index(
     Raises CorruptBatch where the bytes make no sense, UnknownCodec; BatchTooLarge where one has over ``largest`` bytes then.
     """
     if not any(batch.attributes & PACKED for batch in batches):
-        starts = np.array([batch.position + HEADER_SIZE for batch in batches], np.int64)
-        ends = np.array([batch.position + batch.size for batch in batches], np.int64)
-        return _indexed(memory=buffer, batches=batches, starts=starts, ends=ends, first=first, end=end)
+        return records_of(buffer, _table(batches), first, end)
     unpacked = Unpacked(buffer)
     for batch in batches:
         unpacked.add(batch, largest)
@@ -145,30 +154,35 @@ def first_difference(one: Records, other: Records) -> int:
     return loops().first_difference(count, *_all(one), *_all(other))
 
 
-def _indexed(
-    memory: memoryview | bytearray, batches: Sequence[Batch], starts: Array, ends: Array, first: int, end: int
-) -> Records:
+def records_of(buffer: memoryview, table: Array, first: int, end: int) -> Records:
+    """The records with offsets in ``[first, end)`` of batches without compression, given as a table (``small.Run``).
+
+    Raises CorruptBatch.
+    """
+    starts = table[POSITION] + HEADER_SIZE
+    return _indexed(memory=buffer, table=table, starts=starts, ends=table[POSITION] + table[SIZE], first=first, end=end)
+
+
+def _table(batches: Sequence[Batch]) -> Array:
+    return np.ascontiguousarray(np.array(batches, np.int64).reshape(-1, COLUMNS).T)
+
+
+def _indexed(memory: memoryview | bytearray, table: Array, starts: Array, ends: Array, first: int, end: int) -> Records:
     data = np.frombuffer(memory, np.uint8)
-    append_times = np.array(
-        [batch.max_timestamp if batch.attributes & LOG_APPEND_TIME else -1 for batch in batches], np.int64
-    )
-    counts = np.array([batch.count for batch in batches], np.int64)
-    total = int(counts.sum())
+    append_times = np.where(table[ATTRIBUTES] & LOG_APPEND_TIME, table[MAX_TIME], -1)
+    total = int(table[COUNT].sum())
     offsets, times = np.empty(total, np.int64), np.empty(total, np.int64)
     body_starts, body_ends = np.empty(total, np.int64), np.empty(total, np.int64)
-    bases = np.array([batch.base_offset for batch in batches], np.int64)
-    base_times = np.array([batch.base_timestamp for batch in batches], np.int64)
-    last_deltas = np.array([batch.last_offset_delta for batch in batches], np.int64)
     found = loops().index(
         address(data),
-        len(batches),
+        table.shape[1],
         address(starts),
         address(ends),
-        address(bases),
-        address(base_times),
+        address(table[BASE_OFFSET]),
+        address(table[BASE_TIME]),
         address(append_times),
-        address(last_deltas),
-        address(counts),
+        address(table[LAST_DELTA]),
+        address(table[COUNT]),
         first,
         end,
         address(offsets),
@@ -177,9 +191,8 @@ def _indexed(
         address(body_ends),
     )
     if found < 0:
-        raise CorruptBatch(
-            batches[-1 - found].base_offset, "its records do not end where their lengths say, or are not in order"
-        )
+        reason = "its records do not end where their lengths say, or are not in order"
+        raise CorruptBatch(int(table[BASE_OFFSET, -1 - found]), reason)
     return Records(data, offsets[:found], times[:found], body_starts[:found], body_ends[:found])
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
 
 from kafka.protocol.consumer.offsets import ListOffsetsRequest
 
@@ -19,18 +18,12 @@ from airmirror.clusters.protocol.errors import (
 from airmirror.clusters.protocol.routes import TOPIC_DENIED, LeaderNotAvailable, Routes, patiently
 from airmirror.clusters.protocol.topic_configs import is_compacted
 from airmirror.partitions import TopicPartition
+from airmirror.wire.aborted import AbortedFilter
 from airmirror.wire.batch import Batch, CorruptBatch, UnknownMessageFormat
-from airmirror.wire.batches import control_type, parse
+from airmirror.wire.batches import parse
 from airmirror.wire.codecs import UnknownCodec
 from airmirror.wire.plain import LogRecord, plain_records
-from airmirror.wire.requests import (
-    AbortedTransaction,
-    Fetched,
-    FetchPosition,
-    MalformedResponse,
-    decode_fetch,
-    encode_fetch,
-)
+from airmirror.wire.requests import Fetched, FetchPosition, MalformedResponse, decode_fetch, encode_fetch
 
 LIST_OFFSETS = 2
 EARLIEST, LATEST = -2, -1
@@ -152,36 +145,6 @@ def receive_fetch(
     if error:
         raise BrokerUnreachable(routes.alias, connection.broker, f"it refuses fetches: {error_name(error)}")
     return buffer, partitions
-
-
-@dataclass
-class AbortedFilter:
-    """Tells the batches of aborted transactions, as a read_committed consumer does (KIP-98).
-
-    A fetch response names the aborted transactions of its range: a producer's batches from the first offset on are
-    aborted up to its abort marker. Every response names all that reach into it, those that began before it too; compaction
-    can leave a control batch empty, and an empty one ends nothing (as in CompletedFetch.java).
-    """
-
-    _pending: list[AbortedTransaction] = field(default_factory=list)
-    _open: set[int] = field(default_factory=set)
-
-    def begin(self, aborted: Sequence[AbortedTransaction]) -> None:
-        """Take over the list of a response, before its batches."""
-        self._pending = sorted(aborted, key=lambda item: item.first_offset, reverse=True)
-        self._open.clear()
-
-    def is_aborted(self, buffer: memoryview, batch: Batch) -> bool:
-        """Return whether the batch's records are to be left out; call it for every batch in order, control ones too."""
-        while self._pending and self._pending[-1].first_offset < batch.next_offset:
-            self._open.add(self._pending.pop().producer_id)
-        if not batch.is_transactional or batch.producer_id not in self._open:
-            return False
-        if batch.is_control:
-            if batch.count and control_type(buffer, batch) == 0:
-                self._open.discard(batch.producer_id)
-            return False
-        return True
 
 
 def read_records(
