@@ -21,6 +21,7 @@ from airmirror.wire.headers import with_headers
 from airmirror.wire.plain import plain_records
 from airmirror.wire.primitives import string, unsigned_varint
 from airmirror.wire.records import index
+from airmirror.wire.small import take_run
 from support.old_formats import Message, compressed, plain
 
 TOPIC_ID = UUID(int=7)
@@ -67,6 +68,27 @@ def _log(data: bytes) -> object:
     return found[0]
 
 
+def _runs(data: bytes) -> object:
+    """Runs of small batches: what the compiled loop finds is what ``parse`` finds, from one to the next."""
+    buffer, position, found = memoryview(data), 0, []
+    while position < len(data):
+        run = take_run(
+            buffer, position, len(data), offset=0, last=1 << 62, leader_epoch=-1, may_lack=True, aborted=None
+        )
+        ours, offset = [], 0
+        for batch in parse(buffer, position, run.stop):
+            ours += [batch] * (batch.next_offset > offset and batch.count > 0 and not batch.is_control)
+            offset = max(offset, batch.next_offset)
+        assert offset == run.offset
+        assert list(run.batches()) == ours, "another run than parse finds"
+        found += ours
+        after = next(parse(buffer, run.stop, len(data)), None)
+        if after is None:
+            break
+        position = after.position + after.size
+    return found
+
+
 def _plain(data: bytes) -> object:
     """The records of small topics: what both decoders make of a log is equal."""
     buffer = memoryview(data)
@@ -96,6 +118,13 @@ def _mend_log(data: bytearray) -> None:
         else:
             struct.pack_into(">I", data, position + 12, zlib.crc32(data[position + 16 : position + size]))
         position += size
+
+
+def _logs() -> Iterator[bytes]:
+    """Many batches at once."""
+    every = list(_batches())
+    yield b"".join(every)
+    yield b"".join(one for one in every if not one[22] & 7) * 3
 
 
 def _batches() -> Iterator[bytes]:
@@ -336,6 +365,7 @@ def _bodies() -> Iterator[bytes]:
 DECODERS = (
     Decoder("batches", _log, _batches, _mend_log),
     Decoder("batches-as-they-are", _log, _batches),
+    Decoder("runs-of-batches", _runs, _logs, _mend_log),
     Decoder("plain-records", _plain, _batches, _mend_log),
     Decoder("messages", _log, _messages, _mend_log),
     Decoder("messages-inside", _inside, _insides, _mend_inside),

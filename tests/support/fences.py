@@ -13,7 +13,7 @@ from unittest import mock
 import numpy as np
 
 from airmirror.native import code
-from airmirror.wire import records, upgrade
+from airmirror.wire import records, small, upgrade
 
 ROOM = 16 << 20  # bytes of the largest array
 PAGE = mmap.PAGESIZE
@@ -87,6 +87,8 @@ def fenced() -> Iterator[list[str]]:
     with (
         mock.patch.object(records, "address", address),
         mock.patch.object(upgrade, "address", address),
+        mock.patch.object(small, "address", address),
+        mock.patch.object(small, "loops", lambda: loops),
         mock.patch.object(records, "loops", lambda: loops),
         mock.patch.object(upgrade, "loops", lambda: loops),
     ):

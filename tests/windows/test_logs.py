@@ -54,7 +54,7 @@ def accounted(flow: Mirror) -> None:
 def test_every_codec_and_batch_size(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, codec: Codec, per_batch: int
 ) -> None:
-    monkeypatch.setattr(merging, "MERGED_FROM", 20)  # so that small batches go whole first, then are merged
+    monkeypatch.setattr(merging, "MERGED_FROM", 30)  # of ten a batch, one partition's go whole, the other's are merged
     flow = mirror(east, west, tmp_path, partitions=2)
     for start in (0, 500):
         produce(east, flow.topic, records(500, start), codec=codec, records_per_batch=per_batch)

@@ -89,7 +89,7 @@ def test_the_corpus_and_its_mutations(decoder: Decoder) -> None:
 @pytest.mark.long
 def test_compiled_loops_stay_within_their_arrays() -> None:
     """The same mutations where memory that may not be touched lies before or behind every array that a loop is given."""
-    names = ("batches", "messages", "messages-inside", "records")
+    names = ("batches", "runs-of-batches", "messages", "messages-inside", "records")
     program = (
         "from support.decoders import DECODERS\n"
         "from support.fences import fenced\n"
