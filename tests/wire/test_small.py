@@ -11,7 +11,7 @@ from typing import Any
 import crc32c
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch
 from numba import njit
@@ -32,6 +32,7 @@ from support.topics import Record
 
 CODECS = ("none", "none", "none", "lz4", "zstd", "gzip")
 PRODUCERS = (1, 2, 3)
+QUICKLY = (Phase.explicit, Phase.reuse, Phase.generate)  # a log that fails takes minutes to shrink
 HEADERS = ((), (("h", b"1"), ("h", None), ("größe", b"")))
 
 
@@ -188,7 +189,7 @@ def told(log: Log, how: str, *, start: int, end: int, compacted: bool) -> tuple[
 
 
 @pytest.mark.parametrize("compacted", [False, True])
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], phases=QUICKLY)
 @given(data=st.data())
 def test_the_same_as_batch_by_batch(compacted: bool, data: st.DataObject) -> None:
     log = data.draw(logs(compacted))
@@ -198,7 +199,7 @@ def test_the_same_as_batch_by_batch(compacted: bool, data: st.DataObject) -> Non
     assert one == other
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], phases=QUICKLY)
 @given(data=st.data())
 def test_a_run_has_the_headers_that_parse_finds(data: st.DataObject) -> None:
     """And it goes on after itself, so that runs and what lies between them are the whole buffer."""
