@@ -29,8 +29,8 @@ from airmirror_local.proxy import Exchange, Proxy, pass_on
 from support.answers import Withheld
 from support.faults import records
 from support.flows import in_this_process, mirror
+from support.intakes import intake
 from support.topics import create_topic, delete_topic, end_offsets, produce, read_all
-from windows.test_intake import intake
 
 
 @pytest.fixture

@@ -43,8 +43,8 @@ from support.following import (
     numbered,
     patiently,
 )
+from support.intakes import intake
 from support.topics import end_offsets, produce, read_all
-from windows.test_intake import intake
 
 NOT_ENOUGH_REPLICAS = 19
 

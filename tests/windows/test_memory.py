@@ -14,12 +14,13 @@ from airmirror.slot import account, slow
 from airmirror.slot.delivery import Sent
 from airmirror.slot.intake import Intake
 from airmirror.slot.refusals import BatchOverLimit
+from airmirror.wire import small
 from airmirror.wire.batch import LOG_APPEND_TIME
 from airmirror.wire.batches import parse
 from airmirror.wire.records import index
 from airmirror.wire.requests import Produced
 from support.hostile import batch, numbered
-from windows.test_intake import FLOW, at, intake, take
+from support.intakes import FLOW, at, intake, take
 from wire.test_bounds import MEGABYTE, at_most, bomb
 
 ZSTD = 4
@@ -100,7 +101,7 @@ def test_a_batch_over_the_limit_is_copied_around_where_that_is_tolerated() -> No
 def test_one_fetch_of_many_runs_becomes_several_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
     """A compacted topic of tiny records: a record of the segment topic has no room for all runs of a fetch."""
     monkeypatch.setattr(account, "MOST_SEGMENTS", 500)
-    monkeypatch.setattr(slow, "RUN_RECORDS", 300)
+    monkeypatch.setattr(small, "RUN_RECORDS", 300)
     log = [at(200 * number, batch(numbered(100), offsets=range(0, 200, 2))) for number in range(30)]
     taker, sent = taking(5999)
     taker.partition = taker.delivery.partition = replace(taker.partition, compacted=True)

@@ -21,8 +21,8 @@ from airmirror_local.proxy import Proxy, pass_on
 from support.answers import Withheld
 from support.faults import records
 from support.flows import mirror
+from support.intakes import intake
 from support.topics import create_topic, produce
-from windows.test_intake import intake
 
 UNKNOWN_SERVER_ERROR = -1
 
