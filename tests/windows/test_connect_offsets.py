@@ -6,6 +6,7 @@ import json
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
@@ -13,6 +14,7 @@ import pytest
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from airmirror.config import load
+from airmirror.flows.handback import positions, rest_body, write_offsets
 from airmirror.flows.prepare import Opened
 from airmirror.ledger import Ledger
 from airmirror.topics.internal import ensure_internal_topics
@@ -105,12 +107,10 @@ def connect_worker(west: Broker, directory: Path) -> Iterator[tuple[Process, str
         process.kill()
 
 
-def asked(url: str, body: Mapping[str, object] | None = None) -> bytes:
-    """A request to Connect, tried again until its worker is ready."""
+def asked(url: str, method: str = "GET", body: Mapping[str, object] | None = None) -> bytes:
+    """A request to Connect, tried again until its worker, or the connector, is ready."""
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(
-        url, data, {"Content-Type": "application/json"}, method="GET" if body is None else "PUT"
-    )
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
     patiently = Retrying(
         retry=retry_if_exception_type(OSError), stop=stop_after_delay(120), wait=wait_fixed(0.5), reraise=True
     )
@@ -118,9 +118,37 @@ def asked(url: str, body: Mapping[str, object] | None = None) -> bytes:
         return bytes(answer.read())
 
 
-@pytest.mark.long
-def test_a_connector_on_a_distributed_worker_that_was_killed(east: Broker, west: Broker, tmp_path: Path) -> None:
-    """Its configuration is what Connect's REST API says of it; it was killed after its progress, with records past that."""
+@dataclass(frozen=True)
+class Connected:
+    """A connector from ``east`` to ``west`` on a worker, and what it copies."""
+
+    east: Broker
+    west: Broker
+    alias: str
+    topic: str
+    worker: Process
+    url: str
+    offsets: str
+
+    @property
+    def remote_topic(self) -> str:
+        return f"{self.alias}.{self.topic}"
+
+    def flow(self, directory: Path) -> Mirror:
+        """The flow that its configuration means, as Connect's REST API gives it."""
+        (directory / "connector.json").write_bytes(asked(self.url))
+        over = {f"{self.alias}->west.takeover.offsets.topics": self.offsets} | {
+            f"{self.alias}->west.{what}.replication.factor": "1" for what in ("offset.storage", "checkpoints.topic")
+        }
+        configuration = load(directory / "connector.json", over)
+        found = configuration.flow(f"{self.alias}->west")
+        ledger = Ledger(f"sqlite:///{directory}/ledger.db").flow(found.name)
+        return Mirror(self.east, self.west, self.topic, Opened(configuration, found, ledger))
+
+
+@contextmanager
+def connected(east: Broker, west: Broker, directory: Path) -> Iterator[Connected]:
+    """A connector that has copied 200 records and written its progress."""
     alias = f"s{uuid4().hex[:8]}"
     topic = create_topic(east, f"orders-{alias}", 2)
     produce(east, topic, numbered(200))
@@ -136,27 +164,62 @@ def test_a_connector_on_a_distributed_worker_that_was_killed(east: Broker, west:
         "emit.heartbeats.enabled": "false",
         "sync.topic.configs.enabled": "false",
     }
-    name = f"{alias} to west"
-    url_name = name.replace(" ", "%20")
-    with connect_worker(west, tmp_path) as (process, address, offsets):
-        asked(f"{address}/connectors/{url_name}/config", config)
-        await_records(west, f"{alias}.{topic}", 200, process)
+    with connect_worker(west, directory) as (process, address, offsets):
+        url = f"{address}/connectors/{alias}%20to%20west"
+        asked(f"{url}/config", "PUT", config)
+        found = Connected(east, west, alias, topic, process, url, offsets)
+        await_records(west, found.remote_topic, 200, process)
         await_records(west, offsets, 2, process)  # its progress of both partitions
-        produce(east, topic, numbered(100, 200))
-        await_records(west, f"{alias}.{topic}", 300, process)
-        (tmp_path / "connector.json").write_bytes(asked(f"{address}/connectors/{url_name}"))
-        process.kill()
-    produce(east, topic, numbered(50, 300))
-    over = {f"{alias}->west.takeover.offsets.topics": offsets} | {
-        f"{alias}->west.{what}.replication.factor": "1" for what in ("offset.storage", "checkpoints.topic")
-    }
-    configuration = load(tmp_path / "connector.json", over)
-    found = configuration.flow(f"{alias}->west")
-    assert found.settings.takeover_connector_name == name
-    ledger = Ledger(f"sqlite:///{tmp_path}/ledger.db").flow(found.name)
-    flow = Mirror(east, west, topic, Opened(configuration, found, ledger))
+        yield found
+
+
+@pytest.mark.long
+def test_a_connector_on_a_distributed_worker_that_was_killed(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """It was killed after its progress, with records past that."""
+    with connected(east, west, tmp_path) as connector:
+        produce(east, connector.topic, numbered(100, 200))
+        await_records(west, connector.remote_topic, 300, connector.worker)
+        flow = connector.flow(tmp_path)
+        connector.worker.kill()
+    produce(east, flow.topic, numbered(50, 300))
+    assert flow.flow.settings.takeover_connector_name == f"{connector.alias} to west"
     assert flow.run().is_verified
     assert flow.assert_equal() == 350
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("by", ["REST", "topic"])
+def test_a_connector_goes_on_at_the_very_next_record(east: Broker, west: Broker, tmp_path: Path, by: str) -> None:
+    """Stopped, taken over, handed back while more is produced, resumed: every record is there once, in order."""
+    with connected(east, west, tmp_path) as connector:
+        flow = connector.flow(tmp_path)
+        asked(f"{connector.url}/stop", "PUT", {})
+        await_state(connector, "STOPPED")
+        produce(east, flow.topic, numbered(100, 200))
+        assert flow.run().is_verified and flow.assert_equal() == 300
+        produce(east, flow.topic, numbered(100, 300))
+        if by == "REST":
+            asked(f"{connector.url}/offsets", "PATCH", rest_body(flow.opened, positions(flow.opened)))
+        else:
+            name = flow.flow.settings.takeover_connector_name
+            _, rounds = write_offsets(flow.opened, connector.offsets, name, "handback")
+            assert not [each.error for each in rounds if each.error]
+        asked(f"{connector.url}/resume", "PUT", {})
+        produce(east, flow.topic, numbered(100, 400))
+        await_records(west, connector.remote_topic, 500, connector.worker)
+        asked(f"{connector.url}/stop", "PUT", {})
+        await_state(connector, "STOPPED")
+    assert flow.assert_equal() == 500
+
+
+def await_state(connector: Connected, state: str) -> None:
+    patiently = Retrying(
+        retry=retry_if_exception_type(AssertionError), stop=stop_after_delay(120), wait=wait_fixed(0.3)
+    )
+    for attempt in patiently:
+        with attempt:
+            found = json.loads(asked(f"{connector.url}/status"))
+            assert (found["connector"]["state"], found["tasks"]) == (state, []), found
 
 
 def await_records(west: Broker, topic: str, count: int, process: Process) -> None:

@@ -9,6 +9,7 @@ import typer
 from airmirror.cli import configuration, decisions, windows
 from airmirror.cli.compare import compare
 from airmirror.cli.failures import failures_reported
+from airmirror.cli.handback import handback
 from airmirror.cli.options import (
     DEFAULT_CONFIG,
     DEFAULT_LEDGER,
@@ -38,6 +39,7 @@ app.command("compare")(compare)
 app.add_typer(report_commands, name="report")
 app.add_typer(decisions.hold_commands, name="hold")
 app.command("reset")(decisions.reset)
+app.command("handback")(handback)
 app.add_typer(group_commands, name="groups")
 
 GroupName = Annotated[str, typer.Option("--group", help="The consumer group.")]

@@ -1,0 +1,99 @@
+"""The way back to MirrorMaker 2: it continues at the record after the last one that was copied and verified here.
+
+A dedicated MirrorMaker 2 finds its progress in ``mm2-offsets.<source>.internal``, where every window commits it (invariant A).
+A connector on a Connect cluster, or under Strimzi, has it in its workers' topic under its own name: it is written there while
+the connector is stopped, or given to Connect's REST API, whose body this makes (KIP-875: PATCH /connectors/<name>/offsets).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from airmirror.clusters.admin.appender import Appender
+from airmirror.errors import AirmirrorError, command, counted, listed
+from airmirror.flows.prepare import Opened, caught_up
+from airmirror.flows.rounds import ROUNDS, Round, follow
+from airmirror.windows.connect_offsets import OffsetsTopicMissing
+from airmirror.windows.fence import claimed
+from airmirror.windows.mirror import Journal
+from airmirror.wire.mirrormaker import murmur2_partition, source_offset_key, source_offset_value
+
+
+@dataclass(frozen=True)
+class Position:
+    """A partition of the source, and the last offset that was copied and verified."""
+
+    topic: str
+    partition: int
+    offset: int
+
+    def as_dict(self) -> dict[str, object]:
+        return asdict(self)
+
+
+@dataclass(eq=False)
+class HandbackRefused(AirmirrorError):
+    """Partitions in which something is held, or was copied and is not verified: nobody should continue after that."""
+
+    flow: str
+    reasons: tuple[str, ...]
+
+    def __str__(self) -> str:
+        partitions = counted(len(self.reasons), "partition")
+        return (
+            f"flow {self.flow!r} can't be handed back: not verified up to the last record in {partitions}; "
+            f"{command('verify', flow=self.flow)} judges what is not, and shows what is held\n{listed(self.reasons)}"
+        )
+
+
+def positions(opened: Opened) -> list[Position]:
+    """The progress of every partition of which anything was copied, in order. Raises HandbackRefused, or a cluster's error."""
+    opened = caught_up(opened)
+    state, ledger = opened.ledger.state(), opened.ledger
+    reasons = {(hold.topic, hold.partition): f"held: {hold.reason}" for hold in ledger.holds().values()}
+    for record in ledger.unverified():
+        key = (record.topic, record.partition)
+        reasons.setdefault(key, f"offsets {record.source_start} to {record.source_end - 1} are not verified")
+    if reasons:
+        told = tuple(f"{topic}-{number}: {reason}" for (topic, number), reason in sorted(reasons.items()))
+        raise HandbackRefused(opened.flow.name, told)
+    return [Position(*key, state.positions[key] - 1) for key in state.known if state.positions[key] > 0]
+
+
+def rest_body(opened: Opened, found: Sequence[Position]) -> dict[str, object]:
+    """The body of a request that alters the offsets of the stopped connector."""
+    cluster = opened.flow.source.alias
+    return {
+        "offsets": [
+            {
+                "partition": {"cluster": cluster, "topic": each.topic, "partition": each.partition},
+                "offset": {"offset": each.offset},
+            }
+            for each in found
+        ]
+    }
+
+
+def write_offsets(opened: Opened, topic: str, connector: str, window: str) -> tuple[list[Position], list[Round]]:
+    """Write the progress of a stopped connector into its workers' topic, and do the rounds that are due; what was done.
+
+    A claim of the name ``window`` is held meanwhile, so that no window moves on. Raises HandbackRefused, OffsetsTopicMissing,
+    FlowBusy, or a cluster's error.
+    """
+    flow = opened.flow
+    with Journal.open(flow, opened.ledger, "handback") as journal:
+        if journal.target.refresh_existing([topic]):
+            raise OffsetsTopicMissing(flow.name, flow.target.alias, topic)
+        with claimed(journal, window, slots=0) as granted:
+            found = positions(opened)
+            by_partition: dict[int, list[tuple[bytes, bytes | None]]] = {}
+            for each in found:
+                key = source_offset_key(flow.source.alias, each.topic, each.partition, connector)
+                at = murmur2_partition(key, journal.target.partitions(topic))
+                by_partition.setdefault(at, []).append((key, source_offset_value(each.offset)))
+            granted.check()
+            for number, records in by_partition.items():
+                with Appender(flow.target, topic, number) as appender:
+                    appender.append(records)
+    return found, follow(opened, ROUNDS, window)
