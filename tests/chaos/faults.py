@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -70,8 +70,8 @@ class Faults:
 
     def begin(self) -> None:
         begun = time.monotonic()
-        for fault in self.plan.faults:
-            thread = threading.Thread(target=self._guarded, args=(fault, begun), name=fault.kind, daemon=True)
+        for faults in [self.plan.faults] if self.plan.in_turn else [(fault,) for fault in self.plan.faults]:
+            thread = threading.Thread(target=self._in_turn, args=(faults, begun), name=faults[0].kind, daemon=True)
             self._threads.append(thread)
             thread.start()
 
@@ -88,6 +88,10 @@ class Faults:
     def end(self) -> None:
         for thread in self._threads:
             thread.join()
+
+    def _in_turn(self, faults: Sequence[Fault], begun: float) -> None:
+        for fault in faults:
+            self._guarded(fault, begun)
 
     def _guarded(self, fault: Fault, begun: float) -> None:
         time.sleep(max(0.0, begun + fault.at - time.monotonic()))  # the plan's time
@@ -127,7 +131,7 @@ class Faults:
             return self._between_two_windows()
         if fault.kind in STATE:
             return self.ledger.befall(fault)
-        return _befall_connections(self._single.proxy, fault)
+        return _befall_connections(self._single.proxy, fault, self._patience)
 
     def _between_two_windows(self) -> str:
         turn = Turn()
@@ -136,6 +140,11 @@ class Faults:
             return turn.result(TOPIC_SECONDS)
         except TimeoutError:
             raise Missed("windows were at work, or nothing was to be deleted") from None
+
+    @property
+    def _patience(self) -> float:
+        """Seconds for something to befall: a fault that must happen may wait for it."""
+        return TOPIC_SECONDS if self.plan.in_turn else WAIT_SECONDS
 
     @property
     def _single(self) -> Single:
@@ -213,7 +222,7 @@ class Faults:
 
     def _befall_process(self, role: str, do: Callable[[psutil.Process], object]) -> str:
         waiting = Retrying(
-            retry=retry_if_result(lambda found: not found), wait=wait_fixed(0.02), stop=stop_after_delay(WAIT_SECONDS)
+            retry=retry_if_result(lambda found: not found), wait=wait_fixed(0.02), stop=stop_after_delay(self._patience)
         )
         try:
             process = waiting(lambda: alive(self.directory, role))[0]
@@ -225,7 +234,7 @@ class Faults:
     def _kill_worker(self) -> str:
         """A Python worker of Spark, in which a slot runs; its parent is the daemon that forks them."""
         waiting = Retrying(
-            retry=retry_if_result(lambda found: not found), wait=wait_fixed(0.02), stop=stop_after_delay(WAIT_SECONDS)
+            retry=retry_if_result(lambda found: not found), wait=wait_fixed(0.02), stop=stop_after_delay(self._patience)
         )
         try:
             worker = waiting(self._workers)[0]
@@ -252,7 +261,7 @@ def _stopped(process: psutil.Process, seconds: float) -> None:
     process.resume()
 
 
-def _befall_connections(proxy: Proxy, fault: Fault) -> str:
+def _befall_connections(proxy: Proxy, fault: Fault, patience: float) -> str:
     if fault.kind == "cut":
         proxy.cut()
         return "cut"
@@ -276,7 +285,7 @@ def _befall_connections(proxy: Proxy, fault: Fault) -> str:
         proxy.on_request = loss
     else:
         proxy.on_answer = loss
-    if not loss.happened.wait(WAIT_SECONDS):
+    if not loss.happened.wait(patience):
         raise Missed("not lost in time")
     return "lost"
 

@@ -68,6 +68,8 @@ class Plan:
     taken_over: bool = False  # whether MirrorMaker 2 has copied the beginning, and died before it wrote its progress
     fragile: bool = False  # whether a remote topic has one replica only, on the node that `unlead` kills
     first_protocol: bool = False  # whether the single node knows the first protocol of transactions only
+    in_turn: bool = False  # whether each fault waits until the one before it is over
+    pause: float = 0.05  # of the producers, in seconds
 
     def __str__(self) -> str:
         flow = "three nodes -> one node" if self.three == "source" else "one node -> three nodes"
@@ -181,6 +183,57 @@ def directed() -> dict[str, Plan]:
             first_protocol=True,
         ),
     }
+
+
+def each_kind() -> dict[str, Plan]:
+    """Two short plans in which every kind, save those of Spark, happens once and alone: one for each direction."""
+
+    def plan(three: Side, faults: list[Fault], **flags: bool) -> Plan:
+        return Plan(
+            seed=0,
+            seconds=2.0,
+            three=three,
+            spark=False,
+            slots=2,
+            settings={
+                "producer.transaction.timeout.ms": "4000",
+                "window.commit.bytes": "50000",
+                "window.max.ms": "4000",
+            },
+            tuning={"fetch_bytes": 64 << 10, "answer_seconds": 2.0},
+            ends_dead_windows=True,
+            faults=tuple(faults),
+            in_turn=True,
+            pause=0.5,
+            **flags,
+        )
+
+    to_one = [  # both positions are never gone at once: windows write the progress again before the segments go
+        Fault(1.0, "delete_progress"),
+        Fault(1.0, "lose_request", number=2, api_key=0),
+        Fault(1.0, "lose_answer", number=1, api_key=26),
+        Fault(1.0, "cut"),
+        Fault(1.0, "delay", seconds=0.5),
+        Fault(1.0, "stop_slot", seconds=0.5),
+        Fault(1.0, "kill_slot"),
+        Fault(1.0, "second_window"),
+        Fault(1.0, "stop_window", seconds=0.5),
+        Fault(1.0, "restore_ledger", seconds=0.5),
+        Fault(1.0, "kill_window"),
+        Fault(1.0, "rebuild_ledger", seconds=0.5),
+        Fault(1.0, "deny_writes", seconds=0.5),
+        Fault(1.0, "stop_node", seconds=0.5),
+        Fault(1.0, "kill_node", seconds=0.2),
+        Fault(1.0, "restart_node", seconds=0.2),
+        Fault(1.0, "delete_segments"),
+    ]
+    to_three = [
+        Fault(1.0, "withhold", "source", seconds=1.0),
+        Fault(1.0, "refuse_writes", seconds=1.0),
+        Fault(1.0, "starve", node=1, seconds=1.0),
+        Fault(1.0, "unlead", seconds=1.0),
+    ]
+    return {"to one node": plan("source", to_one), "to three nodes": plan("target", to_three, fragile=True)}
 
 
 def _kinds(three: Side, spark: bool) -> list[str]:

@@ -38,6 +38,7 @@ class Writer:
     cluster: Cluster
     partitions: list[Partition]
     seed: str
+    pause: float = 0.05  # seconds between what it sends at once
     _ended: threading.Event = field(default_factory=threading.Event)
     _numbers: dict[Partition, int] = field(default_factory=dict)
     _error: list[BaseException] = field(default_factory=list)
@@ -65,7 +66,7 @@ class Writer:
         if self.written.kind == BULK:
             self._abort_bulks(producer, chance)
             return
-        while not self._ended.wait(0.05):
+        while not self._ended.wait(self.pause):
             batch = [(chance.choice(self.partitions), chance.randint(0, 400)) for _ in range(chance.randint(5, 40))]
             if self.written.kind != "transactional":
                 self._send(producer, batch, self.written.acknowledged)

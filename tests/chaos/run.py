@@ -233,7 +233,7 @@ def run_seed(plan: Plan, clusters: Clusters, directory: Path, tell: Callable[[st
     )
     partitions = [(topic, number) for topic, count in zip(seed.topics, (3, 1), strict=True) for number in range(count)]
     writers = [
-        Writer(Written(f"{kind}-{seed.alias}", kind), seed.source, partitions, f"{plan.seed} {kind}")
+        Writer(Written(f"{kind}-{seed.alias}", kind), seed.source, partitions, f"{plan.seed} {kind}", plan.pause)
         for kind in (KINDS if not plan.bulk else (*KINDS, BULK))
     ]
     numbers: list[Written] = []

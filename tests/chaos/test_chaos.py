@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,14 +12,28 @@ import pytest
 from chaos.clusters import Clusters, start_clusters
 from chaos.explanations import unexplained
 from chaos.faults import Happened
-from chaos.plan import BETWEEN, MORE_FROM, STARVED, STATE, WITHHELD, Plan, directed, make_plan
+from chaos.plan import (
+    ACCESS,
+    BETWEEN,
+    LOSSES,
+    MORE_FROM,
+    NODES,
+    PROXIED,
+    STARVED,
+    STATE,
+    WINDOWS,
+    WITHHELD,
+    Plan,
+    directed,
+    each_kind,
+    make_plan,
+)
 from chaos.results import write
 from chaos.run import Report, run_seed
 from support.servers import keep
 
 pytestmark = pytest.mark.timeout(900)
 
-QUICK = ("state", "segments")  # of the directed plans; what the others do to partitions, tests/windows has one by one
 SHORT = 16  # kills a window and its slots, stops one and denies it to write, within eight seconds
 # 15: what was fetched at once took longer to write than a transaction may last (test_transactions.py has it alone).
 # 50: a window stood in Spark's client for minutes after the server was killed (test_windows_on_spark.py has its retries).
@@ -71,15 +86,29 @@ def run(clusters: Clusters, plan: Plan, directory: Path) -> Report:
     return report
 
 
+def test_the_short_plans_have_every_kind_but_those_of_spark() -> None:
+    kinds = ACCESS | BETWEEN | LOSSES | NODES | PROXIED | STARVED | STATE | WINDOWS | WITHHELD
+    assert {fault.kind for plan in each_kind().values() for fault in plan.faults} == kinds
+
+
+@pytest.mark.parametrize("name", each_kind())
+def test_each_kind_happens_and_nothing_is_lost(clusters: Clusters, tmp_path: Path, name: str) -> None:
+    plan = each_kind()[name]
+    report = run(clusters, plan, tmp_path / "seed")
+    assert not report.failures and not report.missed, [*report.failures, *map(str, report.missed)]
+    assert Counter(fault.kind for fault in report.happened) == Counter(fault.kind for fault in plan.faults)
+    assert report.records
+
+
+@pytest.mark.long
 def test_short(clusters: Clusters, tmp_path: Path) -> None:
     report = run(clusters, make_plan(SHORT, 8.0), tmp_path / "seed")
     assert not report.failures
     assert report.records and report.happened
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.long) for name in directed()]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("name", directed())
 def test_what_reviews_have_found(clusters: Clusters, tmp_path: Path, name: str) -> None:
     """Every planned fault happens, but for the death of a process that may just not be there."""
     plan = directed()[name]

@@ -185,6 +185,8 @@ def _slot(task: Task, slot: Slot, answer: Connection) -> None:
     from airmirror.slot.attempts import run_slot
 
     here = _present(task.directory, "slot")
+    threads = (task.directory / f"{task.window}-{slot.number}-{os.getpid()}.threads").open("w")
+    faulthandler.dump_traceback_later(LONGEST - 15, file=threads)  # before its driver is killed
     _tune(task.tuning, "slot")
     try:
         found: object = run_slot(slot)
