@@ -1,7 +1,8 @@
 """The demo's records: rows of the tables that the vega_datasets package holds, as a source of topics.
 
-One JSON record a row, with a key, two headers and the row's own time as timestamp; every topic with another codec.
-Only tables with times after 1970: a timestamp can't be negative, and librdkafka takes 0 for the present.
+One JSON record a row, with a key, two headers and the row's own time as timestamp (what goes on arriving: the present);
+every topic with another codec.
+Only tables with times after 1970: a timestamp can't be negative, and 0 is the present.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import cycle, islice
 from typing import Any
@@ -22,6 +23,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from airmirror.errors import AirmirrorError
 
 DELIVERY_SECONDS = 10
+THE_PRESENT = 0  # librdkafka's timestamp for it
 LOG_LEVEL = 4  # warnings: librdkafka tells on standard error what it purges when it ends
 
 
@@ -126,7 +128,8 @@ def load(
 
 @contextmanager
 def keep_producing(bootstrap: str, share: float = 1.0, pause: float = 0.05, each: int = 20) -> Iterator[Arrivals]:
-    """While the block runs, the rows after the first ``share`` go on arriving, over and over: ``each`` a ``pause`` (s).
+    """While the block runs, the rows after the first ``share`` go on arriving, over and over: ``each`` a ``pause`` (s), with
+    the present as their timestamp.
 
     When the block ends all are sent. Raises RecordsNotProduced then.
     """
@@ -148,7 +151,7 @@ def _keep_producing(bootstrap: str, share: float, pause: float, each: int, arriv
     while not arrivals.ended.wait(pause):
         for sender, rows_left in senders:
             for row in islice(rows_left, each):
-                sender.send(row)
+                sender.send(replace(row, timestamp=THE_PRESENT))
             arrivals.sent[sender.table.name] = arrivals.sent.get(sender.table.name, 0) + each
     for sender, _ in senders:
         sender.finish()

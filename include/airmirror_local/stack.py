@@ -66,13 +66,14 @@ def start_stack(
     *,
     schedule: str,
     share: float = 1.0,
+    follow_ms: int = 0,
     step: Step = nullcontext,
     started: Callable[[Process], None] = lambda process: None,
 ) -> Stack:
     """Start everything, its files in ``directory``; the flow's DAG is there and paused.
 
-    ``share`` of the real records is loaded. ``step`` shows what goes on, ``started`` is told of every process. Whatever was
-    started is ended when something fails.
+    ``share`` of the real records is loaded; windows follow the log for ``follow_ms``. ``step`` shows what goes on, ``started``
+    is told of every process. Whatever was started is ended when something fails.
     """
     running: list[Process] = []
 
@@ -95,7 +96,7 @@ def start_stack(
         note(spark.process)
         configuration = directory / "mirror.properties"
         text = CONFIGURATION.format(east=east.bootstrap, west=west.bootstrap, schedule=schedule)
-        configuration.write_text(text)
+        configuration.write_text(f"{text}window.follow.ms = {follow_ms}\n" if follow_ms else text)
         dags = directory / "dags"
         dags.mkdir(exist_ok=True)
         (dags / "airmirror_dags.py").write_text(DAGS)
@@ -138,9 +139,9 @@ def airflow_environment(configuration: Path, ledger: str, data_docs: Path, spark
 
 
 @contextmanager
-def running_stack(directory: Path, *, schedule: str, share: float, step: Step) -> Iterator[Stack]:
+def running_stack(directory: Path, *, schedule: str, share: float, step: Step, follow_ms: int = 0) -> Iterator[Stack]:
     """A stack that is stopped at the end, however it comes."""
-    stack = start_stack(directory, schedule=schedule, share=share, step=step)
+    stack = start_stack(directory, schedule=schedule, share=share, follow_ms=follow_ms, step=step)
     try:
         yield stack
     finally:

@@ -26,6 +26,7 @@ from airmirror.naming import segment_topic
 from airmirror.slot.contract import Outcome
 from airmirror.slot.errors import ForeignRecords
 from airmirror.windows.errors import GateFailed
+from airmirror.windows.following import Followed
 from airmirror.windows.results import Row, WindowResult
 from airmirror.wire.segments import Hold
 from airmirror_local.brokers import Broker
@@ -139,9 +140,10 @@ def test_its_exit_status_is_the_proof(
 ) -> None:
     staged, printed = Staged(found), StringIO()
     monkeypatch.setattr(demo, "running_stack", staged.running_stack)
-    monkeypatch.setattr(demo, "_mirror", lambda *_: found)
+    monkeypatch.setattr(demo, "_mirror", lambda *_: (*found, Followed(7, 0.25, 0.5)))  # type: ignore[misc]
     assert demo.run_demo(Console(file=printed, width=10_000), 1) == status
     assert said in printed.getvalue()
+    assert ("Followed: 7 records" in printed.getvalue()) is not isinstance(found, Exception)
     assert f"{'✗' if isinstance(found, Exception) else '✓'} starting what is staged" in printed.getvalue()
     assert not any(directory.exists() for directory in staged.directories) and staged.directories
 
@@ -171,5 +173,6 @@ def test_the_real_one_proves_itself() -> None:
     program = Path(sys.executable).with_name("airmirror")
     done = subprocess.run([program, "demo", "--seconds", "5"], cwd=ROOT, capture_output=True, text=True, timeout=1100)
     assert done.returncode == 0, done.stdout + done.stderr
+    assert "Followed: " in done.stdout and "s at p99." in done.stdout
     assert "0 partitions with a difference. Everything is stopped." in done.stdout and "not proven" not in done.stdout
     assert "airmirror report check .local/demo-report/report.json" in done.stdout and "\nsound: " in done.stdout

@@ -19,11 +19,12 @@ from airmirror.on_airflow.dags.replicate import deadline, replicate_dag
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.tasks import window as work
 from airmirror.on_airflow.tasks.submit import Submission
-from airmirror.on_airflow.tasks.telling import NotVerified
+from airmirror.on_airflow.tasks.telling import NotVerified, tell_result
 from airmirror.on_spark import job
 from airmirror.on_spark import windows as spark_windows
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.windows.errors import FlowBusy
+from airmirror.windows.results import WindowResult
 from airmirror_local.brokers import Broker
 from support.flows import at_once, mirror
 from support.following import SETTINGS, beside, ended_by_event, numbered, patiently
@@ -111,6 +112,15 @@ def test_the_same_gate_judges_meanwhile_and_last(
     assert {number: start for number, (start, _) in received.offsets.items()} == {0: 0, 1: 0}
     assert {number: end for number, (_, end) in received.offsets.items()} == {n: at + 1 for n, at in last.items()}
     assert verified() == {0: 99, 1: 99} and flow.assert_equal() == 200
+
+
+def test_a_window_that_has_followed_an_idle_log_is_no_empty_one(caplog: pytest.LogCaptureFixture) -> None:
+    """The next one begins at once, and nobody is told that Spark was not needed."""
+    idle = WindowResult("a->b", "w", (), partitions=3, seconds=61.0, phases={"copy": 60.2}, is_cut=False)
+    assert idle.has_waited and not replace(idle, phases={"offsets and progress": 0.1}).has_waited
+    with caplog.at_level("INFO"):
+        tell_result(idle)
+    assert "Followed 3 partitions for 60 s; nothing came." in caplog.text and "not needed" not in caplog.text
 
 
 def test_tasks_wait_as_long_as_a_window_follows(monkeypatch: pytest.MonkeyPatch) -> None:

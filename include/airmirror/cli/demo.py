@@ -20,6 +20,7 @@ from airmirror.cli.tables import show as print_all
 from airmirror.flows.prepare import Opened, dry_run, open_flow
 from airmirror.flows.verification import ComparedPartition, compare_all
 from airmirror.local import LOCAL
+from airmirror.windows.following import Followed, followed
 from airmirror.windows.results import Row, WindowResult, rows_of
 from airmirror_local.airflow_client import ENDED, AirflowClient
 from airmirror_local.processes import ProcessFailed
@@ -27,6 +28,7 @@ from airmirror_local.records import keep_producing
 from airmirror_local.stack import DAG_ID, FLOW, Stack, running_stack
 
 SCHEDULE = "10 s"
+FOLLOW_MS = 20_000
 RUN_SECONDS = 180
 
 
@@ -36,8 +38,8 @@ def run_demo(console: Console, seconds: int) -> int:
     directory = Path(tempfile.mkdtemp(prefix="demo-", dir=LOCAL))
     try:
         step = steps(console)
-        with running_stack(directory, schedule=SCHEDULE, share=0.9, step=step) as stack:
-            results, compared, arrived, failed, reported = _mirror(stack, step, seconds)
+        with running_stack(directory, schedule=SCHEDULE, share=0.9, step=step, follow_ms=FOLLOW_MS) as stack:
+            results, compared, arrived, failed, reported, late = _mirror(stack, step, seconds)
             produced = {topic: count + arrived.get(topic, 0) for topic, count in stack.loaded.items()}
     except (ProcessFailed, TimeoutError) as error:
         console.print(f"[red]failed[/] {error}", highlight=False)
@@ -55,6 +57,8 @@ def run_demo(console: Console, seconds: int) -> int:
         f"logs were read again and compared, record by record: {equal:,} equal, {len(different)} partitions with a "
         "difference. Everything is stopped."
     )
+    if late is not None:
+        console.print(str(late), highlight=False, soft_wrap=True)
     for text in reported.lines():
         console.print(text, markup=False, highlight=False, soft_wrap=True)
     print_all(console, *(line("not proven", doubt) for doubt in doubts))
@@ -78,8 +82,9 @@ def _doubts(
 
 def _mirror(
     stack: Stack, step: Any, seconds: int
-) -> tuple[list[WindowResult], list[ComparedPartition], dict[str, int], list[str], Reported]:
-    """The windows that copied something, both logs compared, how many of each topic arrived, logs of failed tasks, a report."""
+) -> tuple[list[WindowResult], list[ComparedPartition], dict[str, int], list[str], Reported, Followed | None]:
+    """The windows that copied something, both logs compared, how many of each topic arrived, logs of failed tasks, a report,
+    and how late windows were that followed the log."""
     with stack.client() as client, open_flow(stack.configuration, FLOW, stack.ledger) as opened:
         with keep_producing(stack.east.bootstrap, share=0.9) as arrivals:
             client.unpause(DAG_ID)
@@ -95,7 +100,8 @@ def _mirror(
             compared = compare_all(opened, [])
         with step("writing a signed report, and checking it"):
             reported = report_demo(opened)
-        return _windows(opened, client), compared, dict(arrivals.sent), list(_failures(client)), reported
+        late = _lateness(opened)
+        return _windows(opened, client), compared, dict(arrivals.sent), list(_failures(client)), reported, late
 
 
 def _ended(client: AirflowClient) -> list[dict[str, Any]]:
@@ -129,6 +135,14 @@ def _windows(opened: Opened, client: AirflowClient) -> list[WindowResult]:
                     )
                 )
     return found
+
+
+def _lateness(opened: Opened) -> Followed | None:
+    """How late windows were with what was produced after their first commits."""
+    late = []
+    for window in opened.ledger.windows(limit=1000):
+        late += [each for each in opened.ledger.of_window(window.window) if each.min_timestamp >= window.first_ms]
+    return followed(late, {})
 
 
 def _together(results: Sequence[WindowResult]) -> WindowResult:
