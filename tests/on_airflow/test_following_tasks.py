@@ -125,7 +125,9 @@ def test_a_window_that_has_followed_an_idle_log_is_no_empty_one(caplog: pytest.L
 
 def test_tasks_wait_as_long_as_a_window_follows(monkeypatch: pytest.MonkeyPatch) -> None:
     flow = parse(FOLLOWS, "mirror.properties").flow("a->b")
-    limit = replicate_dag(flow).task_dict["replicate_window"].execution_timeout
+    tasks = replicate_dag(flow).task_dict
+    assert tasks["verify_window"].follows, "its assets count what was verified meanwhile"
+    limit = tasks["replicate_window"].execution_timeout
     assert limit is not None and limit >= timedelta(minutes=30) + timedelta(minutes=5)
     interval = deadline(flow).interval
     assert isinstance(interval, timedelta) and interval >= limit

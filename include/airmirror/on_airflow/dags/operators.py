@@ -119,11 +119,17 @@ class ReplicateWindow(FlowOperator):
 
 
 class VerifyWindow(FlowOperator):
-    """The gate: what passes is advanced, what does not is held, and fails the task."""
+    """The gate: what passes is advanced, what does not is held, and fails the task. ``follows``: windows that follow the log
+    come before it, which were judged meanwhile.
+    """
 
     operator_extra_links = (DataDocsLink(),)
     page: Path | None = None
     received: tuple[Received, ...] = ()
+
+    def __init__(self, *, follows: bool = False, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.follows = follows
 
     def work(self, context: Context, selection: Selection) -> None:
         from airmirror.on_airflow.tasks.telling import NotVerified, decide_id_of
@@ -137,8 +143,8 @@ class VerifyWindow(FlowOperator):
         trusted = {window} if window and task.try_number == 1 else set()
         try:
             judge = window_id(context, "verify")
-            show = partial(setattr, self, "page")
-            verified = verify(deployment(), self.flow, judge, trusted, selection, replicated=window or "", show=show)
+            show, replicated = partial(setattr, self, "page"), (window or "") if self.follows else ""
+            verified = verify(deployment(), self.flow, judge, trusted, selection, replicated=replicated, show=show)
         except NotVerified as error:
             held = [list(item) for item in error.held]
             task.xcom_push(HELD, held)

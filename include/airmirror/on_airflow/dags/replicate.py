@@ -98,6 +98,7 @@ def replicate_dag(flow: Flow) -> DAG:
             max_active_tis_per_dag=1,
             trigger_rule=TriggerRule.ALL_DONE,
             outlets=[alias_of(flow)],
+            follows=flow.window.follow_ms > 0,
         )
         # What has passed gets its syncs, whatever is held.
         emit_offset_syncs = EmitOffsetSyncs(

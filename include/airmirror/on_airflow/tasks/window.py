@@ -152,8 +152,8 @@ def verify(
 ) -> VerifiedWindow:
     """Judge what is not verified yet, advance what passes, hold what does not; ``show`` hears of the page. Raises NotVerified.
 
-    ``replicated``: the window of this run; what it and the run's earlier ones had verified while they followed was received
-    too.
+    ``replicated``: this run's window that has followed the log; what it and the run's earlier ones had verified meanwhile was
+    received too.
     """
     by = expectations_of(deployment.expectations)
     docs = deployment.data_docs / name.replace("->", ".")
@@ -181,7 +181,7 @@ def verify(
 def _received(opened: Opened, judged: Judged, replicated: str) -> tuple[Received, ...]:
     """The topics of what was judged, and of what had been verified while the run's windows followed the log."""
     flow, judged_from = opened.flow, {finding.key: finding.source_start for finding in judged.findings}
-    committed = _of_run(opened, replicated) if flow.window.follow_ms and replicated else []
+    committed = _of_run(opened, replicated) if replicated else []
     found: list[SegmentRecord | Finding] = [
         record for record in committed if record.source_start < judged_from.get(key_of(record), record.source_end)
     ]
