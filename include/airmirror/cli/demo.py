@@ -29,7 +29,7 @@ from airmirror_local.stack import DAG_ID, FLOW, Stack, running_stack
 
 SCHEDULE = "10 s"
 FOLLOW_MS = 20_000
-RUN_SECONDS = 180
+RUN_SECONDS = 300
 
 
 def run_demo(console: Console, seconds: int) -> int:
