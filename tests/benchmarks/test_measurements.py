@@ -39,6 +39,13 @@ def test_targets_tell_met_missed_and_not_measured() -> None:
     assert [row.verdict for row in targets({"a": slower}, "a", "b", "c", "d")][:3:2] == ["missed", "missed"]
 
 
+def test_small_batches_are_judged_by_rate_and_by_processor_time() -> None:
+    measured = {TUNED: MEASURED[TUNED], ACKS: Measurement(9_000_000, 10_000.0, 9.0)}  # 900 a second, 1 µs each
+    rows = [row for row in targets({"c": measured, "d": measured}, "a", "b", "c", "d") if "acks" in row.what]
+    told = [(row.data, row.measured, row.verdict) for row in rows if row.data in "cd"]
+    assert told == [("c", 9, "met"), ("c", 1, "missed"), ("d", 9, "met"), ("d", 1, "met")]
+
+
 def test_steady_rate_leaves_the_warm_up_out() -> None:
     slow = [(float(second), second * 10, second * 2.0) for second in range(WARM_UP_SECONDS)]
     fast = [(float(second), 100 * second, second * 1.0) for second in range(WARM_UP_SECONDS, WARM_UP_SECONDS + 10)]

@@ -98,6 +98,36 @@ def put(data: Bytes, at: int, size: int, table: Numbers, row: int, room: int) ->
     table[COUNT * room + row] = integer(data, at + 57, 4)
 
 
+@register_jitable
+def begin(aborted: Numbers, state: Numbers, before: int) -> None:
+    """The aborted transactions that begin before this offset have begun."""
+    while state[PENDING] > 0 and aborted[PENDING_OFFSET * MOST_ABORTED + state[PENDING] - 1] < before:
+        state[PENDING] -= 1
+        producer = aborted[PENDING_PRODUCER * MOST_ABORTED + state[PENDING]]
+        aborted[OPEN_PRODUCER * MOST_ABORTED + state[OPEN]] = producer
+        state[OPEN] += 1
+
+
+@register_jitable
+def has_begun(aborted: Numbers, state: Numbers, producer: int) -> bool:
+    found = False
+    for number in range(state[OPEN]):
+        found = found or aborted[OPEN_PRODUCER * MOST_ABORTED + number] == producer
+    return found
+
+
+@register_jitable
+def close(aborted: Numbers, state: Numbers, producer: int) -> None:
+    """The producer's aborted transaction has ended."""
+    left = 0
+    for number in range(state[OPEN]):
+        other = aborted[OPEN_PRODUCER * MOST_ABORTED + number]
+        if other != producer:
+            aborted[OPEN_PRODUCER * MOST_ABORTED + left] = other
+            left += 1
+    state[OPEN] = left
+
+
 def find(
     data: Bytes,
     end: int,
@@ -130,16 +160,8 @@ def find(
         attributes = integer(data, at + CHECKSUM_FROM, 2)
         count = integer(data, at + 57, 4)
         producer = integer(data, at + 43, 8)
-        while state[PENDING] > 0 and aborted[PENDING_OFFSET * MOST_ABORTED + state[PENDING] - 1] < after:
-            state[PENDING] -= 1
-            aborted[OPEN_PRODUCER * MOST_ABORTED + state[OPEN]] = aborted[
-                PENDING_PRODUCER * MOST_ABORTED + state[PENDING]
-            ]
-            state[OPEN] += 1
-        is_open = False
-        if attributes & TRANSACTIONAL:
-            for number in range(state[OPEN]):
-                is_open = is_open or aborted[OPEN_PRODUCER * MOST_ABORTED + number] == producer
+        begin(aborted, state, after)
+        is_open = attributes & TRANSACTIONAL != 0 and has_begun(aborted, state, producer)
         is_control = attributes & CONTROL != 0
         is_data = not is_control and not is_open and count > 0
         if after > offset:
@@ -153,13 +175,7 @@ def find(
             if kind < 0:
                 break
             if kind == 0:
-                left = 0
-                for number in range(state[OPEN]):
-                    other = aborted[OPEN_PRODUCER * MOST_ABORTED + number]
-                    if other != producer:
-                        aborted[OPEN_PRODUCER * MOST_ABORTED + left] = other
-                        left += 1
-                state[OPEN] = left
+                close(aborted, state, producer)
         state[AT] = at + size
         if after <= offset:
             continue
