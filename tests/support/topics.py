@@ -135,6 +135,14 @@ def await_nodes(cluster: Cluster, count: int) -> None:
             assert len(admin(cluster).list_topics(timeout=SECONDS).brokers) == count
 
 
+def await_in_sync(cluster: Cluster, topic: str, counts: Mapping[int, int]) -> None:
+    """Wait until these partitions have so many replicas in sync: on a busy machine a node that lives may miss heartbeats."""
+    for attempt in _patiently(AssertionError):
+        with attempt:
+            found = admin(cluster).list_topics(topic, timeout=SECONDS).topics[topic].partitions
+            assert {number: len(found[number].isrs) for number in counts} == counts
+
+
 def produce(
     cluster: Cluster,
     topic: str,

@@ -35,13 +35,17 @@ from airmirror_local.brokers import IMPATIENT, Broker, BrokerCluster, start_brok
 from support.faults import filled, in_a_process_that_dies, records
 from support.flows import Mirror, a_flow, in_this_process, mirror
 from support.servers import keep
-from support.topics import admin, await_nodes, end_offsets, produce
+from support.topics import admin, await_in_sync, await_nodes, end_offsets, produce
 
 REPLICATED = {"offset.storage.replication.factor": "3", "window.commit.bytes": "2000"}
 
 
-NO_LEADER = ([[1], [2], [3], [2]], "it has no leader")
-TOO_FEW = ([[1, 3], [2, 3], [3, 1], [3, 2]], "it has 1 of 2 replicas in sync, min.insync.replicas asks for 2")
+NO_LEADER = ([[1], [2], [3], [2]], {0: 1, 2: 1}, "it has no leader")
+TOO_FEW = (
+    [[1, 3], [2, 3], [3, 1], [3, 2]],
+    {0: 2, 1: 1, 2: 2, 3: 1},
+    "it has 1 of 2 replicas in sync, min.insync.replicas asks for 2",
+)
 
 
 def spread(east: Broker, three: BrokerCluster, directory: Path, assignment: list[list[int]]) -> Mirror:
@@ -63,9 +67,16 @@ def errors(result: WindowResult) -> dict[int, str]:
     return {row.partition: type(row.error).__name__ for row in result.rows if row.error is not None}
 
 
-@pytest.mark.parametrize(("assignment", "reason"), [pytest.param(*NO_LEADER, marks=pytest.mark.long), TOO_FEW])
+@pytest.mark.parametrize(
+    ("assignment", "in_sync", "reason"), [pytest.param(*NO_LEADER, marks=pytest.mark.long), TOO_FEW]
+)
 def test_a_node_of_the_target_is_gone(
-    east: Broker, three: BrokerCluster, tmp_path: Path, assignment: list[list[int]], reason: str
+    east: Broker,
+    three: BrokerCluster,
+    tmp_path: Path,
+    assignment: list[list[int]],
+    in_sync: dict[int, int],
+    reason: str,
 ) -> None:
     """A slot died in its transaction, and two partitions take no marker: the others go on, under another id."""
     flow = spread(east, three, tmp_path, assignment)
@@ -88,12 +99,14 @@ def test_a_node_of_the_target_is_gone(
             return in_this_process(slots)
 
         for _ in range(2):
+            await_in_sync(three, flow.remote_topic, in_sync)
             result = flow.run(noting, slots=1)
             assert errors(result) == {1: "TargetUnavailable", 3: "TargetUnavailable"}
             assert all(reason in str(row.error) for row in result.rows if row.error)
             assert [row.verified for row in result.rows if row.partition in (0, 2)] in ([True, True], [])
         assert numbers == [1]  # the second window had nothing to copy
         fill(flow, 200)
+        await_in_sync(three, flow.remote_topic, in_sync)
         assert errors(flow.run(noting, slots=1)) == {1: "TargetUnavailable", 3: "TargetUnavailable"}
         assert numbers == [1, 1]
     finally:
