@@ -43,7 +43,7 @@ ONE = DENSE | {"batch.size": "1", "linger.ms": "0"}
 DENSE_100 = _data("dense-100", "100-byte records", 50_000_000, 100, DENSE)
 DENSE_1000 = _data("dense-1000", "1,000-byte records", 5_000_000, 1_000, DENSE)
 TEN_A_BATCH = _data("ten-a-batch", "100-byte records, 10 a batch", 12_000_000, 100, TEN)
-ONE_A_BATCH = _data("one-a-batch", "100-byte records, 1 a batch", 5_000_000, 100, ONE)
+ONE_A_BATCH = _data("one-a-batch", "100-byte records, 1 a batch", 3_000_000, 100, ONE)
 OVERSIZED = _data("oversized", "100-byte records, slow path", 5_000_000, 100, DENSE)
 THREE_BROKERS = _data("three-brokers", "100-byte records, 3 brokers", 10_000_000, 100, DENSE)
 
