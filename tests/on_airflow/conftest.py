@@ -77,7 +77,7 @@ growing->west.window.trigger.records = 50
 continuous->west.window.idle.ms = 3000
 # A run of it is late as soon as it takes longer than the last ten on average, which does it no harm.
 continuous->west.window.deadline.ms = 1
-following->west.window.follow.ms = 20000
+following->west.window.follow.ms = 60000
 following->west.verify.interval.ms = 500
 following->west.groups = following-billing
 following->west.sync.group.offsets.enabled = true

@@ -10,6 +10,7 @@ import httpx
 import psutil
 import pytest
 
+from airmirror_local.airflow_client import PATIENCE_SECONDS
 from on_airflow.conftest import SECRET, AirflowFlow
 from support.following import await_readable
 from support.groups import await_committed, commit
@@ -207,11 +208,12 @@ def test_a_window_that_follows_is_verified_and_moves_groups_meanwhile(flow: Airf
 
     def moved(position: int) -> None:
         commit(flow.east, group, {(flow.topic, 0): position})
-        await_committed(flow.west, group, {(remote, 0): position})
+        await_committed(flow.west, group, {(remote, 0): position}, PATIENCE_SECONDS)
 
     produce(flow.east, flow.topic, records(200), partition=0)
     flow.client.unpause(flow.dag_id)
     run_id = flow.client.wait(lambda: flow.client.runs(flow.dag_id))[0]["dag_run_id"]
+    flow.wait_until_running(run_id)
     moved(100)
     assert flow.states(run_id)["replicate_window"] == "running", "verified while it follows"
     await_readable(flow.west, remote, 200)

@@ -99,14 +99,16 @@ def committed(cluster: Cluster, group: str) -> dict[tuple[str, int], int]:
     return {(item.topic, item.partition): item.offset for item in found.topic_partitions}
 
 
-def await_committed(cluster: Cluster, group: str, expected: Mapping[tuple[str, int], int]) -> None:
+def await_committed(
+    cluster: Cluster, group: str, expected: Mapping[tuple[str, int], int], seconds: float = SECONDS
+) -> None:
     """Wait until this is what the group has committed in these partitions.
 
     By a consumer: librdkafka's admin client ends the process where the group's coordinator has just begun.
     """
     consumer = Consumer({"bootstrap.servers": bootstrap(cluster), "group.id": group})
     try:
-        for attempt in _patiently(AssertionError, KafkaException):
+        for attempt in _patiently(AssertionError, KafkaException, seconds=seconds):
             with attempt:
                 found = consumer.committed([TopicPartition(*key) for key in expected], timeout=SECONDS)
                 assert {(each.topic, each.partition): each.offset for each in found} == expected

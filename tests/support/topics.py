@@ -382,10 +382,10 @@ def _list_offsets(cluster: Cluster, topic: str, spec: OffsetSpec, isolation: str
     raise AssertionError("unreachable")
 
 
-def _patiently(*errors: type[BaseException]) -> Retrying:
+def _patiently(*errors: type[BaseException], seconds: float = SETTLE_SECONDS) -> Retrying:
     return Retrying(
         retry=retry_if_exception_type(errors),
         wait=wait_fixed(0.05),
-        stop=stop_after_delay(SETTLE_SECONDS),
+        stop=stop_after_delay(seconds),
         reraise=True,
     )
