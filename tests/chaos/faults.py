@@ -17,12 +17,12 @@ from confluent_kafka.admin import AclOperation, ResourceType
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from airmirror_local.brokers import Broker
-from airmirror_local.proxy import Exchange, Loss, Proxy, pass_on
+from airmirror_local.proxy import Exchange, Loss, pass_on
 from chaos.clusters import FRAGILE_NODE, Clusters, Single
 from chaos.ledgers import LedgerFaults
 from chaos.plan import BETWEEN, NODES, STATE, Fault, Plan
 from chaos.windows import alive
-from chaos.withheld import Withheld
+from chaos.withheld import Withheld, of_data
 from support.acls import denied
 from support.topics import Cluster, delete_topic, set_config
 
@@ -131,7 +131,7 @@ class Faults:
             return self._between_two_windows()
         if fault.kind in STATE:
             return self.ledger.befall(fault)
-        return _befall_connections(self._single.proxy, fault, self._patience)
+        return _befall_connections(self._single, fault, self._patience)
 
     def _between_two_windows(self) -> str:
         turn = Turn()
@@ -261,7 +261,8 @@ def _stopped(process: psutil.Process, seconds: float) -> None:
     process.resume()
 
 
-def _befall_connections(proxy: Proxy, fault: Fault, patience: float) -> str:
+def _befall_connections(single: Single, fault: Fault, patience: float) -> str:
+    proxy = single.proxy
     if fault.kind == "cut":
         proxy.cut()
         return "cut"
@@ -272,7 +273,7 @@ def _befall_connections(proxy: Proxy, fault: Fault, patience: float) -> str:
             proxy.on_answer = pass_on
         return "delayed"
     if fault.kind == "withhold":
-        proxy.on_answer = withheld = Withheld()
+        proxy.on_answer = withheld = Withheld(of_data(single.broker))
         if withheld.begun.wait(TOPIC_SECONDS):
             time.sleep(fault.seconds)
         if proxy.on_answer is withheld:

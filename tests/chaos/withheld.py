@@ -1,4 +1,7 @@
-"""A rule for the proxy: fetches are answered without the records that are there, as a broker does whose remote store is slow."""
+"""A rule for the proxy: fetches are answered without the records that are there, as a broker does whose remote store is slow.
+
+Internal topics are compacted, have no remote store (KIP-405), and are answered as ever.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,10 @@ from dataclasses import dataclass, field
 from threading import Event
 from uuid import UUID
 
+from airmirror.clusters.admin.client import describe
+from airmirror.config import Cluster
 from airmirror.wire.requests import FETCH, FETCH_VERSIONS, decode_fetch, unsigned_varint
+from airmirror_local.brokers import Broker
 from airmirror_local.proxy import Exchange
 
 
@@ -17,10 +23,18 @@ class _Names(dict[UUID, str]):
         return str(key)
 
 
+def of_data(broker: Broker) -> frozenset[str]:
+    """The names and the ids of the topics that a broker may keep in a remote store."""
+    ids = describe(Cluster("one", (broker.bootstrap,), {})).topic_ids
+    data = {name: id_ for name, id_ in ids.items() if not name.endswith(".internal") and not name.startswith("__")}
+    return frozenset(data) | {str(id_) for id_ in data.values()}
+
+
 @dataclass
 class Withheld:
-    """``happened``: how many answers came without their records (KIP-405)."""
+    """``topics``: whose records are withheld; ``happened``: how many answers came without them (KIP-405)."""
 
+    topics: frozenset[str]
     happened: int = 0
     begun: Event = field(default_factory=Event)
 
@@ -28,7 +42,8 @@ class Withheld:
         if exchange.api_key != FETCH or not FETCH_VERSIONS[0] <= exchange.api_version <= FETCH_VERSIONS[1]:
             return frame
         _, partitions = decode_fetch(exchange.api_version, memoryview(frame), _Names())
-        found = sorted((part for part in partitions.values() if part.start < part.end), key=lambda part: -part.start)
+        withheld = (part for key, part in partitions.items() if key.topic in self.topics and part.start < part.end)
+        found = sorted(withheld, key=lambda part: -part.start)
         for part in found:
             length = len(unsigned_varint(part.end - part.start + 1))
             frame = frame[: part.start - length] + b"\1" + frame[part.end :]

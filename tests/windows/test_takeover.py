@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airmirror.clusters.admin.appender import Appender
 from airmirror.flows.reset import Order, carry_out
 from airmirror.flows.verification import compare_all
-from airmirror.slot.errors import ForeignRecords
+from airmirror.naming import progress_topic
+from airmirror.slot.errors import ForeignRecords, PartitionUnavailable
+from airmirror.windows import window
+from airmirror.windows.plan import Planned
 from airmirror.windows.resets import Choice
 from airmirror.windows.takeover import overlap
+from airmirror.wire.mirrormaker import murmur2_partition, source_offset_key, source_offset_value
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, as_mirrormaker, mirror
 from support.hostile import delete_records
@@ -53,6 +60,38 @@ def test_one_record_of_others_after_what_was_taken_over(east: Broker, west: Brok
     [row] = flow.run().rows
     assert isinstance(row.error, ForeignRecords) and (row.error.first, row.error.last) == (10, 10)
     assert end_offsets(west, flow.remote_topic) == {0: 11}
+
+
+def test_a_partition_that_is_seen_only_after_the_others_were_taken_over(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is the next window's: what MirrorMaker 2 has copied of it are no records of strangers (chaos seed 105)."""
+    flow = mirror(east, west, tmp_path, partitions=2)
+    for number in (0, 1):
+        produce(east, flow.topic, numbered(100 * number, 100 * number + 100), partition=number)
+    as_mirrormaker(flow, 60, 40)
+    produce(west, flow.remote_topic, read_all(east, flow.topic)[1][:60], partition=1)
+    key = source_offset_key(flow.flow.source.alias, flow.topic, 1)
+    with Appender(flow.flow.target, progress_topic(flow.flow.source.alias), murmur2_partition(key, 3)) as appender:
+        appender.append([(key, source_offset_value(40))])
+    begun: list[bool] = []
+    make, begin = window.make_plan, window.commit_starts
+
+    def make_plan(*given: Any) -> list[Planned]:
+        gone = PartitionUnavailable(flow.flow.source.alias, flow.topic, 1, "it has no leader")
+        return [replace(item, error=None if begun or not item.partition else gone) for item in make(*given)]
+
+    def commit_starts(*given: Any) -> object:
+        begun.append(True)
+        return begin(*given)
+
+    monkeypatch.setattr(window, "make_plan", make_plan)
+    monkeypatch.setattr(window, "commit_starts", commit_starts)
+    [first, second] = flow.run().rows
+    assert begun and first.verified and first.source_end == 100
+    assert isinstance(second.error, PartitionUnavailable) and "after the others were taken over" in str(second.error)
+    assert flow.run().is_verified
+    assert flow.assert_equal() == 200
 
 
 @given(st.lists(st.sampled_from([b"a", b"b"]), max_size=12), st.data())

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from airmirror.clusters.admin.appender import Appender
+from airmirror.clusters.protocol.errors import RecordsWithheld
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
 from airmirror.clusters.protocol.routes import Routes, TopicNotFound
 from airmirror.clusters.protocol.transactions import TransactionalId, TransactionBusy, TransactionStuck
@@ -102,7 +103,10 @@ def _claimed(journal: Journal, window: str, slots: int, appender: Appender) -> I
 
     offset = append(claim)
     entries = read_claims(target, segments, known, min(scanned, offset), offset + 1)
-    own = next(entry for entry in entries if entry.offset == offset)
+    own = next((entry for entry in entries if entry.offset == offset), None)
+    if own is None:
+        reason = "an answer without the claim that was written there"
+        raise RecordsWithheld(target.alias, TopicPartition(segments, 0), offset, offset + 1, reason)
     before = [entry for entry in entries if entry.offset < offset and entry.claim.window != window]
     held = holder(before, compacted=True)
     if held and held.alive_at(own.timestamp):

@@ -47,6 +47,18 @@ def need_starts(flow: Flow, state: State, planned: Sequence[Planned]) -> bool:
     return bool(at_latest(flow, state, planned) or candidates(state, planned) or unexported(state, planned))
 
 
+def not_begun(flow: Flow, state: State, planned: Sequence[Planned]) -> dict[TopicPartition, AirmirrorError | None]:
+    """The partitions of a plan after the starts that MirrorMaker 2 has copied, and that were not taken over with the others.
+
+    They could not be seen then; records of MirrorMaker 2 are no strangers', and the next window takes them over.
+    """
+    reason = "it could be seen only after the others were taken over"
+    return {
+        item.key: of_flow(PartitionUnavailable(flow.source.alias, *item.key, reason), flow.name)
+        for item in candidates(state, planned)
+    }
+
+
 def commit_starts(
     mirror: Mirror, granted: Granted, fenced: Fenced, state: State, planned: Sequence[Planned]
 ) -> dict[TopicPartition, AirmirrorError | None]:

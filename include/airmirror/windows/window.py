@@ -28,7 +28,7 @@ from airmirror.windows.plan import Planned
 from airmirror.windows.planning import chosen, make_plan, slots_of
 from airmirror.windows.progress import CopyProgress, Watch
 from airmirror.windows.results import WindowResult, standings_of, window_rows
-from airmirror.windows.starts import commit_starts, need_starts
+from airmirror.windows.starts import commit_starts, need_starts, not_begun
 from airmirror.windows.targets import without_stuck
 from airmirror.windows.verify import Gate, Verdict
 from airmirror.wire.segments import GATE
@@ -142,6 +142,7 @@ def _plan_with_starts(
         errors = commit_starts(mirror, granted, fenced, state, planned)
         state = with_connect_offsets(mirror, mirror.catch_up(), remote_topics)
         planned = make_plan(mirror, state, remote_topics)
+        errors = not_begun(mirror.flow, state, planned) | errors
         planned = [replace(item, error=item.error or errors.get(item.key)) for item in planned]
     return state, without_stuck(planned, fenced.stuck, mirror.flow.source.alias, mirror.target)
 
