@@ -274,7 +274,7 @@ def _befall_connections(single: Single, fault: Fault, patience: float) -> str:
         return "delayed"
     if fault.kind == "withhold":
         proxy.on_answer = withheld = Withheld(of_data(single.broker))
-        if withheld.begun.wait(TOPIC_SECONDS):
+        if withheld.begun.wait(patience):
             time.sleep(fault.seconds)
         if proxy.on_answer is withheld:
             proxy.on_answer = pass_on
