@@ -8,16 +8,16 @@ the connector is stopped, or given to Connect's REST API, whose body this makes 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from airmirror.clusters.admin.appender import Appender
 from airmirror.errors import AirmirrorError, command, counted, listed
-from airmirror.flows.prepare import Opened, caught_up
+from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.flows.rounds import ROUNDS, Round, follow
 from airmirror.windows.connect_offsets import OffsetsTopicMissing
 from airmirror.windows.fence import claimed
 from airmirror.windows.mirror import Journal
-from airmirror.wire.mirrormaker import murmur2_partition, source_offset_key, source_offset_value
+from airmirror.wire.mirrormaker import source_offset_record
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,6 @@ class Position:
     topic: str
     partition: int
     offset: int
-
-    def as_dict(self) -> dict[str, object]:
-        return asdict(self)
 
 
 @dataclass(eq=False)
@@ -49,7 +46,7 @@ class HandbackRefused(AirmirrorError):
 
 def positions(opened: Opened) -> list[Position]:
     """The progress of every partition of which anything was copied, in order. Raises HandbackRefused, or a cluster's error."""
-    opened = caught_up(opened)
+    catch_up_ledger(opened)
     state, ledger = opened.ledger.state(), opened.ledger
     reasons = {(hold.topic, hold.partition): f"held: {hold.reason}" for hold in ledger.holds().values()}
     for record in ledger.unverified():
@@ -86,12 +83,18 @@ def write_offsets(opened: Opened, topic: str, connector: str, window: str) -> tu
         if journal.target.refresh_existing([topic]):
             raise OffsetsTopicMissing(flow.name, flow.target.alias, topic)
         with claimed(journal, window, slots=0) as granted:
-            found = positions(opened)
+            found, partitions = positions(opened), journal.target.partitions(topic)
             by_partition: dict[int, list[tuple[bytes, bytes | None]]] = {}
             for each in found:
-                key = source_offset_key(flow.source.alias, each.topic, each.partition, connector)
-                at = murmur2_partition(key, journal.target.partitions(topic))
-                by_partition.setdefault(at, []).append((key, source_offset_value(each.offset)))
+                number, record = source_offset_record(
+                    flow.source.alias,
+                    each.topic,
+                    each.partition,
+                    each.offset,
+                    partitions=partitions,
+                    connector=connector,
+                )
+                by_partition.setdefault(number, []).append(record)
             granted.check()
             for number, records in by_partition.items():
                 with Appender(flow.target, topic, number) as appender:

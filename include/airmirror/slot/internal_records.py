@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from airmirror.partitions import TopicPartition
-from airmirror.wire.mirrormaker import murmur2_partition, source_offset_key, source_offset_value
+from airmirror.wire.mirrormaker import source_offset_record
 
 if TYPE_CHECKING:
     from airmirror.slot.contract import Slot
@@ -49,9 +49,10 @@ def batches(
 
 def progress_record(slot: Slot, topic: str, partition: int, offset: int | None) -> tuple[TopicPartition, KeyValue]:
     """MirrorMaker 2's progress of a partition and where it belongs; None deletes it."""
-    key = source_offset_key(slot.flow.source.alias, topic, partition)
-    target = TopicPartition(slot.progress_topic, murmur2_partition(key, slot.progress_partitions))
-    return target, (key, None if offset is None else source_offset_value(offset))
+    number, record = source_offset_record(
+        slot.flow.source.alias, topic, partition, offset, partitions=slot.progress_partitions
+    )
+    return TopicPartition(slot.progress_topic, number), record
 
 
 def _parts(records: Iterable[KeyValue]) -> list[list[KeyValue]]:

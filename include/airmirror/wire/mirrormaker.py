@@ -58,6 +58,14 @@ def decode_source_offset(key: bytes, value: bytes | None, connector: str = "") -
     return SourceOffset(str(name), cluster, topic, number, offset)
 
 
+def source_offset_record(
+    cluster: str, topic: str, partition: int, offset: int | None, *, partitions: int, connector: str = SOURCE_CONNECTOR
+) -> tuple[int, tuple[bytes, bytes | None]]:
+    """The record of a partition's progress, None deletes it; and which of the ``partitions`` of its topic it belongs to."""
+    key = source_offset_key(cluster, topic, partition, connector)
+    return murmur2_partition(key, partitions), (key, None if offset is None else source_offset_value(offset))
+
+
 def murmur2_partition(key: bytes, partitions: int) -> int:
     """The partition of Kafka's default partitioner."""
     return int((murmur2(key) & 0x7FFFFFFF) % partitions)
