@@ -6,8 +6,12 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from airmirror.clusters.protocol.transactions import TransactionalId
 from airmirror.config import Configuration, Flow
@@ -15,7 +19,9 @@ from airmirror.flows.prepare import Opened, prepare
 from airmirror.ledger import Ledger
 from airmirror.slot import copy as copy_module
 from airmirror.slot.contract import Slot, SlotResult
-from airmirror.windows import fence
+from airmirror.slot.errors import PartitionUnavailable
+from airmirror.windows import fence, window
+from airmirror.windows.plan import Planned
 from airmirror.windows.window import run_window
 from support.flows import Mirror, in_this_process, mirror
 from support.topics import Cluster, Record, produce
@@ -90,3 +96,23 @@ def die_in_a_transaction(commits: int) -> None:
     TransactionalId.end = die  # type: ignore[method-assign]
     copy_module.FETCH_BYTES = 4096
     copy_module.LEAST_PARTITION_BYTES = 2048
+
+
+def unseen_before_the_starts(monkeypatch: pytest.MonkeyPatch, flow: Mirror, partition: int) -> list[bool]:
+    """A partition without a leader until windows commit where partitions begin; whether one has."""
+    begun: list[bool] = []
+    make, begin = window.make_plan, window.commit_starts
+
+    def make_plan(*given: Any) -> list[Planned]:
+        gone = PartitionUnavailable(flow.flow.source.alias, flow.topic, partition, "it has no leader")
+        return [
+            replace(item, error=gone if not begun and item.partition == partition else None) for item in make(*given)
+        ]
+
+    def commit_starts(*given: Any) -> object:
+        begun.append(True)
+        return begin(*given)
+
+    monkeypatch.setattr(window, "make_plan", make_plan)
+    monkeypatch.setattr(window, "commit_starts", commit_starts)
+    return begun

@@ -26,6 +26,7 @@ from airmirror_local.jars import classpath
 from airmirror_local.java import find_java
 from airmirror_local.ports import LOOPBACK, free_port
 from airmirror_local.processes import Process, start_process
+from support.faults import unseen_before_the_starts
 from support.flows import Mirror, mirror
 from support.topics import Record, create_topic, end_offsets, produce, read_all
 
@@ -72,6 +73,24 @@ def test_the_progress_of_the_connector_counts_where_nothing_is_known(
     produce(east, flow.topic, numbered(10, 300))
     assert flow.run().is_verified
     assert flow.assert_equal() == 210
+
+
+def test_a_partition_that_was_not_seen_at_first_continues_after_it_too(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Something is known of its topic then, and nothing of it."""
+    topic = create_topic(west, f"connect-offsets-{uuid4()}", 3)
+    flow = on_connect(east, west, tmp_path, topic)
+    apply(flow.flow, look(flow.flow))
+    ensure_internal_topics(flow.flow)
+    for partition in (0, 1):
+        produce(east, flow.topic, numbered(100, 100 * partition), partition=partition)
+        produce(west, flow.remote_topic, read_all(east, flow.topic)[partition][:70], partition=partition)
+        note(flow, topic, partition, 49, at=partition)
+    assert not unseen_before_the_starts(monkeypatch, flow, 1)
+    assert [row.error is None for row in flow.run().rows] == [True, False]
+    assert flow.run().is_verified
+    assert flow.assert_equal() == 200
 
 
 def test_a_topic_of_workers_that_is_not_there_is_an_error(east: Broker, west: Broker, tmp_path: Path) -> None:

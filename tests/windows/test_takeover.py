@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,12 +13,11 @@ from airmirror.flows.reset import Order, carry_out
 from airmirror.flows.verification import compare_all
 from airmirror.naming import progress_topic
 from airmirror.slot.errors import ForeignRecords, PartitionUnavailable
-from airmirror.windows import window
-from airmirror.windows.plan import Planned
 from airmirror.windows.resets import Choice
 from airmirror.windows.takeover import overlap
 from airmirror.wire.mirrormaker import murmur2_partition, source_offset_key, source_offset_value
 from airmirror_local.brokers import Broker
+from support.faults import unseen_before_the_starts
 from support.flows import Mirror, as_mirrormaker, mirror
 from support.hostile import delete_records
 from support.topics import Record, end_offsets, produce, read_all
@@ -74,19 +71,7 @@ def test_a_partition_that_is_seen_only_after_the_others_were_taken_over(
     key = source_offset_key(flow.flow.source.alias, flow.topic, 1)
     with Appender(flow.flow.target, progress_topic(flow.flow.source.alias), murmur2_partition(key, 3)) as appender:
         appender.append([(key, source_offset_value(40))])
-    begun: list[bool] = []
-    make, begin = window.make_plan, window.commit_starts
-
-    def make_plan(*given: Any) -> list[Planned]:
-        gone = PartitionUnavailable(flow.flow.source.alias, flow.topic, 1, "it has no leader")
-        return [replace(item, error=None if begun or not item.partition else gone) for item in make(*given)]
-
-    def commit_starts(*given: Any) -> object:
-        begun.append(True)
-        return begin(*given)
-
-    monkeypatch.setattr(window, "make_plan", make_plan)
-    monkeypatch.setattr(window, "commit_starts", commit_starts)
+    begun = unseen_before_the_starts(monkeypatch, flow, 1)
     [first, second] = flow.run().rows
     assert begun and first.verified and first.source_end == 100
     assert isinstance(second.error, PartitionUnavailable) and "after the others were taken over" in str(second.error)

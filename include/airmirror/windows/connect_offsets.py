@@ -40,11 +40,15 @@ class OffsetsTopicMissing(AirmirrorError):
 def with_connect_offsets(mirror: Mirror, state: State, topics: Collection[str]) -> State:
     """The state with the progress that Connect has of partitions of which nothing is known here.
 
-    ``topics``: those of the flow on the source. Nothing is read where something is known of each. Raises
+    ``topics``: those of the flow on the source. Nothing is read where something is known of each partition. Raises
     OffsetsTopicMissing, or a cluster's error.
     """
-    names = mirror.flow.settings.takeover_offsets_topics
-    if not names or {topic for topic, _ in state.positions} >= set(topics):
+    names, source = mirror.flow.settings.takeover_offsets_topics, mirror.source
+    if not names:
+        return state
+    missing = source.refresh_existing(topics)
+    there = (topic for topic in topics if topic not in missing)
+    if all((topic, number) in state.positions for topic in there for number in range(source.partitions(topic))):
         return state
     found: dict[Key, int] = {}
     for name in names:
