@@ -119,6 +119,26 @@ def test_users_suites_are_for_their_flows_and_topics(tmp_path: Path) -> None:
     assert asked(rows(), suites).passed
 
 
+def test_each_partition_is_told_what_was_found_in_it(tmp_path: Path) -> None:
+    suites = written(
+        tmp_path,
+        """
+name: mine
+expectations:
+  - {type: expect_column_values_to_be_between, kwargs: {column: copied, max_value: 20}}
+  - {type: expect_column_pair_values_to_be_equal, kwargs: {column_A: source_end, column_B: offsets}}
+  - {type: expect_column_values_to_be_between, kwargs: {column: partition, max_value: 2}}
+""",
+    )
+    given = rows({"copied": 30, "target_records": 30}, {"source_end": 13}, {"copied": 40, "target_records": 40})
+    failed = asked(given, suites).failed
+    ends = {
+        partition: [reason.split(" (suite")[0].partition("is not met, ")[2] for reason in failed["orders", partition]]
+        for partition in (1, 2, 3)
+    }
+    assert ends == {1: ["found 30"], 2: ["found 13 and 12"], 3: ["found 40", "found 3"]}
+
+
 def test_a_warning_of_a_users_suite_does_not_fail(tmp_path: Path) -> None:
     expectation = (
         "{type: expect_column_values_to_be_in_set, kwargs: {column: bytes, value_set: [1]}, severity: warning}"

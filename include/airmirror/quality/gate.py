@@ -53,19 +53,20 @@ def judge(
             if result.success:
                 every.append(asked)
                 continue
-            partitions, reason = _who_and_why(asked, result, chosen)
+            reasons, reason = _who_and_why(asked, result, chosen)
+            partitions = list(reasons)
             every.append(replace(asked, failed=tuple(partitions)))
-            for partition in partitions:
+            for partition, its_reason in reasons.items():
                 if critical:
-                    failed.setdefault(partition, []).append(f"{reason} ({_whose(suite, expectation)})")
+                    failed.setdefault(partition, []).append(f"{its_reason} ({_whose(suite, expectation)})")
                 if suite is lag:
                     lagging.add(partition)
             if not critical:
                 named = ", ".join(f"{topic}-{number}" for topic, number in partitions[:10])
                 more = f" and {len(partitions) - 10} more" if len(partitions) > 10 else ""
                 warnings.append(f"{reason} ({_whose(suite, expectation)}): {named}{more}")
-    reasons = {partition: tuple(found) for partition, found in failed.items()}
-    judgement = Judgement(reasons, tuple(warnings), frozenset(lagging), None, tuple(every))
+    by_partition = {partition: tuple(found) for partition, found in failed.items()}
+    judgement = Judgement(by_partition, tuple(warnings), frozenset(lagging), None, tuple(every))
     if docs is None:
         return judgement
     return replace(judgement, docs=write_page(docs, rows, judgement, flow=flow, window=window))
@@ -112,18 +113,20 @@ def _validate(context: Any, suite: Suite, rows: Sequence[Row], run: str) -> list
     return [(expectation, by_number[number]) for number, expectation in enumerate(suite.expectations)]
 
 
-def _who_and_why(asked: Asked, result: Any, rows: Sequence[Row]) -> tuple[list[Partition], str]:
-    everybody, what = [partition_of(row) for row in rows], asked.text
+def _who_and_why(asked: Asked, result: Any, rows: Sequence[Row]) -> tuple[dict[Partition, str], str]:
+    """Which partitions failed, each with what was found in it; and one reason for all of them, with a few of the values."""
+    what = asked.text
     if _raised(result):
-        return everybody, f"{what} can't be evaluated: {_message(result)}"
+        reason = f"{what} can't be evaluated: {_message(result)}"
+        return {partition_of(row): reason for row in rows}, reason
     indices = result.result.get("unexpected_index_list")
     if not indices:
-        observed = result.result.get("observed_value")
-        return everybody, f"{what} is not met, observed {observed!r}"
-    partitions = [(str(index["topic"]), int(index["partition"])) for index in indices]
-    values = result.result.get("unexpected_list") or []
-    shown = sorted({_text(value) for value in values})[:3]
-    return list(dict.fromkeys(partitions)), f"{what} is not met, found {', '.join(shown)}"
+        reason = f"{what} is not met, observed {result.result.get('observed_value')!r}"
+        return {partition_of(row): reason for row in rows}, reason
+    bad = {(str(index["topic"]), int(index["partition"])) for index in indices}
+    found = {partition_of(row): _text(row, asked.expectation) for row in rows if partition_of(row) in bad}
+    reasons = {partition: f"{what} is not met, found {own}" for partition, own in found.items()}
+    return reasons, f"{what} is not met, found {', '.join(sorted(set(found.values()))[:3])}"
 
 
 def _whose(suite: Suite, expectation: Expectation) -> str:
@@ -144,8 +147,13 @@ def _not_measured(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def _text(value: object) -> str:
-    return " and ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+def _text(row: Row, expectation: Expectation) -> str:
+    """What a row has in the columns that an expectation asks about."""
+    asked = expectation.kwargs
+    columns = [asked[name] for name in ("column", "column_A", "column_B") if name in asked] + asked.get(
+        "column_list", []
+    )
+    return " and ".join(str(row.get(column)) for column in columns)
 
 
 def _raised(result: Any) -> bool:
