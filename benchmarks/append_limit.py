@@ -113,7 +113,7 @@ def _send_until(
                 )
             if not connection.waiting:
                 return done
-            for partition, produced in decode_produce(version, connection.receive(), names).items():
+            for partition, produced in decode_produce(version, connection.receive(), names)[1].items():
                 if produced.error:
                     raise AppendFailed(f"{partition}: the broker answers with error {produced.error}")
                 done += 1

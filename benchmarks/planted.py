@@ -77,7 +77,7 @@ def _write(target: str, to: TopicPartition, topic_ids: dict[str, UUID], batches:
         version = connection.produce_version
 
         def acknowledged() -> None:
-            (answer,) = decode_produce(version, connection.receive(), names).values()
+            (answer,) = decode_produce(version, connection.receive(), names)[1].values()
             if answer.error:
                 raise NotCopied(f"{to}: the broker answers with error {answer.error}")
 

@@ -205,7 +205,7 @@ def _present(directory: Path, role: str) -> Path:
 
 def _tune(tuning: dict[str, float], role: str) -> None:
     """Impatience: leases of 3 s, so that a seed takes seconds, and what the plan says; the clock of the role's machine."""
-    from airmirror.slot import copy, outbox
+    from airmirror.slot import outbox, source
     from airmirror.windows import fence, renewal
 
     if skew := tuning.get(f"{role}_skew"):
@@ -213,7 +213,7 @@ def _tune(tuning: dict[str, float], role: str) -> None:
         time.time = lambda: right() + skew
     fence.LEASE_MS = 3000
     renewal.RENEW_SECONDS = 1.0
-    copy.FETCH_BYTES = int(tuning["fetch_bytes"])
-    copy.LEAST_PARTITION_BYTES = min(copy.LEAST_PARTITION_BYTES, int(tuning["fetch_bytes"]))
-    copy.ANSWER_SECONDS = tuning["answer_seconds"]
+    source.FETCH_BYTES = int(tuning["fetch_bytes"])
+    source.LEAST_PARTITION_BYTES = min(source.LEAST_PARTITION_BYTES, int(tuning["fetch_bytes"]))
+    source.ANSWER_SECONDS = tuning["answer_seconds"]
     outbox.ANSWER_SECONDS = tuning["answer_seconds"] + 10

@@ -47,7 +47,7 @@ def errors() -> list[AirmirrorError]:
 
 
 def result(error: AirmirrorError | None = None) -> SlotResult:
-    return SlotResult(*ORDERS, Outcome.FAILED if error else Outcome.DONE, 5, 0.25, error)
+    return SlotResult(*ORDERS, Outcome.FAILED if error else Outcome.DONE, 5, 0.25, error, 1.5, 2)
 
 
 @pytest.mark.parametrize("error", errors(), ids=lambda error: type(error).__name__)
@@ -85,9 +85,11 @@ class Executed:
         b'{"error": {}}',
         b"\xff",
         b"[" * 100_000,
-        json.dumps({"results": [["orders", 3, "done", "5", 1.0, None]]}).encode(),
-        json.dumps({"results": [["orders", 3, "gone", 5, 1.0, None]]}).encode(),
-        json.dumps({"results": [["orders", True, "done", 5, 1.0, None]]}).encode(),
+        json.dumps({"results": [["orders", 3, "done", "5", [1.0, 0, 0], None]]}).encode(),
+        json.dumps({"results": [["orders", 3, "gone", 5, [1.0, 0, 0], None]]}).encode(),
+        json.dumps({"results": [["orders", 3, "done", 5, 1.0, None]]}).encode(),
+        json.dumps({"results": [["orders", 3, "done", 5, [1.0, "0", 0], None]]}).encode(),
+        json.dumps({"results": [["orders", True, "done", 5, [1.0, 0, 0], None]]}).encode(),
     ],
 )
 def test_what_is_no_answer(answer: bytes) -> None:
@@ -111,7 +113,7 @@ def test_only_partitions_that_were_asked_for() -> None:
 )
 def test_an_error_of_another_name_or_with_other_facts_is_its_text(name: str, facts: dict[str, object]) -> None:
     plain = {"name": name, "facts": facts, "text": "said" * LONGEST, "transient": True}
-    answer = {"results": [["orders", 3, "failed", 5, 1, plain]]}
+    answer = {"results": [["orders", 3, "failed", 5, [1, 0, 0], plain]]}
     (back,) = decode(json.dumps(answer).encode(), [ORDERS])
     assert isinstance(back.error, SlotError) and back.error.transient and len(str(back.error)) == LONGEST
     assert pickle.loads(pickle.dumps(back.error)).text == back.error.text

@@ -17,7 +17,7 @@ from airmirror.clusters.protocol.transactions import TransactionalId
 from airmirror.config import Configuration, Flow
 from airmirror.flows.prepare import Opened, prepare
 from airmirror.ledger import Ledger
-from airmirror.slot import copy as copy_module
+from airmirror.slot import source as source_module
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.slot.errors import PartitionUnavailable
 from airmirror.windows import fence, window
@@ -94,8 +94,8 @@ def die_in_a_transaction(commits: int) -> None:
         end(self, commit)
 
     TransactionalId.end = die  # type: ignore[method-assign]
-    copy_module.FETCH_BYTES = 4096
-    copy_module.LEAST_PARTITION_BYTES = 2048
+    source_module.FETCH_BYTES = 4096
+    source_module.LEAST_PARTITION_BYTES = 2048
 
 
 def unseen_before_the_starts(monkeypatch: pytest.MonkeyPatch, flow: Mirror, partition: int) -> list[bool]:

@@ -105,6 +105,7 @@ def mirror(
         f"{alias}->west.topics": topic,
         "replication.factor": "1",
         "offset.storage.replication.factor": "1",
+        "window.slot.bytes": "1",  # as many slots as are allowed, however few the records
         "offset.storage.partitions": "3",
         "offset-syncs.topic.replication.factor": "1",
         "checkpoints.topic.replication.factor": "1",

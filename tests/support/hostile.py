@@ -112,7 +112,7 @@ def append(
                             timeout_ms=30_000,
                         )
                     )
-                    answer = decode_produce(version, connection.receive(), {})[where]
+                    answer = decode_produce(version, connection.receive(), {})[1][where]
                     assert answer.error not in MOVED
             assert answer.error == 0, f"{where}: error {answer.error}, {answer.message}"
 

@@ -38,6 +38,7 @@ ORDER = (
     "phase",
     "result",
     "kind",
+    "for",
     "origin",
     "until",
     "of",
@@ -73,8 +74,9 @@ def filled(ledger: Ledger) -> Ledger:
     flow.count_verified()
     flow.note_standings([Standing("orders", 0, "east.orders", 10, 25), Standing("orders", 1, "east.orders", 3, 3)])
     counters = {("windows", "failed"): 1, ("seconds", "copy"): 2.5, ("judged", "held"): 1, ("late_runs", ""): 2}
-    counters |= {("malformed", "segments"): 3}
+    counters |= {("malformed", "segments"): 3, ("waited", "limit"): 12.5}
     flow.note(counters, {("verified", ""): 50, ("measured", ""): 60, ("last_seconds", ""): 3})
+    flow.note({}, {("limit", ""): 300_000, ("last_waited", "limit"): 2.5})
     flow.note({}, {("latency_readable_most", "north"): 7.5, ("heartbeat", "north"): 99})
     flow.note({("checkpoints", ""): 4}, {("checkpoint_seconds", ""): 1.5})
     billing = GroupLag(
@@ -117,6 +119,8 @@ def test_values(ledger: Ledger) -> None:
     assert found["kafka_consumergroup_group_lag"][("east", "airmirror.east.west", "orders", "0")] == 15
     assert found["airmirror_windows_total"] == {(*flow, "failed"): 1}
     assert found["airmirror_phase_seconds_total"] == {(*flow, "copy"): 2.5}
+    assert found["airmirror_limit_bytes_per_second"] == {flow: 300_000}
+    assert found["airmirror_waited_seconds_total"] == {(*flow, "limit"): 12.5}
     assert found["airmirror_judged_partitions_total"] == {(*flow, "held"): 1}
     assert found["airmirror_last_verified_timestamp_seconds"] == {flow: 50}
     assert found["airmirror_last_window_seconds"] == {flow: 3}

@@ -11,18 +11,20 @@ import pytest
 from tenacity import Retrying, stop_after_attempt
 
 from airmirror.clusters.protocol import transactions
+from airmirror.clusters.protocol.throttle import Throttle
 from airmirror.clusters.protocol.transactions import TransactionalId, TransactionBusy
 from airmirror.partitions import TopicPartition
 from airmirror.slot import attempts
-from airmirror.slot import copy as copy_module
+from airmirror.slot import source as source_module
 from airmirror.slot.attempts import run_slot
 from airmirror.slot.contract import Outcome, Slot, SlotResult
-from airmirror.slot.copy import Source
 from airmirror.slot.errors import PartitionError, TopicRecreated
 from airmirror.slot.intake import Intake
+from airmirror.slot.limit import Limit
 from airmirror.slot.outbox import ANSWER_SECONDS
 from airmirror.slot.pace import Pace
 from airmirror.slot.refusals import WriteRefused
+from airmirror.slot.source import Source
 from airmirror.wire.requests import PRODUCE
 from airmirror_local.brokers import Broker
 from airmirror_local.proxy import Exchange, Proxy, pass_on
@@ -35,8 +37,8 @@ from support.topics import create_topic, delete_topic, end_offsets, produce, rea
 
 @pytest.fixture
 def small_fetches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copy_module, "FETCH_BYTES", 4096)
-    monkeypatch.setattr(copy_module, "LEAST_PARTITION_BYTES", 2048)
+    monkeypatch.setattr(source_module, "FETCH_BYTES", 4096)
+    monkeypatch.setattr(source_module, "LEAST_PARTITION_BYTES", 2048)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +136,9 @@ def test_a_topic_created_again_while_the_connection_is_lost(
 def test_a_partition_is_in_one_fetch_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its leader moves while the old one's answer is under way: the new one is asked when that was taken."""
     asked: list[str] = []
-    monkeypatch.setattr(copy_module, "send_fetch", lambda routes, connection, positions, **_: asked.append(connection))
+    monkeypatch.setattr(
+        source_module, "send_fetch", lambda routes, connection, positions, **_: asked.append(connection.name)
+    )
     taker, _ = intake(30)
 
     class Moving:
@@ -144,11 +148,11 @@ def test_a_partition_is_in_one_fetch_at_a_time(monkeypatch: pytest.MonkeyPatch) 
         def leader(self, _partition: object) -> object:
             return type("Leader", (), {"node": self.node, "epoch": 0})
 
-        def connection(self, node: int, _purpose: str) -> str:
-            return f"node {node}"
+        def connection(self, node: int, _purpose: str) -> object:
+            return type("Connection", (), {"name": f"node {node}", "throttle": Throttle(print)})
 
     routes = Moving()
-    source = Source(routes, taker.context.slot, [taker], Pace(60_000))  # type: ignore[arg-type]
+    source = Source(routes, taker.context.slot, [taker], Pace(60_000), Limit.of(taker.context.slot))  # type: ignore[arg-type]
     source.ask()
     routes.node = 3
     source.ask()

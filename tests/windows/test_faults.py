@@ -15,7 +15,7 @@ from airmirror.clusters.protocol.connection import BrokerUnreachable
 from airmirror.clusters.protocol.transactions import TransactionalId
 from airmirror.flows.prepare import prepare
 from airmirror.partitions import TopicPartition
-from airmirror.slot import copy as copy_module
+from airmirror.slot import source as source_module
 from airmirror.slot.attempts import run_slot
 from airmirror.slot.contract import Outcome, Slot, SlotResult
 from airmirror.slot.intake import Intake
@@ -294,8 +294,8 @@ def test_a_window_cut_by_bytes_is_continued(east: Broker, west: Broker, tmp_path
 
     def small_fetches(slots: Sequence[Slot]) -> list[SlotResult]:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(copy_module, "FETCH_BYTES", 4096)
-            patch.setattr(copy_module, "LEAST_PARTITION_BYTES", 2048)
+            patch.setattr(source_module, "FETCH_BYTES", 4096)
+            patch.setattr(source_module, "LEAST_PARTITION_BYTES", 2048)
             return in_this_process([replace(slot, max_bytes=3000) for slot in slots])
 
     result = flow.run(small_fetches)

@@ -13,12 +13,13 @@ from airmirror.clusters.protocol.transactions import TransactionalId
 from airmirror.flows.holds import add_holds
 from airmirror.partitions import TopicPartition
 from airmirror.slot import attempts, outbox
-from airmirror.slot import copy as copy_module
+from airmirror.slot import source as source_module
 from airmirror.slot.claim import ClaimLog
 from airmirror.slot.contract import Outcome, Slot, SlotResult
-from airmirror.slot.copy import Source
 from airmirror.slot.follow import NO_END
+from airmirror.slot.limit import Limit
 from airmirror.slot.pace import Pace
+from airmirror.slot.source import Source
 from airmirror.windows import fence, renewal
 from airmirror.windows.errors import FlowBusy, GateFailed, PartitionHeld
 from airmirror.windows.fence import end_window
@@ -219,11 +220,11 @@ def test_a_target_that_is_away_and_a_partition_that_takes_no_records_for_a_while
     refuses, again = threading.Event(), threading.Event()
     late = TopicPartition(flow.remote_topic, 0)
 
-    def refusing(*answer: object) -> dict[TopicPartition, Produced]:
-        found = decode(*answer)  # type: ignore[arg-type]
+    def refusing(*answer: object) -> tuple[int, dict[TopicPartition, Produced]]:
+        throttle_ms, found = decode(*answer)  # type: ignore[arg-type]
         if refuses.is_set() and late in found:
             found[late] = Produced(NOT_ENOUGH_REPLICAS, -1, None)  # a cluster of one node has no other replicas
-        return found
+        return throttle_ms, found
 
     def note(found: attempts._Attempts) -> bool:
         is_again = taken_in_again(found)
@@ -320,10 +321,10 @@ def test_a_partition_that_an_operator_holds_is_copied_no_more(
 @pytest.mark.parametrize("compacted", [True, False])
 def test_an_empty_answer_at_the_moving_end(monkeypatch: pytest.MonkeyPatch, compacted: bool) -> None:
     """Nothing comes at the log's end; below it only a compacted topic has holes, up to what can be read (invariant E)."""
-    monkeypatch.setattr(copy_module, "is_compacted", lambda *_: True)
+    monkeypatch.setattr(source_module, "is_compacted", lambda *_: True)
     taker, _ = intake(30, compacted=compacted)
     taker.end_at(NO_END)
-    source = Source(None, taker.context.slot, [taker], Pace(60_000))  # type: ignore[arg-type]
+    source = Source(None, taker.context.slot, [taker], Pace(60_000), Limit.of(taker.context.slot))  # type: ignore[arg-type]
 
     def answered(stable: int) -> None:
         empty = Fetched(

@@ -10,7 +10,7 @@ import pytest
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.offsets.translation import Reason
 from airmirror.partitions import TopicPartition
-from airmirror.slot import copy as copy_module
+from airmirror.slot import source as source_module
 from airmirror.slot.intake import Intake
 from airmirror_local.brokers import Broker, BrokerCluster
 from support.flows import Mirror, mirror
@@ -48,8 +48,8 @@ def run_while_the_leader_dies(flow: Mirror, broker: Broker) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Intake, "take", kill)
-        patch.setattr(copy_module, "FETCH_BYTES", 4096)
-        patch.setattr(copy_module, "LEAST_PARTITION_BYTES", 2048)
+        patch.setattr(source_module, "FETCH_BYTES", 4096)
+        patch.setattr(source_module, "LEAST_PARTITION_BYTES", 2048)
         result = flow.run()
     assert killed and result.is_verified, [str(row.error) for row in result.rows]
 

@@ -22,7 +22,7 @@ from airmirror.clusters.security.tls import TlsFailed
 from airmirror.clusters.security.tokens import TokenEndpointUnreachable, TokenRefused
 from airmirror.config import Cluster
 from airmirror.errors import AirmirrorError
-from airmirror.slot import copy as copy_module
+from airmirror.slot import source as source_module
 from airmirror.windows.errors import FlowBusy
 from airmirror_local.ports import free_port
 from airmirror_local.spark_connect import ConnectServer
@@ -232,8 +232,8 @@ def test_credentials_are_taken_away_in_mid_window(
     access = [each.access("EXPIRING" if each is losing else "OPEN", "SCRAM-SHA-256") for each in clusters]
     flow = filled(source.broker, target.broker, tmp_path, access=(access[0], access[1]))
     monkeypatch.setattr("airmirror.windows.fence.LEASE_MS", 4000)  # who can't log in can't release the claim either
-    monkeypatch.setattr(copy_module, "FETCH_BYTES", 4096)
-    monkeypatch.setattr(copy_module, "LEAST_PARTITION_BYTES", 2048)
+    monkeypatch.setattr(source_module, "FETCH_BYTES", 4096)
+    monkeypatch.setattr(source_module, "LEAST_PARTITION_BYTES", 2048)
     end, commits = TransactionalId.end, []
 
     def end_and_lose(self: TransactionalId, commit: bool) -> None:

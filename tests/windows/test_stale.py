@@ -13,7 +13,7 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.clusters.protocol.transactions import TransactionalId, TransactionStuck
 from airmirror.config import Flow
 from airmirror.partitions import TopicPartition
-from airmirror.slot import copy as copy_module
+from airmirror.slot import source as source_module
 from airmirror.slot.attempts import run_slot
 from airmirror.slot.claim import ClaimLog
 from airmirror.slot.contract import Outcome, Slot, SlotResult
@@ -60,8 +60,8 @@ def test_a_slot_that_sleeps_in_its_transaction_is_fenced_by_a_window_of_fewer_sl
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its id is none of the new window's: the fence alone ends its transaction, so that nobody waits for it."""
-    monkeypatch.setattr(copy_module, "FETCH_BYTES", 4096)
-    monkeypatch.setattr(copy_module, "LEAST_PARTITION_BYTES", 2048)
+    monkeypatch.setattr(source_module, "FETCH_BYTES", 4096)
+    monkeypatch.setattr(source_module, "LEAST_PARTITION_BYTES", 2048)
     flow = filled(east, west, tmp_path, settings={"window.commit.bytes": "20000"})
     asleep, awake = threading.Event(), threading.Event()
     take, own = Intake.take, threading.current_thread()
@@ -102,8 +102,8 @@ def test_a_slot_whose_id_can_not_be_fenced(
 ) -> None:
     """As where a partition does not take the marker of its last commit. In an aggregate nothing on the target shows that
     it copies again: before every commit it looks whether its source offsets follow, after every one at its claim."""
-    monkeypatch.setattr(copy_module, "FETCH_BYTES", 4096)
-    monkeypatch.setattr(copy_module, "LEAST_PARTITION_BYTES", 2048)
+    monkeypatch.setattr(source_module, "FETCH_BYTES", 4096)
+    monkeypatch.setattr(source_module, "LEAST_PARTITION_BYTES", 2048)
     flow = filled(east, west, tmp_path, settings={"window.commit.bytes": "20000", "aggregate": "true"})
     asleep, awake = threading.Event(), threading.Event()
     own, fence_one = threading.current_thread(), fence._fence

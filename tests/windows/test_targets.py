@@ -18,7 +18,7 @@ from airmirror.config import Flow
 from airmirror.flows.reset import Order, carry_out
 from airmirror.flows.verification import compare_all
 from airmirror.partitions import TopicPartition
-from airmirror.slot import copy as copy_module
+from airmirror.slot import source as source_module
 from airmirror.slot.contract import Slot, SlotResult, transactional_id
 from airmirror.slot.errors import ForeignRecords, TargetTruncated, TargetUnavailable
 from airmirror.slot.intake import Intake
@@ -153,8 +153,8 @@ def test_a_commit_that_cannot_be_ended(
     east: Broker, three: BrokerCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Partitions that lack its marker are left out, and its id: the others go on, under another one."""
-    monkeypatch.setattr(copy_module, "FETCH_BYTES", 4096)
-    monkeypatch.setattr(copy_module, "LEAST_PARTITION_BYTES", 1024)
+    monkeypatch.setattr(source_module, "FETCH_BYTES", 4096)
+    monkeypatch.setattr(source_module, "LEAST_PARTITION_BYTES", 1024)
     flow = mirror(east, three, tmp_path, partitions=4, settings=REPLICATED)
     with Routes(flow.flow.target, "test") as routes:  # a node that does not coordinate the transaction
         coordinator = routes.coordinator(transactional_id(flow.flow, 0))

@@ -12,7 +12,7 @@ from tenacity import Retrying, stop_after_delay, wait_fixed
 
 from airmirror.clusters.protocol.routes import CoordinatorNotAvailable
 from airmirror.clusters.protocol.transactions import TransactionRefused
-from airmirror.slot import copy as copy_module
+from airmirror.slot import source as source_module
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.slot.intake import Intake
 from airmirror.windows import fence
@@ -28,8 +28,8 @@ PRODUCE, INIT_PRODUCER_ID, END_TXN = 0, 22, 26
 
 @pytest.fixture
 def small_fetches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copy_module, "FETCH_BYTES", 4096)
-    monkeypatch.setattr(copy_module, "LEAST_PARTITION_BYTES", 2048)
+    monkeypatch.setattr(source_module, "FETCH_BYTES", 4096)
+    monkeypatch.setattr(source_module, "LEAST_PARTITION_BYTES", 2048)
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,13 @@ import pytest
 from airmirror.clusters.protocol.errors import RecordsWithheld
 from airmirror.clusters.protocol.log import read_batches
 from airmirror.clusters.protocol.routes import Routes
+from airmirror.clusters.protocol.throttle import Throttle
 from airmirror.config import parse
 from airmirror.partitions import TopicPartition
-from airmirror.slot import copy as copy_module
-from airmirror.slot.copy import Source
+from airmirror.slot import source as source_module
+from airmirror.slot.limit import Limit
 from airmirror.slot.pace import Pace
+from airmirror.slot.source import Source
 from airmirror.wire.requests import Fetched
 from airmirror_local.brokers import Broker
 from airmirror_local.proxy import Proxy, pass_on
@@ -120,11 +122,11 @@ def test_a_partition_that_fails_is_not_asked_without_a_pause(monkeypatch: pytest
         for error in (UNKNOWN_SERVER_ERROR, 0)
     )
     answers = {TopicPartition("orders", 0): broken, TopicPartition("orders", 1): quiet}
-    connection = object()
-    monkeypatch.setattr(copy_module.time, "sleep", paused.append)
-    monkeypatch.setattr(copy_module, "send_fetch", lambda *_, **__: 13)
-    monkeypatch.setattr(copy_module, "ready", lambda *_: [connection])
-    monkeypatch.setattr(copy_module, "receive_fetch", lambda *_: (memoryview(b""), answers))
+    connection = type("Connection", (), {"throttle": Throttle(print)})()
+    monkeypatch.setattr(source_module.time, "sleep", paused.append)
+    monkeypatch.setattr(source_module, "send_fetch", lambda *_, **__: 13)
+    monkeypatch.setattr(source_module, "ready", lambda *_: [connection])
+    monkeypatch.setattr(source_module, "receive_fetch", lambda *_: (memoryview(b""), answers))
 
     class OneNode:
         alias = "east"
@@ -135,7 +137,7 @@ def test_a_partition_that_fails_is_not_asked_without_a_pause(monkeypatch: pytest
         def connection(self, _node: int, _purpose: str) -> object:
             return connection
 
-    source = Source(OneNode(), takers[0].context.slot, takers, Pace(60_000))  # type: ignore[arg-type]
+    source = Source(OneNode(), takers[0].context.slot, takers, Pace(60_000), Limit.of(takers[0].context.slot))  # type: ignore[arg-type]
     for _ in range(3):
         source.ask()
         source.answer()

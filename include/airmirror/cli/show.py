@@ -13,7 +13,7 @@ from rich.text import Text
 from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, safe, table, verdict
 from airmirror.config.explain import KeyRow, ValueRow
 from airmirror.errors import counted
-from airmirror.flows.status import Failing, FlowStatus, LastWindow
+from airmirror.flows.status import Failing, FlowStatus, LastWindow, Throttle
 from airmirror.flows.verification import ComparedPartition
 from airmirror.offsets.latency import Latency
 from airmirror.topics.remote import TopicPlan
@@ -171,12 +171,23 @@ def status(item: FlowStatus) -> list[RenderableType]:
         table("flows", ("flow", *numbers), [(item.flow, *counts)], right=numbers),
         table("last windows", columns, last, right=numbers_of_windows, empty="none has replicated anything yet"),
         *([latency(item.latency)] if item.latency else []),
+        *throttle(item.throttle),
         *([holds(item.holds)] if item.holds else []),
         *failing(item.failing, told=item.errors.keys()),
         *(line("error", reason) for reason in item.errors.values()),
         *(line("refused", reason) for reason in item.refused),
         *(line("warning", reason, DOUBTFUL) for reason in item.warnings),
     ]
+
+
+def throttle(found: Throttle) -> Iterator[Text]:
+    """Yield the flow's limit, and how long the last window waited for it and for the brokers' quotas."""
+    if found.bytes_per_second is not None:
+        limit = f"at most {decimal(found.bytes_per_second)}/s (throttle.bytes.per.second)"
+        yield line("limit", f"{limit}; a slot of the last window waited up to {found.limited:.1f} s for it", "")
+    if found.throttled:
+        quotas = f"the brokers' quotas had a slot of the last window wait up to {found.throttled:.1f} s"
+        yield line("quotas", quotas, DOUBTFUL)
 
 
 def _ended(row: LastWindow) -> Text:

@@ -37,7 +37,7 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Window:
-    """The extent of one window, and its proof; the keys ``window.…`` and ``verify.interval.ms``."""
+    """The extent of one window, and its proof; the keys ``window.…``, ``verify.interval.ms`` and ``throttle.…``."""
 
     max_ms: int = 120_000
     max_bytes: int | None = None
@@ -48,6 +48,8 @@ class Window:
     follow_ms: int = 0
     follow_commit_ms: int = 250
     verify_interval_ms: int = 5_000
+    slot_bytes: int = 67_108_864
+    throttle_bytes: int | None = None
 
     @property
     def longest_ms(self) -> int:

@@ -110,6 +110,8 @@ def flow(name: str, placed: Sequence[Placed]) -> Flow:
             follow_ms=integer("window.follow.ms"),
             follow_commit_ms=integer("window.follow.commit.ms"),
             verify_interval_ms=integer("verify.interval.ms"),
+            slot_bytes=integer("window.slot.bytes"),
+            throttle_bytes=optional("throttle.bytes.per.second"),
         ),
         settings=Settings.of(settings),
         aliases=next((as_list(each.setting.value) for each in placed if each.setting.key == "clusters"), ()),

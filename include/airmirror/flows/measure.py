@@ -18,6 +18,9 @@ from airmirror.windows.results import WindowResult
 # Names in the ledger's table flow_metrics.
 WINDOWS, SECONDS, JUDGED = "windows", "seconds", "judged"  # counters, by outcome, by phase and by result
 LATE = "late_runs"  # a counter
+WAITED, LIMIT = "waited", "limit"  # a counter, by what was waited for; a gauge: the flow's limit, in bytes a second
+LAST_WAITED = "last_waited"  # a gauge: the same of the last window
+OWN_LIMIT, QUOTAS = "limit", "quotas"
 LAST_SECONDS, MEASURED = "last_seconds", "measured"  # gauges: seconds a window took, and when (epoch seconds) one ended
 UNTIL, OF = ("readable", "verified"), ("least", "mean", "most")
 LATENCY = {f"latency_{until}_{of}": (until, of) for until in UNTIL for of in OF}  # gauges, by the heartbeats' origin
@@ -53,6 +56,10 @@ def measure_window(opened: Opened, result: WindowResult, tried: Callable[[TopicP
     outcome = "incomplete" if failed else "replicated" if result.rows else "empty"
     counters = {(SECONDS, phase.replace(" ", "_")): seconds for phase, seconds in result.phases.items()}
     gauges = {(MEASURED, ""): now, (LAST_SECONDS, ""): result.seconds}
+    waited = {OWN_LIMIT: result.limited, QUOTAS: result.throttled}
+    counters |= {(WAITED, by): seconds for by, seconds in waited.items() if seconds}
+    gauges |= {(LAST_WAITED, by): seconds for by, seconds in waited.items()}
+    gauges[(LIMIT, "")] = float(opened.flow.window.throttle_bytes or 0)
     gauges |= {} if failed else {(COMPLETED, ""): now}
     gauges |= {(VERIFIED, ""): now} if result.is_verified else {}
     ledger.note(counters | {(WINDOWS, outcome): 1.0}, gauges)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from airmirror.flows import measure as measured
 from airmirror.flows.prepare import Opened, dry_run
 from airmirror.ledger import Failure, FlowLedger
 from airmirror.offsets.latency import Latency, measure
@@ -39,6 +40,16 @@ class Failing(Failure):
 
 
 @dataclass(frozen=True)
+class Throttle:
+    """The flow's limit (throttle.bytes.per.second), and the most seconds that a slot of the last window waited: for it, and for
+    the brokers' quotas."""
+
+    bytes_per_second: int | None
+    limited: float
+    throttled: float
+
+
+@dataclass(frozen=True)
 class FlowStatus:
     """A flow's totals; lag in records, to the high watermark."""
 
@@ -55,6 +66,7 @@ class FlowStatus:
     latency: list[Latency]
     resets: list[str]  # what was decided with `airmirror reset`: when, who, why
     holds: list[Hold]
+    throttle: Throttle
     refused: list[str]  # topics that can't be replicated, and why
     warnings: list[str]
     needs_somebody: bool  # nothing gets better by itself
@@ -83,10 +95,18 @@ def flow_status(opened: Opened) -> FlowStatus:
         latency=measure(opened.flow, ledger),
         resets=[str(record) for record in ledger.resets()],
         holds=holds,
+        throttle=throttle_of(opened),
         refused=[str(refused) for refused in topics.refused],
         warnings=list(topics.warnings),
         needs_somebody=needs_somebody(topics, planned, holds, failing),
     )
+
+
+def throttle_of(opened: Opened) -> Throttle:
+    """Return the flow's limit, and how long it and the brokers' quotas kept the last window waiting."""
+    numbers = opened.ledger.numbers()
+    waited = (numbers.get((measured.LAST_WAITED, by), 0.0) for by in (measured.OWN_LIMIT, measured.QUOTAS))
+    return Throttle(opened.flow.window.throttle_bytes, *waited)
 
 
 def needs_somebody(

@@ -40,7 +40,14 @@ def encode(answer: Sequence[SlotResult] | AirmirrorError) -> bytes:
     if isinstance(answer, AirmirrorError):
         return json.dumps({"error": plain_error(answer)}).encode()
     rows = [
-        [each.topic, each.partition, each.outcome, each.position, each.seconds, each.error and plain_error(each.error)]
+        [
+            each.topic,
+            each.partition,
+            each.outcome,
+            each.position,
+            [each.seconds, each.limited, each.throttled],
+            each.error and plain_error(each.error),
+        ]
         for each in answer
     ]
     return json.dumps({"results": rows}).encode()
@@ -69,13 +76,16 @@ def answer_of(data: bytes, largest: int, make: Callable[[Any], Made]) -> Made:
 
 
 def _result(topic: Any, partition: Any, outcome: Any, position: Any, seconds: Any, error: Any) -> SlotResult:
+    took, limited, throttled = (fit(each, float) for each in seconds)
     return SlotResult(
         topic=fit(topic, str),
         partition=fit(partition, int),
         outcome=Outcome(outcome),
         position=fit(position, int),
-        seconds=fit(seconds, float),
+        seconds=took,
         error=None if error is None else error_of(error),
+        limited=limited,
+        throttled=throttled,
     )
 
 

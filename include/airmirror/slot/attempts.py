@@ -21,7 +21,7 @@ from airmirror.partitions import TopicPartition
 from airmirror.slot.adjacent import explained, look
 from airmirror.slot.claim import ClaimLog
 from airmirror.slot.contract import Outcome, Slot, SlotPartition, SlotResult, transaction_timeout_ms
-from airmirror.slot.copy import Source, copy
+from airmirror.slot.copy import copy
 from airmirror.slot.dead_letters import open_dead_letter_topic
 from airmirror.slot.delivery import CopyContext
 from airmirror.slot.errors import (
@@ -35,10 +35,12 @@ from airmirror.slot.errors import (
 )
 from airmirror.slot.follow import NO_END, Following
 from airmirror.slot.intake import Intake
+from airmirror.slot.limit import Limit
 from airmirror.slot.outbox import Outbox
 from airmirror.slot.pace import Pace
 from airmirror.slot.readback import ReadBack
 from airmirror.slot.refusals import Refusals
+from airmirror.slot.source import Source
 from airmirror.wire.merging import Merging
 from airmirror.wire.segments import SegmentRecord
 
@@ -54,6 +56,9 @@ class _Attempts:
 
     positions: dict[TopicPartition, int]
     follow_until: float  # by time.monotonic; in the past: the slot does not follow
+    pace: Pace
+    limit: Limit
+    throttled: float = 0.0  # seconds for which brokers wanted to be left alone
     failed: dict[TopicPartition, AirmirrorError] = field(default_factory=dict)
     limits: dict[TopicPartition, int] = field(default_factory=dict)  # copied up to here only: what comes is bad
     refusals: dict[TopicPartition, Refusals] = field(default_factory=dict)
@@ -64,21 +69,16 @@ def run_slot(slot: Slot) -> list[SlotResult]:
     begun = time.monotonic()
     deadline = begun + slot.longest_ms / 1000
     positions = {partition.source: partition.start for partition in slot.partitions}
-    attempts = _Attempts(positions, begun + slot.follow_ms / 1000)
     pace = Pace(transaction_timeout_ms(slot.flow))
+    attempts = _Attempts(positions, begun + slot.follow_ms / 1000, pace, Limit.of(slot))
     outcome = Outcome.DONE
     error: AirmirrorError | None = None
     pause = LEAST_PAUSE
     while True:
         tried = time.monotonic()
         try:
-            with (
-                Routes(slot.flow.source, f"airmirror|{slot.flow.name}|{slot.number}") as source,
-                Routes(slot.flow.target, f"airmirror|{slot.flow.name}|{slot.number}") as target,
-            ):
-                done = _attempt(
-                    slot=slot, source=source, target=target, attempts=attempts, pace=pace, deadline=deadline
-                )
+            with _clusters(slot, attempts) as (source, target):
+                done = _attempt(slot=slot, source=source, target=target, attempts=attempts, deadline=deadline)
             outcome = Outcome.DONE if done else Outcome.CUT
             if not (done and _taken_in_again(attempts)):
                 break
@@ -115,6 +115,17 @@ def run_slot(slot: Slot) -> list[SlotResult]:
     return list(_results(slot, attempts, outcome, error, time.monotonic() - begun))
 
 
+@contextlib.contextmanager
+def _clusters(slot: Slot, attempts: _Attempts) -> Iterator[tuple[Routes, Routes]]:
+    """Connections to source and target for one attempt; what their brokers' quotas say is counted."""
+    client = f"airmirror|{slot.flow.name}|{slot.number}"
+    with Routes(slot.flow.source, client) as source, Routes(slot.flow.target, client) as target:
+        try:
+            yield source, target
+        finally:
+            attempts.throttled += source.throttled + target.throttled
+
+
 def _results(
     slot: Slot, attempts: _Attempts, outcome: Outcome, error: AirmirrorError | None, seconds: float
 ) -> Iterator[SlotResult]:
@@ -138,13 +149,15 @@ def _results(
             position=position,
             seconds=seconds,
             error=problem,
+            limited=attempts.limit.waited,
+            throttled=attempts.throttled,
         )
 
 
-def _attempt(slot: Slot, source: Routes, target: Routes, attempts: _Attempts, pace: Pace, deadline: float) -> bool:
+def _attempt(slot: Slot, source: Routes, target: Routes, attempts: _Attempts, deadline: float) -> bool:
     """One attempt at everything that is left; whether it was finished."""
     target.refresh([slot.segment_topic, slot.progress_topic])
-    transaction = TransactionalId(target, slot.transactional_id, pace.timeout_ms, deadline + GRACE_SECONDS)
+    transaction = TransactionalId(target, slot.transactional_id, attempts.pace.timeout_ms, deadline + GRACE_SECONDS)
     transaction.initialise()
     claim = ClaimLog(slot, target)
     committed = claim.committed()
@@ -187,9 +200,8 @@ def _attempt(slot: Slot, source: Routes, target: Routes, attempts: _Attempts, pa
     ]
     follow = _following(slot, attempts, claim, intakes) if follows else None
     try:
-        done = copy(
-            context, Source(source, slot, intakes, pace), intakes=intakes, claim=claim, deadline=deadline, follow=follow
-        )
+        reading = Source(source, slot, intakes, attempts.pace, attempts.limit)
+        done = copy(context, reading, intakes=intakes, claim=claim, deadline=deadline, follow=follow)
     except AirmirrorError:
         with contextlib.suppress(AirmirrorError):  # the next InitProducerId aborts it too; this is sooner
             transaction.end(commit=False)

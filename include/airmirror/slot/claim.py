@@ -16,6 +16,7 @@ from airmirror.clusters.protocol.transactions import TransactionFailed
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Slot
 from airmirror.slot.errors import SlotFenced
+from airmirror.slot.limit import Commits
 from airmirror.wire.claims import ClaimEntry, holder
 from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.segments import Action, Claim, Decision, Hold, SegmentRecord, decode
@@ -32,6 +33,7 @@ class ClaimLog:
         self._claims: list[ClaimEntry] = []
         self._claims_next = self._segments_next = slot.claim_offset
         self._newest: dict[TopicPartition, SegmentRecord] = {}
+        self.commits = Commits()  # of the window's slots
         self.held: set[TopicPartition] = (
             set()
         )  # since the claim, by the gate or an operator, whether it was lifted or not
@@ -76,6 +78,8 @@ class ClaimLog:
             self._claims.append(record)
         elif isinstance(record, SegmentRecord):
             self._newest[TopicPartition(record.topic, record.partition)] = record
+            if record.window == self._slot.window:
+                self.commits.note(record.slot, record.time_ms, record.size)
         elif isinstance(record, Hold) or (isinstance(record, Decision) and record.action is Action.HOLD):
             self.held.add(TopicPartition(record.topic, record.partition))
 

@@ -55,6 +55,7 @@ class Slot:
     progress_partitions: int
     segment_topic: str
     partitions: tuple[SlotPartition, ...]
+    slots: int = 1  # of the window
     follow_ms: int = 0  # so long it goes on with what comes after the planned ends; 0: it ends there
 
     @property
@@ -94,5 +95,7 @@ class SlotResult:
     partition: int
     outcome: Outcome
     position: int  # the first source offset that is not accounted for
-    seconds: float
+    seconds: float  # of its slot, as those below
     error: AirmirrorError | None = None
+    limited: float = 0.0  # seconds in which the flow's limit kept it from fetching
+    throttled: float = 0.0  # seconds for which brokers, by their quotas, wanted to be left alone

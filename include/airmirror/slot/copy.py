@@ -9,244 +9,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
-from airmirror.clusters.protocol.connection import BrokerUnreachable, Connection, ready
 from airmirror.clusters.protocol.error_codes import error_name
-from airmirror.clusters.protocol.log import (
-    EARLIEST,
-    LATEST,
-    MOVED,
-    OFFSET_OUT_OF_RANGE,
-    UNKNOWN_SERVER_ERROR,
-    offsets_with_patience,
-    receive_fetch,
-    send_fetch,
-)
-from airmirror.clusters.protocol.routes import TOPIC_DENIED, LeaderNotAvailable, Routes
-from airmirror.clusters.protocol.topic_configs import is_compacted
 from airmirror.clusters.protocol.writable import unwritable
 from airmirror.partitions import TopicPartition
 from airmirror.slot.claim import ClaimLog
-from airmirror.slot.contract import Slot
 from airmirror.slot.delivery import CopyContext
-from airmirror.slot.errors import (
-    AccessLost,
-    InternalTopicUnfit,
-    PartitionUnavailable,
-    SourceDiverged,
-    SourceTruncated,
-    TopicRecreated,
-)
+from airmirror.slot.errors import InternalTopicUnfit
 from airmirror.slot.follow import Following
 from airmirror.slot.intake import Intake
 from airmirror.slot.internal_records import Build, commit_records
 from airmirror.slot.outbox import Outgoing
-from airmirror.slot.pace import Pace
-from airmirror.wire.requests import Fetched, FetchPosition, Produced
-
-FETCH_BYTES = 4 << 20
-DECODED_FETCH_BYTES = 2 << 20  # where records are decoded: what decodes them takes half of a slot's memory
-LEAST_PARTITION_BYTES = 1 << 20
-FETCH_WAIT_MS = 500
-ANSWER_SECONDS = 30.0  # a broker that is stopped keeps its connections open and says nothing
-LEAST_PAUSE, MOST_PAUSE = 0.05, 2.0  # seconds before a broker that had nothing to give is asked again
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """A fetch under way: the version that its answer has, and the partitions that it is about."""
-
-    version: int
-    partitions: frozenset[TopicPartition]
-
-
-class Source:
-    """The fetch side: one request a broker under way, for all partitions that it leads and that are not done."""
-
-    def __init__(self, routes: Routes, slot: Slot, intakes: Sequence[Intake], pace: Pace) -> None:
-        self.pace = pace
-        self._routes = routes
-        self._read_committed = slot.flow.isolation_level == "read_committed"
-        self._intakes = {intake.partition.source: intake for intake in intakes}
-        self._under_way: dict[int, _Asked] = {}  # by node
-        # A slot that follows is asked nothing by an idle log: it must come to its commit all the same.
-        self._wait_ms = min(FETCH_WAIT_MS, slot.flow.window.follow_commit_ms) if slot.follow_ms else FETCH_WAIT_MS
-        self._pause = LEAST_PAUSE
-
-    def ask(self) -> None:
-        """Send a fetch to every broker that has none under way and leads partitions that are not done.
-
-        A partition that has moved is asked for again only when the fetch of its old leader is answered or given up.
-        """
-        asked = {partition for each in self._under_way.values() for partition in each.partitions}
-        by_node: dict[int, list[Intake]] = {}
-        for partition, intake in self._intakes.items():
-            if not intake.is_done and partition not in asked:
-                by_node.setdefault(self._routes.leader(partition).node, []).append(intake)
-        decodes = any(intake.delivery.decodes for intake in self._intakes.values())
-        most = min(DECODED_FETCH_BYTES if decodes else FETCH_BYTES, self.pace.bytes)
-        for node, intakes in by_node.items():
-            if node in self._under_way:
-                continue
-            share = max(most // len(intakes), min(most, LEAST_PARTITION_BYTES))
-            positions = {}
-            for intake in intakes:
-                leader = self._routes.leader(intake.partition.source)
-                positions[intake.partition.source] = FetchPosition(
-                    intake.position, leader.epoch, intake.leader_epoch, share
-                )
-            try:
-                version = send_fetch(
-                    self._routes,
-                    self._connection(node),
-                    positions,
-                    max_wait_ms=self._wait_ms,
-                    max_bytes=most,
-                    read_committed=self._read_committed,
-                )
-            except BrokerUnreachable:
-                self._look_again(node)
-            else:
-                self._under_way[node] = _Asked(version, frozenset(positions))
-
-    def answer(self) -> tuple[memoryview, list[tuple[Intake, Fetched]]]:
-        """Wait for one broker's answer; nothing where a leader has moved, which is looked for again."""
-        connections: dict[Connection, int] = {self._connection(node): node for node in self._under_way}
-        if not connections:
-            return memoryview(b""), []
-        answering = ready(connections, ANSWER_SECONDS)
-        if not answering:
-            broker = ", ".join(connection.broker for connection in connections)
-            raise BrokerUnreachable(self._routes.alias, broker, f"no answer to a fetch for {ANSWER_SECONDS:g} s")
-        connection = answering[0]
-        node = connections[connection]
-        asked = self._under_way.pop(node)
-        try:
-            buffer, partitions = receive_fetch(self._routes, connection, asked.version)
-        except BrokerUnreachable:
-            self._look_again(node)
-            return memoryview(b""), []
-        found = []
-        moved = failed = False
-        for partition, fetched in partitions.items():
-            if partition not in asked.partitions:
-                raise connection.nonsense(f"its answer to a fetch has {partition}, which it was not asked for")
-            intake = self._intakes[partition]
-            if fetched.error == UNKNOWN_SERVER_ERROR:
-                intake.withheld, failed = error_name(fetched.error), True
-            elif fetched.error in MOVED:
-                moved = True
-            else:
-                self._check(intake, fetched)
-                found.append((intake, fetched))
-                self._to_the_end(partition)
-        if moved:
-            self._look_again(node)
-        elif failed and all(fetched.start == fetched.end for _, fetched in found):
-            self._back_off()  # such an answer comes at once
-        else:
-            self._pause = LEAST_PAUSE
-        self._look_at_empty(found)
-        return buffer, found
-
-    def _look_at_empty(self, found: Sequence[tuple[Intake, Fetched]]) -> None:
-        """See what partitions without a batch in an answer mean (invariant E).
-
-        A hole is proven by a batch that follows it. An empty answer proves nothing: a broker gives one when its remote
-        store is slow (KIP-405). Only a compacted topic, which has no remote store, may end in holes: where a fetch that
-        waited brought nothing of any partition, and the planned end can be read.
-        """
-        waited = all(fetched.start == fetched.end for _, fetched in found)
-        for intake, fetched in found:
-            end = fetched.last_stable_offset if self._read_committed else fetched.high_watermark
-            if fetched.start < fetched.end or intake.position >= end >= intake.planned:
-                intake.withheld = ""
-            elif waited and end < intake.planned:
-                intake.withheld = f"it can be read up to {end} only"
-            elif waited and intake.partition.compacted and is_compacted(self._routes, intake.partition.topic):
-                intake.nothing_more(min(end, intake.end))
-            elif waited:
-                intake.withheld = "an answer without records"
-
-    def check_topics(self) -> None:
-        """If fetches go by name, check before every commit that the topics are still the same ones."""
-        nodes = {self._routes.leader(partition).node for partition in self._intakes}
-        if any(self._connection(node).fetch_version < 13 for node in nodes):
-            self._refresh()
-
-    def _connection(self, node: int) -> Connection:
-        return self._routes.connection(node, "fetch")
-
-    def _check(self, intake: Intake, fetched: Fetched) -> None:
-        partition, alias = intake.partition, self._routes.alias
-        if fetched.diverging_epoch >= 0:
-            raise SourceDiverged(
-                cluster=alias,
-                topic=partition.topic,
-                partition=partition.partition,
-                position=intake.position,
-                epoch=fetched.diverging_epoch,
-                end_offset=fetched.diverging_end_offset,
-            )
-        if fetched.error == OFFSET_OUT_OF_RANGE:
-            # the answer itself does not say where the log begins and ends
-            start, end = (
-                offsets_with_patience(self._routes, [partition.source], at)[partition.source]
-                for at in (EARLIEST, LATEST)
-            )
-            if start <= intake.position <= end:  # the next plan asks whether it is still the same log
-                reason = f"its leader says that offset {intake.position} is out of range, and its log {start} to {end}"
-                raise PartitionUnavailable(alias, partition.topic, partition.partition, reason)
-            raise SourceTruncated(
-                cluster=alias,
-                topic=partition.topic,
-                partition=partition.partition,
-                position=intake.position,
-                log_start=start,
-                log_end=end,
-            )
-        if fetched.error == TOPIC_DENIED:
-            raise AccessLost(
-                cluster=alias,
-                topic=partition.topic,
-                partition=partition.partition,
-                denying=alias,
-                denied_topic=partition.topic,
-                operation="Read",
-            )
-        if fetched.error:
-            raise PartitionUnavailable(alias, partition.topic, partition.partition, error_name(fetched.error))
-
-    def _refresh(self) -> None:
-        """Read the metadata again; what is fetched after that are still the same topics. Raises TopicRecreated."""
-        self._routes.refresh({partition.topic for partition in self._intakes})
-        for intake in self._intakes.values():
-            partition, now = intake.partition, self._routes.topic_ids[intake.partition.topic]
-            if now != partition.source_topic_id:
-                raise TopicRecreated(
-                    self._routes.alias, partition.topic, partition.partition, str(partition.source_topic_id), str(now)
-                )
-
-    def _look_again(self, node: int) -> None:
-        """Find the leaders again, after a backoff: nothing tells when one is elected or a broker is back."""
-        self._routes.drop(node, "fetch")
-        self._under_way.pop(node, None)
-        self._back_off()
-        try:
-            self._refresh()
-        except (BrokerUnreachable, LeaderNotAvailable):
-            if self._pause >= MOST_PAUSE:
-                raise
-
-    def _back_off(self) -> None:
-        time.sleep(self._pause)
-        self._pause = min(self._pause * 2, MOST_PAUSE)
-
-    def _to_the_end(self, partition: TopicPartition) -> None:
-        """A broker fills its answer in the order asked: who was served goes to the end of the queue."""
-        self._intakes[partition] = self._intakes.pop(partition)
+from airmirror.slot.source import Source
+from airmirror.wire.requests import Produced
 
 
 def copy(
@@ -281,15 +57,13 @@ def copy(
         context.outbox.send_all()
         if context.read_back:
             context.read_back.step(2 * source.pace.bytes)
-        source.pace.took(
-            sum(fetched.end - fetched.start for _, fetched in answers), time.monotonic() - sending, FETCH_BYTES
-        )
+        source.took(answers, max(time.monotonic() - sending, context.target.rest("produce")))
         if cut:
             break
         elapsed_ms = (time.monotonic() - begun) * 1000
         if not all(intake.account.is_empty for intake in intakes) and (
             in_transaction >= window.commit_bytes
-            or elapsed_ms >= min(window.commit_ms, source.pace.commit_ms)
+            or elapsed_ms >= min(window.commit_ms, source.pace.commit_ms, source.limit.commit_ms)
             or any(intake.account.is_full for intake in intakes)
             or (follow and follow.is_due(intakes, elapsed_ms))
         ):
@@ -297,6 +71,7 @@ def copy(
             if all(intake.is_done for intake in intakes):
                 return True
             begin_another(context, claim)
+            source.limit.share_out(claim.commits)
             budget -= in_transaction
             begun = time.monotonic()
     commit(context, source, intakes, claim)

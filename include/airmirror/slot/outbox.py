@@ -73,6 +73,7 @@ class Outbox:
         self._transaction = transaction
         self._lanes: dict[TopicPartition, _Lane] = {}
         self._in_flight: dict[int, deque[list[TopicPartition]]] = {}
+        self._resting = 0.0  # seconds for which a broker that something waits for wants nothing to be sent
         self._retry_until = 0.0
         self._pause = 0.05
 
@@ -119,6 +120,7 @@ class Outbox:
         by_node: dict[int, dict[TopicPartition, Sequence[Buffer]]] = {}
         sizes: dict[int, int] = {}
         more = False
+        self._resting = 0.0
         for target, lane in self._lanes.items():
             if not lane.waiting:
                 continue
@@ -132,6 +134,10 @@ class Outbox:
                     lane.failed.append(lane.waiting.popleft())
                     lane.error = error.error or LEADER_NOT_AVAILABLE
                     more = True
+                continue
+            if resting := self._connection(node).throttle.seconds:
+                self._resting = max(self._resting, resting)
+                more = True
                 continue
             if len(self._in_flight.get(node, ())) >= IN_FLIGHT:
                 more = True
@@ -163,7 +169,8 @@ class Outbox:
         return more
 
     def _full(self) -> bool:
-        return any(len(requests) >= IN_FLIGHT for requests in self._in_flight.values()) or self._failed()
+        full = any(len(requests) >= IN_FLIGHT for requests in self._in_flight.values())
+        return full or self._failed() or self._resting > 0
 
     def _failed(self) -> bool:
         return any(lane.failed for lane in self._lanes.values())
@@ -172,22 +179,29 @@ class Outbox:
         """Take the answers that are there; with ``block`` wait for at least one."""
         nodes = {self._connection(node): node for node, requests in self._in_flight.items() if requests}
         if nodes:
-            most = min(ANSWER_SECONDS, self._transaction.seconds_left) if block else 0
+            # A broker that wants to be left alone does not read what it was sent before.
+            patience = ANSWER_SECONDS + self._routes.rest(PURPOSE)
+            most = min(patience, self._transaction.seconds_left) if block else 0
             answering = ready(nodes, most)
             if block and not answering:
                 broker = ", ".join(connection.broker for connection in nodes)
                 raise BrokerUnreachable(self._routes.alias, broker, f"no answer to a write for {most:.0f} s")
             for connection in answering:
                 self._answer(connection, nodes[connection])
+        elif block and self._resting:
+            if not self._transaction.seconds_left:
+                raise self._broken("the window's time was over before a broker's quota let everything be written")
+            time.sleep(min(self._resting, self._transaction.seconds_left))  # the broker has said for how long
         self._try_again()
 
     def _answer(self, connection: Connection, node: int) -> None:
         response = connection.receive()
         partitions = self._in_flight[node].popleft()
         try:
-            produced = decode_produce(self._version(connection), response, self._routes.topic_names)
+            throttle_ms, produced = decode_produce(self._version(connection), response, self._routes.topic_names)
         except MalformedResponse as problem:
             raise connection.nonsense(f"its answer to a write ({problem.reason})") from problem
+        connection.throttle.note(throttle_ms)
         for target in partitions:
             lane = self._lanes[target]
             outgoing = lane.sent.popleft()

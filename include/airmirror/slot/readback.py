@@ -90,7 +90,7 @@ class ReadBack:
         Waits where more than ``most`` bytes are not compared yet. Raises what ``drain`` does.
         """
         self._down_to(max(most, LEAST_BYTES))
-        if self._bytes >= LEAST_BYTES:
+        if self._bytes >= LEAST_BYTES and not self._routes.rest(PURPOSE):
             self._send()
 
     def drain(self) -> None:

@@ -221,9 +221,15 @@ def _of_flows(rows: Sequence[FlowMetric]) -> Iterator[Metric]:
             "kind",
             "Records of the internal topics that were skipped: segments, progress, checkpoints, offset_syncs.",
         ),
+        measure.WAITED: (
+            "waited_seconds",
+            "for",
+            "Of each window the most seconds that a slot waited: for throttle.bytes.per.second (limit), for brokers (quotas).",
+        ),
         measure.JUDGED: ("judged_partitions", "result", "Partitions that gates let pass, held, or could not read."),
     }
     gauges = {
+        measure.LIMIT: ("limit_bytes_per_second", "throttle.bytes.per.second of the flow; 0: there is no limit."),
         measure.LAST_SECONDS: ("last_window_seconds", "The duration of the last window, its gate excepted."),
         measure.MEASURED: ("last_window_timestamp_seconds", "When the last window ended that did not fail as a whole."),
         measure.VERIFIED: (

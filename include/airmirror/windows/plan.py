@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapreplace
@@ -49,6 +50,13 @@ class Planned:
     def bytes(self) -> float:
         """An estimate, from what the records copied last took."""
         return (self.end - self.start) * self.record_bytes
+
+    def bytes_to_come(self, seconds: float, now_ms: int) -> float:
+        """An estimate of what comes in that time: as much a second as since the oldest record of its last transaction."""
+        if self.last is None or self.last.min_timestamp < 0:
+            return 0.0
+        since = max(1.0, (now_ms - self.last.min_timestamp) / 1000)
+        return (self.bytes + self.last.size) / since * seconds
 
     @property
     def has_work(self) -> bool:
@@ -101,13 +109,15 @@ def left_out(key: TopicPartition, remote_topic: str, state: State, error: Airmir
 
 
 def pack(
-    partitions: Sequence[tuple[SlotPartition, float]], slots: int
+    partitions: Sequence[tuple[SlotPartition, float]], slots: int, slot_bytes: int = 1
 ) -> list[tuple[tuple[SlotPartition, ...], float]]:
-    """Partitions with their bytes, spread over at most ``slots`` slots, the largest first to the emptiest slot.
+    """Partitions with their bytes, spread over as many slots as they need of ``slot_bytes`` each, at most ``slots``; the largest
+    first to the emptiest slot.
 
     Returns each slot's partitions and its share of all bytes.
     """
-    count = min(slots, len(partitions))
+    needed = max(1, math.ceil(sum(size for _, size in partitions) / slot_bytes))
+    count = min(slots, len(partitions), needed)
     members: list[list[SlotPartition]] = [[] for _ in range(count)]
     bytes_of = [(0.0, 0, number) for number in range(count)]  # a heap: bytes, partitions, slot
     for partition, size in sorted(partitions, key=lambda item: -item[1]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -21,6 +22,7 @@ from airmirror.windows.plan import LogExtent, Planned, leaderless, left_out, pac
 from airmirror.windows.targets import with_targets
 
 LEADER_SECONDS = 5.0
+FOLLOW_SECONDS = 10.0  # what comes in that time counts for the number of slots that follow
 
 
 def make_plan(mirror: Mirror, state: State, remote_topics: Mapping[str, str]) -> list[Planned]:
@@ -63,7 +65,7 @@ def chosen(
 def slots_of(
     mirror: Mirror, granted: Granted, numbers: Sequence[int], planned: Sequence[Planned], follow_ms: int = 0
 ) -> list[Slot]:
-    """Slots of at most these numbers for what there is to do, and with ``follow_ms`` for what comes in that time."""
+    """Slots of at most these numbers for what there is to do, and with ``follow_ms`` for what comes; as many as that needs."""
     flow, target, topics = mirror.flow, mirror.target, mirror.topics
     work = [item for item in planned if item.takes_part(follow_ms > 0)]
     if not work:
@@ -75,7 +77,7 @@ def slots_of(
     limits = topic_configs(target, remote, ["max.message.bytes"])
     compacted = compacted_topics(mirror, {item.topic for item in work})
     timeless = times_replaced(flow)
-    partitions = []
+    partitions, now_ms = [], int(time.time() * 1000)
     for item in work:
         before = item.last
         partition = SlotPartition(
@@ -94,8 +96,10 @@ def slots_of(
             max_message_bytes=int(limits[item.remote_topic]["max.message.bytes"]),
             keeps_times=not timeless.matches(item.topic),
         )
-        partitions.append((partition, item.bytes))
+        to_come = item.bytes_to_come(FOLLOW_SECONDS, now_ms) if follow_ms else 0.0
+        partitions.append((partition, item.bytes + to_come))
     limit = flow.window.max_bytes
+    packed = pack(partitions, len(numbers), flow.window.slot_bytes)
     return [
         Slot(
             flow=flow,
@@ -108,7 +112,8 @@ def slots_of(
             progress_partitions=target.partitions(topics.progress),
             segment_topic=topics.segments,
             partitions=members,
+            slots=len(packed),
             follow_ms=follow_ms,
         )
-        for number, (members, share) in zip(numbers, pack(partitions, len(numbers)), strict=False)
+        for number, (members, share) in zip(numbers, packed, strict=False)
     ]

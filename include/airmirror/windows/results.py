@@ -55,7 +55,11 @@ class Row:
 
 @dataclass(frozen=True)
 class WindowResult:
-    """The result of a window. ``rows``: the partitions that it touched or that are in error; ``standings``: all of the flow."""
+    """The result of a window. ``rows``: the partitions that it touched or that are in error; ``standings``: all of the flow.
+
+    ``limited``: the most seconds that one of its slots waited for throttle.bytes.per.second; ``throttled``: the same for the
+    brokers' quotas.
+    """
 
     flow: str
     window: str
@@ -66,6 +70,8 @@ class WindowResult:
     is_cut: bool
     standings: tuple[Standing, ...] = ()
     followed: Followed | None = None
+    limited: float = 0.0
+    throttled: float = 0.0
 
     @property
     def has_waited(self) -> bool:

@@ -121,6 +121,8 @@ def run_window(
         phases=phases.seconds, is_cut=is_cut,
         standings=tuple(standings_of(index, planned, ends)),
         followed=followed(records, {item.key: item.end for item in planned}) if follow_ms else None,
+        limited=max((result.limited for result in results), default=0.0),
+        throttled=max((result.throttled for result in results), default=0.0),
     )  # fmt: skip
 
 

@@ -123,6 +123,12 @@ def encode_fetch(
     return _framed(parts)
 
 
+def fetch_throttle(response: memoryview) -> int:
+    """The time for which the broker wants to be left alone, in ms; the answer has no partitions then. May be malformed."""
+    with _malformed():
+        return int(_int32.unpack_from(response, 4 + 1)[0])  # after correlation id, tags
+
+
 def decode_fetch(
     version: int, response: memoryview, topics: Mapping[UUID, str]
 ) -> tuple[int, dict[TopicPartition, Fetched]]:
@@ -229,13 +235,20 @@ def encode_produce(
     return buffers
 
 
-def decode_produce(version: int, response: memoryview, topics: Mapping[UUID, str]) -> dict[TopicPartition, Produced]:
-    """The partitions of a produce response. ``topics`` names the topic ids (version 13). Raises MalformedResponse."""
+def decode_produce(
+    version: int, response: memoryview, topics: Mapping[UUID, str]
+) -> tuple[int, dict[TopicPartition, Produced]]:
+    """A produce response: the time for which the broker wants to be left alone, in ms, and its partitions.
+
+    ``topics`` names the topic ids (version 13). Raises MalformedResponse.
+    """
     with _malformed():
         return _decode_produce(version, response, topics)
 
 
-def _decode_produce(version: int, response: memoryview, topics: Mapping[UUID, str]) -> dict[TopicPartition, Produced]:
+def _decode_produce(
+    version: int, response: memoryview, topics: Mapping[UUID, str]
+) -> tuple[int, dict[TopicPartition, Produced]]:
     position = 4 + 1  # correlation id, tags
     found: dict[TopicPartition, Produced] = {}
     count, position = read_unsigned_varint(response, position)
@@ -261,7 +274,7 @@ def _decode_produce(version: int, response: memoryview, topics: Mapping[UUID, st
             position = _skip_tags(response, position)
             found[TopicPartition(topic, number)] = Produced(error, base, first_message or message, tuple(refused))
         position = _skip_tags(response, position)
-    return found
+    return int(_int32.unpack_from(response, position)[0]), found
 
 
 def unsigned_varint(value: int) -> bytes:

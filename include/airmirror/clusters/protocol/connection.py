@@ -25,6 +25,7 @@ from typing import Any, ClassVar
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
 from airmirror.clusters.protocol.nulls import null_field
+from airmirror.clusters.protocol.throttle import Throttle
 from airmirror.clusters.security.tls import RECORD_BYTES, TlsFailed
 from airmirror.errors import AirmirrorError
 from airmirror.wire.requests import FETCH, FETCH_VERSIONS, PRODUCE, PRODUCE_VERSIONS, Buffer
@@ -107,8 +108,10 @@ class Connection:
         client_id: str,
         timeout: float = 30.0,
         transport: Transport = PLAINTEXT,
+        throttled: Callable[[float], None] = lambda seconds: None,
     ) -> None:
-        """Connects, asks for the broker's API versions and logs in; ``timeout`` (seconds) bounds every wait for bytes.
+        """Connects, asks for the broker's API versions and logs in; ``timeout`` (seconds) bounds every wait for bytes;
+        ``throttled`` hears of the seconds for which the broker wants to be left alone.
 
         Raises BrokerUnreachable, UnsupportedBroker, TlsFailed, AuthenticationFailed.
         """
@@ -119,6 +122,7 @@ class Connection:
         self._correlation_id = 0
         self._asked: deque[int] = deque()  # of the requests whose answers were not read yet
         self._held: deque[memoryview] = deque()  # answers that were read before anyone asked for them
+        self.throttle = Throttle(throttled)
         self._timeout = timeout
         self._transport = transport
         self._log_in_at: float | None = None
@@ -220,7 +224,8 @@ class Connection:
         return bool(self._held) or (self._tls is not None and self._tls.pending() > 0)
 
     def send(self, buffers: Sequence[Buffer]) -> None:
-        """Send one framed request given as buffers, in order. Raises BrokerUnreachable, AuthenticationFailed."""
+        """Send one framed request given as buffers, when the broker lets it. Raises BrokerUnreachable, AuthenticationFailed."""
+        self.throttle.obey()
         if self._log_in_at is not None and time.monotonic() >= self._log_in_at:
             self._log_in()
         try:
@@ -318,6 +323,7 @@ class Connection:
             AssertionError,
         ) as error:
             raise self.nonsense(f"its answer to {type(request).__name__} ({error!r})") from error
+        self.throttle.note(getattr(answer, "throttle_time_ms", None) or 0)
         null = null_field(response_class, version, answer)
         if null is not None:
             raise self.nonsense(f"its answer to {type(request).__name__} has no {null}")

@@ -23,7 +23,14 @@ from airmirror.wire.batch import Batch, CorruptBatch, UnknownMessageFormat
 from airmirror.wire.batches import parse
 from airmirror.wire.codecs import UnknownCodec
 from airmirror.wire.plain import LogRecord, plain_records
-from airmirror.wire.requests import Fetched, FetchPosition, MalformedResponse, decode_fetch, encode_fetch
+from airmirror.wire.requests import (
+    Fetched,
+    FetchPosition,
+    MalformedResponse,
+    decode_fetch,
+    encode_fetch,
+    fetch_throttle,
+)
 
 LIST_OFFSETS = 2
 EARLIEST, LATEST = -2, -1
@@ -139,9 +146,11 @@ def receive_fetch(
     """The response's buffer and its partitions, for the oldest fetch under way on ``connection``."""
     buffer = connection.receive(allocate, LARGEST_FETCH)
     try:
+        throttle_ms = fetch_throttle(buffer)
         error, partitions = decode_fetch(version, buffer, routes.topic_names)
     except MalformedResponse as problem:
         raise connection.nonsense(f"its answer to a fetch ({problem.reason})") from problem
+    connection.throttle.note(throttle_ms)
     if error:
         raise BrokerUnreachable(routes.alias, connection.broker, f"it refuses fetches: {error_name(error)}")
     return buffer, partitions
@@ -250,10 +259,13 @@ def _fetch_one(
     leader = routes.leader(partition)
     connection = routes.connection(leader.node, purpose)
     where = FetchPosition(position, leader.epoch, -1, max_bytes)
-    version = send_fetch(
-        routes, connection, {partition: where}, max_wait_ms=100, max_bytes=max_bytes, read_committed=read_committed
-    )
-    buffer, partitions = receive_fetch(routes, connection, version)
+    while True:
+        version = send_fetch(
+            routes, connection, {partition: where}, max_wait_ms=100, max_bytes=max_bytes, read_committed=read_committed
+        )
+        buffer, partitions = receive_fetch(routes, connection, version)
+        if partitions or not connection.throttle.seconds:
+            break  # else a quota has kept everything back: it is asked again when the broker lets it
     if partition not in partitions:
         raise connection.nonsense(f"its answer to a fetch leaves out {partition}")
     fetched = partitions[partition]

@@ -116,6 +116,7 @@ class Routes:
         self._partitions: dict[str, int] = {}
         self._errors: dict[TopicPartition, int] = {}
         self._connections: dict[tuple[int, str], Connection] = {}
+        self.throttled = 0.0  # seconds for which brokers wanted to be left alone, in all
 
     def refresh(self, topics: Iterable[str]) -> None:
         """Read the metadata of ``topics`` again. Raises BrokerUnreachable when no broker answers, TopicNotFound."""
@@ -228,6 +229,16 @@ class Routes:
             client_id=f"{self._client_id}|{purpose}",
             timeout=self._timeout,
             transport=secured,
+            throttled=self._throttle,
+        )
+
+    def _throttle(self, seconds: float) -> None:
+        self.throttled += seconds
+
+    def rest(self, purpose: str) -> float:
+        """The longest time for which a broker wants nothing to be sent on its connection of one purpose, in seconds."""
+        return max(
+            (found.throttle.seconds for key, found in self._connections.items() if key[1] == purpose), default=0.0
         )
 
     def drop(self, node: int, purpose: str) -> None:

@@ -45,6 +45,22 @@ KEYS = (
         minimum=1,
     ),
     Key(
+        "window.slot.bytes",
+        Type.LONG,
+        "67108864",
+        "A window takes a slot for each of this many bytes that it plans, at most tasks.max: a small flow holds one core. "
+        "One that follows the log adds what comes in ten seconds.",
+        minimum=1,
+    ),
+    Key(
+        "throttle.bytes.per.second",
+        Type.LONG,
+        None,
+        "The most bytes a second that the flow fetches from its source, compressed as they are, in all its slots; not set: no "
+        "limit.",
+        minimum=1,
+    ),
+    Key(
         "window.verify",
         Type.STRING,
         "readback",

@@ -1,0 +1,159 @@
+"""What keeps a flow back: its own limit, shared by its slots, the brokers' quotas, and the number of slots that it takes."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airmirror.cli import show
+from airmirror.clusters.protocol.connection import Connection
+from airmirror.clusters.protocol.throttle import MOST_SECONDS, Throttle
+from airmirror.flows.measure import measure_window
+from airmirror.flows.status import throttle_of
+from airmirror.slot import limit as limit_module
+from airmirror.slot.contract import Slot, SlotResult
+from airmirror.slot.limit import BURST_SECONDS, SAMPLE_MS, Commits, Limit, fair_share
+from airmirror_local.brokers import Broker
+from support.flows import Mirror, at_once, in_this_process, mirror
+from support.quotas import set_quota
+from support.topics import Record, produce
+
+RATES = st.floats(0, 1e9)
+
+
+@given(st.floats(1, 1e9), st.lists(RATES, min_size=1, max_size=8))
+def test_the_shares_of_all_slots_are_the_limit(limit: float, rates: list[float]) -> None:
+    """Every slot works them out by itself, from the same commits."""
+    shares = [fair_share(limit, own, rates[:number] + rates[number + 1 :]) for number, own in enumerate(rates)]
+    assert sum(shares) == pytest.approx(limit)
+    assert all(share > 0 for share in shares)
+
+
+def test_an_idle_slot_leaves_its_part_to_the_others_and_busy_ones_share_equally() -> None:
+    assert fair_share(100, 0, [0, 0, 0]) == 25
+    assert fair_share(100, 90, [0, 0, 0]) > 90
+    assert 0 < fair_share(100, 0, [90, 0, 0]) < 4
+    assert fair_share(100, 80, [90]) == 50
+    assert fair_share(100, 5, [90]) == 10, "and gets it back as it needs it"
+
+
+def test_what_slots_have_committed_lately() -> None:
+    commits = Commits()
+    commits.note(0, 1_000, 30_000)
+    commits.note(1, 2_000, 15_000)
+    assert commits.rates() == {0: 2_000, 1: 1_000}
+    commits.note(1, 2_000 + SAMPLE_MS, 15_000)
+    assert commits.rates() == {0: 0, 1: 2_000}
+
+
+def test_the_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was fetched is waited for afterwards; a pause saves up a part of a second only."""
+    now = [0.0]
+    monkeypatch.setattr(limit_module.time, "monotonic", lambda: now[0])
+    limit = Limit(1_000, 0, 1, _filled=0.0)
+    assert limit.seconds == 0
+    limit.took(500)
+    assert limit.seconds == 0.5
+    now[0] = 0.4
+    assert limit.seconds == pytest.approx(0.1)
+    now[0] = 100.0
+    assert limit.seconds == 0
+    limit.took(1_000)
+    assert limit.seconds == pytest.approx(1 - BURST_SECONDS)
+    assert Limit(float("inf"), 0, 1).seconds == 0
+
+
+def test_a_broker_is_believed_for_a_time_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[float] = []
+    throttle = Throttle(told.append)
+    for milliseconds in (0, -5, 2**31 - 1):
+        throttle.note(milliseconds)
+    assert told == [MOST_SECONDS] and MOST_SECONDS - 5 < throttle.seconds <= MOST_SECONDS
+
+
+def test_a_flow_fetches_no_more_than_its_limit(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """In two slots at once, one of which has most of it; status and metrics tell."""
+    settings = {"throttle.bytes.per.second": "300000"}
+    flow = mirror(east, west, tmp_path, partitions=2, settings=settings)
+    records = [Record(os.urandom(1_000), b"%d" % number) for number in range(900)]
+    produce(east, flow.topic, records[:100], partition=0, records_per_batch=10)
+    produce(east, flow.topic, records[100:], partition=1, records_per_batch=10)
+    begun, took = time.monotonic(), []
+
+    def timed(given: Sequence[Slot]) -> list[SlotResult]:
+        assert [slot.slots for slot in given] == [2, 2]
+        results = at_once(given)
+        took.append(time.monotonic() - begun)
+        return results
+
+    begun = time.monotonic()
+    result = flow.run(timed, slots=2)
+    assert result.is_verified and result.copied == 900, [str(row.error) for row in result.rows]
+    assert took[0] >= result.bytes / 300_000 * 0.8
+    assert 0.5 < result.limited <= took[0] and not result.throttled
+    assert flow.assert_equal() == 900
+    measure_window(flow.opened, result, lambda _: True)
+    told = throttle_of(flow.opened)
+    assert (told.bytes_per_second, told.limited) == (300_000, result.limited)
+    [said] = map(str, show.throttle(told))
+    assert "300.0 kB/s" in said and f"up to {result.limited:.1f} s" in said
+
+
+def _client(flow: Mirror, purpose: str) -> str:
+    return f"airmirror|{flow.flow.name}|0|{purpose}"
+
+
+def test_quotas_of_the_brokers_are_obeyed(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the fetches, the writes and what is read back: nothing is sent while a broker wants to be left alone."""
+    flow = mirror(east, west, tmp_path, settings={"window.commit.bytes": "300000"})
+    set_quota(east, _client(flow, "fetch"), "consumer_byte_rate", 50_000)
+    set_quota(west, _client(flow, "produce"), "producer_byte_rate", 50_000)
+    set_quota(west, _client(flow, "read back"), "consumer_byte_rate", 50_000)
+    records = [Record(os.urandom(1_000), b"%d" % number) for number in range(600)]
+    produce(east, flow.topic, records, records_per_batch=10)
+    send, close, early, throttled = Connection._send, Connection.close, list[float](), set[str]()
+
+    def sent(self: Connection, buffers: Sequence[bytes]) -> None:
+        early.append(self.throttle.seconds)
+        send(self, buffers)
+
+    def closed(self: Connection) -> None:
+        if self.throttle._until:
+            throttled.add(self.client_id.decode().rpartition("|")[2])
+        close(self)
+
+    monkeypatch.setattr(Connection, "_send", sent)
+    monkeypatch.setattr(Connection, "close", closed)
+    result = flow.run(in_this_process, slots=1)
+    assert result.is_verified and result.copied == 600, [str(row.error) for row in result.rows]
+    assert throttled == {"fetch", "produce", "read back"} and result.throttled > 0 and not result.limited
+    assert max(early) == 0
+    assert flow.assert_equal() == 600
+
+
+def test_a_window_takes_as_many_slots_as_its_bytes_need(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = mirror(east, west, tmp_path, partitions=4, settings={"window.slot.bytes": "200000"})
+    taken = []
+
+    def counted(given: Sequence[Slot]) -> list[SlotResult]:
+        taken.append(len(given))
+        return in_this_process(given)
+
+    def put(count: int) -> None:
+        for partition in range(4):
+            records = [Record(os.urandom(1_000), b"%d" % number) for number in range(count)]
+            produce(east, flow.topic, records, partition=partition)
+
+    for count in (10, 100, 300):  # a record is taken for 1,000 bytes until one was copied
+        put(count)
+        assert flow.run(counted, slots=4).is_verified
+    assert taken == [1, 3, 4]
+    assert flow.assert_equal() == 4 * 410
