@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import pairwise
@@ -13,11 +14,12 @@ import sqlalchemy as sql
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from airmirror.ledger import FlowLedger, Ledger, LedgerBegunAnew, tables
+from airmirror.ledger import FlowLedger, Ledger, LedgerBegunAnew, queries, tables
 from airmirror.ledger.database import reading
-from airmirror.partitions import Entry
+from airmirror.partitions import Entry, TopicPartition
+from airmirror.windows.committed import committed
 from airmirror.wire.mirrormaker import source_offset_key, source_offset_value
-from airmirror.wire.segments import Claim, ClaimEvent, FlowIdentity, Hold
+from airmirror.wire.segments import Claim, ClaimEvent, FlowIdentity, Hold, SegmentRecord
 from support.examples import examples
 from support.ledgers import (
     ORDERS,
@@ -146,6 +148,29 @@ def test_the_unverified_are_those_past_their_verified_offset(ledger: Ledger) -> 
     assert of_window == sorted(of_window) and of_window[0][0] == "Zebra"
 
 
+def test_a_window_of_hours_is_read_some_commits_at_a_time(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    flow, most = ledger.flow("east->west"), [0]
+    load(flow, [written(offset, segment(offset, offset + 1)) for offset in range(500)])
+    monkeypatch.setattr(queries, "READ_AT_ONCE", 50)
+    made, kept = queries._segment, weakref.WeakSet[SegmentRecord]()
+
+    def noted(row: object) -> SegmentRecord:
+        kept.add(record := made(row))
+        return record
+
+    monkeypatch.setattr(queries, "_segment", noted)
+    rows = committed(_most(flow.of_window("w1"), kept, most))
+    assert rows[TopicPartition("orders", 0)].copied == 500 and most[0] < 10
+
+
+def _most(
+    records: Iterator[SegmentRecord], kept: weakref.WeakSet[SegmentRecord], most: list[int]
+) -> Iterator[SegmentRecord]:
+    for record in records:
+        most[0] = max(most[0], len(kept))
+        yield record
+
+
 def test_segments_of_a_range(ledger: Ledger) -> None:
     flow = ledger.flow("east->west")
     log = [segment(0, 10), segment(10, 20), segment(20, 20), segment(20, 35), segment(0, 99, topic_id=ORDERS_AGAIN)]
@@ -169,7 +194,7 @@ def test_segments_are_pruned_by_their_tombstones(ledger: Ledger) -> None:
     load(flow, [written(offset, record) for offset, record in enumerate((*before, *now, *other))])
     load(flow, [deleted(100 + offset, record) for offset, record in enumerate((*before, *now[:2]))])
     assert list(flow.segments("orders", 0)) == now[2:] and list(flow.segments("orders", 1)) == other
-    assert flow.of_window("w0") == [] and flow.of_window("w20") == [now[2]]
+    assert list(flow.of_window("w0")) == [] and list(flow.of_window("w20")) == [now[2]]
     assert [row.window for row in flow.windows()] == ["w40", "w30", "w20", "w1"]
     assert flow.last_segments() == {("orders", 0): now[4], ("orders", 1): other[0]}
     load(flow, [deleted(200, now[4])])  # the newest: the one before it takes its place, as after a rebuild
@@ -281,7 +306,7 @@ def test_unusual_names(ledger: Ledger, name: str) -> None:
     load_progress = Entry(0, 0, 0, source_offset_key("east", name, 3), source_offset_value(2**63 - 1))
     flow.load_progress(PROGRESS, TOPIC_ID, [load_progress], {0: 1}, "east")
     assert flow.last_segments() == {(name, 0): record} and list(flow.segments(name, 0)) == [record]
-    assert flow.of_window(name) == [record] and [row.window for row in flow.windows()] == [name]
+    assert list(flow.of_window(name)) == [record] and [row.window for row in flow.windows()] == [name]
     assert flow.progress() == {(name, 3): 2**63 - 1} and [claim.window for _, _, claim in flow.claims()] == [name]
     assert flow.malformed == 0
 

@@ -8,10 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from airmirror.clusters.protocol.routes import Routes
 from airmirror.flows.prepare import catch_up_ledger
 from airmirror.slot.contract import Slot, SlotResult
-from airmirror.windows import renewal
+from airmirror.slot.errors import SlotFenced
+from airmirror.windows import index, renewal
 from airmirror.windows.errors import FlowBusy
+from airmirror.windows.fence import claimed
+from airmirror.windows.mirror import Journal
 from airmirror.wire.claims import ClaimEntry, holder
 from airmirror.wire.segments import Claim, ClaimEvent
 from airmirror_local.brokers import Broker
@@ -125,3 +129,31 @@ def test_a_window_that_has_renewed_its_claim_keeps_it(
 
     assert flow.run(with_a_second_window, window="first").is_verified
     assert flow.assert_equal() == 10
+
+
+def test_a_claim_is_checked_by_what_is_new(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A window of hours looks at its claim every second: it does not read the topic from its beginning on each time."""
+    flow = mirror(east, west, tmp_path)
+    produce(east, flow.topic, [Record(b"v")])
+    assert flow.run().is_verified
+    read, ranges = index.read_claims, list[tuple[int, int]]()
+
+    def noted(
+        routes: Routes, topic: str, known: Sequence[tuple[int, int, Claim]], start: int, end: int
+    ) -> list[ClaimEntry]:
+        ranges.append((start, end))
+        return read(routes, topic, known, start, end)
+
+    monkeypatch.setattr(index, "read_claims", noted)
+    with Journal.open(flow.flow, flow.opened.ledger, "test") as journal:
+        with claimed(journal, "mine", slots=0) as granted:
+            for _ in range(3):
+                granted.check()
+                granted.renewal.grow(1)
+            assert ranges[0][0] == granted.offset
+            assert [start for start, _ in ranges[1:]] == [end for _, end in ranges[:-1]]
+        with pytest.raises(SlotFenced, match="released"):
+            granted.check()
+        assert ranges[-1][1] - ranges[-1][0] < 5

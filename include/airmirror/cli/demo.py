@@ -139,10 +139,9 @@ def _windows(opened: Opened, client: AirflowClient) -> list[WindowResult]:
 
 def _lateness(opened: Opened) -> Followed | None:
     """How late windows were with what was produced after their first commits."""
-    late = []
-    for window in opened.ledger.windows(limit=1000):
-        late += [each for each in opened.ledger.of_window(window.window) if each.min_timestamp >= window.first_ms]
-    return followed(late, {})
+    windows = opened.ledger.windows(limit=1000)
+    every = ((window, each) for window in windows for each in opened.ledger.of_window(window.window))
+    return followed((each for window, each in every if each.min_timestamp >= window.first_ms), {})
 
 
 def _together(results: Sequence[WindowResult]) -> WindowResult:

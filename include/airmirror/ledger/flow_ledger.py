@@ -188,10 +188,10 @@ class FlowLedger:
         with self._reading() as connection:
             return queries.unverified(connection, self.flow)
 
-    def of_window(self, window: str) -> list[SegmentRecord]:
-        """Return the segment records of one window, by topic, partition and source offset."""
+    def of_window(self, window: str) -> Iterator[SegmentRecord]:
+        """The segment records of one window, by topic, partition and source offset, one by one."""
         with self._reading() as connection:
-            return queries.of_window(connection, self.flow, window)
+            yield from queries.of_window(connection, self.flow, window)
 
     def windows(self, limit: int = 20) -> list[WindowRow]:
         """The latest windows that committed anything, the newest first."""

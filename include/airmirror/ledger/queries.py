@@ -14,6 +14,8 @@ from airmirror.ledger.loading import other_connector
 from airmirror.ledger.tables import control, newest, progress, segments, verified
 from airmirror.wire.segments import Decision, FlowIdentity, Hold, Record, ResetRecord, SegmentRecord, decode
 
+READ_AT_ONCE = 1_000  # rows
+
 Kind = TypeVar("Kind", Decision, FlowIdentity, Hold, ResetRecord)
 Log = tuple[str, int, UUID | None]  # topic, partition, and the source topic's id where only its records are wanted
 
@@ -62,9 +64,14 @@ def unverified(connection: Connection, flow: str) -> list[SegmentRecord]:
     return _in_order([row for row in rows if row.key is not None])
 
 
-def of_window(connection: Connection, flow: str, window: str) -> list[SegmentRecord]:
-    """Return the segment records of one window, by topic, partition and source offset."""
-    return _in_order(_all(connection, sql.select(segments).where(segments.c.flow == flow, segments.c.window == window)))
+def of_window(connection: Connection, flow: str, window: str) -> Iterator[SegmentRecord]:
+    """The segment records of one window, by topic (in Python's order), partition and source offset; some are read at a time."""
+    topic: sql.ColumnElement[str] = segments.c.topic
+    if connection.dialect.name == "postgresql":  # SQLite compares bytes by itself
+        topic = topic.collate("C")
+    query = sql.select(segments).where(segments.c.flow == flow, segments.c.window == window)
+    query = query.order_by(topic, segments.c.partition, segments.c.source_start)
+    return map(_segment, connection.execute(query, execution_options={"yield_per": READ_AT_ONCE}))
 
 
 def windows(connection: Connection, flow: str, limit: int) -> list[WindowRow]:

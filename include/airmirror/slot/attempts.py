@@ -161,6 +161,7 @@ def _attempt(slot: Slot, source: Routes, target: Routes, attempts: _Attempts, de
     transaction.initialise()
     claim = ClaimLog(slot, target)
     committed = claim.committed()
+    transaction.look = claim.look
     # A slot that Spark has started again follows as long as the others, whatever its clock says.
     attempts.follow_until = min(attempts.follow_until, time.monotonic() + slot.follow_ms / 1000 - claim.age)
     follows = time.monotonic() < attempts.follow_until
@@ -184,7 +185,9 @@ def _attempt(slot: Slot, source: Routes, target: Routes, attempts: _Attempts, de
     partitions = _usable(slot, source, target, attempts, partitions)
     if not partitions:
         return True
-    read_back = ReadBack(target, deadline + GRACE_SECONDS) if slot.flow.window.verify == "readback" else None
+    read_back = (
+        ReadBack(target, deadline + GRACE_SECONDS, claim.look) if slot.flow.window.verify == "readback" else None
+    )
     dead_letters = open_dead_letter_topic(slot.flow, target)
     context = CopyContext(
         slot=slot,

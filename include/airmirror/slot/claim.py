@@ -8,11 +8,13 @@ written meanwhile are seen on the way.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_records
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.clusters.protocol.transactions import TransactionFailed
+from airmirror.clusters.protocol.waiting import LOOK_SECONDS
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Slot
 from airmirror.slot.errors import SlotFenced
@@ -33,6 +35,7 @@ class ClaimLog:
         self._claims: list[ClaimEntry] = []
         self._claims_next = self._segments_next = slot.claim_offset
         self._newest: dict[TopicPartition, SegmentRecord] = {}
+        self._looked = time.monotonic()
         self.commits = Commits()  # of the window's slots
         self.held: set[TopicPartition] = (
             set()
@@ -44,17 +47,24 @@ class ClaimLog:
         for record in self._read(self._segments_next, end, read_committed=True):
             self._take(record)
         self._claims_next = self._segments_next = end
+        self._looked = time.monotonic()
         self._check()
         return dict(self._newest)
 
     def check(self) -> None:
         """Raise SlotFenced where the claim is another's by now, or released. Claims are written outside transactions, so
         that a slot that sleeps in its own keeps no other waiting."""
+        self._looked = time.monotonic()
         end = self._end(read_committed=False)
         for record in self._read(self._claims_next, end, read_committed=False, segments=False):
             self._take(record)
         self._claims_next = end
         self._check()
+
+    def look(self) -> None:
+        """``check``, a second after the last time: so a slot that waits, for records or for a broker, ends soon. A courtesy."""
+        if time.monotonic() - self._looked >= LOOK_SECONDS:
+            self.check()
 
     def check_follows(self, starts: Mapping[TopicPartition, int], transaction: str) -> None:
         """Raise TransactionFailed where another writer has committed segments since, so that what begins at ``starts`` does not

@@ -35,7 +35,7 @@ def copy(
 ) -> bool:
     """Copy until every partition is done, or the slot's time or bytes are used up; whether all are done.
 
-    ``claim``: looked at before each further transaction; ``deadline``: when nothing new is begun any more, by
+    ``claim``: looked at before each further transaction, and every second; ``deadline``: when nothing new is begun any more, by
     ``time.monotonic``; ``follow``: moves the ends. Raises a PartitionError (the transaction is to be aborted), SlotFenced, or
     a transient error of the clusters.
     """
@@ -45,6 +45,7 @@ def copy(
     source.ask()
     while not all(intake.is_done for intake in intakes):
         buffer, answers = source.answer()
+        claim.look()
         for intake, fetched in answers:
             intake.take(buffer, fetched)
         if follow:

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from airmirror.clusters.protocol.connection import BrokerUnreachable, Connection, ready
+from airmirror.clusters.protocol.connection import BrokerUnreachable, Connection
 from airmirror.clusters.protocol.error_codes import error_name
 from airmirror.clusters.protocol.log import MOVED
 from airmirror.clusters.protocol.routes import LeaderNotAvailable, Routes
@@ -23,6 +23,7 @@ from airmirror.clusters.protocol.transactions import (
     TransactionalId,
     TransactionFailed,
 )
+from airmirror.clusters.protocol.waiting import ready
 from airmirror.partitions import TopicPartition
 from airmirror.wire.batches import next_sequence
 from airmirror.wire.requests import PRODUCE, Buffer, MalformedResponse, Produced, decode_produce, encode_produce
@@ -182,7 +183,7 @@ class Outbox:
             # A broker that wants to be left alone does not read what it was sent before.
             patience = ANSWER_SECONDS + self._routes.rest(PURPOSE)
             most = min(patience, self._transaction.seconds_left) if block else 0
-            answering = ready(nodes, most)
+            answering = ready(nodes, most, self._transaction.look)
             if block and not answering:
                 broker = ", ".join(connection.broker for connection in nodes)
                 raise BrokerUnreachable(self._routes.alias, broker, f"no answer to a write for {most:.0f} s")

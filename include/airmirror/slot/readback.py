@@ -17,6 +17,7 @@ from airmirror.clusters.protocol.connection import BrokerUnreachable
 from airmirror.clusters.protocol.error_codes import error_name
 from airmirror.clusters.protocol.log import MOVED, receive_fetch, send_fetch
 from airmirror.clusters.protocol.routes import Routes
+from airmirror.clusters.protocol.waiting import Look, ready
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
 from airmirror.slot.account import Account, payload_digest
@@ -27,6 +28,7 @@ from airmirror.wire.requests import FetchPosition
 PURPOSE = "read back"
 LEAST_BYTES = 2 << 20  # asked for at once, unless it is the last of a transaction
 MOST_BYTES = 4 << 20
+ANSWER_SECONDS = 30.0  # and as long again, without a look
 
 Differs = Callable[[int, str], Exception]
 Unread = Callable[[int], Exception]
@@ -72,9 +74,9 @@ class ReadBackTooSlow(AirmirrorError):
 class ReadBack:
     """The written batches that were not read back yet, by partition of the target."""
 
-    def __init__(self, routes: Routes, until: float) -> None:
-        """``until``: how long it may take, by ``time.monotonic``."""
-        self._routes = routes
+    def __init__(self, routes: Routes, until: float, look: Look) -> None:
+        """``until``: how long it may take, by ``time.monotonic``; ``look`` is called every second while it waits for long."""
+        self._routes, self._look = routes, look
         self._until = until
         self._expected: dict[TopicPartition, deque[Expected]] = {}
         self._bytes = 0
@@ -127,6 +129,7 @@ class ReadBack:
         while self._under_way:
             node, version = self._under_way.popitem()
             connection = self._routes.connection(node, PURPOSE)
+            ready([connection], ANSWER_SECONDS, self._look)
             buffer, partitions = receive_fetch(self._routes, connection, version)
             for target, fetched in partitions.items():
                 if fetched.error in MOVED:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from airmirror.clusters.protocol.connection import BrokerUnreachable, Connection, ready
+from airmirror.clusters.protocol.connection import BrokerUnreachable, Connection
 from airmirror.clusters.protocol.error_codes import error_name
 from airmirror.clusters.protocol.log import (
     EARLIEST,
@@ -24,6 +24,7 @@ from airmirror.clusters.protocol.log import (
 )
 from airmirror.clusters.protocol.routes import TOPIC_DENIED, LeaderNotAvailable, Routes
 from airmirror.clusters.protocol.topic_configs import is_compacted
+from airmirror.clusters.protocol.waiting import LOOK_SECONDS, ready
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Slot
 from airmirror.slot.errors import AccessLost, PartitionUnavailable, SourceDiverged, SourceTruncated, TopicRecreated
@@ -62,6 +63,7 @@ class Source:
         # A slot that follows is asked nothing by an idle log: it must come to its commit all the same.
         self._wait_ms = min(FETCH_WAIT_MS, slot.flow.window.follow_commit_ms) if slot.follow_ms else FETCH_WAIT_MS
         self._pause = LEAST_PAUSE
+        self._heard = time.monotonic()  # of any broker
 
     def ask(self) -> None:
         """Send a fetch to every broker that has none under way and leads partitions that are not done.
@@ -106,12 +108,16 @@ class Source:
                 self._under_way[node] = _Asked(version, frozenset(positions))
 
     def answer(self) -> tuple[memoryview, list[tuple[Intake, Fetched]]]:
-        """Wait for one broker's answer; nothing where a leader has moved, which is looked for again."""
+        """Wait for one broker's answer; nothing where none comes for a while, or a leader has moved, which is found again."""
         connections: dict[Connection, int] = {self._connection(node): node for node in self._under_way}
         if not connections:
             self._rest()
+            self._heard = time.monotonic()
             return memoryview(b""), []
-        answering = ready(connections, ANSWER_SECONDS)
+        answering = ready(connections, LOOK_SECONDS)
+        if not answering and time.monotonic() - self._heard < ANSWER_SECONDS:
+            return memoryview(b""), []  # there may be something else to do
+        self._heard = time.monotonic()
         if not answering:
             broker = ", ".join(connection.broker for connection in connections)
             raise BrokerUnreachable(self._routes.alias, broker, f"no answer to a fetch for {ANSWER_SECONDS:g} s")

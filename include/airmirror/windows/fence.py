@@ -22,7 +22,7 @@ from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import transaction_timeout_ms, transactional_id
 from airmirror.slot.errors import SlotFenced
 from airmirror.windows.errors import FenceStuck, FlowBusy
-from airmirror.windows.index import read_claims
+from airmirror.windows.index import ClaimsSince, read_claims
 from airmirror.windows.mirror import Journal, Mirror
 from airmirror.windows.renewal import Renewal
 from airmirror.wire.claims import LEASE_MS, holder, most_slots
@@ -39,6 +39,10 @@ class Granted:
     appender: Appender
     renewal: Renewal
     offset: int
+    _since: ClaimsSince = field(init=False, compare=False)  # of whoever checks: a copy for another thread has its own
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_since", ClaimsSince(self.offset))
 
     @property
     def claim(self) -> Claim:
@@ -51,10 +55,7 @@ class Granted:
 
     def check(self) -> None:
         """Check that it still holds, by the segment topic now. Raises SlotFenced if it is another's, or released."""
-        target, segments = self.journal.target, self.journal.topics.segments
-        log = TopicPartition(segments, 0)
-        end = offsets_with_patience(target, [log], LATEST)[log]
-        held = holder(read_claims(target, segments, (), self.offset, end))
+        held = holder(self._since.read(self.journal.target, self.journal.topics.segments))
         if held is None or held.offset != self.offset or held.released:
             by = "(released)" if held is None or held.released else held.claim.window
             raise SlotFenced(self.journal.flow.name, self.claim.window, by)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
@@ -107,20 +108,39 @@ class Followed:
         )
 
 
+class Late:
+    """How late commits were, counted by milliseconds while they are read one by one; ``planned``: where each partition's plan
+    ended, because what was there before says nothing."""
+
+    def __init__(self, planned: Mapping[TopicPartition, int]) -> None:
+        self._planned = planned
+        self._records = Counter[int]()
+
+    def noting(self, records: Iterable[SegmentRecord]) -> Iterator[SegmentRecord]:
+        """The same records, counted on the way."""
+        for record in records:
+            is_later = record.source_start >= self._planned.get(key_of(record), 0)
+            if record.copied and record.min_timestamp >= 0 and is_later:
+                self._records[max(0, record.time_ms - record.min_timestamp)] += record.copied
+            yield record
+
+    def followed(self) -> Followed | None:
+        """How late they were; None: nothing came after the plan."""
+        found, total = sorted(self._records.items()), self._records.total()
+        if not total:
+            return None
+        return Followed(total, _quantile(found, total / 2), _quantile(found, total * 0.99))
+
+
 def followed(records: Iterable[SegmentRecord], planned: Mapping[TopicPartition, int]) -> Followed | None:
-    """``records``: of the window; ``planned``: where the plan of each partition ended. None: nothing came after that."""
-    found = sorted(
-        (max(0, record.time_ms - record.min_timestamp) / 1000, record.copied)
-        for record in records
-        if record.copied and record.min_timestamp >= 0 and record.source_start >= planned.get(key_of(record), 0)
-    )
-    total = sum(count for _, count in found)
-    if not total:
-        return None
-    return Followed(total, _quantile(found, total / 2), _quantile(found, total * 0.99))
+    """How late ``records`` were."""
+    late = Late(planned)
+    for _ in late.noting(records):
+        pass
+    return late.followed()
 
 
-def _quantile(found: Sequence[tuple[float, int]], records: float) -> float:
-    """The seconds within which that number of ``records`` came."""
+def _quantile(found: Sequence[tuple[int, int]], records: float) -> float:
+    """The seconds within which that number of ``records`` came; ``found``: milliseconds and records."""
     sums = accumulate(count for _, count in found)
-    return next(seconds for (seconds, _), count in zip(found, sums, strict=True) if count >= records)
+    return next(late_ms / 1000 for (late_ms, _), count in zip(found, sums, strict=True) if count >= records)

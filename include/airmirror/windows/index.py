@@ -8,7 +8,7 @@ when it has read all that was in the topics: whoever forgets it or builds it aga
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
@@ -77,8 +77,8 @@ class Index(Protocol):
     def unverified(self) -> Sequence[SegmentRecord]:
         """Segment records past their partition's verified offset, by partition and source offset."""
 
-    def of_window(self, window: str) -> Sequence[SegmentRecord]:
-        """Return the segment records of one window, by partition and source offset."""
+    def of_window(self, window: str) -> Iterator[SegmentRecord]:
+        """The segment records of one window, by partition and source offset, one by one."""
 
 
 @dataclass(frozen=True)
@@ -223,3 +223,21 @@ def read_claims(
         if isinstance(decoded, Claim):
             entries[record.offset] = ClaimEntry(record.offset, record.timestamp, decoded)
     return [entries[offset] for offset in sorted(entries)]
+
+
+class ClaimsSince:
+    """The claims of a segment topic from the one at ``offset`` on, read on and on. Not thread-safe."""
+
+    def __init__(self, offset: int) -> None:
+        self._offset = self._next = offset
+        self._entries: list[ClaimEntry] = []
+
+    def read(self, routes: Routes, segment_topic: str) -> list[ClaimEntry]:
+        """All up to the topic's end now; only what has come since the last time is read."""
+        log = TopicPartition(segment_topic, 0)
+        end = offsets_with_patience(routes, [log], LATEST)[log]
+        if end < self._next:  # another log: it is read again
+            self._entries, self._next = [], self._offset
+        self._entries += read_claims(routes, segment_topic, (), self._next, end)
+        self._next = end
+        return self._entries

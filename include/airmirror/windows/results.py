@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from airmirror.config import Flow
@@ -11,13 +11,13 @@ from airmirror.ledger.metrics import Standing
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Outcome, SlotResult
 from airmirror.slot.errors import PartitionUnavailable, of_flow
+from airmirror.windows.committed import Committed, committed
 from airmirror.windows.errors import PartitionHeld
 from airmirror.windows.findings import Finding
 from airmirror.windows.following import Followed
 from airmirror.windows.index import Index
 from airmirror.windows.plan import Planned
 from airmirror.windows.verify import Verdict
-from airmirror.wire.segments import SegmentRecord
 
 
 @dataclass(frozen=True)
@@ -97,14 +97,13 @@ class WindowResult:
 
 def rows_of(flow: Flow, window: str, index: Index, planned: Sequence[Planned]) -> tuple[Row, ...]:
     """Return the commits of a window and their outcomes, from the index; the lag is the one that is left now."""
-    records = index.of_window(window)
-    committed = {TopicPartition(record.topic, record.partition) for record in records}
+    done = committed(index.of_window(window))
     return tuple(
         window_rows(
             flow=flow,
-            records=records,
+            done=done,
             index=index,
-            planned=[item for item in planned if item.key in committed],
+            planned=[item for item in planned if item.key in done],
             results=[],
             verdicts=[],
             ends={},
@@ -124,7 +123,7 @@ def standings_of(index: Index, planned: Sequence[Planned], ends: Mapping[TopicPa
 
 def window_rows(
     flow: Flow,
-    records: Iterable[SegmentRecord],
+    done: Mapping[TopicPartition, Committed],
     index: Index,
     planned: Sequence[Planned],
     results: Sequence[SlotResult],
@@ -133,18 +132,15 @@ def window_rows(
 ) -> Iterator[Row]:
     """One row a partition that the window touched or that is in error.
 
-    ``records``: the window's segment records; ``ends``: the high watermarks after the copy.
+    ``done``: what the window has committed; ``ends``: the high watermarks after the copy.
     """
     result_of = {TopicPartition(result.topic, result.partition): result for result in results}
     verdict_of = {verdict.key: verdict for verdict in verdicts}
-    segments: dict[TopicPartition, list[SegmentRecord]] = {}
-    for record in records:
-        segments.setdefault(TopicPartition(record.topic, record.partition), []).append(record)
     state = index.state()
     for item in planned:
         key = item.key
         own, result, verdict, hold = (
-            segments.get(key, []),
+            done.get(key),
             result_of.get(key),
             verdict_of.get(key),
             state.holds.get(key),
@@ -152,31 +148,29 @@ def window_rows(
         error = item.error or (result.error if result else None) or (verdict.error if verdict else None)
         if error is None and hold is not None:
             error = PartitionHeld(flow.source.alias, *key, hold.offset, hold.reason, hold.by, hold.time_ms)
-        if not own and (result is None or result.outcome is Outcome.DONE) and verdict is None and error is None:
+        if own is None and (result is None or result.outcome is Outcome.DONE) and verdict is None and error is None:
             continue
         position = state.positions.get(key, item.start)
-        first = own[0] if own else None
-        passed = state.verified.get(key)
-        copied = [record for record in own if record.copied]
+        passed, own = state.verified.get(key), own or Committed(position, position)
         yield Row(
             topic=item.topic,
             partition=item.partition,
             remote_topic=item.remote_topic,
-            source_start=first.source_start if first else position,
-            source_end=own[-1].source_end if own else position,
-            target_start=copied[0].target_start if copied else -1,
-            target_end=copied[-1].target_end if copied else -1,
-            copied=sum(record.copied for record in own),
-            control=sum(record.control for record in own),
-            aborted=sum(record.aborted for record in own),
-            holes=sum(record.holes for record in own),
-            lost=sum(record.lost for record in own),
-            bytes=sum(record.size for record in own),
+            source_start=own.source_start,
+            source_end=own.source_end,
+            target_start=own.target_start,
+            target_end=own.target_end,
+            copied=own.copied,
+            control=own.control,
+            aborted=own.aborted,
+            holes=own.holes,
+            lost=own.lost,
+            bytes=own.bytes,
             lag=max(0, ends.get(key, item.high_watermark) - position),
             verified=position == item.start == 0 or (passed is not None and passed.offset + 1 >= position),
             outcome=result.outcome if result else Outcome.FAILED if error else Outcome.DONE,
             error=of_flow(error, flow.name),
-            read_back=all(record.was_read_back for record in own),
+            read_back=own.read_back,
         )
 
 

@@ -17,11 +17,12 @@ from airmirror.ledger import FlowLedger
 from airmirror.ledger.state import State
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Outcome, Slot, SlotResult
+from airmirror.windows.committed import committed
 from airmirror.windows.connect_offsets import with_connect_offsets
 from airmirror.windows.ends import check_ends
 from airmirror.windows.errors import ProgressDiffers
 from airmirror.windows.fence import Fenced, Granted, claimed, fence_around
-from airmirror.windows.following import Follow, Meanwhile, followed
+from airmirror.windows.following import Follow, Late, Meanwhile
 from airmirror.windows.judging import Judged, judge_unverified, watermarks
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import Planned
@@ -111,16 +112,17 @@ def run_window(
                     if advance:
                         verdicts = list(judge_unverified(mirror, granted, None, trusted={window}).verdicts)
         ends = watermarks(mirror.source, [item.key for item in planned]) if results else {}
-        records = index.of_window(window)
+        late = Late({item.key: item.end for item in planned})
+        done = committed(late.noting(index.of_window(window)))
         rows = window_rows(
-            flow=flow, records=records, index=index, planned=planned, results=results, verdicts=verdicts, ends=ends
+            flow=flow, done=done, index=index, planned=planned, results=results, verdicts=verdicts, ends=ends
         )
     is_cut = any(result.outcome is Outcome.CUT for result in results)
     return WindowResult(
         flow=flow.name, window=window, rows=tuple(rows), partitions=len(planned), seconds=time.monotonic() - begun,
         phases=phases.seconds, is_cut=is_cut,
         standings=tuple(standings_of(index, planned, ends)),
-        followed=followed(records, {item.key: item.end for item in planned}) if follow_ms else None,
+        followed=late.followed() if follow_ms else None,
         limited=max((result.limited for result in results), default=0.0),
         throttled=max((result.throttled for result in results), default=0.0),
     )  # fmt: skip

@@ -17,7 +17,7 @@ import ssl
 import struct
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, ClassVar
@@ -285,9 +285,12 @@ class Connection:
         way_out = "see that a Kafka broker listens there, with the configured security.protocol"
         return NotAKafkaAnswer(self.cluster, self.broker, f"it answers as no Kafka broker would: {reason}; {way_out}")
 
-    def request(self, request: Any, version: int) -> Any:
-        """Send one of kafka-python's requests and wait for its response, decoded."""
+    def request(
+        self, request: Any, version: int, wait: Callable[[Connection], object] = lambda connection: None
+    ) -> Any:
+        """Send one of kafka-python's requests and wait for its response, decoded; ``wait`` is called in between."""
         self._send_request(request, version)
+        wait(self)
         return self._decode(request, version)
 
     def pipelined(self, requests: Iterable[Any], version: int, most: int = 64) -> Iterator[Any]:
@@ -373,11 +376,6 @@ class Connection:
         if isinstance(error, ended) and not self._greeted:
             reason = "it closed the connection" + NOT_GREETED
         return BrokerUnreachable(self.cluster, self.broker, reason)
-
-
-def ready(connections: Collection[Connection], timeout: float) -> list[Connection]:
-    """Those with bytes of an answer (or their end) within ``timeout`` seconds."""
-    return [each for each in connections if each.has_bytes] or select.select(list(connections), [], [], timeout)[0]
 
 
 def _parts(buffers: Iterable[Buffer]) -> Iterator[Buffer]:

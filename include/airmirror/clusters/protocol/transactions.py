@@ -22,10 +22,12 @@ from kafka.protocol.producer import AddPartitionsToTxnRequest, EndTxnRequest, In
 from airmirror.clusters.protocol.connection import BrokerUnreachable, Connection, UnsupportedBroker
 from airmirror.clusters.protocol.error_codes import error_name
 from airmirror.clusters.protocol.routes import TOPIC_DENIED, CoordinatorNotAvailable, Routes, patiently
+from airmirror.clusters.protocol.waiting import Look, nothing, ready
 from airmirror.clusters.protocol.writable import unwritable
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
 
+ANSWER_SECONDS = 30.0  # and as long again, without a look
 INIT_PRODUCER_ID, ADD_PARTITIONS_TO_TXN, END_TXN, DESCRIBE_TRANSACTIONS = 22, 24, 26, 65
 
 COORDINATOR_LOADING, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR = 14, 15, 16
@@ -133,8 +135,11 @@ class TransactionRefused(AirmirrorError):
 class TransactionalId:
     """A transactional id and the producer it now has. Not thread-safe.
 
-    ``until``: nothing is asked again after it, by ``time.monotonic``.
+    ``until``: nothing is asked again after it, by ``time.monotonic``. ``look``: called every second while an answer is awaited
+    for long.
     """
+
+    look: Look = staticmethod(nothing)
 
     def __init__(self, routes: Routes, name: str, timeout_ms: int, until: float = math.inf) -> None:
         self.until = until
@@ -303,8 +308,8 @@ class TransactionalId:
 
     def _ask(self, request: Any, version: int) -> Any:
         try:
-            return self._connection().request(request, version)
-        except BrokerUnreachable:
+            return self._connection().request(request, version, lambda asked: ready([asked], ANSWER_SECONDS, self.look))
+        except AirmirrorError:  # its answer may come yet, and is no other request's
             self.routes.drop(self._coordinator, "transactions")
             self._coordinator = -1
             raise

@@ -211,7 +211,7 @@ class Submission:
         yield self.window
         for number in count(2):
             name = f"{self.window}-{number}"
-            if self.only_up_to is None or not opened.ledger.of_window(name):
+            if self.only_up_to is None or next(opened.ledger.of_window(name), None) is None:
                 return
             yield name
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
@@ -181,35 +183,37 @@ def verify(
 def _received(opened: Opened, judged: Judged, replicated: str) -> tuple[Received, ...]:
     """The topics of what was judged, and of what had been verified while the run's windows followed the log."""
     flow, judged_from = opened.flow, {finding.key: finding.source_start for finding in judged.findings}
-    committed = _of_run(opened, replicated) if replicated else []
-    found: list[SegmentRecord | Finding] = [
-        record for record in committed if record.source_start < judged_from.get(key_of(record), record.source_end)
-    ]
-    by_topic: dict[tuple[str, str], list[SegmentRecord | Finding]] = {}
-    for part in (*found, *judged.findings):
+    before = (
+        record
+        for record in (_of_run(opened, replicated) if replicated else ())
+        if record.source_start < judged_from.get(key_of(record), record.source_end)
+    )
+    records, ends = Counter[tuple[str, str]](), dict[tuple[str, str], dict[int, tuple[int, int]]]()
+    parts: Iterator[SegmentRecord | Finding] = chain(before, judged.findings)
+    for part in parts:
         if part.copied:
-            by_topic.setdefault((part.topic, part.remote_topic), []).append(part)
+            topics = part.topic, part.remote_topic
+            records[topics] += part.copied
+            first, end = ends.setdefault(topics, {}).get(part.partition, (part.target_start, part.target_end))
+            ends[topics][part.partition] = min(first, part.target_start), max(end, part.target_end)
     return tuple(
         Received(
             *topics,
             flow.source.bootstrap_servers[0],
             flow.target.bootstrap_servers[0],
-            sum(part.copied for part in parts),
-            {
-                number: (min(part.target_start for part in of), max(part.target_end for part in of))
-                for number in sorted({part.partition for part in parts})
-                if (of := [part for part in parts if part.partition == number])
-            },
+            records[topics],
+            dict(sorted(ends[topics].items())),
         )
-        for topics, parts in sorted(by_topic.items())
+        for topics in sorted(records)
     )
 
 
-def _of_run(opened: Opened, replicated: str) -> list[SegmentRecord]:
-    """What the windows of a run, a retried task's too, have committed: their ids differ in what follows the last #."""
+def _of_run(opened: Opened, replicated: str) -> Iterator[SegmentRecord]:
+    """Yield what the windows of a run, a retried task's too, have committed: their ids differ in what follows the last #."""
     run_id = replicated.rpartition("#")[0] + "#"
     windows = {row.window for row in opened.ledger.windows() if row.window.startswith(run_id)}
-    return [record for window in sorted(windows | {replicated}) for record in opened.ledger.of_window(window)]
+    for window in sorted(windows | {replicated}):
+        yield from opened.ledger.of_window(window)
 
 
 def do_round(deployment: Deployment, name: str, round_: str, window: str, selection: Selection) -> set[str]:

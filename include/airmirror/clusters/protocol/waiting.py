@@ -1,0 +1,33 @@
+"""Waiting for brokers: for whichever answers first, with a look at something else meanwhile."""
+
+from __future__ import annotations
+
+import select
+import time
+from collections.abc import Callable, Collection
+
+from airmirror.clusters.protocol.connection import Connection
+
+LOOK_SECONDS = 1.0  # between two looks
+
+Look = Callable[[], None]  # raises where there is nothing to wait for any more
+
+
+def nothing() -> None:
+    """Look at nothing."""
+
+
+def ready(connections: Collection[Connection], timeout: float, look: Look = nothing) -> list[Connection]:
+    """Those with bytes of an answer (or their end) within ``timeout`` seconds; ``look`` is called every second until then.
+
+    It may ask brokers on other connections. Raises what ``look`` does.
+    """
+    until = time.monotonic() + timeout
+    while True:
+        if found := [each for each in connections if each.has_bytes]:
+            return found
+        left = until - time.monotonic()
+        answering = select.select(list(connections), [], [], max(0.0, min(left, LOOK_SECONDS)))[0]
+        if answering or left <= LOOK_SECONDS:
+            return answering
+        look()
