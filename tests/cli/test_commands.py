@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 from airmirror.cli.main import app
 from airmirror.clusters.admin.appender import Appender
@@ -21,40 +21,11 @@ from airmirror.slot.contract import Slot, SlotResult
 from airmirror.wire.segments import GATE, Hold
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import free_port
+from support.deployment import Deployment
 from support.flows import at_once, in_this_process
 from support.following import await_readable, beside, ended_by_event, numbered
 from support.groups import commit, committed
 from support.topics import Record, assert_mirrored, create_topic, produce, read_all
-
-
-class Deployment:
-    """A configuration file of a flow with one topic, and commands on it."""
-
-    def __init__(self, directory: Path, source: str, target: str, topics: str, **more: str) -> None:
-        self.alias = f"c{uuid.uuid4().hex[:8]}"
-        self.flow = f"{self.alias}->west"
-        self.file = directory / "mirror.properties"
-        lines = {
-            "clusters": f"{self.alias}, west",
-            f"{self.alias}.bootstrap.servers": source,
-            "west.bootstrap.servers": target,
-            f"{self.flow}.enabled": "true",
-            f"{self.flow}.topics": topics,
-            "replication.factor": "1",
-            "offset.storage.replication.factor": "1",
-            "offset-syncs.topic.replication.factor": "1",
-            "checkpoints.topic.replication.factor": "1",
-        } | more
-        self.file.write_text("\n".join(f"{key} = {value}" for key, value in lines.items()))
-        self.ledger = f"sqlite:///{directory / 'ledger.db'}"
-
-    def __call__(self, *arguments: str, flow: bool = True) -> Result:
-        options = ["--config", str(self.file)]
-        if arguments[0] != "config":
-            options += ["--ledger", self.ledger]
-        if flow:
-            options += ["--flow", self.flow]
-        return CliRunner().invoke(app, [*arguments, *options])
 
 
 @pytest.fixture(autouse=True)

@@ -46,6 +46,21 @@ def test_what_is_there_already_is_not_copied_again(
     assert flow.assert_equal() == 301
 
 
+def test_one_that_was_killed_twice_before_it_told_its_progress(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """Its tail goes back in between: all of it is recognised, what is there twice too, and the rest is copied."""
+    flow = mirror(east, west, tmp_path)
+    produce(east, flow.topic, numbered(0, 150))
+    as_mirrormaker(flow, 90, 59)
+    source = read_all(east, flow.topic)[0]
+    for first, end in ((60, 100), (60, 80)):
+        produce(west, flow.remote_topic, source[first:end], partition=0)
+    assert flow.run().is_verified
+    expected = [source[n] for first, end in ((0, 90), (60, 100), (60, 80), (100, 150)) for n in range(first, end)]
+    assert [each.content for each in read_all(west, flow.remote_topic)[0]] == [each.content for each in expected]
+    [compared] = compare_all(flow.opened, [])
+    assert (compared.records, compared.errors) == (90, ())
+
+
 def test_one_record_of_others_after_what_was_taken_over(east: Broker, west: Broker, tmp_path: Path) -> None:
     """No marker of ours follows what MirrorMaker 2 has copied: the next offset is explained by nothing."""
     flow = mirror(east, west, tmp_path)

@@ -24,6 +24,7 @@ from airmirror.cli.options import (
     with_connections,
 )
 from airmirror.cli.report import report_commands
+from airmirror.cli.takeover import takeover_commands
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Kafka topics, mirrored in windows that are proven.")
 ledger_commands = typer.Typer(no_args_is_help=True, help="The SQL mirror of a flow's internal topics.")
@@ -39,6 +40,7 @@ app.command("compare")(compare)
 app.add_typer(report_commands, name="report")
 app.add_typer(decisions.hold_commands, name="hold")
 app.command("reset")(decisions.reset)
+app.add_typer(takeover_commands, name="takeover")
 app.command("handback")(handback)
 app.add_typer(group_commands, name="groups")
 

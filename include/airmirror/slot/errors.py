@@ -49,6 +49,16 @@ def reset_command(error: PartitionError, what: str, *options: str) -> str:
     return f"{what}: {command('reset', '--topic', error.topic, *which, *options, flow=error.flow)}"
 
 
+def take_over_command(error: PartitionError) -> str:
+    """The way on after records that MirrorMaker 2 has copied meanwhile."""
+    return f"stop it, and continue after its copies: {command('takeover', 'run', '--yes', flow=error.flow)}"
+
+
+def seen(writer: str) -> str:
+    """The part of a message that says who was seen."""
+    return f" ({writer})" if writer else ""
+
+
 @dataclass(eq=False)
 class SourceTruncated(PartitionError):
     """The source no longer has the position to continue from (invariant E: never a silent jump)."""
@@ -173,10 +183,13 @@ class ForeignRecords(PartitionError):
     first: int
     last: int
 
+    writer = ""  # who of MirrorMaker 2 was seen, told by ``of_writer``
+
     def __str__(self) -> str:
         return (
             f"{self.where}: cluster {self.target!r} holds records in {self.remote_topic}-{self.partition} at offsets "
-            f"{self.first} to {self.last} that this flow did not write; stop the other writer, then "
+            f"{self.first} to {self.last} that this flow did not write{seen(self.writer)}; if MirrorMaker 2 did, "
+            f"{take_over_command(self)}; stop any other writer, then "
             f"{reset_command(self, 'continue after them', '--accept-loss')}, or "
             f"{reset_command(self, 'begin again in an empty remote topic', '--start-again', '--recreate-remote-topic')}"
         )

@@ -15,9 +15,10 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.ledger.state import Key, State
+from airmirror.naming import progress_topic
 from airmirror.partitions import TopicPartition
 from airmirror.windows.mirror import Mirror
-from airmirror.wire.mirrormaker import decode_source_offset
+from airmirror.wire.mirrormaker import SOURCE_CONNECTOR, decode_source_offset
 from airmirror.wire.primitives import MalformedRecord
 
 
@@ -56,10 +57,24 @@ def with_connect_offsets(mirror: Mirror, state: State, topics: Collection[str]) 
     return replace(state, progress={key: at for key, at in found.items() if key[0] in topics} | dict(state.progress))
 
 
+@dataclass(frozen=True)
+class Recorded:
+    """The progress of a partition by MirrorMaker 2's account: the offset copied last, and when that was written."""
+
+    offset: int
+    time_ms: int
+
+
 def read_offsets(target: Routes, flow: Flow, topic: str) -> dict[Key, int]:
-    """The last source offset that the flow's connector has copied, by partition; of two records of a key the later counts."""
+    """The last source offset that the flow's connector has copied, by partition. Raises OffsetsTopicMissing."""
     if target.refresh_existing([topic]):
         raise OffsetsTopicMissing(flow.name, flow.target.alias, topic)
+    found = read_progress(target, flow, topic, flow.settings.takeover_connector_name)
+    return {key: recorded.offset for key, recorded in found.items()}
+
+
+def read_progress(target: Routes, flow: Flow, topic: str, connector: str) -> dict[Key, Recorded]:
+    """The progress of a connector in a topic that is there, by partition; of two records of a key the later counts."""
     partitions = [TopicPartition(topic, number) for number in range(target.partitions(topic))]
     starts = offsets_with_patience(target, partitions, EARLIEST)
     ends = offsets_with_patience(target, partitions, LATEST)
@@ -67,7 +82,7 @@ def read_offsets(target: Routes, flow: Flow, topic: str) -> dict[Key, int]:
     for partition in partitions:
         for record in read_records(target, partition, starts[partition], ends[partition]):
             try:
-                offset = decode_source_offset(record.key or b"", record.value, flow.settings.takeover_connector_name)
+                offset = decode_source_offset(record.key or b"", record.value, connector)
             except MalformedRecord:
                 continue  # a connector of another kind
             if offset is not None and offset.cluster == flow.source.alias:
@@ -75,4 +90,27 @@ def read_offsets(target: Routes, flow: Flow, topic: str) -> dict[Key, int]:
                 # A topic that was given more partitions has a key in two of them.
                 if record.timestamp >= newest.get(key, (record.timestamp, None))[0]:
                     newest[key] = record.timestamp, offset.offset
-    return {key: offset for key, (_, offset) in newest.items() if offset is not None}
+    return {key: Recorded(offset, at) for key, (at, offset) in newest.items() if offset is not None}
+
+
+def progress_topics(flow: Flow) -> dict[str, str]:
+    """The topics on the target in which MirrorMaker 2 keeps its progress, each with its connector's name; the last counts."""
+    settings = flow.settings
+    if settings.takeover_offsets_topics:
+        return dict.fromkeys(settings.takeover_offsets_topics, settings.takeover_connector_name)
+    return {progress_topic(flow.source.alias): SOURCE_CONNECTOR}
+
+
+def recorded_progress(target: Routes, flow: Flow) -> dict[TopicPartition, Recorded]:
+    """MirrorMaker 2's progress by its own account, of all partitions; of a dedicated one it is ours too, after a window.
+
+    Raises OffsetsTopicMissing where the configuration names a topic that is not there.
+    """
+    found: dict[Key, Recorded] = {}
+    for topic, connector in progress_topics(flow).items():
+        if target.refresh_existing([topic]):
+            if flow.settings.takeover_offsets_topics:
+                raise OffsetsTopicMissing(flow.name, flow.target.alias, topic)
+            continue
+        found |= read_progress(target, flow, topic, connector)
+    return {TopicPartition(*key): recorded for key, recorded in found.items()}

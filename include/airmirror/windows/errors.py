@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import ClassVar
 
 from airmirror.errors import AirmirrorError, command
-from airmirror.slot.errors import PartitionError, reset_command
+from airmirror.slot.errors import PartitionError, reset_command, seen, take_over_command
 from airmirror.wire.segments import GATE
 
 
@@ -37,6 +37,8 @@ class ProgressDiffers(PartitionError):
     recorded: int
     position: int
 
+    writer = ""  # who of MirrorMaker 2 was seen, told by ``of_writer``
+
     def __str__(self) -> str:
         where = f"{self.progress_topic} says that offset {self.recorded} was copied last"
         own = f"the newest segment record ends at offset {self.position - 1}"
@@ -47,8 +49,8 @@ class ProgressDiffers(PartitionError):
             )
         return (
             f"{self.where}: {where}, but {own}: MirrorMaker 2, or another writer, has copied offsets {self.position} to "
-            f"{self.recorded} since; stop it, then "
-            f"{reset_command(self, 'continue after its copies', '--accept-loss')}, or "
+            f"{self.recorded} since{seen(self.writer)}; {take_over_command(self)}; or, whatever it has copied, "
+            f"{reset_command(self, 'continue after it', '--accept-loss')}, or "
             f"{reset_command(self, 'begin again in an empty remote topic', '--start-again', '--recreate-remote-topic')}"
         )
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
@@ -24,6 +23,7 @@ from airmirror.windows.fence import Fenced, Granted
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import Planned
 from airmirror.windows.takeover import TakenOver, candidates, start_records, take_over
+from airmirror.wire.segments import ResetRecord
 
 
 def at_latest(flow: Flow, state: State, planned: Sequence[Planned]) -> list[TakenOver]:
@@ -81,17 +81,53 @@ def commit_starts(
             starts.append(found)
         else:
             errors[item.key] = of_flow(found, flow.name)
-    window, now = granted.claim.window, int(time.time() * 1000)
-    records: dict[TopicPartition, list[KeyValue]] = {}
-    for start in starts:
-        item = start.planned
-        ids = (mirror.source.topic_ids[item.topic], target.topic_ids[item.remote_topic])
-        made = start_records(start, *ids, window=window, time_ms=now)
-        of_segments = records.setdefault(TopicPartition(topics.segments, 0), [])
-        of_segments += [(record.encode_key(), record.encode_value()) for record in made]
-    for item in [*(replace(start.planned, start=start.end) for start in starts), *unexported(state, planned)]:
+    records = _records(mirror, granted, starts)
+    for item in unexported(state, planned):
         partition, progress = progress_of(granted, item.key, item.start)
         records.setdefault(partition, []).append(progress)
     if records:
         commit(granted, records, fenced.numbers[0])
     return errors
+
+
+def commit_copies(mirror: Mirror, granted: Granted, number: int, copies: Sequence[TakenOver], by: str) -> None:
+    """Commit what MirrorMaker 2 has copied in one transaction under the claim, and where partitions go on after it.
+
+    Of those that this flow has copied before it is a decision too, which stands among its resets.
+    """
+    target, topics = mirror.target, mirror.topics
+    target.refresh({each.planned.remote_topic for each in copies} | {topics.segments, topics.progress})
+    records, now = _records(mirror, granted, copies), int(time.time() * 1000)
+    for each in copies:
+        if each.planned.last is not None:
+            decision = ResetRecord(
+                *each.planned.key,
+                time_ms=now,
+                choice="take-over",
+                problem=f"MirrorMaker 2 has copied {each.copied} records since, and {each.again} of them again",
+                lost_first=each.accounts[0].start,
+                lost_end=each.accounts[0].start,
+                start=each.end,
+                window=granted.claim.window,
+                by=by,
+                reason="airmirror takeover",
+            )
+            log = records[TopicPartition(topics.segments, 0)]
+            log.append((decision.encode_key(), decision.encode_value()))
+    if records:
+        commit(granted, records, number)
+
+
+def _records(mirror: Mirror, granted: Granted, starts: Sequence[TakenOver]) -> dict[TopicPartition, list[KeyValue]]:
+    """The segment records of ``starts``, and the progress after them, by the partition in which they belong."""
+    window, now = granted.claim.window, int(time.time() * 1000)
+    records: dict[TopicPartition, list[KeyValue]] = {}
+    for start in starts:
+        item = start.planned
+        ids = (mirror.source.topic_ids[item.topic], mirror.target.topic_ids[item.remote_topic])
+        made = start_records(start, *ids, window=window, time_ms=now)
+        of_segments = records.setdefault(TopicPartition(mirror.topics.segments, 0), [])
+        of_segments += [(record.encode_key(), record.encode_value()) for record in made]
+        partition, progress = progress_of(granted, item.key, start.end)
+        records.setdefault(partition, []).append(progress)
+    return records

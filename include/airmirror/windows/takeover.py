@@ -2,7 +2,8 @@
 
 MirrorMaker 2 writes records first and its progress up to a minute later, so the target's tail may hold records past the
 progress. The tail is compared with the source after the progress; what is there already is taken over as a segment and
-not copied again. By default MirrorMaker 2 copies what was aborted too: then those records stay on the target, unmapped.
+not copied again. By default MirrorMaker 2 copies what was aborted too, and one that was killed begins again at its progress:
+then those records, and what was copied twice, stay on the target, unmapped.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from airmirror.slot.errors import PartitionError, TargetTruncated, reset_command
 from airmirror.windows.declared import times_replaced
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import Planned
+from airmirror.windows.trail import Trail, follow
 from airmirror.wire.segments import SegmentRecord
 
 MOST_RECORDS = 200_000  # compared at the tail: what MirrorMaker 2 may have written since it last wrote its progress
@@ -67,11 +69,12 @@ class TakenOver:
     """A partition's accounts of what the target holds past the progress, one after the other.
 
     Within an account's segments the target holds nothing else: records that MirrorMaker 2 should not have copied, of
-    aborted transactions, lie between accounts.
+    aborted transactions, and those that it has copied ``again``, lie between accounts.
     """
 
     planned: Planned
     accounts: tuple[Account, ...]
+    again: int = 0
 
     @property
     def end(self) -> int:
@@ -102,16 +105,20 @@ def take_over(mirror: Mirror, item: Planned, *, compacted: bool = False) -> Take
     if target_end == 0:
         return TargetTruncated(source.alias, *item.key, target.alias, item.remote_topic, 1, 0)
     before = max(earliest, item.start - ANCHOR)
-    ours = _read(
+    read_committed = mirror.flow.isolation_level == "read_committed"
+    end = offsets_with_patience(source, [item.key], LATEST, read_committed=read_committed)[
+        item.key
+    ]  # after the target's
+    ours = read_log(
         routes=source,
         partition=item.key,
         start=before,
-        end=item.end,
-        read_committed=mirror.flow.isolation_level == "read_committed",
+        end=max(item.end, end),
+        read_committed=read_committed,
         most=MOST_RECORDS + ANCHOR,
         times=times,
     )
-    theirs = _read(
+    theirs = read_log(
         routes=target,
         partition=remote,
         start=max(target_start, target_end - 2 * MOST_RECORDS),
@@ -121,45 +128,77 @@ def take_over(mirror: Mirror, item: Planned, *, compacted: bool = False) -> Take
         times=times,
     ).committed
     there = [each.digest for each in theirs]
-    most: tuple[_Record, ...] | None = None
+    most: int | None = None
+    copies: Copies = []
     for view in (ours.committed, ours.records):  # as MirrorMaker 2 has read it: committed, or everything, its default
         split = bisect_left(view, item.start, key=lambda each: each.offset)
         preceding = [each.digest for each in view[:split]]
         count = overlap([each.digest for each in view[split:]], there, preceding)
         fits = compacted or not preceding or count == len(there) or _anchored(there, count, preceding) > 0
-        if fits and (most is None or count > len(most)):
-            most = tuple(view[split : split + count])
+        if fits and (most is None or count > most):
+            most, begin = count, len(there) - count
+            copies = [(record, begin + number) for number, record in enumerate(view[split : split + count])]
+    again = 0
     if most is None:
-        return TailDiffers(source.alias, *item.key, target.alias, item.remote_topic, item.start - 1)
-    if len(most) >= MOST_RECORDS:
+        found = _copied_again(ours, there, item.start)
+        if found is None:
+            return TailDiffers(source.alias, *item.key, target.alias, item.remote_topic, item.start - 1)
+        copies, again = found
+    if len(copies) >= MOST_RECORDS:
         return TailTooLong(source.alias, *item.key, target.alias, item.remote_topic, MOST_RECORDS)
-    return TakenOver(item, tuple(_accounts(item.start, target_end, most, theirs, ours)))
+    return TakenOver(item, tuple(accounts_of(item.start, target_end, copies, theirs, ours)), again)
 
 
-def _accounts(
-    start: int, target_end: int, copied: Sequence[_Record], theirs: Sequence[_Record], ours: _Log
-) -> Iterator[Account]:
-    """The accounts of ``copied``, which are the last of ``theirs``; a new one after records that were aborted."""
-    account, skipped = Account(start, target_end), False
-    for record, there in zip(copied, theirs[len(theirs) - len(copied) :], strict=True):
-        if record.aborted:
-            skipped = True
+Copies = Sequence[tuple["Record", int]]
+"""Records of the source, each with the number of its copy among those of the target; both rising."""
+
+
+def _copied_again(ours: Log, there: Sequence[bytes], start: int) -> tuple[Copies, int] | None:
+    """What was copied from offset ``start`` on by one that was killed and began again; how many records it has copied twice.
+
+    Followed from the copies of what precedes ``start`` on. None: that does not explain all that the target holds after them.
+    """
+    for view in (ours.committed, ours.records):
+        split = bisect_left(view, start, key=lambda each: each.offset)
+        marks = [each.digest for each in view]
+        anchors = [number for number, mark in enumerate(there) if split and mark == marks[split - 1]]
+        if not anchors:
             continue
-        if skipped and account.copied:
+        first = max(anchors, key=lambda number: _anchored(there[: number + 1], 0, marks[:split]))
+        trail = follow(marks, there[first + 1 :], split)
+        if not trail.strange and not missing(trail, view):
+            return [(view[number], first + 1 + at) for number, at in trail.copies], len(trail.again)
+    return None
+
+
+def missing(trail: Trail, view: Sequence[Record]) -> list[Record]:
+    """The records of the source, of ``view``, that were skipped, though others after them were copied; not aborted ones."""
+    return [record for begin, end in trail.skipped for record in view[begin:end] if not record.aborted]
+
+
+def accounts_of(start: int, target_end: int, copies: Copies, theirs: Sequence[Record], ours: Log) -> Iterator[Account]:
+    """The accounts of ``copies`` from source offset ``start`` on; a new one after records of the target that are no copies."""
+    account, apart, expected = Account(start, target_end), False, copies[0][1] if copies else 0
+    for record, number in copies:
+        apart, expected = apart or number != expected, number + 1
+        if record.aborted:
+            apart = True
+            continue
+        if apart and account.copied:
             yield _counted(account, ours)
             account = Account(account.end, target_end)
-        skipped = False
-        account.written([(record.offset, 1)], there.offset)
+        apart = False
+        account.written([(record.offset, 1)], theirs[number].offset)
         account.end = record.offset + 1
         account.bytes += record.size
-    if skipped and account.copied:
+    if (apart or expected < len(theirs)) and account.copied:
         yield _counted(account, ours)
         account = Account(account.end, target_end)
-    account.end = copied[-1].offset + 1 if copied else start
+    account.end = copies[-1][0].offset + 1 if copies else start
     yield _counted(account, ours)
 
 
-def _counted(account: Account, ours: _Log) -> Account:
+def _counted(account: Account, ours: Log) -> Account:
     account.control = ours.left_out("control", account.start, account.end)
     account.aborted = ours.left_out("aborted", account.start, account.end)
     account.holes = account.end - account.start - account.copied - account.control - account.aborted
@@ -233,7 +272,9 @@ def _anchored(target: Sequence[bytes], count: int, before: Sequence[bytes]) -> i
 
 
 @dataclass(frozen=True, slots=True)
-class _Record:
+class Record:
+    """A record of a log: its content's digest, its offset, its size, and whether its transaction was aborted."""
+
     digest: bytes
     offset: int
     size: int
@@ -241,14 +282,14 @@ class _Record:
 
 
 @dataclass(frozen=True)
-class _Log:
+class Log:
     """The records of a range, aborted ones among them, and the offsets of what is no committed record."""
 
-    records: list[_Record]
+    records: list[Record]
     others: list[tuple[str, int, int]]
 
     @property
-    def committed(self) -> list[_Record]:
+    def committed(self) -> list[Record]:
         return [record for record in self.records if not record.aborted]
 
     def left_out(self, what: str, start: int, end: int) -> int:
@@ -256,13 +297,13 @@ class _Log:
         return sum(max(0, min(last, end) - max(first, start)) for kind, first, last in self.others if kind == what)
 
 
-def _read(
+def read_log(
     routes: Routes, partition: TopicPartition, start: int, end: int, read_committed: bool, most: int, times: bool
-) -> _Log:
+) -> Log:
     """At least the first ``most`` committed records of a range, or (0) all."""
     from airmirror.wire.records import index  # loads compiled loops: only where records must be decoded
 
-    found = _Log([], [])
+    found = Log([], [])
     committed = 0
     for buffer, batches in read_batches(routes, partition, start, end, read_committed=read_committed):
         for batch, aborted in batches:
@@ -278,7 +319,7 @@ def _read(
                 body = data[records.starts[number] : records.ends[number]]
                 time = int(records.timestamps[number] if times else 0).to_bytes(8, "big", signed=True)
                 digest = xxhash.xxh3_128_digest(time + bytes(body))
-                found.records.append(_Record(digest, int(records.offsets[number]), len(body), aborted))
+                found.records.append(Record(digest, int(records.offsets[number]), len(body), aborted))
             committed += 0 if aborted else len(records)
         if most and committed >= most:
             break

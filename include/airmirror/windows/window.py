@@ -25,6 +25,7 @@ from airmirror.windows.fence import Fenced, Granted, claimed, fence_around
 from airmirror.windows.following import Follow, Late, Meanwhile
 from airmirror.windows.judging import Judged, judge_unverified, watermarks
 from airmirror.windows.mirror import Mirror
+from airmirror.windows.mirrormaker import name_writers
 from airmirror.windows.plan import Planned
 from airmirror.windows.planning import chosen, make_plan, slots_of
 from airmirror.windows.progress import CopyProgress, Watch
@@ -114,9 +115,11 @@ def run_window(
         ends = watermarks(mirror.source, [item.key for item in planned]) if results else {}
         late = Late({item.key: item.end for item in planned})
         done = committed(late.noting(index.of_window(window)))
-        rows = window_rows(
+        made = window_rows(
             flow=flow, done=done, index=index, planned=planned, results=results, verdicts=verdicts, ends=ends
         )
+        rows = list(made)
+        name_writers(mirror.target, flow, [row.error for row in rows])
     is_cut = any(result.outcome is Outcome.CUT for result in results)
     return WindowResult(
         flow=flow.name, window=window, rows=tuple(rows), partitions=len(planned), seconds=time.monotonic() - begun,

@@ -1,0 +1,159 @@
+"""``airmirror takeover plan`` and ``takeover run``: from MirrorMaker 2 to Airmirror, seen first, then done."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import RenderableType
+from rich.text import Text
+
+from airmirror.cli.failures import failures_reported
+from airmirror.cli.options import (
+    DEFAULT_CONFIG,
+    DEFAULT_LEDGER,
+    AsJson,
+    Config,
+    FlowName,
+    LedgerUrl,
+    Secrets,
+    console,
+    opened_flow,
+)
+from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, print_json, show, table
+from airmirror.errors import command
+
+if TYPE_CHECKING:
+    from airmirror.flows.takeover import Continued
+    from airmirror.flows.takeover_plan import TakeoverPlan
+
+takeover_commands = typer.Typer(no_args_is_help=True, help="From MirrorMaker 2 to Airmirror, in the same topics.")
+
+NUMBERS = ("partition", "MirrorMaker 2's last", "continues at", "source ends at", "recognised", "twice")
+
+
+@takeover_commands.command("plan")
+@failures_reported
+def plan(
+    flow: FlowName = "",
+    config: Config = DEFAULT_CONFIG,
+    ledger: LedgerUrl = DEFAULT_LEDGER,
+    secrets: Secrets = None,
+    as_json: AsJson = False,
+) -> None:
+    """Look at a MirrorMaker 2, running or not, and show what a take-over would find; nothing is written. Exit status 1:
+    something needs a person.
+    """
+    from airmirror.flows.takeover_plan import takeover_plan
+
+    with opened_flow(config, flow, ledger, secrets, shows=True) as opened, console.status("comparing both clusters"):
+        found = takeover_plan(opened)
+    if as_json:
+        print_json(console, found.as_dict())
+    else:
+        show(console, *_plan(found))
+    if found.needs_somebody:
+        raise typer.Exit(1)
+
+
+@takeover_commands.command("run")
+@failures_reported
+def run(
+    flow: FlowName = "",
+    wait: Annotated[float, typer.Option(help="How many seconds to wait until MirrorMaker 2 is stopped.")] = 300.0,
+    by: Annotated[str, typer.Option(help="Who takes over; user@host if not given.")] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; else nothing is written.")] = False,
+    config: Config = DEFAULT_CONFIG,
+    ledger: LedgerUrl = DEFAULT_LEDGER,
+    secrets: Secrets = None,
+    as_json: AsJson = False,
+) -> None:
+    """Wait until MirrorMaker 2 is stopped, then continue after its copies, also those since a hand-back; the next window
+    copies what comes. Exit status 1: a partition could not be taken over.
+    """
+    from airmirror.flows.reset import whoami
+    from airmirror.flows.takeover import copies_now, take_over_copies
+    from airmirror.flows.takeover_stop import await_stopped
+
+    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, console.status("") as status:
+        name = opened.flow.name
+        if yes:
+            await_stopped(opened, wait, tell=status.update)
+            window = f"takeover-{uuid.uuid4().hex[:8]}"
+            rows = take_over_copies(opened, by or whoami(), window, status.update)
+        else:
+            rows = copies_now(opened).rows
+    if as_json:
+        print_json(console, {"flow": name, "done": yes, "partitions": [row.as_dict() for row in rows]})
+    else:
+        show(console, _continued(f"{name}: taken over" if yes else f"{name}: would be taken over", rows))
+        show(console, *_errors(rows), _next(name, yes))
+    if any(row.error is not None for row in rows):
+        raise typer.Exit(1)
+
+
+def _plan(found: TakeoverPlan) -> list[RenderableType]:
+    progress = "it has told none yet"
+    if found.progress_ms is not None:
+        progress = f"last written {datetime.fromtimestamp(found.progress_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    shown: list[RenderableType] = [f"MirrorMaker 2's progress is in {', '.join(found.progress_in)}: {progress}."]
+    shown += [line("running", each, DOUBTFUL) for each in found.running] or [
+        "None of its workers is seen on the target."
+    ]
+    shown.append(_continued(f"{found.flow}: where it would continue", found.partitions))
+    shown += _errors(found.partitions)
+    history: list[list[Cell]] = [
+        [key.topic, key.partition, Text(incident.what, BAD if incident.is_loss else DOUBTFUL)]
+        for key, its in sorted(found.histories.items())
+        for incident in its
+    ]
+    title = f"{found.flow}: what MirrorMaker 2 did before, by its offset syncs"
+    shown.append(table(title, ("topic", "partition", "found"), history, right=("partition",), empty="nothing unusual"))
+    groups: list[list[Cell]] = [
+        [each.group, each.topic, each.partition, each.position, Text("exact", GOOD) if each.exact else each.why]
+        for each in found.groups
+    ]
+    of_groups = ("group", "topic", "partition", "position", "after the take-over")
+    title = f"{found.flow}: consumer groups"
+    shown.append(table(title, of_groups, groups, right=("partition", "position"), empty="none has committed offsets"))
+    drift: list[list[Cell]] = [
+        [each.topic, each.what, each.source or "", each.target or "", each.outcome, each.reason] for each in found.drift
+    ]
+    columns = ("topic", "what", "source", "target", "will be", "why")
+    shown.append(table(f"{found.flow}: configs and ACLs that differ", columns, drift, empty="nothing differs"))
+    shown += [line("warning", warning, DOUBTFUL) for warning in found.warnings]
+    then = command("takeover", "run", "--yes", flow=found.flow)
+    shown.append(f"Nothing was written. Stop MirrorMaker 2, then {then}")
+    return shown
+
+
+def _continued(title: str, rows: Sequence[Continued]) -> RenderableType:
+    cells: list[list[Cell]] = [
+        [
+            row.topic,
+            row.partition,
+            row.remote_topic,
+            None if row.recorded < 0 else row.recorded,
+            None if row.error is not None else row.start,
+            row.end,
+            row.copied,
+            row.again,
+            Text("no", BAD) if row.error is not None else Text("yes", GOOD),
+        ]
+        for row in rows
+    ]
+    columns = ("topic", NUMBERS[0], "remote topic", *NUMBERS[1:], "goes on")
+    return table(title, columns, cells, right=NUMBERS, empty="the flow has no topics")
+
+
+def _errors(rows: Sequence[Continued]) -> list[Text]:
+    return [line("error", row.error) for row in rows if row.error is not None]
+
+
+def _next(flow: str, done: bool) -> str:
+    if done:
+        return f"The next window copies what comes after: {command('run-window', flow=flow)}, or its DAG."
+    return f"Nothing was written. Stop MirrorMaker 2 and carry it out: {command('takeover', 'run', '--yes', flow=flow)}"

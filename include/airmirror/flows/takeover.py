@@ -1,0 +1,118 @@
+"""``airmirror takeover``: MirrorMaker 2's copies as the flow will go on after them; seen first, then taken over.
+
+Taking over commits, under the flow's claim, where each partition goes on, and the segments of what MirrorMaker 2 has copied
+that this flow has no account of; the next window copies what comes after it, and its gate compares what was taken over with
+the source, record by record (invariants C and F).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from airmirror.errors import AirmirrorError, counted
+from airmirror.flows.prepare import Opened, catch_up_ledger, dry_run, prepare
+from airmirror.partitions import TopicPartition
+from airmirror.topics.remote import TopicPlan
+from airmirror.windows.connect_offsets import Recorded, recorded_progress, with_connect_offsets
+from airmirror.windows.fence import claimed, fence_around
+from airmirror.windows.handover import Found, look_at_copies
+from airmirror.windows.mirror import Mirror
+from airmirror.windows.plan import Planned
+from airmirror.windows.planning import make_plan
+from airmirror.windows.starts import commit_copies
+from airmirror.windows.takeover import TakenOver
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Continued:
+    """One partition of the flow, and where it goes on.
+
+    ``recorded``: the source offset that MirrorMaker 2 says it has copied last, -1 none. ``copied``: records on the target that
+    this flow has no account of yet and recognises; ``again``: those that are there twice. ``end``: of the source's log.
+    ``since``: the source offset from which on a take-over makes positions exact; -1: there is nothing to be taken over.
+    """
+
+    topic: str
+    partition: int
+    remote_topic: str
+    recorded: int
+    since: int
+    start: int
+    end: int
+    copied: int
+    again: int
+    error: AirmirrorError | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        row = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return row | {"error": None if self.error is None else str(self.error)}
+
+
+@dataclass(frozen=True)
+class Copies:
+    """What both clusters say of the flow's partitions: by topic plan, plan, MirrorMaker 2's account, and its copies."""
+
+    topics: TopicPlan
+    planned: Sequence[Planned]
+    recorded: Mapping[TopicPartition, Recorded]
+    found: Mapping[TopicPartition, Found]
+
+    @property
+    def rows(self) -> list[Continued]:
+        return [_continued(item, self.recorded.get(item.key), self.found.get(item.key)) for item in self.planned]
+
+
+def copies_now(opened: Opened) -> Copies:
+    """Look at what MirrorMaker 2 has copied, running or not. Writes only the ledger. Raises a cluster's error."""
+    topics, planned = dry_run(opened)
+    with Mirror.open(opened.flow, opened.ledger, "takeover") as mirror:
+        mirror.refresh()
+        recorded = recorded_progress(mirror.target, opened.flow)
+        state = with_connect_offsets(mirror, opened.ledger.state(), topics.topics)
+        found = look_at_copies(mirror, state, planned, {key: each.offset for key, each in recorded.items()})
+    return Copies(topics, planned, recorded, found)
+
+
+def take_over_copies(opened: Opened, by: str, window: str, tell: Tell = lambda phase: None) -> list[Continued]:
+    """Take over every partition that can be; one that can't is in error and stays as it is. MirrorMaker 2 is stopped.
+
+    Done under a claim of the name ``window``. Raises FlowBusy, FenceStuck, what ``prepare`` raises, or a cluster's error.
+    """
+    prepared = prepare(opened, tell)
+    opened = prepared.opened
+    with Mirror.open(opened.flow, opened.ledger, "takeover") as mirror:
+        mirror.refresh()
+        with claimed(mirror, window, slots=1) as granted:
+            tell("fencing what earlier windows may have left")
+            fenced = fence_around(granted, 1)
+            tell("following what MirrorMaker 2 has copied")
+            recorded = recorded_progress(mirror.target, opened.flow)
+            state = with_connect_offsets(mirror, mirror.catch_up(), prepared.topics)
+            planned = make_plan(mirror, state, prepared.topics)
+            found = look_at_copies(mirror, state, planned, {key: each.offset for key, each in recorded.items()})
+            copies = [each for each in found.values() if isinstance(each, TakenOver)]
+            tell(f"committing where {counted(len(copies), 'partition')} go on")
+            commit_copies(mirror, granted, fenced.numbers[0], copies, by)
+    catch_up_ledger(opened)
+    return [_continued(item, recorded.get(item.key), found.get(item.key)) for item in planned]
+
+
+def _continued(item: Planned, recorded: Recorded | None, found: Found | None) -> Continued:
+    copies = found if isinstance(found, TakenOver) else None
+    return Continued(
+        topic=item.topic,
+        partition=item.partition,
+        remote_topic=item.remote_topic,
+        recorded=-1 if recorded is None else recorded.offset,
+        since=copies.accounts[0].start if copies else -1,
+        start=item.start if copies is None else copies.end,
+        end=item.high_watermark,
+        copied=0 if copies is None else copies.copied,
+        again=0 if copies is None else copies.again,
+        error=found if isinstance(found, AirmirrorError) else None if copies else item.error,
+    )

@@ -1,0 +1,57 @@
+"""``airmirror takeover``: what is printed, the exit status, and that nothing is done without ``--yes``."""
+
+from __future__ import annotations
+
+import json
+from contextlib import nullcontext
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from airmirror.clusters.admin.appender import Appender
+from airmirror.config import load
+from airmirror.naming import progress_topic
+from airmirror.on_spark import windows as spark_windows
+from airmirror.topics.internal import ensure_internal_topics
+from airmirror.topics.sync import apply, look
+from airmirror.wire.mirrormaker import murmur2_partition, source_offset_key, source_offset_value
+from airmirror_local.brokers import Broker
+from support.deployment import Deployment
+from support.flows import in_this_process
+from support.mirrormaker import numbered
+from support.topics import assert_mirrored, create_topic, produce, read_all
+
+
+def test_a_take_over_is_planned_carried_out_and_continued(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark_windows, "on_spark", lambda *_: nullcontext((lambda: 2, in_this_process)))
+    topic = create_topic(east, f"orders-{uuid4().hex[:8]}", 1)
+    produce(east, topic, numbered(100))
+    command = Deployment(tmp_path, east.bootstrap, west.bootstrap, topic)
+    remote, flow = f"{command.alias}.{topic}", load(command.file).flow(command.flow)
+    apply(flow, look(flow))
+    ensure_internal_topics(flow)
+    produce(west, remote, read_all(east, topic)[0][:70], partition=0)
+    key = source_offset_key(command.alias, topic, 0)
+    with Appender(flow.target, progress_topic(command.alias), murmur2_partition(key, 25)) as appender:
+        appender.append([(key, source_offset_value(59))])
+    said = command("takeover", "plan")
+    assert said.exit_code == 0 and f"{command.flow}: where it would continue" in said.stdout, said.output
+    [planned] = json.loads(command("takeover", "plan", "--json").stdout)["partitions"]
+    assert (planned["recorded"], planned["start"], planned["copied"]) == (59, 70, 10)
+    dry = json.loads(command("takeover", "run", "--json").stdout)
+    assert dry["done"] is False and dry["partitions"][0]["start"] == 70
+    assert "airmirror takeover run --yes" in command("takeover", "run").stdout
+    done = command("takeover", "run", "--yes", "--json")
+    assert done.exit_code == 0 and json.loads(done.stdout)["partitions"][0]["start"] == 70, done.output
+    window = command("run-window", "--no-expectations", "--json")
+    assert window.exit_code == 0 and json.loads(window.stdout)["records"] == 30
+    assert assert_mirrored(east, topic, west, remote) == 100
+    produce(west, remote, [numbered(1)[0]], partition=0)  # it was started by mistake
+    produce(west, remote, [numbered(1, 5000)[0]], partition=0)  # and somebody else
+    wrong = command("takeover", "plan")
+    assert wrong.exit_code == 1 and "are not what the source holds at MirrorMaker 2's place" in wrong.stdout
+    refused = command("takeover", "run", "--yes")
+    assert refused.exit_code == 1 and "airmirror reset" in refused.stdout

@@ -1,0 +1,148 @@
+"""Taking over from the real MirrorMaker 2, under a running producer, and handing back to it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from airmirror.flows.handback import write_offsets
+from airmirror.flows.takeover import Continued, take_over_copies
+from airmirror.flows.takeover_plan import takeover_plan
+from airmirror.flows.takeover_stop import MirrorMakerRuns, await_stopped
+from airmirror.flows.verification import compare_all
+from airmirror_local.brokers import Broker
+from airmirror_local.processes import Process
+from support.flows import Mirror, mirror
+from support.mirrormaker import asked, await_records, await_state, connected, dedicated, numbered
+from support.topics import Record, end_offsets, produce, read_all
+
+SECONDS = 240
+
+
+@contextmanager
+def producing(flow: Mirror, partitions: int) -> Iterator[None]:
+    """Records that occur once go to every partition all the time, some at a time."""
+    ended = threading.Event()
+
+    def run() -> None:
+        number = 1_000
+        while not ended.wait(0.2):
+            for partition in range(partitions):
+                produce(flow.source, flow.topic, numbered(20, 1_000_000 * partition + number), partition=partition)
+            number += 20
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def await_more(flow: Mirror, more: int, process: Process) -> None:
+    """Wait until the remote topic has so many more records."""
+    await_records(
+        flow.target, flow.remote_topic, sum(end_offsets(flow.target, flow.remote_topic).values()) + more, process
+    )
+
+
+def taken_over(flow: Mirror) -> list[Continued]:
+    """What a take-over finds once MirrorMaker 2 is gone; a window has copied what came since."""
+    await_stopped(flow.opened, SECONDS)
+    rows = take_over_copies(flow.opened, "me", "takeover")
+    assert not [str(row.error) for row in rows if row.error]
+    result = flow.run()
+    assert result.is_verified, [str(row.error) for row in result.rows]
+    return rows
+
+
+def assert_complete(flow: Mirror, again: int) -> None:
+    """Every record is on the target in order; those that MirrorMaker 2 has copied twice are there again, and no other."""
+    source, target = read_all(flow.source, flow.topic), read_all(flow.target, flow.remote_topic)
+    for partition, records in source.items():
+        assert list(dict.fromkeys(contents(target[partition]))) == contents(records), partition
+    count = sum(map(len, source.values()))
+    assert sum(map(len, target.values())) == count + again
+    compared = compare_all(flow.opened, [])
+    assert not [str(error) for row in compared for error in row.errors]
+    assert sum(row.lost for row in compared) == 0
+
+
+def contents(records: Sequence[Record]) -> list[object]:
+    return [record.content for record in records]
+
+
+@pytest.mark.long
+def test_three_round_trips_of_a_dedicated_one_under_a_running_producer(
+    east: Broker, west: Broker, tmp_path: Path
+) -> None:
+    """It is killed in mid-stream each time, and goes on by itself at the very next record after what was verified."""
+    flow, again, copied = mirror(east, west, tmp_path, partitions=2), 0, 0
+    with producing(flow, 2):
+        for number in range(3):
+            with dedicated(flow, tmp_path) as process:
+                await_more_once_there(flow, process, first=number == 0)
+                running = takeover_plan(flow.opened)
+                assert any("mm2" in each for each in running.running), running
+                assert not [str(row.error) for row in running.partitions if row.error]
+                process.kill()
+            rows = taken_over(flow)
+            again, copied = again + sum(row.again for row in rows), copied + sum(row.copied for row in rows)
+    assert flow.run().is_verified
+    assert copied > 0
+    assert_complete(flow, again)
+
+
+def await_more_once_there(flow: Mirror, process: Process, *, first: bool) -> None:
+    if first:
+        await_records(flow.target, flow.remote_topic, 200, process)
+    else:
+        await_more(flow, 200, process)
+
+
+@pytest.mark.long
+def test_one_that_is_started_again_while_the_flow_runs_is_named(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = mirror(east, west, tmp_path)
+    produce(east, flow.topic, numbered(100))
+    assert flow.run().is_verified
+    produce(east, flow.topic, numbered(100, 100))
+    with dedicated(flow, tmp_path) as process:
+        await_records(west, flow.remote_topic, 200, process)
+        [row] = flow.run().rows
+        assert row.copied == 0 and "MirrorMaker 2 was started again: MirrorMaker 2 at " in str(row.error)
+        with pytest.raises(MirrorMakerRuns, match=r"is not stopped after 1 s, and nothing was taken over"):
+            await_stopped(flow.opened, 1)
+        process.kill()
+    [found] = taken_over(flow)
+    assert (found.copied, found.again, found.start) == (100, 0, 200)
+    assert flow.assert_equal() == 200
+
+
+@pytest.mark.long
+def test_round_trips_of_a_connector_under_a_running_producer(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """Stopped, taken over and handed back twice; at last its worker is killed, with copies after its progress."""
+    again = 0
+    with connected(east, west, tmp_path) as connector:
+        flow = connector.flow(tmp_path)
+        name = flow.flow.settings.takeover_connector_name
+        with producing(flow, 2):
+            for _ in range(2):
+                await_more(flow, 200, connector.worker)
+                [running] = takeover_plan(flow.opened).running
+                assert f"1 task of connector {name!r}" in running
+                asked(f"{connector.url}/stop", "PUT", {})
+                await_state(connector, "STOPPED")
+                again += sum(row.again for row in taken_over(flow))
+                _, rounds = write_offsets(flow.opened, connector.offsets, name, "handback")
+                assert not [each.error for each in rounds if each.error]
+                asked(f"{connector.url}/resume", "PUT", {})
+            await_more(flow, 200, connector.worker)
+            connector.worker.kill()
+            again += sum(row.again for row in taken_over(flow))
+        assert flow.run().is_verified
+    assert_complete(flow, again)
