@@ -13,7 +13,7 @@ SEED ?= 1
 MINUTES ?= 2
 ONLY ?=
 
-.PHONY: help install check house test-quick test test-long chaos model mutate mutate-all bench bench-airflow bench-topics bench-groups bench-segments bench-scale bench-flows bench-compare soak demo up down status requirements audit dist docs clean
+.PHONY: help install check house test-quick test test-long chaos model mutate mutate-all bench bench-airflow bench-topics bench-groups bench-segments bench-scale bench-flows bench-compare soak demo demo-takeover up down status requirements audit dist docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 16
@@ -112,6 +112,9 @@ soak: install ## the memory of a slot that copies 5 GB, and 1,000 windows in a r
 
 demo: install ## Airflow mirrors real records between two clusters, with the proof
 	$(BIN)/airmirror demo
+
+demo-takeover: install ## a real MirrorMaker 2 is taken over from under load, handed back to, and again, with the proof
+	$(BIN)/airmirror demo --take-over
 
 up: install ## start the stack, Airflow included, and leave it running
 	$(BIN)/airmirror up

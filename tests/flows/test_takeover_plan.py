@@ -71,7 +71,7 @@ def test_what_it_skipped_and_what_it_copied_twice_is_told(east: Broker, west: Br
     copied(flow, [(30, 90), (100, 200)])
     write_syncs(flow, [(0, 0), (30, 50), (100, 110)])
     assert whats(flow) == [
-        ("about 20 records between source offsets 0 and 29 were copied twice", False),
+        ("about 20 records were copied twice: it began again at or before source offset 30", False),
         ("10 records between source offsets 30 and 99 were not copied", True),
     ]
     assert takeover_plan(flow.opened).needs_somebody
@@ -79,6 +79,19 @@ def test_what_it_skipped_and_what_it_copied_twice_is_told(east: Broker, west: Br
     deleted = "the source has deleted them: control records, or records that MirrorMaker 2 never copied"
     assert whats(flow) == [
         (f"10 offsets between source offsets 30 and 99 are not on the target, and {deleted}", True),
+    ]
+
+
+def test_one_that_was_killed_in_its_first_minute_began_again_at_the_beginning(
+    east: Broker, west: Broker, tmp_path: Path
+) -> None:
+    flow = mirror(east, west, tmp_path)
+    produce(east, flow.topic, numbered(100))
+    as_mirrormaker(flow, 50, 99)
+    copied(flow, [(0, 100)])
+    write_syncs(flow, [(0, 0), (0, 50)])
+    assert whats(flow) == [
+        ("about 50 records were copied twice: it began again at or before source offset 0", False),
     ]
 
 

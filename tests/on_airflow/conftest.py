@@ -51,6 +51,7 @@ NAMES = (
     "lineage",
     "evident",
     "following",
+    "taken",
 )
 REPORT_KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))  # of these tests only
 SCRAPER = f"{SECRET}-prometheus"
@@ -77,6 +78,7 @@ growing->west.window.trigger.records = 50
 continuous->west.window.idle.ms = 3000
 # A run of it is late as soon as it takes longer than the last ten on average, which does it no harm.
 continuous->west.window.deadline.ms = 1
+taken->west.takeover.approval.enabled = true
 following->west.window.follow.ms = 60000
 following->west.verify.interval.ms = 500
 following->west.groups = following-billing
@@ -184,7 +186,11 @@ class AirflowFlow:
 
     def question(self, run_id: str) -> dict[str, Any]:
         """What a run of ``decide.…`` asks, as soon as it does and nobody has answered."""
-        path = f"/dags/decide.{self.source}.{self.target}/dagRuns/{run_id}/taskInstances/ask/-1/hitlDetails"
+        return self.asked(f"decide.{self.source}.{self.target}", run_id, "ask")
+
+    def asked(self, dag_id: str, run_id: str, task: str) -> dict[str, Any]:
+        """What a task of a run asks, as soon as it does and nobody has answered."""
+        path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task}/-1/hitlDetails"
 
         def asked() -> dict[str, Any] | None:
             try:

@@ -29,6 +29,7 @@ b->a.enabled = true
 a->b.window.schedule = */5 * * * *
 b->a.window.schedule = @continuous
 a->b.retention.days = 30
+a->b.takeover.approval.enabled = true
 """
 GOOD = f"""{FLOWS}
 compare.nightly.source = a
@@ -37,7 +38,7 @@ compare.nightly.schedule = @daily
 compare.now.source = b
 compare.now.target = a
 """
-KINDS = {"audit", "compare", "decide", "heartbeats", "maintenance", "replay", "replicate", "report"}
+KINDS = {"audit", "compare", "decide", "heartbeats", "maintenance", "replay", "replicate", "report", "takeover"}
 PARSE = """
 import json, os, sys, time
 from airflow.sdk import DAG
@@ -106,7 +107,7 @@ def test_dags_parse_equally_and_load_nothing_heavy(tmp_path: Path) -> None:
     assert heavy == [] and errors == {}
     kinds = ("audit", "decide", "replay", "replicate", "report")
     expected = [f"{kind}.{flow}" for kind in kinds for flow in ("a.b", "b.a")] + ["heartbeats.a", "heartbeats.b"]
-    expected += ["compare.nightly", "compare.now"]
+    expected += ["compare.nightly", "compare.now", "takeover.a.b"]
     assert list(found) == sorted([*expected, "maintenance"])
     ((*_, again, _),) = parse(tmp_path, GOOD, seed="2")
     assert found == again
@@ -184,7 +185,7 @@ def test_what_people_rely_on_in_every_dag(contracts: dict[str, Any]) -> None:
         assert {f"flow:{source}->{target}", f"source:{source}"} <= set(dag["tags"])
         assert f"{source}->{target}" in dag["doc"]
         for task in dag["tasks"]:
-            if task["type"] not in ("AskToDecide", "EmptyOperator", "Idle", "NextWindow"):
+            if task["type"] not in ("AskToDecide", "EmptyOperator", "FirstWindow", "Idle", "NextWindow"):
                 assert (task["retries"], task["delay"], task["policy"]) == (3, 15.0, "ByError"), task
 
 

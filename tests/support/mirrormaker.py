@@ -19,12 +19,11 @@ from airmirror.ledger import Ledger
 from airmirror_local.brokers import LOGGING, Broker
 from airmirror_local.jars import classpath
 from airmirror_local.java import find_java
+from airmirror_local.mirrormaker import JAVA, start_mirrormaker
 from airmirror_local.ports import LOOPBACK, free_port
 from airmirror_local.processes import Process, start_process
 from support.flows import Mirror
 from support.topics import Record, create_topic, end_offsets, produce
-
-JAVA = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
 def numbered(count: int, start: int = 0) -> list[Record]:
@@ -57,12 +56,7 @@ def dedicated(flow: Mirror, directory: Path, settings: Mapping[str, str] | None 
     lines |= {"replication.factor": "1"} | dict(settings or {})
     file = directory / f"mm2-{uuid4().hex[:8]}.properties"
     file.write_text(javaproperties.dumps(lines, timestamp=None))
-    command = [str(find_java()), *JAVA, *LOGGING, "-cp", classpath()]
-    process = start_process(
-        "MirrorMaker 2",
-        [*command, "org.apache.kafka.connect.mirror.MirrorMaker", str(file)],
-        file.with_suffix(".log"),
-    )
+    process = start_mirrormaker(file, directory)
     try:
         yield process
     finally:

@@ -137,8 +137,16 @@ def rebuild(
 @failures_reported
 def demo(
     seconds: Annotated[int, typer.Option(help="How long records keep arriving while windows run.")] = 20,
+    take_over: Annotated[
+        bool,
+        typer.Option("--take-over", help="Instead: take over from a real MirrorMaker 2 under load, hand back, again."),
+    ] = False,
 ) -> None:
     """Start two clusters, Spark and Airflow, let Airflow mirror real records while more arrive, show the proof, stop all."""
+    if take_over:
+        from airmirror.cli.demo_takeover import run_takeover_demo
+
+        raise typer.Exit(run_takeover_demo(console, seconds))
     from airmirror.cli.demo import run_demo
 
     raise typer.Exit(run_demo(console, seconds))

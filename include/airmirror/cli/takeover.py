@@ -54,7 +54,7 @@ def plan(
     if as_json:
         print_json(console, found.as_dict())
     else:
-        show(console, *_plan(found))
+        show(console, *shown_plan(found))
     if found.needs_somebody:
         raise typer.Exit(1)
 
@@ -95,7 +95,8 @@ def run(
         raise typer.Exit(1)
 
 
-def _plan(found: TakeoverPlan) -> list[RenderableType]:
+def shown_plan(found: TakeoverPlan) -> list[RenderableType]:
+    """The plan for people."""
     progress = "it has told none yet"
     if found.progress_ms is not None:
         progress = f"last written {datetime.fromtimestamp(found.progress_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -51,6 +51,7 @@ class Settings:
     sync_group_offsets_interval_seconds: float
     sync_topic_acls_enabled: bool
     sync_topic_configs_enabled: bool
+    takeover_approval_enabled: bool
     takeover_connector_name: str
     takeover_offsets_topics: tuple[str, ...]
     target_cluster_other_aliases: tuple[str, ...]

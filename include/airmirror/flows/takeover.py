@@ -111,7 +111,7 @@ def _continued(item: Planned, recorded: Recorded | None, found: Found | None) ->
         recorded=-1 if recorded is None else recorded.offset,
         since=copies.accounts[0].start if copies else -1,
         start=item.start if copies is None else copies.end,
-        end=item.high_watermark,
+        end=max(item.high_watermark, item.start if copies is None else copies.end),
         copied=0 if copies is None else copies.copied,
         again=0 if copies is None else copies.again,
         error=found if isinstance(found, AirmirrorError) else None if copies else item.error,

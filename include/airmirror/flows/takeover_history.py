@@ -149,15 +149,15 @@ def _between(logs: _Logs, one: Sync, two: Sync) -> Incident | None:
         return Incident(begin, end - 1, gone, what, is_loss=True)
     copied = len(logs.target(one.target, two.target)) if one.target >= logs.there[0] else two.target - one.target
     log = logs.source(begin, end)
-    if two.source < one.source:
-        return _twice(begin, end - 1, copied + len(log.records))
+    if two.source <= one.source:
+        return _twice(two.source, max(begin, end - 1), copied + len(log.records))
     if copied < len(log.committed):
         skipped = len(log.committed) - copied
         what = f"{counted(skipped, 'record')} between source offsets {begin} and {end - 1} were not copied"
         return Incident(begin, end - 1, skipped, what, is_loss=True)
-    return _twice(begin, end - 1, copied - len(log.records)) if copied > len(log.records) else None
+    return _twice(end, end, copied - len(log.records)) if copied > len(log.records) else None
 
 
 def _twice(first: int, last: int, records: int) -> Incident:
-    what = f"about {counted(records, 'record')} between source offsets {first} and {last} were copied twice"
+    what = f"about {counted(records, 'record')} were copied twice: it began again at or before source offset {first}"
     return Incident(first, last, records, what, is_loss=False)

@@ -213,6 +213,13 @@ KEYS = (
         Scope.FLOW_ONLY,
     ),
     Key(
+        "takeover.approval.enabled",
+        Type.BOOLEAN,
+        "false",
+        "A DAG takeover.<source>.<target> shows what a take-over from MirrorMaker 2 would do, asks an operator, and does it.",
+        Scope.FLOW_ONLY,
+    ),
+    Key(
         "takeover.offsets.topics",
         Type.LIST,
         "",

@@ -25,6 +25,7 @@ from airmirror.on_airflow.dags.decide import decide_dag
 from airmirror.on_airflow.dags.notifications import KEY, callbacks
 from airmirror.on_airflow.dags.replicate import dag_id, decide_id, replicate_dag
 from airmirror.on_airflow.dags.report import report_dag, report_id
+from airmirror.on_airflow.dags.takeover import takeover_dag, takeover_id
 from airmirror.on_airflow.deployment import deployment
 from airmirror.topics.sound import sound
 
@@ -91,6 +92,8 @@ def _makers(configuration: Configuration) -> Iterator[tuple[str, Callable[[], DA
     for flow in flows:
         for name, make in OF_A_FLOW:
             yield name(flow), partial(make, flow)
+        if flow.settings.takeover_approval_enabled:
+            yield takeover_id(flow), partial(takeover_dag, flow)
     for comparison in configuration.comparisons.values():
         yield compare_id(comparison), partial(compare_dag, comparison)
     # One for every cluster that heartbeats are written to.
