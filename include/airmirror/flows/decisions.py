@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from airmirror.flows.holds import record
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.flows.reset import Order, carry_out
+from airmirror.ledger import FlowLedger
 from airmirror.partitions import TopicPartition
 from airmirror.windows.resets import Choice, Reset
 from airmirror.wire.segments import GATE, Action
@@ -54,10 +55,18 @@ class HeldRange:
 def held_by_gate(opened: Opened, only: Collection[tuple[str, int, int]] | None = None) -> list[HeldRange]:
     """Return what the gate holds now, read from the segment topic; ``only``: of these incidents, None for all."""
     catch_up_ledger(opened)
-    progress, copied = opened.ledger.progress(), Counter[tuple[str, int]]()
-    for segment in opened.ledger.unverified():
+    return [item for item in held_ranges(opened.ledger) if only is None or item.incident in only]
+
+
+def held_ranges(ledger: FlowLedger) -> list[HeldRange]:
+    """Return what the gate holds, as a ledger has it."""
+    holds = {key: hold for key, hold in sorted(ledger.holds().items()) if hold.by == GATE}
+    if not holds:
+        return []
+    progress, copied = ledger.progress(), Counter[tuple[str, int]]()
+    for segment in ledger.unverified():
         copied[segment.topic, segment.partition] += segment.copied
-    found = [
+    return [
         HeldRange(
             *key,
             first=hold.offset,
@@ -67,10 +76,8 @@ def held_by_gate(opened: Opened, only: Collection[tuple[str, int, int]] | None =
             window=hold.window,
             since_ms=hold.time_ms,
         )
-        for key, hold in sorted(opened.ledger.holds().items())
-        if hold.by == GATE
+        for key, hold in holds.items()
     ]
-    return [item for item in found if only is None or item.incident in only]
 
 
 def write_down(

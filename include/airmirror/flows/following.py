@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from airmirror.errors import AirmirrorError
 from airmirror.flows.gates import Expectations, gate_of
 from airmirror.flows.groups import intervals, rounds_due
+from airmirror.flows.measure import measure_meanwhile
 from airmirror.flows.prepare import Opened
 from airmirror.flows.rounds import OFFSET_SYNCS, ROUNDS, do_round, enabled_rounds
 from airmirror.slot.errors import SlotFenced
@@ -40,6 +41,8 @@ class Rounds:
 
     def go_on(self, held: Held, verified: bool) -> None:
         """Do what is due: offset syncs when anything was verified, the others by their intervals. Raises SlotFenced."""
+        if verified:
+            measure_meanwhile(self.opened)
         self._owed = self._owed or verified
         due = rounds_due(self.opened) | ({OFFSET_SYNCS} if self._owed else set())
         for name in self.names:

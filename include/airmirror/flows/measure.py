@@ -63,6 +63,7 @@ def measure_window(opened: Opened, result: WindowResult, tried: Callable[[TopicP
     gauges |= {} if failed else {(COMPLETED, ""): now}
     gauges |= {(VERIFIED, ""): now} if result.is_verified else {}
     ledger.note(counters | {(WINDOWS, outcome): 1.0}, gauges)
+    ledger.note_sample(lags=True)
 
 
 def measure_failure(opened: Opened, window: str, error: AirmirrorError) -> None:
@@ -84,6 +85,13 @@ def measure_judged(opened: Opened, judged: Judged, seconds: float) -> None:
     # The gate alone does not make a window verified: it has nothing to say where windows fail.
     completed = ledger.numbers().get((COMPLETED, ""))
     ledger.note(counters, {} if judged.errors or completed is None else {(VERIFIED, ""): completed})
+    ledger.note_sample(lags=False)
+
+
+def measure_meanwhile(opened: Opened) -> None:
+    """Add what the gate of a window that follows the log has let pass to the partitions' counters."""
+    opened.ledger.count_verified()
+    opened.ledger.note_sample(lags=False)
 
 
 def measure_checkpoints(opened: Opened, count: int, seconds: float) -> None:

@@ -13,7 +13,7 @@ import sqlalchemy as sql
 from sqlalchemy.engine import Connection, Engine
 
 from airmirror.errors import AirmirrorError
-from airmirror.ledger import groups, loading, metrics, outcomes, queries, scanning
+from airmirror.ledger import groups, loading, metrics, outcomes, queries, samples, scanning
 from airmirror.ledger.database import reading, writing
 from airmirror.ledger.groups import GroupLag, GroupOffset
 from airmirror.ledger.loading import ANEW
@@ -21,12 +21,7 @@ from airmirror.ledger.metrics import Standing
 from airmirror.ledger.outcomes import Failure, WindowEnd
 from airmirror.ledger.queries import WindowRow
 from airmirror.ledger.state import State
-from airmirror.ledger.tables import (
-    KEPT,
-    metadata,
-    newest,
-    verified,
-)
+from airmirror.ledger.tables import KEPT, metadata, newest, verified
 from airmirror.partitions import Entry, TopicPartition
 from airmirror.wire.checkpoints import Checkpoint
 from airmirror.wire.segments import (
@@ -223,6 +218,11 @@ class FlowLedger:
         with self._writing() as connection:
             metrics.add(connection, self.flow, counters)
             metrics.put(connection, self.flow, gauges or {})
+
+    def note_sample(self, *, lags: bool) -> None:
+        """Note the flow's numbers as they stand, for plots; ``lags``: those have just been measured."""
+        with self._writing() as connection:
+            samples.note(connection, self.flow, int(time.time() * 1000), lags=lags)
 
     def numbers(self) -> dict[tuple[str, str], float]:
         """The flow's own counters and gauges, by name and label."""

@@ -170,6 +170,11 @@ def latest_group_lags(connection: Connection) -> list[GroupLag]:
     return list({(row.cluster, row.group, row.topic, row.partition): row for row in found}.values())
 
 
+def group_lags_of(connection: Connection, flow: str) -> list[GroupLag]:
+    columns = [group_lags.c[field.name] for field in fields(GroupLag)]
+    return [GroupLag(*row) for row in connection.execute(sql.select(*columns).where(group_lags.c.flow == flow))]
+
+
 @dataclass(frozen=True)
 class ReadAgain:
     """What a group would read again if it failed over: ``records`` in all partitions, ``ms`` how old the oldest was, if known."""

@@ -30,6 +30,7 @@ VERSIONS = (
     "0007",
     "0008",
     "0009",
+    "0010",
 )  # the revisions in migrations/versions, oldest first
 
 _version_table = sql.Table(  # as Alembic makes it

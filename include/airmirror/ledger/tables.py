@@ -242,8 +242,24 @@ failures = Table(
     Column("error", Text, nullable=False),
 )
 
-# What nothing but the ledger knows and a rebuild leaves as it is: no internal topic has the errors of windows.
-KEPT = (window_ends, failures)
+# The numbers of a flow over time, for plots: what its windows and gates measured, when. Counters as they stood; lags are null
+# where only a gate judged (and seconds where no time is known), latencies are of what was committed since the sample before.
+samples = Table(
+    "samples",
+    metadata,
+    _flow(),
+    Column("time_ms", BigInteger, primary_key=True),
+    Column("records", BigInteger, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    Column("lag_records", BigInteger),
+    Column("lag_ms", BigInteger),
+    Column("latency_ms", BigInteger),
+    Column("latency_most_ms", BigInteger),
+    Column("verified_ms", BigInteger),  # when the last window had ended that was verified as a whole
+)
+
+# What nothing but the ledger knows and a rebuild leaves as it is: no internal topic has the errors of windows, or lags.
+KEPT = (window_ends, failures, samples)
 
 # What is not read from the internal topics, and so not the same after a rebuild.
 OWN = (partition_metrics, flow_metrics, group_offsets, group_lags, rounds, *KEPT)

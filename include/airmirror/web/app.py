@@ -10,6 +10,7 @@ from fastapi.responses import FileResponse
 
 from airmirror.on_airflow.deployment import deployment
 from airmirror.web.alerts import alerts_router
+from airmirror.web.console.routes import console_router
 from airmirror.web.metrics import metrics_router
 from airmirror.web.security import may_see_plugins
 
@@ -31,6 +32,7 @@ def build_app() -> FastAPI:
     app.include_router(_pages())
     app.include_router(alerts_router())
     app.include_router(metrics_router())
+    app.include_router(console_router())
     return app
 
 

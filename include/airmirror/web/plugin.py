@@ -1,4 +1,4 @@
-"""The Airflow plugin: the app, mounted under /airmirror.
+"""The Airflow plugin: the app, mounted under /airmirror, and the console's pages.
 
 Every task loads the plugins too and has no use for the app: it is built when the API server is first asked. It took 0.6 s of
 processor time in each of a run's tasks.
@@ -10,6 +10,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from airflow.plugins_manager import AirflowPlugin
+
+from airmirror.web.console.registration import external_views, react_apps
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -33,3 +35,5 @@ class AirmirrorPlugin(AirflowPlugin):
 
     name = "airmirror"
     fastapi_apps: list[Any] = [{"app": app, "url_prefix": "/airmirror", "name": "Airmirror"}]  # noqa: RUF012 - as Airflow declares it
+    react_apps: list[Any] = react_apps()
+    external_views: list[Any] = external_views()

@@ -2,13 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
-from airflow.api_fastapi.core_api.security import requires_access_view
+from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.models.resource_details import AccessView, DagAccessEntity, DagDetails
+from airflow.api_fastapi.core_api.security import get_user, requires_access_dag, requires_access_view
+from airflow.models import DagModel
+from airflow.utils.session import create_session
 from fastapi import Depends
+from sqlalchemy import select
 
 
 def may_see_plugins() -> Any:
     """A dependency: the caller has logged in to Airflow and may see its plugins; else 401 or 403."""
     return Depends(requires_access_view(AccessView.PLUGINS))
+
+
+def may_see_dag() -> Any:
+    """A dependency: the caller may read the runs of the DAG that the path names as ``dag_id``; else 401 or 403.
+
+    It passes for a DAG that does not exist.
+    """
+    return Depends(requires_access_dag("GET", DagAccessEntity.RUN))
+
+
+def logged_in() -> Any:
+    """A dependency: the user; 401 for a caller who has not logged in."""
+    return Depends(get_user)
+
+
+def readable(user: Any, dag_ids: Iterable[str]) -> dict[str, bool]:
+    """Of these DAGs those whose runs a user may read and that Airflow has, each with whether it is paused."""
+    with create_session() as session:
+        query = select(DagModel.dag_id, DagModel.is_paused).where(DagModel.dag_id.in_(list(dag_ids)))
+        found = dict(session.execute(query).tuples().all())
+        teams = DagModel.get_dag_id_to_team_name_mapping(list(found), session=session)
+    manager = get_auth_manager()
+    return {
+        dag_id: bool(paused)
+        for dag_id, paused in found.items()
+        if manager.is_authorized_dag(
+            method="GET",
+            access_entity=DagAccessEntity.RUN,
+            details=DagDetails(id=dag_id, team_name=teams.get(dag_id)),
+            user=user,
+        )
+    }

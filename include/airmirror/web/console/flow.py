@@ -1,0 +1,159 @@
+"""The console's page of a flow: its numbers over time, its windows, its partitions. Of the ledger alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+from airmirror.flows import measure
+from airmirror.flows.status import last_windows, still_failing
+from airmirror.ledger import FlowLedger, Ledger
+from airmirror.ledger.database import reading
+from airmirror.ledger.samples import Sample, between, latest
+from airmirror.ledger.showing import PartitionRow, partitions, totals, windows
+from airmirror.web.console.overview import RATE_MS, Shown, summary
+
+MOST_POINTS = 600  # of a plot
+MOST_WINDOWS = 50
+MOST_MARKS = 200  # decisions
+MOST_TEXT = 500  # characters of a reason in a list; the partition's page has all of it
+
+Page = Callable[[str], str | None]
+
+
+def flow_page(ledger: Ledger, shown: Shown, page: Page, *, span: tuple[int, int], now: int) -> dict[str, Any]:
+    """A flow's page. ``page``: the address of a window's Data Docs, None: there is none (any more).
+
+    ``span``: what is plotted, from one time until before the other, in epoch milliseconds, as ``now`` is.
+    """
+    name = shown.flow.name
+    of_flow, (since, until) = ledger.flow(name), span
+    with reading(ledger.engine) as connection:
+        sums, rates = totals(connection, [name]), latest(connection, [name], now - RATE_MS)
+        points = between(connection, name, since, max(until, since + 1), MOST_POINTS)
+        rows = partitions(connection, name)
+    holds = {key: hold.by for key, hold in of_flow.holds().items()}
+    failing = still_failing(of_flow)
+    return {
+        "summary": summary(shown, of_flow, sums.get(name), rates.get(name, [])),
+        "series": series(points),
+        "windows": _windows(ledger, of_flow, name, page),
+        "phases": {label: seconds for (key, label), seconds in of_flow.numbers().items() if key == measure.SECONDS},
+        "outcomes": {label: count for (key, label), count in of_flow.numbers().items() if key == measure.WINDOWS},
+        "latency": _latency(of_flow),
+        "partitions": _columns(rows, holds, {failure.key for failure in failing}),
+        "holds": [
+            {
+                "topic": hold.topic,
+                "partition": hold.partition,
+                "by": hold.by,
+                "time_ms": hold.time_ms,
+                "reason": hold.reason[:MOST_TEXT],
+            }
+            for _, hold in sorted(of_flow.holds().items())[:MOST_MARKS]
+        ],
+        "decisions": [
+            {
+                "topic": each.topic,
+                "partition": each.partition,
+                "time_ms": each.time_ms,
+                "action": each.action.name.lower(),
+                "by": each.by,
+            }
+            for each in of_flow.decisions()[-MOST_MARKS:]
+        ],
+        "failing": [
+            {
+                "topic": each.topic,
+                "partition": each.partition,
+                "since_ms": each.since_ms,
+                "windows": each.windows,
+                "transient": each.transient,
+                "error": each.error[:MOST_TEXT],
+            }
+            for each in failing[:MOST_MARKS]
+        ],
+    }
+
+
+def series(points: list[Sample]) -> dict[str, list[float | None]]:
+    """Columns for plots: time in epoch seconds; rates are from the point before, unknown where counters fell."""
+    rates: list[tuple[float | None, float | None]] = [(None, None)]
+    for before, after in pairwise(points):
+        seconds = (after.time_ms - before.time_ms) / 1000
+        grown = after.records >= before.records and after.bytes >= before.bytes and seconds > 0
+        rates.append(
+            ((after.records - before.records) / seconds, (after.bytes - before.bytes) / seconds)
+            if grown
+            else (None, None)
+        )
+    return {
+        "time": [point.time_ms / 1000 for point in points],
+        "lag_records": [point.lag_records for point in points],
+        "lag_seconds": [_seconds(point.lag_ms) for point in points],
+        "records_per_second": [each[0] for each in rates][: len(points)],
+        "bytes_per_second": [each[1] for each in rates][: len(points)],
+        "latency": [_seconds(point.latency_ms) for point in points],
+        "latency_most": [_seconds(point.latency_most_ms) for point in points],
+        "recovery": [
+            None if point.verified_ms is None else max(0.0, (point.time_ms - point.verified_ms) / 1000)
+            for point in points
+        ],
+    }
+
+
+def _windows(ledger: Ledger, of_flow: FlowLedger, name: str, page: Page) -> list[dict[str, Any]]:
+    """The last windows: the run, what was committed and verified of it, how it ended, where its Data Docs are."""
+    with reading(ledger.engine) as connection:
+        committed = {each.row.window: each for each in windows(connection, name, MOST_WINDOWS)}
+    found = []
+    for window in last_windows(of_flow, MOST_WINDOWS):
+        row = committed.get(window.window)
+        found.append(
+            {
+                "window": window.window,
+                "run": window.window.split("#", 1)[0] if "#" in window.window else None,
+                "first_ms": row.row.first_ms if row else None,
+                "ended_ms": window.ended_ms,
+                "partitions": window.partitions,
+                "verified": row.verified if row else 0,
+                "copied": window.copied,
+                "bytes": window.bytes,
+                "failed": window.failed,
+                "error": window.error[:MOST_TEXT],
+                "page": page(window.window),
+            }
+        )
+    return found
+
+
+def _latency(of_flow: FlowLedger) -> list[dict[str, Any]]:
+    """The end-to-end latency that heartbeats told last, by their origin; none where none are emitted."""
+    found: dict[str, dict[str, Any]] = {}
+    for (name, origin), value in of_flow.numbers().items():
+        if name in measure.LATENCY or name == measure.HEARTBEAT:
+            found.setdefault(origin, {"origin": origin})[name] = value
+    return [found[origin] for origin in sorted(found)]
+
+
+def _columns(
+    rows: list[PartitionRow], holds: dict[tuple[str, int], str], failing: set[tuple[str, int]]
+) -> dict[str, Any]:
+    """All partitions as columns: ten thousand are some hundred kilobytes."""
+    topics = {name: number for number, name in enumerate(dict.fromkeys(row.topic for row in rows))}
+    held = [(row.topic, row.partition) in holds for row in rows]
+    failed = [(row.topic, row.partition) in failing for row in rows]
+    return {
+        "topics": list(topics),
+        "topic": [topics[row.topic] for row in rows],
+        "partition": [row.partition for row in rows],
+        "lag": [row.lag_records for row in rows],
+        "newest_ms": [row.newest_ms for row in rows],
+        "unverified": [max(0, row.position - row.verified_offset - 1) for row in rows],
+        "state": ["held" if is_held else "failing" if bad else "" for is_held, bad in zip(held, failed, strict=True)],
+    }
+
+
+def _seconds(ms: int | None) -> float | None:
+    return None if ms is None else ms / 1000

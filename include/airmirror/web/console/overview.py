@@ -1,0 +1,101 @@
+"""The console's overview: every flow's state in a few numbers, of the ledger alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from airmirror.config import Flow
+from airmirror.flows import measure
+from airmirror.flows.status import still_failing
+from airmirror.ledger import FlowLedger, Ledger
+from airmirror.ledger.database import reading
+from airmirror.ledger.samples import Sample, latest
+from airmirror.ledger.showing import Totals, totals
+from airmirror.wire.segments import GATE
+
+RATE_MS = 10 * 60_000  # rates are of the samples of the last ten minutes
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A flow that is shown: its DAG, and whether that is paused."""
+
+    flow: Flow
+    dag_id: str
+    is_paused: bool
+
+
+def overview(ledger: Ledger, shown: Mapping[str, Shown], now: int) -> list[dict[str, Any]]:
+    """The flows, by name; ``shown`` by DAG, ``now`` in epoch milliseconds."""
+    names = [each.flow.name for each in shown.values()]
+    with reading(ledger.engine) as connection:
+        sums, rates = totals(connection, names), latest(connection, names, now - RATE_MS)
+    found = [
+        summary(each, ledger.flow(each.flow.name), sums.get(each.flow.name), rates.get(each.flow.name, []))
+        for each in shown.values()
+    ]
+    return sorted(found, key=lambda flow: str(flow["flow"]))
+
+
+def summary(shown: Shown, ledger: FlowLedger, sums: Totals | None, rates: list[Sample]) -> dict[str, Any]:
+    """One flow; times in epoch milliseconds, so that an answer stays the same until a number changes."""
+    numbers, failing = ledger.numbers(), still_failing(ledger)
+    holds = ledger.holds().values()
+    state = _state(
+        sums, numbers, held=any(hold.by == GATE for hold in holds), failing=any(f.needs_somebody for f in failing)
+    )
+    return {
+        "flow": shown.flow.name,
+        "source": shown.flow.source.alias,
+        "target": shown.flow.target.alias,
+        "dag_id": shown.dag_id,
+        "paused": shown.is_paused,
+        "state": state,
+        "topics": sums.topics if sums else 0,
+        "partitions": sums.partitions if sums else 0,
+        "behind": sums.behind if sums else 0,
+        "lag_records": sums.lag_records if sums else None,
+        "oldest_ms": sums.oldest_ms if sums else None,
+        "unknown": sums.unknown if sums else 0,
+        "records": sums.records if sums else 0,
+        "bytes": sums.bytes if sums else 0,
+        "held": len(holds),
+        "failing": len(failing),
+        "measured_ms": _ms(numbers.get((measure.MEASURED, ""))),
+        "verified_ms": _ms(numbers.get((measure.VERIFIED, ""))),
+        "passed_ms": sums.passed_ms if sums and sums.passed_ms >= 0 else None,
+        "follows_ms": shown.flow.window.follow_ms,
+        **_rates(rates),
+    }
+
+
+def _state(sums: Totals | None, numbers: Mapping[tuple[str, str], float], *, held: bool, failing: bool) -> str:
+    """The worst that is true of a flow."""
+    if failing:
+        return "failing"
+    if held:
+        return "held"
+    if sums is None:
+        return "new"
+    if sums.lag_records:
+        return "behind"
+    completed = numbers.get((measure.COMPLETED, ""))
+    return "verified" if completed is not None and completed == numbers.get((measure.VERIFIED, "")) else "unverified"
+
+
+def _rates(rates: list[Sample]) -> dict[str, float | None]:
+    """Records and bytes a second between the first and the last sample; None where counters fell, or there are too few."""
+    if len(rates) < 2 or rates[-1].records < rates[0].records:
+        return {"records_per_second": None, "bytes_per_second": None}
+    first, last = rates[0], rates[-1]
+    seconds = (last.time_ms - first.time_ms) / 1000
+    return {
+        "records_per_second": round((last.records - first.records) / seconds, 2),
+        "bytes_per_second": round((last.bytes - first.bytes) / seconds, 1),
+    }
+
+
+def _ms(seconds: float | None) -> int | None:
+    return None if seconds is None else int(seconds * 1000)

@@ -1,0 +1,220 @@
+"""The console's routes: its files, the frame's document, and the numbers as JSON.
+
+An answer has an ETag and no clock in it, so that a page that asks again gets 304 until a number has changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, HTTPException, Query, Request, Response
+from pydantic import BaseModel, Field
+from sqlalchemy.engine import make_url
+
+from airmirror.config import ConfigurationError
+from airmirror.errors import AirmirrorError
+from airmirror.ledger import Ledger
+from airmirror.on_airflow.dags.flows import OF_A_FLOW
+from airmirror.on_airflow.deployment import deployment
+from airmirror.quality.page import file_name
+from airmirror.web import security
+from airmirror.web.console import assets
+from airmirror.web.console.details import groups_page, partition_page, topics_page
+from airmirror.web.console.flow import flow_page
+from airmirror.web.console.flows import Flows, flows_of
+from airmirror.web.console.overview import Shown, overview
+from airmirror.web.console.waiting import waiting
+
+HEADERS = {"Cache-Control": "private, no-cache", "X-Content-Type-Options": "nosniff"}
+MOST_OFFSET = 2**63 - 1
+VERIFIED = "-verify-"  # of the names of the gate's pages (airmirror.on_airflow.dags.operators)
+MOST_MS = 2**53
+
+
+class _Span(BaseModel):
+    """What is plotted: the last ``span``, or from ``since`` to ``until`` in epoch milliseconds; nothing said: six hours."""
+
+    span: int = Field(6 * 3_600_000, ge=60_000, le=MOST_MS)
+    since: int | None = Field(None, ge=0, le=MOST_MS)
+    until: int | None = Field(None, ge=0, le=MOST_MS)
+
+    def of(self, now: int) -> tuple[int, int]:
+        until = now + 1 if self.until is None else self.until
+        return (now - self.span if self.since is None else self.since), until
+
+
+Span = Annotated[_Span, Query()]
+
+
+def console_router() -> APIRouter:
+    """All routes of the console, each guarded."""
+    router = APIRouter(prefix="/console")
+    router.include_router(_files())
+    router.include_router(_numbers())
+    return router
+
+
+def _files() -> APIRouter:
+    # As Airflow's list of plugins: who may see the entry can load what it names, or would get a page "404".
+    router = APIRouter(dependencies=[security.may_see_plugins()])
+
+    @router.get("/static/{file}")
+    def static(file: str) -> Response:
+        return assets.static(file)
+
+    @router.get("/frame")
+    @router.get("/frame/{page:path}")
+    def frame(request: Request) -> Response:
+        return assets.frame(str(request.scope.get("root_path", "")))
+
+    return router
+
+
+def _numbers() -> APIRouter:
+    router = APIRouter(prefix="/api", dependencies=[security.may_see_plugins()])
+    logged_in = security.logged_in()
+
+    @router.get("/overview")
+    def flows(request: Request, user: Any = logged_in) -> Response:
+        known = _flows()
+        shown = _shown(known, security.readable(user, known.by_dag))
+        return _answer(
+            request,
+            lambda ledger, now: {
+                "flows": overview(ledger, shown, now),
+                "hidden": len(known.by_dag) - len(shown),
+                "broken": len(known.broken),
+            },
+        )
+
+    @router.get("/decisions")
+    def decisions(request: Request, user: Any = logged_in) -> Response:
+        known = _flows()
+        shown = _shown(known, security.readable(user, known.by_dag))
+        return _answer(request, lambda ledger, now: {"flows": waiting(ledger, shown.values()), "of": len(shown)})
+
+    of_flow = APIRouter(prefix="/flows/{dag_id}", dependencies=[security.may_see_dag()])
+
+    @of_flow.get("")
+    def flow(dag_id: str, request: Request, span: Span, user: Any = logged_in) -> Response:
+        shown = _one(dag_id, user)
+        return _answer(
+            request,
+            lambda ledger, now: (
+                flow_page(ledger, shown, _docs_of(shown.flow.name), span=span.of(now), now=now) | _named(shown)
+            ),
+        )
+
+    @of_flow.get("/partition")
+    def partition(
+        dag_id: str,
+        request: Request,
+        topic: Annotated[str, Query(max_length=249)],
+        partition: Annotated[int, Query(ge=0, lt=2**31)],
+        before: Annotated[int | None, Query(ge=0, le=MOST_OFFSET)] = None,
+        user: Any = logged_in,
+    ) -> Response:
+        shown = _one(dag_id, user)
+
+        def story(ledger: Ledger, now: int) -> dict[str, Any]:
+            found = partition_page(ledger, shown.flow.name, (topic, partition), before)
+            if found is None:
+                raise HTTPException(404, f"the ledger knows nothing of partition {partition} of that topic", HEADERS)
+            return found | _named(shown)
+
+        return _answer(request, story)
+
+    @of_flow.get("/topics")
+    def topics(dag_id: str, request: Request, user: Any = logged_in) -> Response:
+        shown = _one(dag_id, user)
+        return _answer(request, lambda ledger, now: {"topics": topics_page(ledger, shown.flow.name)} | _named(shown))
+
+    @of_flow.get("/groups")
+    def groups(dag_id: str, request: Request, user: Any = logged_in) -> Response:
+        shown = _one(dag_id, user)
+        return _answer(request, lambda ledger, now: groups_page(ledger, shown.flow.name) | _named(shown))
+
+    router.include_router(of_flow)
+    return router
+
+
+def _flows() -> Flows:
+    try:
+        return flows_of(deployment().config)
+    except (ConfigurationError, OSError) as error:
+        raise HTTPException(
+            503, f"the configuration can't be read: {type(error).__name__}; see `airmirror config`", HEADERS
+        ) from error
+
+
+def _shown(known: Flows, readable: Mapping[str, bool]) -> dict[str, Shown]:
+    return {dag_id: Shown(known.by_dag[dag_id], dag_id, is_paused) for dag_id, is_paused in readable.items()}
+
+
+def _one(dag_id: str, user: Any) -> Shown:
+    """The flow to which a DAG belongs. 404 for a DAG that is not ours, is not there, or whose flow the user may not see."""
+    known = _flows()
+    owner = known.owners.get(dag_id, "")
+    readable = security.readable(user, [owner]) if owner else {}
+    if owner not in readable:
+        raise HTTPException(404, "no DAG of a flow, or none that you may see", HEADERS)
+    return _shown(known, readable)[owner]
+
+
+def _named(shown: Shown) -> dict[str, Any]:
+    return {"flow": shown.flow.name, "dag_id": shown.dag_id, "dags": [make_id(shown.flow) for make_id, _ in OF_A_FLOW]}
+
+
+def _docs_of(flow: str) -> Callable[[str], str | None]:
+    """Return what finds the address of the Data Docs of a window's run, from Airflow's base path on."""
+    directory = flow.replace("->", ".")
+    folder = deployment().data_docs / directory
+    found: dict[
+        str, str
+    ] = {}  # by the beginning of the name, which tells the run; of several judgements the last one's
+    with suppress(OSError):  # a page was removed just now, or there are none
+        for page in sorted(folder.iterdir(), key=lambda page: page.stat().st_mtime):
+            found[page.name.rpartition(VERIFIED)[0]] = page.name
+
+    def address(window: str) -> str | None:
+        name = found.get(file_name(window.split("#", 1)[0]).removesuffix(".html"))
+        return f"airmirror/data-docs/{quote(directory)}/{quote(name)}" if name else None
+
+    return address
+
+
+def _answer(request: Request, made: Callable[[Ledger, int], Any]) -> Response:
+    """The JSON of what ``made`` reads from the ledger, given the time in epoch ms; 304 where the caller has it already."""
+    with _ledger() as ledger:
+        body = json.dumps(made(ledger, int(time.time() * 1000)), separators=(",", ":"), allow_nan=False).encode()
+    tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    headers = HEADERS | {"ETag": tag}
+    if tag in (sent.strip().removeprefix("W/") for sent in request.headers.get("if-none-match", "").split(",")):
+        return Response(status_code=304, headers=headers)
+    return Response(body, media_type="application/json", headers=headers)
+
+
+@contextmanager
+def _ledger() -> Iterator[Ledger]:
+    """The ledger, open; 503 where it can't be read. A page does not make one: that is the first window's work."""
+    url = deployment().ledger
+    try:
+        place = make_url(url)
+        if place.get_backend_name() == "sqlite" and not Path(place.database or "").is_file():
+            raise HTTPException(
+                503, "there is no ledger yet: the first window makes it", HEADERS | {"X-Airmirror": "no ledger"}
+            )
+        ledger = Ledger(url)
+        try:
+            yield ledger
+        finally:
+            ledger.close()
+    except AirmirrorError as error:  # without its text, which names places and users
+        raise HTTPException(503, f"the ledger can't be read: {type(error).__name__}", HEADERS) from error

@@ -1,0 +1,96 @@
+// What waits for a person: holds of the gate with what each answer does and costs, holds of people, failures.
+import { useAnswer } from "./api";
+import { count, counted, plain } from "./format";
+import { Answered, Command, Link, Outer, Text, Time } from "./parts";
+import { pathOf, usePlace } from "./place";
+import type { DecisionsAnswer, Waiting } from "./types";
+
+export function Decisions() {
+  const answer = useAnswer<DecisionsAnswer>("decisions");
+  return (
+    <Answered answer={answer} path="decisions">
+      {({ flows, of }) => (flows.length ? flows.map((flow) => <OfFlow key={flow.dag_id} waiting={flow} />) : <p className="am-empty">Nothing waits for a decision in {counted(of, "flow")}.</p>)}
+    </Answered>
+  );
+}
+
+function OfFlow({ waiting }: { waiting: Waiting }) {
+  const to = (topic: string, partition: number) => (
+    <Link to={`partition/${pathOf(waiting.dag_id)}`} query={{ topic, partition: String(partition) }}>
+      {plain(topic)}-{partition}
+    </Link>
+  );
+  return (
+    <section>
+      <h3 className="am-h"><Link to={`flow/${pathOf(waiting.dag_id)}`}>{waiting.flow}</Link></h3>
+      {waiting.held.length > 0 && (
+        <>
+          <h4 className="am-h">The gate holds {counted(waiting.held_in_all, "partition")}; the others go on</h4>
+          <ul>
+            {waiting.held.map((each) => (
+              <li key={`${each.topic}-${each.partition}`}>
+                {to(each.topic, each.partition)}: offsets {count(each.first)} to {count(each.last)}, {counted(each.records, "record")}, since <Time at={each.since_ms} />. <Text>{each.reason}</Text>
+              </li>
+            ))}
+          </ul>
+          <p>
+            The question is asked once an incident, and answered in Airflow, whose audit log has who answered: <Outer to={waiting.required_actions}>required actions of {waiting.decide}</Outer>. Ask again about all of it:
+          </p>
+          {waiting.ask && <Command>{waiting.ask}</Command>}
+          <Options waiting={waiting} />
+        </>
+      )}
+      {waiting.held_by_people.length > 0 && (
+        <>
+          <h4 className="am-h">Held by people</h4>
+          <ul>
+            {waiting.held_by_people.map((each) => (
+              <li key={`${each.topic}-${each.partition}`}>
+                {to(each.topic, each.partition)}: {plain(each.by)} since <Time at={each.time_ms} />. <Text>{each.reason}</Text> Release it: <Command>{each.command}</Command>
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+      {waiting.failing.length > 0 && (
+        <>
+          <h4 className="am-h">Failing, and not by itself better</h4>
+          <ul>
+            {waiting.failing.map((each) => (
+              <li key={`${each.topic}-${each.partition}`}>
+                {each.topic ? to(each.topic, each.partition) : "Whole windows"}: {counted(each.windows, "window")} since <Time at={each.since_ms} />. <Text most={4_000}>{each.error}</Text>
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+    </section>
+  );
+}
+
+function Options({ waiting }: { waiting: Waiting }) {
+  const place = usePlace();
+  return (
+    <ul className="am-options">
+      {waiting.options.map((option) => {
+        const key = `${waiting.dag_id} ${option.name}`;
+        const isOpen = place.query.get("answer") === key;
+        return (
+          <li key={option.name}>
+            <strong>{option.name}</strong>
+            {option.is_final && <span className="am-failing"> can't be undone</span>}
+            <br />
+            Does: {option.does}. Costs: {option.costs}.{" "}
+            {option.commands.length > 0 && (
+              <button type="button" aria-expanded={isOpen} onClick={() => place.set({ answer: isOpen ? undefined : key })}>
+                {isOpen ? "hide the commands" : "the same by command"}
+              </button>
+            )}
+            {isOpen && option.commands.map((command) => <Command key={command}>{command}</Command>)}
+            {isOpen && option.commands.some((command) => command.includes(" reset ")) && <p className="am-muted">Without <code>--yes</code> it is a dry run: it shows what would be done and writes nothing.</p>}
+          </li>
+        );
+      })}
+    </ul>
+  );
+}

@@ -1,0 +1,189 @@
+// The API's answers (airmirror/web/console/*.py); times in epoch milliseconds unless a name says otherwise.
+export type Maybe<T> = T | null;
+
+export interface Summary {
+  flow: string;
+  source: string;
+  target: string;
+  dag_id: string;
+  paused: boolean;
+  state: "failing" | "held" | "new" | "behind" | "verified" | "unverified";
+  topics: number;
+  partitions: number;
+  behind: number;
+  lag_records: Maybe<number>;
+  oldest_ms: Maybe<number>;
+  unknown: number;
+  records: number;
+  bytes: number;
+  held: number;
+  failing: number;
+  measured_ms: Maybe<number>;
+  verified_ms: Maybe<number>;
+  passed_ms: Maybe<number>;
+  follows_ms: number;
+  records_per_second: Maybe<number>;
+  bytes_per_second: Maybe<number>;
+}
+export interface OverviewAnswer {
+  flows: Summary[];
+  hidden: number;
+  broken: number;
+}
+type Column = Maybe<number>[];
+export interface Series {
+  time: number[];
+  lag_records: Column;
+  lag_seconds: Column;
+  records_per_second: Column;
+  bytes_per_second: Column;
+  latency: Column;
+  latency_most: Column;
+  recovery: Column;
+}
+export interface WindowRow {
+  window: string;
+  run: Maybe<string>;
+  first_ms: Maybe<number>;
+  ended_ms: number;
+  partitions: number;
+  verified: number;
+  copied: number;
+  bytes: number;
+  failed: Maybe<number>;
+  error: string;
+  page: Maybe<string>;
+}
+export interface Partitions {
+  topics: string[];
+  topic: number[];
+  partition: number[];
+  lag: number[];
+  newest_ms: number[];
+  unverified: number[];
+  state: ("" | "held" | "failing")[];
+}
+export interface Failing {
+  topic: string;
+  partition: number;
+  since_ms: number;
+  windows: number;
+  transient: boolean;
+  error: string;
+}
+export interface OfFlow {
+  flow: string;
+  dag_id: string;
+  dags: string[];
+}
+export interface FlowAnswer extends OfFlow {
+  summary: Summary;
+  series: Series;
+  windows: WindowRow[];
+  phases: Record<string, number>;
+  outcomes: Record<string, number>;
+  latency: Record<string, number | string>[];
+  partitions: Partitions;
+  holds: { topic: string; partition: number; by: string; time_ms: number; reason: string }[];
+  decisions: { topic: string; partition: number; time_ms: number; action: string; by: string }[];
+  failing: Failing[];
+}
+export interface Range {
+  source_start: number;
+  source_end: number;
+  target_start: number;
+  target_end: number;
+  remote_topic: string;
+  copied: number;
+  control: number;
+  aborted: number;
+  holes: number;
+  lost: number;
+  bytes: number;
+  runs: number;
+  read_back: boolean;
+  verified: boolean;
+  window: string;
+  slot: number;
+  time_ms: number;
+  digest: string;
+}
+export interface PartitionAnswer extends OfFlow {
+  topic: string;
+  partition: number;
+  numbers: Maybe<{
+    remote_topic: string;
+    lag_records: number;
+    newest_ms: number;
+    latency_ms: number;
+    verified_ms: number;
+    high_watermark: number;
+    records: number;
+    bytes: number;
+    position: number;
+    verified_offset: number;
+  }>;
+  verified: Maybe<{ offset: number; target_end: number; window: string; time_ms: number }>;
+  hold: Maybe<{ offset: number; reason: string; window: string; by: string; time_ms: number }>;
+  decisions: { time_ms: number; action: string; offset: number; reason: string; by: string }[];
+  resets: { time_ms: number; choice: string; problem: string; lost_first: number; lost_end: number; start: number; by: string; reason: string }[];
+  failing: Failing[];
+  ranges: Range[];
+  more: boolean;
+}
+export interface TopicRow {
+  topic: string;
+  remote_topic: string;
+  partitions: number;
+  held: number;
+  lag_records: number;
+  oldest_ms: Maybe<number>;
+  unknown: number;
+  latency_least_ms: Maybe<number>;
+  latency_mean_ms: Maybe<number>;
+  latency_most_ms: Maybe<number>;
+  records: number;
+  bytes: number;
+  verified_ms: Maybe<number>;
+}
+export interface TopicsAnswer extends OfFlow {
+  topics: TopicRow[];
+}
+export interface GroupRow {
+  group: string;
+  topic: string;
+  partition: number;
+  position: Maybe<number>;
+  lag: Maybe<number>;
+  lag_ms: Maybe<number>;
+  again: Maybe<number>;
+  again_ms: Maybe<number>;
+  remote_topic: Maybe<string>;
+  translated: Maybe<number>;
+  exact: Maybe<boolean>;
+  on_target: Maybe<number>;
+  reason: Maybe<string>;
+  seen_ms: number;
+}
+export interface GroupsAnswer extends OfFlow {
+  rows: GroupRow[];
+  rows_in_all: number;
+  synced_ms: Maybe<number>;
+  checkpoints_ms: Maybe<number>;
+}
+export interface Waiting {
+  flow: string;
+  dag_id: string;
+  decide: string;
+  required_actions: string;
+  ask: Maybe<string>;
+  held: { topic: string; partition: number; first: number; last: number; records: number; reason: string; window: string; since_ms: number }[];
+  held_in_all: number;
+  options: { name: string; does: string; costs: string; is_final: boolean; commands: string[] }[];
+  held_by_people: { topic: string; partition: number; by: string; reason: string; time_ms: number; command: string }[];
+  failing: Failing[];
+}
+export interface DecisionsAnswer {
+  flows: Waiting[];
+  of: number;
+}

@@ -1,0 +1,107 @@
+"""The console's page of decisions: what waits for a person, what each answer does and costs, and the very command."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+from urllib.parse import quote
+
+from airmirror.flows.decisions import HeldRange, held_ranges
+from airmirror.flows.status import Failing, still_failing
+from airmirror.ledger import Ledger
+from airmirror.on_airflow.dags.replicate import decide_id
+from airmirror.on_airflow.question import ACCEPT_LOSS, AGAIN, NEW_TOPIC, OPTIONS, VERIFY_AGAIN
+from airmirror.web.console.overview import Shown
+from airmirror.wire.segments import GATE, Hold
+
+MOST_HELD = 100  # of a flow, as a question of decide.… has them at most
+# The commands of answers that have one: without --yes they tell what would be done, and write nothing.
+RESETS = {
+    ACCEPT_LOSS: ("--accept-loss",),
+    AGAIN: ("--start-again",),
+    NEW_TOPIC: ("--start-again", "--new-remote-topic"),
+}
+
+
+def waiting(ledger: Ledger, shown: Iterable[Shown]) -> list[dict[str, Any]]:
+    """What waits for a person, flow by flow; flows where nothing does are left out."""
+    found = []
+    for each in shown:
+        of_flow = ledger.flow(each.flow.name)
+        held = held_ranges(of_flow)
+        by_people = [hold for _, hold in sorted(of_flow.holds().items()) if hold.by != GATE]
+        failing = [failure for failure in still_failing(of_flow) if failure.needs_somebody]
+        if held or by_people or failing:
+            found.append(_of_flow(each, held, by_people, failing))
+    return found
+
+
+def _of_flow(shown: Shown, held: list[HeldRange], by_people: list[Hold], failing: list[Failing]) -> dict[str, Any]:
+    flow, decide = shown.flow, decide_id(shown.flow)
+    conf = {"held": [list(item.incident) for item in held[:MOST_HELD]]}
+    return {
+        "flow": flow.name,
+        "dag_id": shown.dag_id,
+        "decide": decide,
+        "required_actions": f"dags/{quote(decide)}/required_actions",
+        "ask": shlex.join(["airflow", "dags", "trigger", decide, "--conf", json.dumps(conf)]) if held else None,
+        "held": [asdict(item) for item in held[:MOST_HELD]],
+        "held_in_all": len(held),
+        "options": [
+            {
+                "name": option.name,
+                "does": option.does.format(source=flow.source.alias, target=flow.target.alias),
+                "costs": option.costs.format(source=flow.source.alias, target=flow.target.alias),
+                "is_final": option.is_final,
+                "commands": _commands(option.name, flow.name, held[:MOST_HELD]),
+            }
+            for option in OPTIONS
+        ]
+        if held
+        else [],
+        "held_by_people": [
+            {
+                "topic": hold.topic,
+                "partition": hold.partition,
+                "by": hold.by,
+                "reason": hold.reason,
+                "time_ms": hold.time_ms,
+                "command": _airmirror(
+                    "hold", "release", hold.topic, "--partition", hold.partition, flow=flow.name, reason=True
+                ),
+            }
+            for hold in by_people[:MOST_HELD]
+        ],
+        "failing": [
+            {
+                "topic": each.topic,
+                "partition": each.partition,
+                "since_ms": each.since_ms,
+                "windows": each.windows,
+                "error": each.error,
+                "transient": each.transient,
+            }
+            for each in failing[:MOST_HELD]
+        ],
+    }
+
+
+def _commands(answer: str, flow: str, held: list[HeldRange]) -> list[str]:
+    """The commands that do the same as an answer, a topic each; a reset's without --yes, which shows what it would do."""
+    found = []
+    for topic in dict.fromkeys(item.topic for item in held):
+        numbers = [word for item in held if item.topic == topic for word in ("--partition", item.partition)]
+        if answer == VERIFY_AGAIN:
+            found.append(_airmirror("hold", "release", topic, *numbers, flow=flow, reason=True))
+        elif answer in RESETS:
+            of = [] if answer == NEW_TOPIC else numbers
+            found.append(_airmirror("reset", "--topic", topic, *of, *RESETS[answer], flow=flow))
+    return found
+
+
+def _airmirror(*words: object, flow: str, reason: bool = False) -> str:
+    said = shlex.join(["airmirror", *map(str, words), "--flow", flow])
+    return f"{said} --reason '…'" if reason else said
