@@ -1,0 +1,199 @@
+"""The console without Airflow: a ledger with something to show, and the app with Airflow's log-in replaced."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import uvicorn
+from fastapi import FastAPI
+
+from airmirror.config import Configuration
+from airmirror.errors import AirmirrorError
+from airmirror.flows.measure import COMPLETED, LAST_SECONDS, MEASURED, SECONDS, VERIFIED, WINDOWS
+from airmirror.ledger import GroupLag, GroupOffset, Ledger
+from airmirror.ledger.metrics import Standing
+from airmirror.ledger.samples import Sample
+from airmirror.ledger.tables import samples
+from airmirror.partitions import TopicPartition
+from airmirror.topics.sound import sound
+from airmirror.wire.segments import Action, Decision, Hold, SegmentRecord
+from airmirror_local.ports import LOOPBACK, free_port
+from ledger.test_ledger import entries, load
+from support.ledgers import ORDERS, segment, verified
+
+HOSTILE = "<img src=x onerror=document.title='taken'>"
+RUN = "scheduled__2026-11-22T14:00:00+00:00"
+
+
+@dataclass
+class Viewer:
+    """The caller as Airflow knows them: the DAGs whose runs they may read, and whether they have logged in."""
+
+    dags: set[str] = field(default_factory=set)
+    logged_in: bool = True
+    paused: set[str] = field(default_factory=set)
+
+
+def configuration(directory: Path, flows: Mapping[str, str] | None = None) -> Path:
+    """A configuration file of flows, each with its topics."""
+    wanted = {"east->west": ".*"} if flows is None else flows
+    names = dict.fromkeys(name for flow in wanted for name in flow.split("->"))
+    lines = [f"clusters = {', '.join(names)}", *(f"{name}.bootstrap.servers = {LOOPBACK}:1" for name in names)]
+    for flow, topics in wanted.items():
+        lines += [f"{flow}.enabled = true", f"{flow}.topics = {topics}"]
+    path = directory / "mirror.properties"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def all_dags(path: Path) -> set[str]:
+    found: Configuration = sound(path).configuration
+    return {f"replicate.{flow.source.alias}.{flow.target.alias}" for flow in found.enabled}
+
+
+class Stopped(AirmirrorError):
+    """An error of a window."""
+
+    def __str__(self) -> str:
+        return f"flow 'east->west': {HOSTILE} stopped: `airmirror status` says more"
+
+
+def fill(ledger: Ledger, now: int, flow: str = "east->west") -> None:
+    """A flow with a lag, a hold of the gate and one of a person, a window that failed, groups and an hour of samples."""
+    own, minute = ledger.flow(flow), 60_000
+    records: list[Any] = [
+        *(_at(segment(n * 100, n * 100 + 100, window=f"{RUN}#1-{n:04x}"), now - (10 - n) * minute) for n in range(10)),
+        _at(segment(0, 50, partition=1, window=f"{RUN}#1-0009"), now - minute),
+        _at(segment(0, 5, topic="payments", window=f"{RUN}#1-0009", topic_id=UUID(int=3)), now - minute),
+        replace(verified(999), time_ms=now - minute),
+        replace(verified(4, topic="payments", topic_id=UUID(int=3)), time_ms=now - minute),
+        Hold(
+            topic="orders",
+            partition=1,
+            offset=0,
+            reason=f"records differ: {HOSTILE}",
+            window=f"{RUN}#1-0009",
+            by="gate",
+            time_ms=now - minute,
+        ),
+        Decision(
+            topic="payments", partition=0, time_ms=now - 30_000, action=Action.HOLD, offset=5, reason=HOSTILE, by="ann"
+        ),
+    ]
+    load(own, entries(*records))
+    own.count_verified()
+    own.note_standings(
+        [
+            Standing("orders", 0, "east.orders", 1000, 1400),
+            Standing("orders", 1, "east.orders", 50, 50),
+            Standing("payments", 0, "east.payments", 5, 5),
+        ]
+    )
+    own.note(
+        {(WINDOWS, "replicated"): 10, (WINDOWS, "incomplete"): 1, (SECONDS, "copy"): 40.5, (SECONDS, "gate"): 3.25},
+        {
+            (MEASURED, ""): now / 1000,
+            (LAST_SECONDS, ""): 3,
+            (COMPLETED, ""): now / 1000 - 60,
+            (VERIFIED, ""): now / 1000 - 90,
+        },
+    )
+    own.note_window(f"{RUN}#1-000a", {TopicPartition("orders", 1): Stopped()}, lambda key: True)
+    group = GroupLag(
+        group=HOSTILE, topic="orders", partition=0, cluster="east", position=900, lag=500, lag_ms=90_000, time_ms=now
+    )
+    own.note_group_lags(
+        [replace(group, again=4, again_ms=2_500), replace(group, group="billing", partition=1, lag_ms=None)]
+    )
+    moved = GroupOffset(
+        group="billing",
+        topic="orders",
+        partition=1,
+        remote_topic="east.orders",
+        position=40,
+        upstream=40,
+        downstream=40,
+        exact=True,
+        again=0,
+        on_target=10,
+        reason="it has members on west",
+        time_ms=now,
+    )
+    own.note_group_offsets([moved])
+    add_samples(ledger, flow, [sample(now - (60 - n) * minute, n) for n in range(60)])
+
+
+def add_samples(ledger: Ledger, flow: str, rows: list[Sample]) -> None:
+    with ledger.engine.begin() as connection:
+        connection.execute(samples.insert(), [{"flow": flow, **vars(row)} for row in rows])
+
+
+def sample(time_ms: int, number: int) -> Sample:
+    return Sample(
+        time_ms=time_ms,
+        records=number * 6_000,
+        bytes=number * 600_000,
+        lag_records=(number * 37) % 400,
+        lag_ms=(number * 613) % 9_000,
+        latency_ms=400 + (number * 71) % 300,
+        latency_most_ms=900 + (number * 131) % 900,
+        verified_ms=time_ms - 4_000 - (number % 5) * 1_000,
+    )
+
+
+def _at(record: SegmentRecord, time_ms: int) -> SegmentRecord:
+    return replace(
+        record, time_ms=time_ms, max_timestamp=time_ms - 700, min_timestamp=time_ms - 1_500, read_ms=time_ms - 200
+    )
+
+
+def fill_many(ledger: Ledger, now: int, partitions: int, groups: int, flow: str = "east->west") -> None:
+    """A flow of many partitions, some with a lag, and many groups."""
+    own, per_topic = ledger.flow(flow), 100
+    places = [(f"topic-{number // per_topic:04d}", number % per_topic) for number in range(partitions)]
+    load(own, entries(*(_at(segment(0, 10, topic=topic, partition=n), now - 5_000) for topic, n in places)))
+    load(
+        own,
+        entries(
+            *(
+                replace(verified(9, topic=topic, partition=n), source_topic_id=ORDERS, time_ms=now)
+                for topic, n in places
+            )
+        ),
+    )
+    own.count_verified()
+    own.note_standings([Standing(topic, n, f"east.{topic}", 10, 10 + 7 * (n % 3 == 0)) for topic, n in places])
+    own.note(
+        {(WINDOWS, "replicated"): 1},
+        {(MEASURED, ""): now / 1000, (COMPLETED, ""): now / 1000, (VERIFIED, ""): now / 1000},
+    )
+    lag = GroupLag(
+        group="", topic="topic-0000", partition=0, cluster="east", position=4, lag=6, lag_ms=500, time_ms=now
+    )
+    own.note_group_lags([replace(lag, group=f"group-{number:04d}") for number in range(groups)])
+
+
+@contextmanager
+def served(console: FastAPI, base_path: str = "") -> Iterator[str]:
+    """The app as Airflow's API server has it, mounted at /airmirror, without Airflow; the address before that."""
+    whole = FastAPI(root_path=base_path)
+    whole.mount("/airmirror", console)
+    port = free_port()
+    server = uvicorn.Server(uvicorn.Config(whole, host=LOOPBACK, port=port, log_level="warning", root_path=base_path))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    try:
+        while not server.started:
+            assert thread.is_alive()
+            time.sleep(0.02)
+        yield f"http://{LOOPBACK}:{port}{base_path}"
+    finally:
+        server.should_exit = True
+        thread.join()

@@ -1,0 +1,324 @@
+"""The console's numbers: what a route answers, to whom, and what of it costs nothing."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from fastapi.testclient import TestClient
+
+from airmirror.ledger import Ledger
+from airmirror.ledger.samples import MOST_KEPT
+from airmirror.on_airflow.question import OPTIONS
+from airmirror.web import app
+from airmirror.web.console import assets, registration
+from airmirror.web.console.flow import MOST_POINTS
+from support.console import HOSTILE, RUN, Viewer, add_samples, fill, fill_many, sample
+
+DAG = "replicate.east.west"
+FLOW = f"/console/api/flows/{DAG}"
+
+
+@pytest.fixture
+def client(viewer: Viewer) -> TestClient:
+    return TestClient(app.build_app())
+
+
+@pytest.fixture
+def now() -> int:
+    return int(time.time() * 1000)
+
+
+def asked(client: TestClient, path: str) -> Any:
+    answer = client.get(path)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_the_overview_has_each_flow_in_a_few_numbers(client: TestClient, ledger: Ledger, now: int) -> None:
+    fill(ledger, now)
+    found = asked(client, "/console/api/overview")
+    (flow,) = found["flows"]
+    assert (flow["flow"], flow["dag_id"], flow["state"]) == ("east->west", DAG, "held")
+    assert (flow["lag_records"], flow["behind"], flow["partitions"], flow["topics"], flow["held"]) == (400, 1, 3, 2, 2)
+    assert flow["oldest_ms"] == now - 60_000 - 700 and flow["verified_ms"] == pytest.approx(now - 90_000, abs=1)
+    assert flow["records_per_second"] == pytest.approx(100) and flow["records"] == 1005
+    assert (found["hidden"], found["broken"]) == (0, 0)
+
+
+def test_a_flow_without_a_window_is_new_and_has_no_made_up_numbers(client: TestClient, ledger: Ledger) -> None:
+    (flow,) = asked(client, "/console/api/overview")["flows"]
+    assert flow["state"] == "new" and flow["lag_records"] is None and flow["verified_ms"] is None
+    page = asked(client, FLOW)
+    assert page["windows"] == [] and page["series"]["time"] == [] and page["partitions"]["partition"] == []
+    assert asked(client, "/console/api/decisions") == {"flows": [], "of": 1}
+
+
+def test_a_flow_has_its_windows_with_their_gates(client: TestClient, ledger: Ledger, now: int, tmp_path: Path) -> None:
+    fill(ledger, now)
+    docs = tmp_path / "docs" / "east.west"
+    docs.mkdir(parents=True)
+    name = "scheduled__2026-11-22T14-00-00+00-00-verify-1-ab12.html"
+    (docs / name).write_text("page")
+    page = asked(client, FLOW)
+    by_window = {row["window"]: row for row in page["windows"]}
+    last = by_window[f"{RUN}#1-0009"]
+    assert (last["partitions"], last["verified"], last["copied"]) == (3, 2, 155) and last["run"] == RUN
+    assert last["page"].startswith("airmirror/data-docs/east.west/scheduled__2026")
+    assert by_window[f"{RUN}#1-0000"]["verified"] == 1
+    failed = by_window[f"{RUN}#1-000a"]
+    assert failed["failed"] == 1 and failed["partitions"] == 0
+    columns = page["partitions"]
+    assert columns["topics"] == ["orders", "payments"] and columns["state"] == ["", "held", "held"]
+    assert columns["lag"] == [400, 0, 0] and columns["unverified"] == [0, 50, 0]
+    assert page["phases"] == {"copy": 40.5, "gate": 3.25}
+
+
+def test_plots_are_of_the_time_that_is_asked_for_and_bounded(client: TestClient, ledger: Ledger, now: int) -> None:
+    fill(ledger, now)
+    series = asked(client, f"{FLOW}?span=3600000")["series"]
+    assert 59 <= len(series["time"]) <= 60 and series["records_per_second"][0] is None
+    assert series["records_per_second"][5] == pytest.approx(100)
+    assert series["recovery"][0] == pytest.approx((4_000 + (60 - len(series["time"])) * 1_000) / 1000)
+    part = asked(client, f"{FLOW}?since={now - 600_000}&until={now - 300_000}")["series"]
+    assert len(part["time"]) == 5
+    add_samples(ledger, "east->west", [sample(now - 9_000_000 + n * 1_000, n) for n in range(5_000)])
+    many = asked(client, f"{FLOW}?span=86400000")["series"]
+    assert 60 < len(many["time"]) <= MOST_POINTS + 1
+    assert client.get(f"{FLOW}?span=1").status_code == 422 and client.get(f"{FLOW}?since=x").status_code == 422
+
+
+def test_a_counter_that_fell_gives_no_rate(client: TestClient, ledger: Ledger, now: int) -> None:
+    add_samples(ledger, "east->west", [sample(now - 9_000, 9), sample(now - 6_000, 1), sample(now - 3_000, 2)])
+    series = asked(client, f"{FLOW}?since={now - 10_000}&until={now}")["series"]
+    assert series["records_per_second"] == [None, None, pytest.approx(2_000)]
+
+
+def test_samples_are_noted_bounded_and_outlive_a_rebuild(ledger: Ledger, now: int) -> None:
+    fill(ledger, now)
+    own = ledger.flow("east->west")
+    with ledger.engine.begin() as connection:
+        before = connection.exec_driver_sql("select count(*) from samples").scalar_one()
+    own.note_sample(lags=True)
+    own.note_sample(lags=False)  # within a second of the one before: a gate that judges often writes no more
+    with ledger.engine.begin() as connection:
+        rows = connection.exec_driver_sql("select * from samples order by time_ms desc").mappings().all()
+    assert len(rows) == before + 1 and rows[0]["records"] == 1005 and rows[0]["lag_records"] == 400
+    assert rows[0]["lag_ms"] == pytest.approx(60_700, abs=30_000) and rows[0]["verified_ms"] == pytest.approx(
+        now - 90_000, abs=1
+    )
+    add_samples(ledger, "east->west", [sample(n, 1) for n in range(MOST_KEPT)])
+    own.note_sample(lags=True)
+    anew = own.anew()
+    assert own.replace_by(anew)
+    with ledger.engine.begin() as connection:
+        assert connection.exec_driver_sql("select count(*) from samples").scalar_one() == MOST_KEPT
+
+
+def test_a_gate_alone_knows_no_lag(ledger: Ledger, now: int) -> None:
+    fill(ledger, now)
+    with ledger.engine.begin() as connection:
+        connection.exec_driver_sql("delete from samples")
+    ledger.flow("east->west").note_sample(lags=False)
+    with ledger.engine.begin() as connection:
+        row = connection.exec_driver_sql("select * from samples").mappings().one()
+    assert row["lag_records"] is None and row["lag_ms"] is None and row["records"] == 1005
+    assert row["latency_ms"] == 700 and row["latency_most_ms"] == 1_500
+
+
+def test_a_partition_has_its_whole_story(client: TestClient, ledger: Ledger, now: int) -> None:
+    fill(ledger, now)
+    story = asked(client, f"{FLOW}/partition?topic=orders&partition=0")
+    assert [row["source_start"] for row in story["ranges"]] == list(range(900, -1, -100)) and not story["more"]
+    first = story["ranges"][0]
+    assert (
+        first["copied"] == 100
+        and first["verified"]
+        and first["target_start"] == 900
+        and first["window"] == f"{RUN}#1-0009"
+    )
+    assert story["verified"]["offset"] == 999 and story["numbers"]["high_watermark"] == 1400
+    held = asked(client, f"{FLOW}/partition?topic=orders&partition=1")
+    assert held["hold"]["by"] == "gate" and HOSTILE in held["hold"]["reason"] and not held["ranges"][0]["verified"]
+    decided = asked(client, f"{FLOW}/partition?topic=payments&partition=0")
+    assert [(each["action"], each["by"]) for each in decided["decisions"]] == [("hold", "ann")]
+    assert [
+        row["source_start"] for row in asked(client, f"{FLOW}/partition?topic=orders&partition=0&before=200")["ranges"]
+    ] == [100, 0]
+    assert client.get(f"{FLOW}/partition?topic=nope&partition=0").status_code == 404
+    assert client.get(f"{FLOW}/partition?topic=orders&partition=-1").status_code == 422
+
+
+def test_topics_and_groups(client: TestClient, ledger: Ledger, now: int) -> None:
+    fill(ledger, now)
+    orders, payments = asked(client, f"{FLOW}/topics")["topics"]
+    assert (orders["topic"], orders["partitions"], orders["held"], orders["lag_records"]) == ("orders", 2, 1, 400)
+    assert (orders["latency_least_ms"], orders["latency_most_ms"], orders["records"]) == (700, 1_500, 1000)
+    assert payments["records"] == 5 and payments["oldest_ms"] is None
+    groups = asked(client, f"{FLOW}/groups")
+    by_group = {row["group"]: row for row in groups["rows"]}
+    assert by_group[HOSTILE]["again"] == 4 and by_group[HOSTILE]["reason"] is None
+    billing = by_group["billing"]
+    assert (billing["exact"], billing["on_target"], billing["translated"], billing["reason"]) == (
+        True,
+        10,
+        40,
+        "it has members on west",
+    )
+    assert groups["rows_in_all"] == 2 and groups["synced_ms"] is None
+
+
+def test_decisions_name_each_answer_with_its_cost_and_command(client: TestClient, ledger: Ledger, now: int) -> None:
+    fill(ledger, now)
+    (waiting,) = asked(client, "/console/api/decisions")["flows"]
+    (held,) = waiting["held"]
+    assert (held["topic"], held["partition"], held["first"], held["records"]) == ("orders", 1, 0, 50)
+    assert [option["name"] for option in waiting["options"]] == [option.name for option in OPTIONS]
+    assert all(option["does"] and option["costs"] and "{" not in option["does"] for option in waiting["options"])
+    commands = {option["name"]: option["commands"] for option in waiting["options"]}
+    assert commands["Accept the loss"] == [
+        "airmirror reset --topic orders --partition 1 --accept-loss --flow 'east->west'"
+    ]
+    assert commands["Verify again"] == ["airmirror hold release orders --partition 1 --flow 'east->west' --reason '…'"]
+    assert commands["Keep it held"] == []
+    assert waiting["ask"].startswith("airflow dags trigger decide.east.west --conf ")
+    conf = json.loads(waiting["ask"].split("--conf ", 1)[1].strip("'"))
+    assert conf["held"][0][:2] == ["orders", 1]
+    assert waiting["required_actions"] == "dags/decide.east.west/required_actions"
+    (person,) = waiting["held_by_people"]
+    assert person["by"] == "ann" and "hold release payments --partition 0" in person["command"]
+
+
+def test_an_answer_is_asked_for_again_for_nothing(client: TestClient, ledger: Ledger, now: int) -> None:
+    fill(ledger, now)
+    for path in ("/console/api/overview", FLOW, f"{FLOW}/topics", f"{FLOW}/groups", "/console/api/decisions"):
+        first = client.get(path)
+        again = client.get(path, headers={"If-None-Match": first.headers["etag"]})
+        assert again.status_code == 304 and again.content == b"" and again.headers["etag"] == first.headers["etag"], (
+            path
+        )
+        assert first.headers["cache-control"] == "private, no-cache"
+    tag = client.get(FLOW).headers["etag"]
+    ledger.flow("east->west").note({("windows", "empty"): 1})
+    assert client.get(FLOW, headers={"If-None-Match": tag}).status_code == 200
+
+
+def test_nobody_sees_a_flow_whose_runs_they_may_not_read(
+    client: TestClient, ledger: Ledger, viewer: Viewer, now: int
+) -> None:
+    fill(ledger, now)
+    paths = (FLOW, f"{FLOW}/topics", f"{FLOW}/groups", f"{FLOW}/partition?topic=orders&partition=0")
+    viewer.dags.clear()
+    assert {client.get(path).status_code for path in paths} == {403}
+    assert asked(client, "/console/api/overview") == {"flows": [], "hidden": 1, "broken": 0}
+    assert asked(client, "/console/api/decisions") == {"flows": [], "of": 0}
+    viewer.dags.add("audit.east.west")  # of the same flow, but not the DAG that says who may see it
+    assert client.get("/console/api/flows/audit.east.west").status_code == 404
+    viewer.dags.add("no-such-dag")  # Airflow's own rule passes for what does not exist
+    assert client.get("/console/api/flows/no-such-dag").status_code == 404
+    viewer.logged_in = False
+    files = ("/console/frame", "/console/static/host-0.js", "/console/api/overview", "/console/api/decisions", *paths)
+    assert {client.get(path).status_code for path in files} == {401}
+
+
+def test_any_dag_of_a_flow_leads_to_it(client: TestClient, ledger: Ledger, viewer: Viewer, now: int) -> None:
+    fill(ledger, now)
+    viewer.dags.add("audit.east.west")
+    assert asked(client, "/console/api/flows/audit.east.west")["summary"]["flow"] == "east->west"
+
+
+def test_a_ledger_that_is_not_there_is_told_and_not_made(client: TestClient, viewer: Viewer, tmp_path: Path) -> None:
+    answer = client.get("/console/api/overview")
+    assert answer.status_code == 503 and "first window" in answer.json()["detail"]
+    assert not (tmp_path / "ledger.db").exists()
+    (tmp_path / "ledger.db").write_bytes(b"no database at all, but long enough to be one" * 100)
+    broken = client.get(FLOW)
+    assert broken.status_code == 503 and "LedgerUnavailable" in broken.text and str(tmp_path) not in broken.text
+
+
+def test_a_configuration_that_cannot_be_read_is_told(client: TestClient, ledger: Ledger, tmp_path: Path) -> None:
+    (tmp_path / "mirror.properties").unlink()
+    answer = client.get("/console/api/overview")
+    assert answer.status_code == 503 and "configuration" in answer.json()["detail"] and str(tmp_path) not in answer.text
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> Path:
+    """Built files, as the build names them."""
+    dist = tmp_path / "dist"
+    dist.mkdir()
+    files = {
+        "host": "host-aaaaaaaaaaaa.js",
+        "frame": "frame-bbbbbbbbbbbb.js",
+        "icon": "icon-c.svg",
+        "icon-dark": "icon-dark-d.svg",
+    }
+    for name in files.values():
+        (dist / name).write_text(name)
+    (dist / "manifest.json").write_text(json.dumps(files))
+    return dist
+
+
+def test_what_is_registered_has_no_leading_slash_and_only_what_was_built(built: Path, tmp_path: Path) -> None:
+    apps, views = registration.react_apps(built, "page"), registration.external_views(built, "frame")
+    assert {each["destination"] for each in apps} == {"nav", "dag", "dashboard"}
+    assert {each["destination"] for each in views} == {"nav", "dag"}
+    addresses = [
+        value
+        for each in (*apps, *views)
+        for key, value in each.items()
+        if key in ("bundle_url", "href", "icon", "icon_dark_mode", "url_route")
+    ]
+    assert len(addresses) == 20 and not [each for each in addresses if each.startswith(("/", "http"))]
+    assert len({each["url_route"] for each in (*apps, *views)}) == 5, "Airflow drops the second of one route"
+    assert registration.react_apps(built, "frame") == registration.external_views(built, "page") == []
+    assert registration.react_apps(built, "off") == registration.external_views(built, "off") == []
+    assert registration.react_apps(tmp_path / "none") == [], "what can't be loaded shows 404 on Airflow's home"
+    assert registration.way({}) == registration.way({"AIRMIRROR_CONSOLE": "nonsense"}) == "page"
+    assert registration.way({"AIRMIRROR_CONSOLE": "Frame"}) == "frame"
+
+
+def test_files_are_kept_for_a_year_and_old_names_lead_to_the_new_ones(built: Path) -> None:
+    current = assets.static("host-aaaaaaaaaaaa.js", built)
+    assert "immutable" in current.headers["cache-control"] and current.media_type == "text/javascript"
+    stale = assets.static("host-0123456789ab.js", built)
+    assert stale.headers["cache-control"] == "no-store" and str(stale.path).endswith("host-aaaaaaaaaaaa.js")
+    assert assets.static("icon-dark-0.svg", built).media_type == "image/svg+xml"
+    for name in ("manifest.json", "../plugin.py", "host-aaaaaaaaaaaa.svg", "other-0.js", "host-.js", ""):
+        with pytest.raises(assets.HTTPException) as refused:
+            assets.static(name, built)
+        assert refused.value.status_code == 404
+
+
+def test_the_frame_allows_nothing_from_elsewhere(built: Path) -> None:
+    page = assets.frame("/mirror/airmirror", built)
+    policy = dict(rule.split(" ", 1) for rule in page.headers["content-security-policy"].split("; "))
+    assert (
+        policy["default-src"] == "'none'" and policy["script-src"] == "'self'" and policy["frame-ancestors"] == "'self'"
+    )
+    assert not [rule for rule in policy.values() if "http" in rule or "unsafe" in rule]
+    text = bytes(page.body).decode()
+    assert '<base href="/mirror/">' in text and 'src="airmirror/console/static/frame-bbbbbbbbbbbb.js"' in text
+    assert '<base href="/">' in bytes(assets.frame("/airmirror", built).body).decode()
+    assert (
+        '<base href="/&quot;&gt;&lt;script&gt;/">' in bytes(assets.frame('/"><script>/airmirror', built).body).decode()
+    )
+
+
+@pytest.mark.seconds
+def test_ten_thousand_partitions_and_a_thousand_groups_cost_little(
+    client: TestClient, ledger: Ledger, now: int
+) -> None:
+    fill_many(ledger, now, partitions=10_000, groups=1_000)
+    for path, most in (
+        (FLOW, 500_000),
+        ("/console/api/overview", 10_000),
+        (f"{FLOW}/topics", 60_000),
+        (f"{FLOW}/groups", 400_000),
+    ):
+        answer: httpx.Response = client.get(path)
+        assert answer.status_code == 200 and len(answer.content) < most, (path, len(answer.content))
