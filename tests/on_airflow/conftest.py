@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from airmirror_local.airflow_client import PATIENCE_SECONDS, AirflowClient
-from airmirror_local.airflow_stack import AirflowStack, start_airflow
+from airmirror_local.airflow_stack import USER, AirflowStack, start_airflow
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import LOOPBACK, free_port
 from airmirror_local.spark_connect import ConnectServer, start_connect_server
@@ -28,6 +28,7 @@ from support.servers import keep
 from support.topics import assert_mirrored, create_topic
 
 SECRET = "planted-8c1f0e"
+VIEWER = "vera"  # a user who may look, and start nothing
 NAMES = (
     "scheduled",
     "gate",
@@ -52,6 +53,7 @@ NAMES = (
     "evident",
     "following",
     "taken",
+    "shown",
 )
 REPORT_KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))  # of these tests only
 SCRAPER = f"{SECRET}-prometheus"
@@ -290,6 +292,7 @@ def airflow(
             for name, token in (RECEIVERS | {"airmirror_metrics": SCRAPER, "report_key": pem.decode()}).items()
         },
         "AIRMIRROR_REPORT_CONNECTION": "report_key",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin,{VIEWER}:viewer",
         "AIRFLOW_CONN_SECRET_KAFKA": json.dumps({"conn_type": "kafka", "extra": json.dumps(KAFKA)}),
         "AIRFLOW_CONN_SPARK_RESTARTED": json.dumps(spark.get("restarted", connect_server).connection),
         # The files do not change; parsing all DAGs again every 15 s takes a quarter of a core.

@@ -21,12 +21,13 @@ from airmirror.ledger import GroupLag, GroupOffset, Ledger
 from airmirror.ledger.metrics import Standing
 from airmirror.ledger.samples import Sample
 from airmirror.ledger.tables import samples
-from airmirror.partitions import TopicPartition
+from airmirror.partitions import Entry, TopicPartition
 from airmirror.topics.sound import sound
+from airmirror.wire.mirrormaker import source_offset_key, source_offset_value
 from airmirror.wire.segments import Action, Decision, Hold, SegmentRecord
 from airmirror_local.ports import LOOPBACK, free_port
 from ledger.test_ledger import entries, load
-from support.ledgers import ORDERS, segment, verified
+from support.ledgers import ORDERS, PROGRESS, TOPIC_ID, segment, verified
 
 HOSTILE = "<img src=x onerror=document.title='taken'>"
 RUN = "scheduled__2026-11-22T14:00:00+00:00"
@@ -88,6 +89,8 @@ def fill(ledger: Ledger, now: int, flow: str = "east->west") -> None:
         ),
     ]
     load(own, entries(*records))
+    progress = Entry(0, 0, 0, source_offset_key("east", "orders", 1), source_offset_value(49))
+    own.load_progress(PROGRESS, TOPIC_ID, [progress], {0: 1}, "east")
     own.count_verified()
     own.note_standings(
         [
@@ -183,10 +186,10 @@ def fill_many(ledger: Ledger, now: int, partitions: int, groups: int, flow: str 
 @contextmanager
 def served(console: FastAPI, base_path: str = "") -> Iterator[str]:
     """The app as Airflow's API server has it, mounted at /airmirror, without Airflow; the address before that."""
-    whole = FastAPI(root_path=base_path)
-    whole.mount("/airmirror", console)
+    whole = FastAPI()
+    whole.mount(f"{base_path}/airmirror", console)
     port = free_port()
-    server = uvicorn.Server(uvicorn.Config(whole, host=LOOPBACK, port=port, log_level="warning", root_path=base_path))
+    server = uvicorn.Server(uvicorn.Config(whole, host=LOOPBACK, port=port, log_level="warning"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:

@@ -158,7 +158,7 @@ const windowColumns = (dagId: string): Column<WindowRow>[] => [
   { key: "gate", name: "gate", how: "Of how many of its partitions all that the window committed is verified now.", cell: (row) => <Gate row={row} /> },
   { key: "copied", name: "copied", right: true, cell: (row) => counted(row.copied, "record") },
   { key: "bytes", name: "size", right: true, how: "Bytes of the record batches written.", cell: (row) => bytes(row.bytes) },
-  { key: "took", name: "commits", right: true, how: "From its first commit to its last one.", cell: (row) => (row.first_ms === null ? "none" : `over ${ms(Math.max(0, row.ended_ms - row.first_ms))}`) },
+  { key: "took", name: "commits", right: true, how: "From its first commit to its last one.", cell: (row) => (row.first_ms === null ? "none" : row.ended_ms > row.first_ms ? `over ${ms(row.ended_ms - row.first_ms)}` : "one") },
   { key: "error", name: "", cell: (row) => (row.error ? <Text>{row.error}</Text> : row.failed ? `${counted(row.failed, "partition")} failed` : row.failed === null ? <span className="am-muted" title="The ledger keeps how the last fifty windows ended, and was made again since, or this one is older.">end not known</span> : "") },
 ];
 

@@ -18,11 +18,6 @@ export function Graph({ flows }: { flows: Summary[] }) {
   return (
     <div className="am-wide" tabIndex={0} role="region" aria-label="Clusters and flows as a graph">
       <svg width={laid.width} height={laid.height} viewBox={`0 0 ${laid.width} ${laid.height}`} role="group" aria-label="Clusters and flows">
-        <defs>
-          <marker id="am-arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="9" markerHeight="9" orient="auto" markerUnits="userSpaceOnUse">
-            <path d="M0 0L8 4L0 8z" fill="context-stroke" />
-          </marker>
-        </defs>
         {flows.map((flow) => {
           const edge = laid.edges.get(flow.dag_id);
           if (!edge) return null;
@@ -30,8 +25,9 @@ export function Graph({ flows }: { flows: Summary[] }) {
           const path = `flow/${pathOf(flow.dag_id)}`;
           return (
             <a key={flow.dag_id} className={`am-edge am-${flow.state}`} href={place.link(path)} aria-label={`${flow.flow}: ${label(flow).join(", ")}`} onClick={(event) => (event.preventDefault(), place.go(path))}>
-              <path d={`M${edge.points.map(({ x, y }) => `${x} ${y}`).join("L")}`} fill="none" stroke="currentColor" strokeWidth={width} markerEnd="url(#am-arrow)" />
-              <text x={edge.at.x} y={edge.at.y - 6} textAnchor="middle">
+              <path d={`M${edge.points.map(({ x, y }) => `${x} ${y}`).join("L")}`} fill="none" stroke="currentColor" strokeWidth={width} />
+              <path d={head(edge.points, width)} fill="currentColor" />
+              <text x={edge.at.x} y={edge.at.y - 19 - width / 2} textAnchor="middle">
                 {label(flow).map((line, number) => (
                   <tspan key={line} x={edge.at.x} dy={number ? 13 : 0}>
                     {line}
@@ -53,6 +49,16 @@ export function Graph({ flows }: { flows: Summary[] }) {
       </svg>
     </div>
   );
+}
+
+/** The head of an arrow at the end of its line. */
+function head(points: Point[], width: number): string {
+  const [from, to] = points.slice(-2);
+  const length = Math.hypot(to.x - from.x, to.y - from.y) || 1;
+  const [x, y] = [(to.x - from.x) / length, (to.y - from.y) / length];
+  const [long, wide] = [9 + width, 4 + width];
+  const at = { x: to.x - x * long, y: to.y - y * long };
+  return `M${to.x} ${to.y}L${at.x - y * wide} ${at.y + x * wide}L${at.x + y * wide} ${at.y - x * wide}z`;
 }
 
 function label(flow: Summary): string[] {
@@ -80,7 +86,7 @@ function layout(edges: string) {
     const edge = graph.edge(each) as { points: Point[]; x: number; y: number };
     found.set(each.name!, { points: edge.points, at: { x: edge.x, y: edge.y } });
     edge.points.forEach((point) => see(point)); // of a ring they lie outside of the graph's own size
-    see(edge, 70, 24);
+    see(edge, 70, 36);
   }
   const nodes = graph.nodes().map((name) => ({ name, ...(graph.node(name) as Point & { width: number }) }));
   nodes.forEach((node) => see(node, node.width / 2, NODE.height / 2));

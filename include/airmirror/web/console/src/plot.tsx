@@ -39,9 +39,8 @@ export function Plot({ name, how, times, lines, unit, marks, zoom }: Props) {
   useEffect(() => {
     const box = place.current;
     if (!box) return;
-    const colors = getComputedStyle(box);
-    const color = (name: string) => colors.getPropertyValue(name).trim() || colors.color;
-    const axis = { stroke: colors.color, grid: { stroke: color("--am-line"), width: 1 }, ticks: { stroke: color("--am-line"), width: 1 } };
+    const color = (name: string) => resolved(box, name);
+    const axis = { stroke: getComputedStyle(box).color, grid: { stroke: color("--am-line"), width: 1 }, ticks: { stroke: color("--am-line"), width: 1 } };
     const drawn = new uPlot(
       {
         width: box.clientWidth || 600,
@@ -58,7 +57,7 @@ export function Plot({ name, how, times, lines, unit, marks, zoom }: Props) {
             value: (_: uPlot, value: Maybe<number>) => (value === null || value === undefined ? "" : unit(value)),
           })),
         ],
-        axes: [axis, { ...axis, size: 70, values: (_, splits) => splits.map((value) => unit(value)) }],
+        axes: [{ ...axis, values: (_, splits) => splits.map((value, number) => axisTime(value, splits[number - 1])) }, { ...axis, size: 70, values: (_, splits) => splits.map((value) => unit(value)) }],
         scales: { y: { range: (_, least, most) => [Math.min(0, least ?? 0), Math.max(most ?? 1, 1e-9) * 1.05] } },
         hooks: {
           draw: [(self) => draw(self, marked.current, color)],
@@ -97,6 +96,23 @@ export function Plot({ name, how, times, lines, unit, marks, zoom }: Props) {
       <p ref={told} className="am-near" aria-hidden="true" />
     </figure>
   );
+}
+
+/** A colour of the style sheet as a canvas takes it, which knows no light-dark(). */
+function resolved(box: HTMLElement, name: string): string {
+  const probe = box.appendChild(document.createElement("span"));
+  probe.style.color = `var(${name})`;
+  const { color } = getComputedStyle(probe);
+  probe.remove();
+  return color;
+}
+
+/** 14:02, with seconds where they count, and the date where another day begins. */
+function axisTime(value: number, before: number | undefined): string {
+  const [at, last] = [new Date(value * 1000), before === undefined ? undefined : new Date(before * 1000)];
+  const clock = time(value * 1000, at);
+  const short = value % 60 ? clock : clock.slice(0, 5);
+  return !last || last.toDateString() === at.toDateString() ? short : `${short}\n${at.getMonth() + 1}/${at.getDate()}`;
 }
 
 function draw(self: uPlot, marks: Mark[], color: (name: string) => string): void {
