@@ -16,7 +16,7 @@ CONSOLE ?= yes
 CONSOLE_BUILT := include/airmirror/web/console/dist/manifest.json
 CONSOLE_SOURCES := $(filter-out %/dist,$(wildcard include/airmirror/web/console/src/* include/airmirror/web/console/*.json include/airmirror/web/console/*.mjs))
 
-.PHONY: help install check house test-quick test test-long chaos model mutate mutate-all bench bench-airflow bench-topics bench-groups bench-segments bench-scale bench-flows bench-compare soak demo demo-takeover up down status requirements audit dist docs clean
+.PHONY: help install check house test-quick test test-long chaos model mutate mutate-all bench bench-airflow bench-topics bench-groups bench-segments bench-scale bench-flows bench-compare soak demo demo-takeover up down status requirements audit dist docs screenshots clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 16
@@ -156,6 +156,9 @@ dist: install ## build the wheel and the sdist into dist/
 
 docs: install ## write docs/errors.md and docs/cli.md from the code
 	PYTHONPATH=tests $(BIN)/python -m support.documents
+
+screenshots: install ## write docs/images/console-*.png, of made-up numbers, with the machine's Chromium
+	PYTHONPATH=tests $(BIN)/python -m support.screenshots
 
 clean: ## remove everything that install and runs have made
 	rm -rf .venv .local build dist include/*.egg-info include/airmirror/web/console/dist

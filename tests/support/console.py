@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import pytest
 import uvicorn
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI, HTTPException
 
 from airmirror.config import Configuration
 from airmirror.errors import AirmirrorError
@@ -23,6 +24,7 @@ from airmirror.ledger.samples import Sample
 from airmirror.ledger.tables import samples
 from airmirror.partitions import Entry, TopicPartition
 from airmirror.topics.sound import sound
+from airmirror.web import app, security
 from airmirror.wire.mirrormaker import source_offset_key, source_offset_value
 from airmirror.wire.segments import Action, Decision, Hold, SegmentRecord
 from airmirror_local.ports import LOOPBACK, free_port
@@ -59,6 +61,34 @@ def all_dags(path: Path) -> set[str]:
     return {f"replicate.{flow.source.alias}.{flow.target.alias}" for flow in found.enabled}
 
 
+def pretend(directory: Path, patch: pytest.MonkeyPatch, flows: Mapping[str, str] | None = None) -> Viewer:
+    """Put a viewer's permissions in the place of Airflow's, and the deployment's files into a directory."""
+    path, found = configuration(directory, flows), Viewer()
+    found.dags = all_dags(path)
+    patch.setenv("AIRMIRROR_CONFIG", str(path))
+    patch.setenv("AIRMIRROR_LEDGER", f"sqlite:///{directory / 'ledger.db'}")
+    patch.setenv("AIRMIRROR_DATA_DOCS", str(directory / "docs"))
+
+    def user() -> str:
+        if not found.logged_in:
+            raise HTTPException(401, "Invalid authentication credentials")
+        return "ann"
+
+    def may_see_dag(dag_id: str, _user: str = Depends(user)) -> None:
+        if dag_id not in found.dags:
+            raise HTTPException(403, "Forbidden")
+
+    def readable(_user: Any, dag_ids: Any) -> dict[str, bool]:
+        return {dag_id: dag_id in found.paused for dag_id in dag_ids if dag_id in found.dags}
+
+    patch.setattr(app, "may_see_plugins", lambda: Depends(user))
+    patch.setattr(security, "may_see_plugins", lambda: Depends(user))
+    patch.setattr(security, "may_see_dag", lambda: Depends(may_see_dag))
+    patch.setattr(security, "logged_in", lambda: Depends(user))
+    patch.setattr(security, "readable", readable)
+    return found
+
+
 class Stopped(AirmirrorError):
     """An error of a window."""
 
@@ -66,7 +96,7 @@ class Stopped(AirmirrorError):
         return f"flow 'east->west': {HOSTILE} stopped: `airmirror status` says more"
 
 
-def fill(ledger: Ledger, now: int, flow: str = "east->west") -> None:
+def fill(ledger: Ledger, now: int, flow: str = "east->west", hostile: str = HOSTILE) -> None:
     """A flow with a lag, a hold of the gate and one of a person, a window that failed, groups and an hour of samples."""
     own, minute = ledger.flow(flow), 60_000
     records: list[Any] = [
@@ -79,13 +109,13 @@ def fill(ledger: Ledger, now: int, flow: str = "east->west") -> None:
             topic="orders",
             partition=1,
             offset=0,
-            reason=f"records differ: {HOSTILE}",
+            reason=f"records differ: {hostile}",
             window=f"{RUN}#1-0009",
             by="gate",
             time_ms=now - minute,
         ),
         Decision(
-            topic="payments", partition=0, time_ms=now - 30_000, action=Action.HOLD, offset=5, reason=HOSTILE, by="ann"
+            topic="payments", partition=0, time_ms=now - 30_000, action=Action.HOLD, offset=5, reason=hostile, by="ann"
         ),
     ]
     load(own, entries(*records))
@@ -110,7 +140,7 @@ def fill(ledger: Ledger, now: int, flow: str = "east->west") -> None:
     )
     own.note_window(f"{RUN}#1-000a", {TopicPartition("orders", 1): Stopped()}, lambda key: True)
     group = GroupLag(
-        group=HOSTILE, topic="orders", partition=0, cluster="east", position=900, lag=500, lag_ms=90_000, time_ms=now
+        group=hostile, topic="orders", partition=0, cluster="east", position=900, lag=500, lag_ms=90_000, time_ms=now
     )
     own.note_group_lags(
         [replace(group, again=4, again_ms=2_500), replace(group, group="billing", partition=1, lag_ms=None)]
