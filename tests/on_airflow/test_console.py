@@ -75,9 +75,9 @@ def test_airflow_s_own_page_has_the_console(browser: Browser, ran: AirflowFlow, 
         link = page.get_by_role("link", name="shown->west", exact=True)
         expect(link).to_be_visible()
         link.click()
-        expect(page.get_by_role("heading", name="Windows")).to_be_visible()
+        expect(page.get_by_role("region", name="Windows")).to_be_visible()
         assert page.url.endswith(f"/plugin/airmirror/flow/{dag}")
-        expect(page.locator("dl")).to_contain_text("verified")
+        expect(page.locator(".am-facts")).to_contain_text("verified")
         expect(page.locator("canvas.am-canvas")).to_be_visible()
         assert page.evaluate("document.querySelectorAll('.uplot').length") == 6
         shade = page.evaluate("getComputedStyle(document.querySelector('.airmirror')).colorScheme")
@@ -90,7 +90,7 @@ def test_airflow_s_own_page_has_the_console(browser: Browser, ran: AirflowFlow, 
         run.click()
         expect(page.get_by_text("replicate_window").first).to_be_visible()
         page.goto(f"{url}/dags/{dag}/plugin/airmirror-flow")
-        expect(page.get_by_role("heading", name="Windows")).to_be_visible()
+        expect(page.get_by_role("region", name="Windows")).to_be_visible()
         page.goto(f"{url}/dags/heartbeats.heart/plugin/airmirror-flow")
         expect(page.locator(".am-empty")).to_contain_text("This DAG mirrors nothing")
         page.set_viewport_size({"width": 400, "height": 800})
@@ -135,10 +135,10 @@ def test_a_viewer_sees_it_under_a_base_path(browser: Browser, ran: AirflowFlow, 
         expect(page.locator(".am-card")).to_contain_text("Airmirror")
         page.locator(".am-card").get_by_role("link", name="Airmirror").click()
         page.get_by_role("link", name="shown->west", exact=True).click()
-        expect(page.get_by_role("heading", name="Windows")).to_be_visible()
+        expect(page.get_by_role("region", name="Windows")).to_be_visible()
         assert page.url == f"{url}/plugin/airmirror/flow/{ran.dag_id}"
         page.reload()
-        expect(page.get_by_role("heading", name="Windows")).to_be_visible()
+        expect(page.get_by_role("region", name="Windows")).to_be_visible()
         ours = [each for each in seen.requests if "airmirror" in each]
         assert ours and all(each.startswith(f"{url}/") for each in ours)
         only_ours(seen, url)
@@ -155,11 +155,11 @@ def test_the_frame_has_the_same_pages(browser: Browser, ran: AirflowFlow, tmp_pa
         page.goto(f"{url}/plugin/airmirror-frame")
         frame = page.frame_locator("iframe")
         frame.get_by_role("link", name="shown->west", exact=True).click()
-        expect(frame.get_by_role("heading", name="Windows")).to_be_visible()
+        expect(frame.get_by_role("region", name="Windows")).to_be_visible()
         assert frame.locator("html").evaluate("html => html.className") == "dark"
         expect(page).to_have_url(re.compile(re.escape(ran.dag_id)))
         page.goto(f"{url}/dags/{ran.dag_id}/plugin/airmirror-flow-frame")
-        expect(frame.get_by_role("heading", name="Windows")).to_be_visible()
+        expect(frame.get_by_role("region", name="Windows")).to_be_visible()
         frame.get_by_role("region", name="Windows").get_by_role("link").first.click()
         page.wait_for_url(re.compile(rf"/mirror/dags/{re.escape(ran.dag_id)}/runs/"))
         assert seen.foreign(url) == []

@@ -69,8 +69,11 @@ export function useAnswer<T>(path: string | undefined): Answer<T> {
     if (path === undefined) return;
     const stop = new AbortController();
     let timer = 0;
+    let asking = false;
     const load = async () => {
+      if (asking) return; // one chain of requests, however often the page is looked at again
       window.clearTimeout(timer);
+      asking = true;
       try {
         if (document.visibilityState !== "hidden") {
           const answer = await ask<T>(path, stop.signal);
@@ -78,6 +81,8 @@ export function useAnswer<T>(path: string | undefined): Answer<T> {
         }
       } catch {
         return; // the page was left
+      } finally {
+        asking = false;
       }
       if (!stop.signal.aborted) timer = window.setTimeout(load, EVERY_MS);
     };

@@ -25,7 +25,7 @@ export class Boundary extends Component<{ children: ReactNode }, { error?: Error
 export function App({ dagId }: { dagId?: string }) {
   if (dagId !== undefined && !OURS.test(dagId))
     return (
-      <div className="airmirror">
+      <div className="airmirror" data-testid="airmirror">
         <p className="am-empty">This DAG mirrors nothing: Airmirror's are named <code>replicate.…</code>, <code>audit.…</code>, <code>decide.…</code>. <Link to="">All flows</Link></p>
       </div>
     );
