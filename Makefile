@@ -154,7 +154,7 @@ dist: install ## build the wheel and the sdist into dist/
 	$(BIN)/python -m build
 	@rm -rf build include/*.egg-info
 
-docs: install ## write docs/errors.md and docs/cli.md from the code
+docs: install ## write docs/errors.md, docs/cli.md and docs/tuning.md from the code
 	PYTHONPATH=tests $(BIN)/python -m support.documents
 
 screenshots: install ## write docs/images/console-*.png, of made-up numbers, with the machine's Chromium

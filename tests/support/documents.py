@@ -1,14 +1,15 @@
-"""``make docs``: docs/errors.md from the classes of errors, docs/cli.md from the commands' own help."""
+"""``make docs``: docs/errors.md from the classes of errors, docs/cli.md from commands' help, docs/tuning.md from its table."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import typer
 
 from airmirror.cli.main import app
+from airmirror.config.tuning import LATENCY, OFFSETS, THROUGHPUT, Advice
 from airmirror.errors import AirmirrorError
 from support import ROOT
 from support.errors import all_errors, sample
@@ -22,6 +23,17 @@ decide or mend something first, and nothing is tried again. `make docs` writes t
 COMMANDS = """# Commands
 
 What `airmirror --help` and `airmirror <command> --help` say. `make docs` writes this page from the code.
+"""
+TUNING = """# Tuning
+
+The keys by which MirrorMaker 2 is tuned, what Airmirror does by itself, what to set instead, and what it costs. A file that sets
+them stays valid: `airmirror config` says the same of each of its lines. `make docs` writes this page from the code.
+
+Most of the field's table has no counterpart here. Slots size their fetches by what the target takes, write every batch as they
+read it, and share the partitions again in each window. What is left to decide: how many cores a flow may hold (`tasks.max`), how
+late records may be (`window.schedule`, `window.follow.ms`: [operations](operations.md#follow-the-log)), and how much of the line
+is its own (`throttle.bytes.per.second`: [limits](operations.md#limit-a-flow)). Measure before and after:
+`airmirror_phase_seconds_total` says in which phase windows spend their time, `airmirror_lag_seconds` whether it matters.
 """
 
 
@@ -73,7 +85,30 @@ def _parameter(parameter: Any) -> str:
     return f"| {names} | {told.strip().replace('|', chr(92) + '|')} |"
 
 
-PAGES = {"errors.md": errors_page, "cli.md": commands_page}
+def tuning_page() -> str:
+    """The text of docs/tuning.md."""
+    parts = {
+        "Throughput": THROUGHPUT,
+        "Latency, and what happens when something fails": LATENCY,
+        "Offsets and groups": OFFSETS,
+    }
+    return "\n".join([TUNING, *(_advice(title, rows) for title, rows in parts.items())])
+
+
+def _advice(title: str, rows: Sequence[Advice]) -> str:
+    lines = [
+        f"## {title}",
+        "",
+        "| MirrorMaker 2 | Airmirror by itself | set instead | what that costs |",
+        "|---|---|---|---|",
+    ]
+    for row in rows:
+        keys = ", ".join(f"`{key}`" for key in row.keys)
+        lines.append(f"| {keys} | {row.here} | {row.instead or 'nothing'} | {row.costs or '–'} |")
+    return "\n".join([*lines, ""])
+
+
+PAGES = {"errors.md": errors_page, "cli.md": commands_page, "tuning.md": tuning_page}
 
 if __name__ == "__main__":
     for name, page in PAGES.items():

@@ -28,6 +28,7 @@ from airmirror.cli.tables import show as print_all
 from airmirror.cli.translation import show_translation
 from airmirror.config import Configuration, ConfigurationError, Problem, explain, resolve
 from airmirror.config.explain import line_of
+from airmirror.config.tuning import advised
 from airmirror.errors import AirmirrorError
 
 _NOTIFIER, _SPARK = "on.failure.notifier", "spark.conn.id"
@@ -58,7 +59,8 @@ def config(
     as_json: AsJson = False,
 ) -> None:
     """Check the configuration and the gate's expectations, and show what counts for each flow, and the line it comes from.
-    Everything that is wrong is told at once; exit status 2.
+    Of keys by which MirrorMaker 2 is tuned it says what takes their place (docs/tuning.md). Everything that is wrong is told at
+    once; exit status 2.
     """
     if from_file is not None:
         show_translation(from_file, write, secrets_from, as_json)
@@ -86,7 +88,8 @@ def config(
     tables = [
         show.values(name, configuration.flows[name].enabled, effective, kinds) for name, effective in values.items()
     ]
-    print_all(console, *notes, *tables)
+    tuning = [line("tuning", each, "") for each in advised(configuration)]
+    print_all(console, *notes, *tables, *tuning)
 
 
 def _explain(key: str, as_json: bool) -> None:
