@@ -11,6 +11,7 @@ INSTALLED := .venv/.installed
 JARS := .local/kafka-4.2.0
 SEED ?= 1
 MINUTES ?= 2
+FOLLOW ?= 60
 ONLY ?=
 CONSOLE ?= yes
 CONSOLE_BUILT := include/airmirror/web/console/dist/manifest.json
@@ -116,8 +117,8 @@ bench-flows: install ## measure twenty flows in one Airflow; writes their part o
 bench-compare: install ## measure airmirror compare: its rate, memory and reading; writes its part of benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks.compare
 
-soak: install ## the memory of a slot that copies 5 GB, and 1,000 windows in a row; writes benchmarks/SOAK.md
-	$(BIN)/python -m benchmarks.soak
+soak: install ## the memory of a slot that copies 5 GB, 1,000 windows in a row, an hour of following; writes benchmarks/SOAK.md
+	$(BIN)/python -m benchmarks.soak --follow $(FOLLOW)
 
 demo: install ## Airflow mirrors real records between two clusters, with the proof
 	$(BIN)/airmirror demo

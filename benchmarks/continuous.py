@@ -51,7 +51,7 @@ class Continuous:
 
 
 @dataclass
-class _Judged:
+class Judged:
     """The gates' verdicts of a partition in log order: up to which source offset, and when."""
 
     offsets: list[int] = field(default_factory=list)
@@ -87,18 +87,18 @@ def measure_continuous(stack: Stack, seconds: int, rate: int, console: Console) 
 
 def _measured(flow: Flow, begin_ms: int, end_ms: int, tasks: list[tuple[str, float, float]]) -> Continuous:
     commits: dict[TopicPartition, list[SegmentRecord]] = {}
-    judged: dict[TopicPartition, _Judged] = {}
+    judged: dict[TopicPartition, Judged] = {}
     first: dict[str, int] = {}  # by run: its first commit and its last verdict
     last: dict[str, int] = {}
     with Routes(flow.source, "bench") as source, Routes(flow.target, "bench") as target:
-        for record in _records(target, TopicPartition(segment_topic(flow.source.alias), 0)):
+        for record in records_of(target, TopicPartition(segment_topic(flow.source.alias), 0)):
             said = decode(record.key or b"", record.value)
             if isinstance(said, SegmentRecord) and said.copied:
                 commits.setdefault(TopicPartition(said.topic, said.partition), []).append(said)
                 run = said.window.partition("#")[0]
                 first[run] = min(first.get(run, said.time_ms), said.time_ms)
             elif isinstance(said, Verified):
-                place = judged.setdefault(TopicPartition(said.topic, said.partition), _Judged())
+                place = judged.setdefault(TopicPartition(said.topic, said.partition), Judged())
                 place.offsets.append(said.offset)
                 place.times.append(said.time_ms)
                 run = said.window.partition("#")[0]
@@ -125,7 +125,8 @@ def _measured(flow: Flow, begin_ms: int, end_ms: int, tasks: list[tuple[str, flo
     )
 
 
-def _records(routes: Routes, partition: TopicPartition) -> Iterator[LogRecord]:
+def records_of(routes: Routes, partition: TopicPartition) -> Iterator[LogRecord]:
+    """Every record of a small topic's partition."""
     routes.refresh([partition.topic])
     start, end = (offsets_with_patience(routes, [partition], at)[partition] for at in (EARLIEST, LATEST))
     yield from read_records(routes, partition, start, end)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from confluent_kafka import TopicPartition
@@ -11,10 +13,11 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from airmirror_local.brokers import LOGGING
 from airmirror_local.jars import classpath
 from airmirror_local.java import find_java
-from airmirror_local.processes import ProcessFailed, start_process
+from airmirror_local.processes import Process, ProcessFailed, start_process
 from benchmarks.data import PARTITIONS, Data, create_topic, delete_topics
 from benchmarks.measurements import Measurement
 from benchmarks.usage import processor_seconds
+from benchmarks.windows import Sites
 
 # What connect-mirror-maker.sh and kafka-run-class.sh pass.
 JAVA_OPTIONS = (
@@ -66,19 +69,8 @@ def measure(directory: Path, source: str, target: str, data: Data, config: str, 
     """
     remote = f"east.{data.topic}"
     create_topic(target, remote, replicas=replicas)
-    file = directory / "mm2.properties"
-    file.write_text(config.format(source=source, target=target, topic=data.topic, replicas=replicas))
-    command = [
-        str(find_java()),
-        *JAVA_OPTIONS,
-        *LOGGING,
-        "-cp",
-        classpath(),
-        "org.apache.kafka.connect.mirror.MirrorMaker",
-        str(file),
-    ]
     admin = AdminClient({"bootstrap.servers": target, "log_level": 0})
-    process = start_process("MirrorMaker 2", command, directory / "mm2.log")
+    process = _started(directory, config.format(source=source, target=target, topic=data.topic, replicas=replicas))
     try:
         samples: list[tuple[float, int, float]] = []  # time, records on the target, processor seconds
         begun = time.monotonic()
@@ -97,6 +89,32 @@ def measure(directory: Path, source: str, target: str, data: Data, config: str, 
         process.kill()
         delete_topics(target, remote)
     return steady(samples)
+
+
+@contextmanager
+def running(sites: Sites, topic: str, config: str) -> Iterator[None]:
+    """MirrorMaker 2 while the block runs."""
+    text = config.format(source=sites.source, target=sites.target, topic=topic, replicas=sites.replicas)
+    process = _started(sites.directory, text)
+    try:
+        yield
+    finally:
+        process.kill()
+
+
+def _started(directory: Path, config: str) -> Process:
+    file = directory / "mm2.properties"
+    file.write_text(config)
+    command = [
+        str(find_java()),
+        *JAVA_OPTIONS,
+        *LOGGING,
+        "-cp",
+        classpath(),
+        "org.apache.kafka.connect.mirror.MirrorMaker",
+        str(file),
+    ]
+    return start_process("MirrorMaker 2", command, directory / "mm2.log")
 
 
 def steady(samples: list[tuple[float, int, float]]) -> Measurement:

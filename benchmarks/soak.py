@@ -1,4 +1,5 @@
-"""``python -m benchmarks.soak``: the memory of a slot that copies gigabytes, and what a thousand windows in a row leave behind.
+"""``python -m benchmarks.soak``: the memory of a slot that copies gigabytes, what a thousand windows in a row leave behind, and
+what a window holds that follows the log for an hour.
 
 Starts brokers and Spark of its own, writes SOAK.md, stops everything. Ends with status 1 where a limit is not kept.
 """
@@ -14,6 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +24,8 @@ import psutil
 from confluent_kafka import Producer
 from rich.console import Console
 
+from airmirror.flows.following import following_of
+from airmirror.flows.gates import expectations_of
 from airmirror.flows.prepare import open_flow, prepare
 from airmirror.local import LOCAL
 from airmirror.slot.attempts import run_slot
@@ -40,6 +44,16 @@ GROWTH_LIMIT = 16 * MIB
 WARM = 100
 RECORD_BYTES = 1_000
 RECORDS_A_WINDOW = 20
+FOLLOWED_RATE, BURSTS = 1_000, 20  # records a second, in so many bursts
+SETTLE_SECONDS = 5.0  # before the end of a window that follows nothing more is produced
+FOLLOWING = """window.slot.bytes = 1
+window.follow.ms = {follow_ms}
+sync.group.offsets.enabled = true
+sync.group.offsets.interval.seconds = 5
+emit.checkpoints.interval.seconds = 5
+checkpoints.topic.replication.factor = 1
+offset-syncs.topic.replication.factor = 1
+"""
 BROKER = {"log.segment.delete.delay.ms": "1000", "log.retention.check.interval.ms": "1000"}
 
 
@@ -55,7 +69,7 @@ class LargeWindow:
 
 @dataclass(frozen=True)
 class Usage:
-    """What this process holds after so many windows; sizes in bytes."""
+    """What this process holds after so many windows, or records that a window which follows has got; sizes in bytes."""
 
     windows: int
     resident: int
@@ -69,6 +83,7 @@ def main() -> None:
     parser.add_argument("--gigabytes", type=float, default=5.0, help="what one slot copies in one window")
     parser.add_argument("--windows", type=int, default=1_000, help="how many windows follow each other")
     parser.add_argument("--minutes", type=float, default=30, help="begin no window after that time")
+    parser.add_argument("--follow", type=float, default=60, help="how many minutes a window follows the log")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the Markdown file to write")
     chosen = parser.parse_args()
     console = Console()
@@ -91,12 +106,13 @@ def main() -> None:
                     until=begun + chosen.minutes * 60,
                 )
             )
+            followed = list(a_window_that_follows(console, directory, source, target, chosen.follow * 60))
             large = list(large_windows(console, directory, source, target, chosen.gigabytes))
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-    chosen.results.write_text(report(large, usages, chosen.windows, time.monotonic() - begun, load))
+    chosen.results.write_text(report(large, usages, followed, chosen.windows, time.monotonic() - begun, load))
     console.print(f"Written to {chosen.results}.")
-    sys.exit(1 if any(window.peak > SLOT_LIMIT for window in large) or leaks(usages) else 0)
+    sys.exit(1 if any(window.peak > SLOT_LIMIT for window in large) or leaks(usages) or leaks(followed) else 0)
 
 
 def large_windows(
@@ -148,6 +164,7 @@ def many_windows(
             replicas=1,
             verify="readback",
         )
+        + "window.slot.bytes = 1\n"  # two slots, however little each window copies
     )
     producer = Producer({"bootstrap.servers": source.bootstrap, "linger.ms": 0})
     for number in range(1, windows + 1):
@@ -178,6 +195,61 @@ def many_windows(
             yield usage
 
 
+def a_window_that_follows(
+    console: Console, directory: Path, source: Broker, target: Broker, seconds: float
+) -> Iterator[Usage]:
+    """What this process holds while a window follows a steady rate of records, its two slots, gate and rounds included: a tenth
+    of the time after it has begun, and nine more times."""
+    topic, alias = "followed", "follow"
+    create_topic(source.bootstrap, topic)
+    file = directory / "follow.properties"
+    file.write_text(
+        CONFIGURATION.format(
+            alias=alias, source=source.bootstrap, target=target.bootstrap, topics=topic, replicas=1, verify="readback"
+        )
+        + FOLLOWING.format(follow_ms=int(seconds * 1000))
+    )
+    producer, ended, produced = Producer({"bootstrap.servers": source.bootstrap, "linger.ms": 0}), threading.Event(), 0
+    with open_flow(file, f"{alias}->west", f"sqlite:///{directory / 'follow.db'}") as opened:
+        prepared = prepare(opened)
+        following = following_of(opened, expectations_of(None, wanted=False), window="followed")
+        usages: list[Usage] = []
+
+        def look() -> None:
+            nonlocal produced
+            sampled = begun = due = time.monotonic()
+            while not ended.wait(max(0.0, due - time.monotonic())) and due - begun < seconds - SETTLE_SECONDS:
+                for number in range(FOLLOWED_RATE // BURSTS):
+                    producer.produce(topic, b"x" * 100, b"%d" % number)
+                produced += FOLLOWED_RATE // BURSTS
+                producer.poll(0)
+                due += 1 / BURSTS
+                if due - sampled >= seconds / 10:
+                    sampled = due
+                    usages.append(measure(produced))
+            producer.flush()
+
+        with ThreadPoolExecutor(3) as pool:
+            looking = pool.submit(look)
+            try:
+                result = run_in_this_process(
+                    opened.flow,
+                    opened.ledger,
+                    prepared.topics,
+                    lambda slots: [each for results in pool.map(run_slot, slots) for each in results],
+                    window="followed",
+                    slots=lambda: 2,
+                    following=following,
+                )
+            finally:
+                ended.set()
+                looking.result()
+    console.print(f"{result.copied:,} of {produced:,} records in {seconds / 60:g} minutes. {result.followed}")
+    if not result.is_verified or result.copied != produced:
+        raise RuntimeError(f"the window that followed: {result}")
+    yield from usages
+
+
 def in_this_process(slots: Sequence[Slot]) -> list[SlotResult]:
     return [result for slot in slots for result in run_slot(slot)]
 
@@ -199,7 +271,7 @@ def leaks(usages: Sequence[Usage]) -> list[str]:
     return found + (["memory"] if last.resident - first.resident > GROWTH_LIMIT else [])
 
 
-def _growth(usages: Sequence[Usage]) -> str:
+def _growth(usages: Sequence[Usage], what: str = "windows") -> str:
     """What was measured, first and last, and how that compares with the limits."""
     if len(usages) < 2:
         return "There are no two lines to compare."
@@ -210,14 +282,19 @@ def _growth(usages: Sequence[Usage]) -> str:
     verdict = f"more than may be: {', '.join(grown)}" if grown else "within the limits"
     resident = last.resident - first.resident
     return (
-        f"From {first.windows} to {last.windows} windows: resident {resident / MIB:+.1f} MiB (at most "
+        f"From {first.windows} to {last.windows} {what}: resident {resident / MIB:+.1f} MiB (at most "
         f"{max(each.resident for each in usages) / MIB:.1f} MiB in between; the limit is +{GROWTH_LIMIT // MIB} MiB), {counts} "
         f"(the limit is 0): {verdict}."
     )
 
 
 def report(
-    large: Sequence[LargeWindow], usages: Sequence[Usage], windows: int, seconds: float, load_before: float
+    large: Sequence[LargeWindow],
+    usages: Sequence[Usage],
+    followed: Sequence[Usage],
+    windows: int,
+    seconds: float,
+    load_before: float,
 ) -> str:
     done = usages[-1].windows if usages else 0
     short = f" It ran out of its time after {done} of {windows} windows." if done < windows // WARM * WARM else ""
@@ -253,6 +330,19 @@ def report(
             ),
             "",
             _growth(usages),
+            "",
+            "## A window that follows the log",
+            "",
+            f"In one process with its two slots, judgements and rounds, and the producer of {FOLLOWED_RATE:,} records a second.",
+            "",
+            "| records | resident MiB | sockets | descriptors | threads |",
+            "| --- | --- | --- | --- | --- |",
+            *(
+                f"| {each.windows:,} | {each.resident / MIB:.1f} | {each.sockets} | {each.descriptors} | {each.threads} |"
+                for each in followed
+            ),
+            "",
+            _growth(followed, "records"),
             "",
         ]
     )

@@ -72,8 +72,10 @@ def run_window(
     alias: str | None = None,
     max_bytes: int | None = None,
     settings: str = "",
+    rounds: bool = False,
 ) -> Window:
-    """Run a window of the flow ``alias->west`` (alias: ``verify`` itself), with more ``settings``. Raises WindowFailed."""
+    """Run a window of the flow ``alias->west`` (alias: ``verify`` itself), with more ``settings``, and with its rounds if they
+    are wanted. Raises WindowFailed."""
     alias = alias or verify
     text = CONFIGURATION.format(
         alias=alias, source=sites.source, target=sites.target, topics=topic, replicas=sites.replicas, verify=verify
@@ -99,7 +101,7 @@ def run_window(
         sites.spark.address,
         "--no-expectations",
         "--json",
-        *ALONE,
+        *(() if rounds else ALONE),
     ]
     server = sites.spark.process.handle
     used = _used()

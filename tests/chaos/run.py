@@ -26,6 +26,7 @@ from support.topics import Cluster, bootstrap, create_topic, delete_topic, place
 
 FINAL_SECONDS = 180.0
 FINAL = frozenset({"SlotFenced", "AccessLost", "TopicNotFound"})  # which still need a fault that explains them
+FOLLOW_MS = 5_000  # of every other window, while faults happen
 RETRY_SECONDS = 0.2  # after a window that was killed or had errors
 SLOT_SECONDS = 75.0  # a slot whose driver was killed ends by itself
 
@@ -38,6 +39,8 @@ class Report:
     records: int = 0
     windows: int = 0
     killed: int = 0
+    following: int = 0  # of the windows, those that were to follow the log
+    followed: int = 0  # records that such windows copied after their plans
     seconds: float = 0.0
     errors: dict[str, int] = field(default_factory=dict)
     phases: dict[str, float] = field(default_factory=dict)
@@ -58,7 +61,8 @@ class Report:
         phases = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in self.phases.items())
         state = "FAILED" if self.failures else "passed"
         return (
-            f"seed {self.seed} {state}: {self.records} records equal, {self.windows} windows ({self.killed} killed), "
+            f"seed {self.seed} {state}: {self.records} records equal, {self.windows} windows ({self.killed} killed; "
+            f"{self.following} followed the log and copied {self.followed} records so), "
             f"{len(self.happened)} faults ({len(self.missed)} found nothing), {self.seconds:.0f} s ({phases}); errors: {errors}"
         )
 
@@ -129,6 +133,7 @@ class Seed:
             "replication.factor": replicas,
             "offset.storage.replication.factor": replicas,
             "offset.storage.partitions": "3",
+            "window.slot.bytes": "1",  # as many slots as the plan says
         } | {f"{self.flow}.{key}": value for key, value in self.plan.settings.items()}
 
     def _address(self, cluster: Cluster) -> str:
@@ -137,9 +142,11 @@ class Seed:
             return bootstrap(cluster)
         return self.clusters.single(self.plan.first_protocol).proxy.bootstrap
 
-    def window(self) -> Ended | None:
-        """Run a window to its end, however it ends; None where it was killed."""
+    def window(self, follows: bool = False) -> Ended | None:
+        """Run a window to its end, however it ends; None where it was killed. ``follows``: every other time."""
+        follows = follows and self.report.windows % 2 == 0
         self.report.windows += 1
+        self.report.following += follows
         task = Task(
             config=self.config,
             flow=self.flow,
@@ -149,6 +156,7 @@ class Seed:
             slots=self.plan.slots,
             spark_url=self.clusters.spark_url() if self.plan.spark else None,
             tuning=self.plan.tuning,
+            follow_ms=FOLLOW_MS if follows else 0,
         )
         process = start_window(task)
         process.join(LONGEST)
@@ -162,6 +170,7 @@ class Seed:
             if self.plan.ends_dead_windows:
                 self._end_dead(task)
         else:
+            self.report.followed += outcome.followed
             self._judge(outcome)
         return outcome
 
@@ -245,7 +254,7 @@ def run_seed(plan: Plan, clusters: Clusters, directory: Path, tell: Callable[[st
                 # A fault may wait for what a window makes, which takes long on a busy machine.
                 while time.monotonic() < begun + plan.seconds or not faults.is_over:
                     faults.between_windows(seed.delete_segments)
-                    outcome = seed.window()
+                    outcome = seed.window(follows=True)
                     if outcome is None or outcome.errors:
                         time.sleep(RETRY_SECONDS)
         finally:

@@ -14,7 +14,7 @@ import pickle
 import time
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -25,10 +25,12 @@ import psutil
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import open_flow, prepare
 from airmirror.slot.contract import Slot, SlotResult
+from airmirror.windows.following import Follow
 from airmirror.windows.window import run_window
 
 ATTEMPTS = 4  # of a slot, as Spark's
 LONGEST = 150.0  # seconds: more than any window here may take
+VERIFY_MS = 1_000  # between two judgements of a window that follows
 
 processes = multiprocessing.get_context("forkserver")
 processes.set_forkserver_preload(["chaos.windows", "airmirror.wire.transcode", "airmirror.on_spark.execute"])
@@ -58,6 +60,7 @@ class Task:
     slots: int
     spark_url: str | None
     tuning: dict[str, float]
+    follow_ms: int = 0
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,7 @@ class Ended:
     copied: int
     errors: tuple[AirmirrorError, ...]
     crash: str
+    followed: int = 0  # records that came after its plan
 
 
 def start_window(task: Task) -> BaseProcess:
@@ -124,11 +128,13 @@ def _window(task: Task) -> None:
 
 def _run(task: Task) -> Ended:
     with open_flow(task.config, task.flow, task.ledger) as opened:
-        prepared = prepare(opened)
+        staying = replace(opened.flow.window, follow_ms=task.follow_ms, verify_interval_ms=VERIFY_MS)
+        opened = replace(opened, flow=replace(opened.flow, window=staying))
+        prepared, following = prepare(opened), Follow(None) if task.follow_ms else None
         if task.spark_url is not None:
             from airmirror.on_spark.windows import run
 
-            result = run(prepared, task.spark_url, task.window)
+            result = run(prepared, task.spark_url, task.window, following=following)
         else:
             result = run_window(
                 opened.flow,
@@ -137,6 +143,7 @@ def _run(task: Task) -> Ended:
                 lambda slots: _execute(task, slots),
                 window=task.window,
                 slots=lambda: task.slots,
+                following=following,
             )
         errors = tuple(row.error for row in result.rows if row.error is not None)
         return Ended(
@@ -146,6 +153,7 @@ def _run(task: Task) -> Ended:
             copied=result.copied,
             errors=errors,
             crash="",
+            followed=result.followed.records if result.followed else 0,
         )
 
 
