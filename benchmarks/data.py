@@ -67,9 +67,9 @@ def delete_topics(bootstrap: str, *topics: str) -> None:
                 raise
 
 
-def fill(bootstrap: str, data: Data) -> None:
+def fill(bootstrap: str, data: Data, partitions: int = PARTITIONS) -> None:
     """Create the topic and produce its records. Raises CalledProcessError with what the tool said."""
-    create_topic(bootstrap, data.topic)
+    create_topic(bootstrap, data.topic, partitions=partitions)
     settings = {"bootstrap.servers": bootstrap, **dict(data.producer)}
     command = [
         str(find_java()),

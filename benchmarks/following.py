@@ -71,7 +71,7 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, default=10)
     parser.add_argument("--results", type=Path, default=sections.RESULTS, help="the Markdown file to write")
     chosen = parser.parse_args()
-    console = Console()
+    console, load = Console(), os.getloadavg()[2]
     LOCAL.mkdir(exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="bench-following-", dir=LOCAL))
     rows: list[tuple[str, ...]] = []
@@ -93,11 +93,13 @@ def main() -> None:
                 rows.append(bench.theirs(name, more))
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+    load_said = (
+        f"{chosen.rate:,} records a second of 100 bytes over {chosen.partitions} partitions for {chosen.seconds:g} s"
+    )
     note = (
-        f"{chosen.rate:,} records a second of 100 bytes over {chosen.partitions} partitions for {chosen.seconds:g} s, in {BURSTS} "
-        "bursts a second; seconds, from the producer's call. *Readable*: a consumer with `read_committed` on the target has the record. "
-        "*Group*: since a group on the source has committed more than it has on the target. MirrorMaker 2 with its defaults. "
-        f"Load average before: {os.getloadavg()[2]:.1f}."
+        f"{load_said}, in {BURSTS} bursts a second; seconds, from the producer's call. *Readable*: a consumer with "
+        "`read_committed` on the target has the record. *Group*: since a group on the source has committed more than it has on "
+        f"the target. MirrorMaker 2 with its defaults. Load average before: {load:.1f}."
     )
     grid = Grid("Following", note, ("what", "to reach", "median", "p99", "most", "values", ""), rows)
     console.print(grid.on_terminal())

@@ -62,20 +62,29 @@ SAMPLE_SECONDS = 0.25
 STILL_SECONDS = 3  # without a new record: it has arrived at the end
 
 
-def measure(directory: Path, source: str, target: str, data: Data, config: str, *, replicas: int = 1) -> Measurement:
+def measure(
+    directory: Path,
+    source: str,
+    target: str,
+    data: Data,
+    config: str,
+    *,
+    replicas: int = 1,
+    partitions: int = PARTITIONS,
+) -> Measurement:
     """MirrorMaker 2's steady rate, from some seconds after its first record to the topic's end or for STEADY_SECONDS.
 
     Leaves nothing behind. Raises ProcessFailed when nothing arrives.
     """
     remote = f"east.{data.topic}"
-    create_topic(target, remote, replicas=replicas)
+    create_topic(target, remote, partitions=partitions, replicas=replicas)
     admin = AdminClient({"bootstrap.servers": target, "log_level": 0})
     process = _started(directory, config.format(source=source, target=target, topic=data.topic, replicas=replicas))
     try:
         samples: list[tuple[float, int, float]] = []  # time, records on the target, processor seconds
         begun = time.monotonic()
         while True:
-            now, records = time.monotonic(), _records(admin, remote)
+            now, records = time.monotonic(), _records(admin, remote, partitions)
             if not process.running or (not samples and now - begun > START_SECONDS):
                 raise ProcessFailed("MirrorMaker 2", "copied nothing", process.log, process.log_tail())
             if records and (not samples or records > samples[-1][1]):
@@ -125,6 +134,6 @@ def steady(samples: list[tuple[float, int, float]]) -> Measurement:
     return Measurement(after - before, last - first, all_used - used)
 
 
-def _records(admin: AdminClient, topic: str) -> int:
-    asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in range(PARTITIONS)}
+def _records(admin: AdminClient, topic: str, partitions: int) -> int:
+    asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in range(partitions)}
     return sum(future.result().offset for future in admin.list_offsets(asked).values())

@@ -73,8 +73,9 @@ THROUGHPUT = (
     ),
     Advice(
         ("receive.buffer.bytes", "send.buffer.bytes"),
-        "Each connection of a slot asks the kernel for 4 MiB to receive, and leaves to it how much it sends at once",
-        "net.core.rmem_max of the executors' kernel, where it allows less than that",
+        "A connection of a slot receives into 4 MiB where net.core.rmem_max allows that; else, and for what it sends, the kernel "
+        "finds the size by itself",
+        "the last numbers of net.ipv4.tcp_rmem and tcp_wmem of the executors' kernel (docs/far-away.md)",
         "memory of the kernel, at most that much a connection",
     ),
     Advice(

@@ -24,13 +24,13 @@ from typing import Any, ClassVar
 
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
+from airmirror.clusters.protocol.buffers import raise_receive_buffer
 from airmirror.clusters.protocol.nulls import null_field
 from airmirror.clusters.protocol.throttle import Throttle
 from airmirror.clusters.security.tls import RECORD_BYTES, TlsFailed
 from airmirror.errors import AirmirrorError
 from airmirror.wire.requests import FETCH, FETCH_VERSIONS, PRODUCE, PRODUCE_VERSIONS, Buffer
 
-RECEIVE_BUFFER = 4 << 20
 LARGEST_GREETING = 1 << 20  # bytes of an answer before the log-in is done
 LARGEST_ANSWER = 100 << 20
 LARGEST_FETCH = 1 << 30  # of an answer to a fetch: one batch is in it, however large
@@ -145,7 +145,7 @@ class Connection:
             connected = socket.create_connection((host, port), timeout=min(timeout, 10.0))
             connected.settimeout(None)
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
+            raise_receive_buffer(connected)
             seconds = struct.pack("ll", int(timeout), int(timeout % 1 * 1_000_000))
             for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
                 connected.setsockopt(socket.SOL_SOCKET, option, seconds)
