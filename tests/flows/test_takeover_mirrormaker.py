@@ -14,9 +14,11 @@ from airmirror.flows.takeover import Continued, take_over_copies
 from airmirror.flows.takeover_plan import takeover_plan
 from airmirror.flows.takeover_stop import MirrorMakerRuns, await_stopped
 from airmirror.flows.verification import compare_all
+from airmirror.partitions import TopicPartition
 from airmirror_local.brokers import Broker
 from airmirror_local.processes import Process
 from support.flows import Mirror, mirror
+from support.hostile import delete_records
 from support.mirrormaker import asked, await_records, await_state, connected, dedicated, numbered
 from support.topics import Record, end_offsets, produce, read_all
 
@@ -103,6 +105,28 @@ def await_more_once_there(flow: Mirror, process: Process, *, first: bool) -> Non
         await_records(flow.target, flow.remote_topic, 200, process)
     else:
         await_more(flow, 200, process)
+
+
+@pytest.mark.long
+def test_a_gap_that_it_hid_is_found(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """While it was down the source deleted what it had not copied; it went on after that, and told nobody."""
+    flow = mirror(east, west, tmp_path)
+    produce(east, flow.topic, numbered(100))
+    with dedicated(flow, tmp_path) as process:
+        await_records(west, flow.remote_topic, 100, process)
+        await_records(west, f"mm2-offsets.{flow.flow.source.alias}.internal", 1, process)
+        process.stop(60)
+    produce(east, flow.topic, numbered(100, 100))
+    delete_records(east, flow.topic, 150)
+    with dedicated(flow, tmp_path) as process:
+        await_records(west, flow.remote_topic, 150, process)
+        process.stop(60)
+    await_stopped(flow.opened, SECONDS)
+    found = takeover_plan(flow.opened)
+    [incident] = found.histories[TopicPartition(flow.topic, 0)]
+    assert (incident.records, incident.is_loss) == (50, True) and found.needs_somebody, incident
+    assert "are not on the target, and the source has deleted them" in incident.what
+    assert found.partitions[0].start == 200 and found.partitions[0].error is None
 
 
 @pytest.mark.long

@@ -6,19 +6,23 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pytest
+
 from airmirror.clusters.admin.appender import Appender
+from airmirror.flows.prepare import dry_run
 from airmirror.flows.takeover_plan import takeover_plan
 from airmirror.offsets.syncs import place_of_syncs
 from airmirror.offsets.writing import ensure_topic
 from airmirror.partitions import TopicPartition
+from airmirror.topics.sync import apply, look
 from airmirror.windows.takeover import TailDiffers
-from airmirror.wire.mirrormaker import OffsetSync
+from airmirror.wire.mirrormaker import OffsetSync, source_offset_key, source_offset_value
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, as_mirrormaker, mirror
 from support.groups import commit
 from support.hostile import delete_records
 from support.mirrormaker import numbered
-from support.topics import create_topic, delete_topic, end_offsets, produce, read_all
+from support.topics import Record, create_topic, delete_topic, end_offsets, produce, read_all
 
 
 def write_syncs(flow: Mirror, syncs: Sequence[tuple[int, int]]) -> None:
@@ -64,6 +68,22 @@ def test_a_plan_says_where_it_would_continue_and_which_groups_are_exact(
     assert end_offsets(west, flow.remote_topic) == before and not flow.opened.ledger.last_segments()
 
 
+def test_a_plan_before_anything_of_the_flow_is_there(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """MirrorMaker 2 has made the remote topic, and the topic of its progress; the flow's own are still to come."""
+    flow = mirror(east, west, tmp_path)
+    produce(east, flow.topic, numbered(100))
+    delete_records(east, flow.topic, 10)
+    apply(flow.flow, look(flow.flow))
+    produce(west, flow.remote_topic, [*numbered(5, 5000), *read_all(east, flow.topic)[0][:60]], partition=0)
+    alias = flow.flow.source.alias
+    progress = create_topic(west, f"mm2-offsets.{alias}.internal", 25, {"cleanup.policy": "compact"})
+    produce(west, progress, [Record(source_offset_value(59), source_offset_key(alias, flow.topic, 0))], partition=3)
+    [row] = takeover_plan(flow.opened).partitions
+    assert (row.recorded, row.since, row.start, row.copied, row.error) == (59, 60, 70, 10, None)
+    _, [planned] = dry_run(flow.opened)
+    assert planned.start == 60
+
+
 def test_what_it_skipped_and_what_it_copied_twice_is_told(east: Broker, west: Broker, tmp_path: Path) -> None:
     flow = mirror(east, west, tmp_path)
     produce(east, flow.topic, numbered(200))
@@ -103,6 +123,16 @@ def test_control_records_are_no_gap(east: Broker, west: Broker, tmp_path: Path) 
     write_syncs(flow, [(0, 0), (11, 10), (22, 20)])
     found = takeover_plan(flow.opened)
     assert not found.histories and not found.needs_somebody and found.partitions[0].start == 32
+
+
+@pytest.mark.parametrize("policy", ["delete", "compact"])
+def test_what_a_cleaner_may_have_taken_tells_nothing(east: Broker, west: Broker, tmp_path: Path, policy: str) -> None:
+    """At offset 10 the source has a control record, as it has nothing where a cleaner was."""
+    flow = mirror(east, west, tmp_path, config={"cleanup.policy": policy})
+    produce(east, flow.topic, numbered(10), transactional="commit")
+    as_mirrormaker(flow, 10, 9)
+    write_syncs(flow, [(10, 5)])
+    assert [is_loss for _, is_loss in whats(flow)] == ([] if policy == "compact" else [True])
 
 
 def test_a_topic_that_was_created_again_is_told(east: Broker, west: Broker, tmp_path: Path) -> None:

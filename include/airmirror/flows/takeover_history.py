@@ -61,7 +61,7 @@ def incidents(
     if not syncs:
         return []
     logs = _Logs.of(mirror, key, remote)
-    other = list(_of_another_log(logs, syncs))
+    other = list(_of_another_log(logs, syncs, compacted=compacted))
     if compacted:  # then numbers of records tell nothing
         return other
     steps = [pair for pair in pairwise(syncs) if pair[1].source - pair[0].source != pair[1].target - pair[0].target]
@@ -109,12 +109,12 @@ class _Logs:
         )
 
 
-def _of_another_log(logs: _Logs, syncs: Sequence[Sync]) -> Iterator[Incident]:
-    """Yield one incident for the syncs, if any, whose record the source does not have, or has another one for."""
+def _of_another_log(logs: _Logs, syncs: Sequence[Sync], *, compacted: bool) -> Iterator[Incident]:
+    """Yield one incident for the syncs, if any, at which the source has another record, or none, and no cleaner took it."""
     seen = [sync for sync in syncs if sync.source >= logs.here[0] and logs.there[0] <= sync.target < logs.there[1]]
     step = max(1, len(seen) // MOST_LOOKED_AT)
     looked_at = [*seen[::step], *seen[-1:]]
-    strange = [sync for sync in looked_at if not _is_same(logs, sync)]
+    strange = [sync for sync in looked_at if not _is_same(logs, sync, compacted=compacted)]
     if strange:
         last = max(strange, key=lambda sync: sync.target)
         first = min(sync.source for sync in strange)
@@ -126,12 +126,12 @@ def _of_another_log(logs: _Logs, syncs: Sequence[Sync]) -> Iterator[Incident]:
         yield Incident(first, most, 0, what, is_loss=True)
 
 
-def _is_same(logs: _Logs, sync: Sync) -> bool:
+def _is_same(logs: _Logs, sync: Sync, *, compacted: bool) -> bool:
     if sync.source >= logs.here[1]:
         return False
     ours = [each.digest for each in logs.source(sync.source, sync.source + 1).records if each.offset == sync.source]
     theirs = [each.digest for each in logs.target(sync.target, sync.target + 1) if each.offset == sync.target]
-    return not theirs or ours == theirs  # an aborted copy is none
+    return not theirs or (compacted and not ours) or ours == theirs  # an aborted copy is none
 
 
 def _between(logs: _Logs, one: Sync, two: Sync) -> Incident | None:

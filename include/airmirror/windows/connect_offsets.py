@@ -39,22 +39,23 @@ class OffsetsTopicMissing(AirmirrorError):
 
 
 def with_connect_offsets(mirror: Mirror, state: State, topics: Collection[str]) -> State:
-    """The state with the progress that Connect has of partitions of which nothing is known here.
+    """The state with the progress that Connect has of partitions of which nothing is known here; before the flow's first window,
+    when nothing of it was read yet, with that of a dedicated MirrorMaker 2.
 
     ``topics``: those of the flow on the source. Nothing is read where something is known of each partition. Raises
     OffsetsTopicMissing, or a cluster's error.
     """
-    names, source = mirror.flow.settings.takeover_offsets_topics, mirror.source
-    if not names:
+    source = mirror.source
+    if (
+        state.scanned and not mirror.flow.settings.takeover_offsets_topics
+    ):  # a dedicated one's progress was read with ours
         return state
     missing = source.refresh_existing(topics)
     there = (topic for topic in topics if topic not in missing)
     if all((topic, number) in state.positions for topic in there for number in range(source.partitions(topic))):
         return state
-    found: dict[Key, int] = {}
-    for name in names:
-        found |= read_offsets(mirror.target, mirror.flow, name)
-    return replace(state, progress={key: at for key, at in found.items() if key[0] in topics} | dict(state.progress))
+    found = {key: recorded.offset for key, recorded in recorded_progress(mirror.target, mirror.flow).items()}
+    return replace(state, progress={key: at for key, at in found.items() if key.topic in topics} | dict(state.progress))
 
 
 @dataclass(frozen=True)
