@@ -54,6 +54,7 @@ NAMES = (
     "following",
     "taken",
     "shown",
+    "submitted",
 )
 REPORT_KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))  # of these tests only
 SCRAPER = f"{SECRET}-prometheus"
@@ -100,6 +101,7 @@ compare.evident.rename = evident.{{topic}}
 backfilled->west.consumer.auto.offset.reset = latest
 backfilled->west.backfill.into.suffix = .history
 spark->proxied.spark.conn.id = spark_restarted
+submitted->west.spark.conn.id = spark_submit
 secret.airflow.conn.id = secret_kafka
 secret.ssl.key.password = {SECRET}-key
 secret.sasl.jaas.config = org.apache.kafka.common.security.plain.PlainLoginModule required \\
@@ -294,6 +296,7 @@ def airflow(
         "AIRMIRROR_REPORT_CONNECTION": "report_key",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin,{VIEWER}:viewer",
         "AIRFLOW_CONN_SECRET_KAFKA": json.dumps({"conn_type": "kafka", "extra": json.dumps(KAFKA)}),
+        "AIRFLOW_CONN_SPARK_SUBMIT": json.dumps({"conn_type": "spark", "host": "local[2,4]"}),
         "AIRFLOW_CONN_SPARK_RESTARTED": json.dumps(spark.get("restarted", connect_server).connection),
         # The files do not change; parsing all DAGs again every 15 s takes a quarter of a core.
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",

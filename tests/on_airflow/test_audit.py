@@ -162,6 +162,36 @@ def test_explicit_offsets_are_replayed(flow: AirflowFlow) -> None:
         flow.client.pause(dag_id)
 
 
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+@pytest.mark.flow("submitted")
+def test_intervals_and_offsets_are_replicated_by_spark_submit(flow: AirflowFlow) -> None:
+    audit, replay = (f"{kind}.{flow.source}.{flow.target}" for kind in ("audit", "replay"))
+    for hour in range(3):
+        for partition in (0, 1):
+            produce(flow.east, flow.topic, records(hour), partition=partition)
+    flow.client.unpause(audit)
+    try:
+        backfill(flow, audit, 0, 1)
+        runs = backfilled(flow, audit, [0, 1])
+        told = "\n".join(flow.client.log(audit, run["dag_run_id"], "replicate_window") for run in runs)
+        assert "spark-submit" in told and "airmirror: window" in told
+        remote = read_all(flow.west, f"{flow.source}.{flow.topic}")
+        assert {number: len(found) for number, found in remote.items()} == {0: 80, 1: 80}  # and nothing later
+        flow.client.wait(lambda: _over(flow))
+        conf = {"topic": flow.topic, "partition": 1, "start": 80, "end": 100, "dry_run": False}
+        run_id = flow.client.trigger(replay, conf)
+        assert flow.client.wait_for_run(replay, run_id) == "success"
+        assert "airmirror: window" in flow.client.log(replay, run_id, "replicate_window")
+        remote = read_all(flow.west, f"{flow.source}.{flow.topic}")
+        assert {number: len(found) for number, found in remote.items()} == {0: 80, 1: 100}
+        assert flow.first_run()["state"] == "success"
+        assert flow.assert_equal() == 240
+    finally:
+        flow.client.pause(audit)
+        flow.client.pause(replay)
+
+
 def _over(flow: AirflowFlow) -> bool:
     found = flow.client.request("GET", "/backfills", dag_id=f"audit.{flow.source}.{flow.target}")["backfills"]
     return all(item["completed_at"] for item in found)

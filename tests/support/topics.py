@@ -130,14 +130,14 @@ def leader(cluster: Cluster, topic: str, partition: int = 0) -> int:
 
 def await_nodes(cluster: Cluster, count: int) -> None:
     """Wait until the cluster names so many nodes: one that was killed is named for its session's time."""
-    for attempt in _patiently(AssertionError):
+    for attempt in _patiently(AssertionError, KafkaException):
         with attempt:
             assert len(admin(cluster).list_topics(timeout=SECONDS).brokers) == count
 
 
 def await_in_sync(cluster: Cluster, topic: str, counts: Mapping[int, int]) -> None:
     """Wait until these partitions have so many replicas in sync: on a busy machine a node that lives may miss heartbeats."""
-    for attempt in _patiently(AssertionError):
+    for attempt in _patiently(AssertionError, KafkaException):
         with attempt:
             found = admin(cluster).list_topics(topic, timeout=SECONDS).topics[topic].partitions
             assert {number: len(found[number].isrs) for number in counts} == counts
