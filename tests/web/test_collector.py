@@ -75,7 +75,7 @@ def filled(ledger: Ledger) -> Ledger:
     flow.note_standings([Standing("orders", 0, "east.orders", 10, 25), Standing("orders", 1, "east.orders", 3, 3)])
     counters = {("windows", "failed"): 1, ("seconds", "copy"): 2.5, ("judged", "held"): 1, ("late_runs", ""): 2}
     counters |= {("malformed", "segments"): 3, ("waited", "limit"): 12.5}
-    flow.note(counters, {("verified", ""): 50, ("measured", ""): 60, ("last_seconds", ""): 3})
+    flow.note(counters, {("verified", ""): 50, ("measured", ""): 60, ("last_seconds", ""): 3, ("seen", ""): 58})
     flow.note({}, {("limit", ""): 300_000, ("last_waited", "limit"): 2.5})
     flow.note({}, {("latency_readable_most", "north"): 7.5, ("heartbeat", "north"): 99})
     flow.note({("checkpoints", ""): 4}, {("checkpoint_seconds", ""): 1.5})
@@ -115,6 +115,8 @@ def test_values(ledger: Ledger) -> None:
     assert found["airmirror_checkpoints_total"] == {flow: 4} and found["airmirror_checkpoint_latency_seconds"] == {
         flow: 1.5
     }
+    # Of partition 0 the newest verified record is of 0.005; in partition 1 nothing was left when the ends were read.
+    assert found["airmirror_recovery_point_seconds"] == {orders: pytest.approx(99.995), (*flow, "orders", "1"): 42}
     assert found["airmirror_held"] == {(*orders, "gate"): 1, (*flow, "orders", "1", "ann"): 1}
     assert found["kafka_consumergroup_group_lag"][("east", "airmirror.east.west", "orders", "0")] == 15
     assert found["airmirror_windows_total"] == {(*flow, "failed"): 1}

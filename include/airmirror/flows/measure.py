@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened
+from airmirror.ledger.metrics import SEEN
 from airmirror.ledger.outcomes import WHOLE
 from airmirror.offsets import latency
 from airmirror.partitions import TopicPartition
@@ -60,6 +61,7 @@ def measure_window(opened: Opened, result: WindowResult, tried: Callable[[TopicP
     counters |= {(WAITED, by): seconds for by, seconds in waited.items() if seconds}
     gauges |= {(LAST_WAITED, by): seconds for by, seconds in waited.items()}
     gauges[(LIMIT, "")] = float(opened.flow.window.throttle_bytes or 0)
+    gauges |= {} if result.seen_ms < 0 else {(SEEN, ""): result.seen_ms / 1000}
     gauges |= {} if failed else {(COMPLETED, ""): now}
     gauges |= {(VERIFIED, ""): now} if result.is_verified else {}
     ledger.note(counters | {(WINDOWS, outcome): 1.0}, gauges)

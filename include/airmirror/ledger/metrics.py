@@ -32,6 +32,8 @@ _FRESH: Row = {
     "latency_most_ms": None,
     "age_ms": None,
     "age_most_ms": None,
+    "verified_record_ms": None,
+    "seen_ms": None,
 }
 
 
@@ -47,6 +49,7 @@ class Standing:
 
 
 LONGEST_LABEL = 64  # characters: names of clusters come from topics of the source, and may be longer
+SEEN = "seen"  # a gauge: when the high watermarks of the source were last read (epoch seconds)
 MALFORMED = "malformed"  # a counter, by what the records should have been
 
 
@@ -55,7 +58,10 @@ class PartitionMetrics:
     """A partition's numbers. Times in epoch milliseconds, -1 where there is none.
 
     ``newest_ms`` is the timestamp of the newest record copied, ``latency_ms`` how old it was when it was committed, ``age_ms``
-    when it was read; ``…_most_ms`` how old the oldest record of the same transaction was, None: not known.
+    when it was read; ``…_most_ms`` how old the oldest record of the same transaction was, None: not known. ``newest_end``
+    is the source offset after the last committed one (-1: none was), ``counted_end`` that after the last verified one, and
+    ``verified_record_ms`` the timestamp of the newest verified record. ``seen_ms`` is when ``high_watermark`` was read, where the
+    flow's last window could not read it.
     """
 
     flow: str
@@ -72,6 +78,10 @@ class PartitionMetrics:
     latency_most_ms: int | None = None
     age_ms: int | None = None
     age_most_ms: int | None = None
+    newest_end: int = -1
+    counted_end: int = 0
+    verified_record_ms: int | None = None
+    seen_ms: int | None = None
 
 
 @dataclass(frozen=True)
@@ -128,7 +138,9 @@ def count_verified(connection: Connection, flow: str) -> None:
         if item.key is not None:
             passed = decode(bytes(item.key), bytes(item.value))
             assert isinstance(passed, Verified)
-            copied, size = sums.get(key, (0, 0))
+            copied, size, newest_start = sums.get(key, (0, 0, None))
+            if newest_start is not None:
+                row["verified_record_ms"] = _time_of(connection, flow, passed, last, newest_start)
             row |= {
                 "source_topic_id": item.source_topic_id,
                 "counted_end": item.source_offset + 1,
@@ -138,6 +150,20 @@ def count_verified(connection: Connection, flow: str) -> None:
             }
         rows.append(row)
     upsert(connection, partition_metrics, rows)
+
+
+def _time_of(connection: Connection, flow: str, passed: Verified, last: SegmentRecord, start: int) -> int:
+    """Return the newest record's timestamp of the segment that begins at ``start``; ``last``: the partition's newest one."""
+    if last.source_start == start and last.source_topic_id == passed.source_topic_id:
+        return last.max_timestamp
+    own = segments.c
+    place = (flow, passed.topic, passed.partition, str(passed.source_topic_id), start)
+    columns = (own.flow, own.topic, own.partition, own.source_topic_id, own.source_start)
+    where = (column == value for column, value in zip(columns, place, strict=True))
+    row = connection.execute(sql.select(own.key, own.value).where(*where)).one()
+    found = decode(bytes(row.key), bytes(row.value))
+    assert isinstance(found, SegmentRecord)
+    return found.max_timestamp
 
 
 def _ages(last: SegmentRecord) -> Row:
@@ -155,20 +181,24 @@ def _ages(last: SegmentRecord) -> Row:
 def note_standings(connection: Connection, flow: str, standings: Sequence[Standing]) -> None:
     """Note the lags that are known. The rows of partitions that are not among ``standings`` are deleted.
 
-    They are all of the flow's: what is not among them is mirrored no longer.
+    They are all of the flow's: what is not among them is mirrored no longer. Of what could not be seen, remember when it was.
     """
     before = _rows(connection, flow)
+    seen = numbers_of(connection, flow).get((SEEN, ""))
     rows: list[Row] = []
     for standing in standings:
         key = (standing.topic, standing.partition)
+        row = before.get(key)
         if standing.high_watermark < 0:
+            if row is not None and row["seen_ms"] is None and seen is not None:
+                rows.append(row | {"seen_ms": round(seen * 1000)})
             continue
         own = {
             "remote_topic": standing.remote_topic,
             "high_watermark": standing.high_watermark,
             "lag_records": max(0, standing.high_watermark - standing.position),
+            "seen_ms": None,
         }
-        row = before.get(key)
         if row is None or any(row[name] != value for name, value in own.items()):
             rows.append(_FRESH | (row or {}) | dict(zip(_KEY, (flow, *key), strict=True)) | own)
     upsert(connection, partition_metrics, rows)
@@ -215,8 +245,8 @@ def flows(connection: Connection) -> list[FlowMetric]:
     return [FlowMetric(*row) for row in connection.execute(query)]
 
 
-def _sums(connection: Connection, flow: str) -> dict[tuple[str, int], tuple[int, int]]:
-    """Records and bytes of segments that are verified and not counted yet."""
+def _sums(connection: Connection, flow: str) -> dict[tuple[str, int], tuple[int, int, int | None]]:
+    """Records and bytes of segments that are verified and not counted yet; where the last one with records begins."""
     own = partition_metrics.c
     counted = sql.case((own.source_topic_id == verified.c.source_topic_id, own.counted_end), else_=0)
     not_counted = sql.and_(
@@ -228,13 +258,17 @@ def _sums(connection: Connection, flow: str) -> dict[tuple[str, int], tuple[int,
     joined = verified.outerjoin(partition_metrics, _same(verified, partition_metrics)).join(segments, not_counted)
     query = (
         sql.select(
-            verified.c.topic, verified.c.partition, sql.func.sum(segments.c.copied), sql.func.sum(segments.c.bytes)
+            verified.c.topic,
+            verified.c.partition,
+            sql.func.sum(segments.c.copied),
+            sql.func.sum(segments.c.bytes),
+            sql.func.max(sql.case((segments.c.copied_end.is_not(None), segments.c.source_start))),
         )
         .select_from(joined)
         .where(verified.c.flow == flow)
         .group_by(verified.c.topic, verified.c.partition)
     )
-    return {(row[0], row[1]): (int(row[2]), int(row[3])) for row in connection.execute(query)}
+    return {(row[0], row[1]): (int(row[2]), int(row[3]), row[4]) for row in connection.execute(query)}
 
 
 def _rows(connection: Connection, flow: str) -> dict[tuple[str, int], Row]:

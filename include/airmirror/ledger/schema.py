@@ -31,6 +31,7 @@ VERSIONS = (
     "0008",
     "0009",
     "0010",
+    "0011",
 )  # the revisions in migrations/versions, oldest first
 
 _version_table = sql.Table(  # as Alembic makes it

@@ -134,6 +134,8 @@ partition_metrics = Table(
     Column("latency_most_ms", BigInteger),  # null: the newest segment does not tell
     Column("age_ms", BigInteger),
     Column("age_most_ms", BigInteger),
+    Column("verified_record_ms", BigInteger),  # the timestamp of the newest record that is verified
+    Column("seen_ms", BigInteger),  # when the high watermark was read; null: when the flow last read all of them
 )
 
 # Numbers to be shown, of a whole flow: counters and gauges by name, each of what `label` says.

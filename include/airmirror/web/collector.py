@@ -11,6 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
+from airmirror.failover.recovery import complete_ms, seen_by_flow
 from airmirror.flows import measure
 from airmirror.ledger import FlowMetric, GroupLag, Ledger, PartitionMetrics
 from airmirror.ledger.groups import ReadAgain
@@ -34,10 +35,11 @@ class LedgerCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         partitions, now = self.ledger.partition_metrics(), self.clock()
+        rows = self.ledger.flow_metrics()
         yield from _of_partitions(partitions, now)
+        yield _of_recovery(partitions, seen_by_flow(rows), now)
         yield from _of_groups([*map(partial(_as_group, now), partitions), *self.ledger.group_lags()])
         yield from _of_read_again(self.ledger.read_again())
-        rows = self.ledger.flow_metrics()
         yield from _of_flows(rows)
         yield from _of_heartbeats(rows)
         yield from _of_holds(self.ledger)
@@ -126,6 +128,20 @@ def _of_partitions(rows: Sequence[PartitionMetrics], now: float) -> Iterator[Met
         "When a gate last let something of the partition pass.",
         (row.verified_ms / 1000 if row.verified_ms >= 0 else None for row in rows),
     )
+
+
+def _of_recovery(rows: Sequence[PartitionMetrics], seen: Mapping[str, int], now: float) -> Metric:
+    family = GaugeMetricFamily(
+        "airmirror_recovery_point_seconds",
+        "Records of the source that are younger than this may be missing on the target. Absent if nothing is verified yet.",
+        labels=PARTITION,
+    )
+    for row in rows:
+        complete = complete_ms(row, seen.get(row.flow))
+        if complete is not None:
+            place = (row.flow, *row.flow.split("->"), row.topic, str(row.partition))
+            family.add_metric(place, max(0.0, now - complete / 1000))
+    return family
 
 
 def _lag_ms(row: PartitionMetrics, now: float) -> float | None:

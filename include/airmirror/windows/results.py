@@ -59,6 +59,7 @@ class WindowResult:
 
     ``limited``: the most seconds that one of its slots waited for throttle.bytes.per.second; ``throttled``: the same for the
     brokers' quotas.
+    ``seen_ms``: the source's ends in ``standings`` are not older than this, in epoch milliseconds; -1 where there are none.
     """
 
     flow: str
@@ -69,6 +70,7 @@ class WindowResult:
     phases: Mapping[str, float]
     is_cut: bool
     standings: tuple[Standing, ...] = ()
+    seen_ms: int = -1
     followed: Followed | None = None
     limited: float = 0.0
     throttled: float = 0.0

@@ -86,6 +86,7 @@ def run_window(
         with phases("offsets and progress"):
             state, stuck = _state_before(mirror)
             state = with_connect_offsets(mirror, state, remote_topics)
+            seen_ms = int(time.time() * 1000)
             planned = make_plan(mirror, state, remote_topics)
         results: list[SlotResult] = []
         verdicts: list[Verdict] = []
@@ -112,6 +113,7 @@ def run_window(
                     mirror.catch_up()
                     if advance:
                         verdicts = list(judge_unverified(mirror, granted, None, trusted={window}).verdicts)
+        seen_ms = int(time.time() * 1000) if results else seen_ms
         ends = watermarks(mirror.source, [item.key for item in planned]) if results else {}
         late = Late({item.key: item.end for item in planned})
         done = committed(late.noting(index.of_window(window)))
@@ -124,7 +126,7 @@ def run_window(
     return WindowResult(
         flow=flow.name, window=window, rows=tuple(rows), partitions=len(planned), seconds=time.monotonic() - begun,
         phases=phases.seconds, is_cut=is_cut,
-        standings=tuple(standings_of(index, planned, ends)),
+        standings=tuple(standings_of(index, planned, ends)), seen_ms=seen_ms,
         followed=late.followed() if follow_ms else None,
         limited=max((result.limited for result in results), default=0.0),
         throttled=max((result.throttled for result in results), default=0.0),

@@ -1,0 +1,1 @@
+"""Failing over to the target of a flow: what it would mean now."""

@@ -1,0 +1,73 @@
+"""The recovery point of a partition, and what the ledger keeps for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+
+from airmirror.failover.recovery import complete_ms, seen_by_flow
+from airmirror.ledger import Ledger
+from airmirror.ledger.metrics import SEEN, Standing
+from ledger.test_ledger import entries, load, segment, verified
+
+FLOW = "a->b"
+
+
+@pytest.fixture
+def ledger() -> Iterator[Ledger]:
+    with closing(Ledger("sqlite://")) as opened:
+        yield opened
+
+
+def complete(ledger: Ledger) -> int | None:
+    (row,) = ledger.partition_metrics()
+    return complete_ms(row, seen_by_flow(ledger.flow_metrics()).get(FLOW))
+
+
+def stands(ledger: Ledger, *log: object, position: int, end: int, seen_ms: int = 90_000) -> int | None:
+    """After a window that has seen the source end at ``end``, with ``position`` as the next offset to replicate."""
+    flow = ledger.flow(FLOW)
+    load(flow, entries(*log))
+    flow.note_standings([Standing("orders", 0, "a.orders", position, end)])
+    flow.count_verified()
+    flow.note({}, {(SEEN, ""): seen_ms / 1000})
+    return complete(ledger)
+
+
+def test_where_nothing_is_left_it_is_when_that_was_seen(ledger: Ledger) -> None:
+    assert stands(ledger, segment(0, 10), verified(9), position=10, end=10) == 90_000
+
+
+def test_an_empty_partition_is_complete(ledger: Ledger) -> None:
+    assert stands(ledger, position=0, end=0) == 90_000
+
+
+def test_where_something_is_left_it_is_the_newest_verified_record(ledger: Ledger) -> None:
+    first, second = replace(segment(0, 10), max_timestamp=5_000), replace(segment(10, 20), max_timestamp=7_000)
+    assert stands(ledger, first, second, verified(9), position=20, end=25) == 5_000
+    log = (first, second, verified(9), verified(19))
+    assert stands(ledger, *log, position=20, end=25) == 7_000
+    # A range without records after it tells nothing newer.
+    empty = replace(segment(20, 22), copied=0, segments=(), max_timestamp=-1)
+    assert stands(ledger, *log, empty, verified(21), position=22, end=25) == 7_000
+
+
+def test_what_is_committed_and_not_verified_does_not_count(ledger: Ledger) -> None:
+    first, second = replace(segment(0, 10), max_timestamp=5_000), replace(segment(10, 20), max_timestamp=7_000)
+    assert stands(ledger, first, second, verified(9), position=20, end=20) == 5_000
+    assert stands(ledger, first, second, verified(9), verified(19), position=20, end=20) == 90_000
+
+
+def test_nothing_verified_is_not_known(ledger: Ledger) -> None:
+    assert stands(ledger, segment(0, 10), position=10, end=10) is None
+
+
+def test_what_the_last_window_could_not_see_is_as_old_as_the_one_before(ledger: Ledger) -> None:
+    log = (segment(0, 10), verified(9))
+    stands(ledger, *log, position=10, end=10, seen_ms=90_000)
+    assert stands(ledger, *log, position=10, end=-1, seen_ms=95_000) == 90_000
+    assert stands(ledger, *log, position=10, end=-1, seen_ms=96_000) == 90_000
+    assert stands(ledger, *log, position=10, end=10, seen_ms=97_000) == 97_000
