@@ -9,11 +9,15 @@ from dataclasses import dataclass, field
 from threading import Event
 from uuid import UUID
 
-from airmirror.clusters.admin.client import describe
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
+from airmirror.clusters.admin.client import ClusterUnreachable, describe
 from airmirror.config import Cluster
 from airmirror.wire.requests import FETCH, FETCH_VERSIONS, decode_fetch, unsigned_varint
 from airmirror_local.brokers import Broker
 from airmirror_local.proxy import Exchange
+
+SECONDS = 60.0  # for a broker that starts again
 
 
 class _Names(dict[UUID, str]):
@@ -24,8 +28,14 @@ class _Names(dict[UUID, str]):
 
 
 def of_data(broker: Broker) -> frozenset[str]:
-    """The names and the ids of the topics that a broker may keep in a remote store."""
-    ids = describe(Cluster("one", (broker.bootstrap,), {})).topic_ids
+    """The names and the ids of the topics that a broker may keep in a remote store. Another fault may have killed it just now."""
+    patiently = Retrying(
+        retry=retry_if_exception_type(ClusterUnreachable),
+        stop=stop_after_delay(SECONDS),
+        wait=wait_fixed(0.2),
+        reraise=True,
+    )
+    ids = patiently(describe, Cluster("one", (broker.bootstrap,), {})).topic_ids
     data = {name: id_ for name, id_ in ids.items() if not name.endswith(".internal") and not name.startswith("__")}
     return frozenset(data) | {str(id_) for id_ in data.values()}
 
