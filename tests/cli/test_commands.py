@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from airmirror.cli.main import app
 from airmirror.clusters.admin.appender import Appender
+from airmirror.failover import plan as planning
 from airmirror.flows.prepare import catch_up_ledger, open_flow
 from airmirror.naming import segment_topic
 from airmirror.on_spark import windows as spark_windows
@@ -64,6 +65,32 @@ def test_a_window_that_follows(east: Broker, west: Broker, tmp_path: Path, monke
     for nonsense in ("60", "soon", "0 s"):
         refused = command("run-window", "--follow", nonsense)
         assert refused.exit_code == 2 and "--follow" in refused.output
+
+
+def test_the_plan_of_a_failover(east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "REACH_SECONDS", 1.0)
+    topic = create_topic(east, f"orders-{uuid.uuid4().hex[:8]}", 1)
+    produce(east, topic, numbered(50))
+    command = Deployment(tmp_path, east.bootstrap, west.bootstrap, topic)
+    early = command("failover", "plan")
+    assert early.exit_code == 1 and "nothing to fail over to" in early.stdout and "airmirror run-window" in early.stdout
+    assert command("run-window").exit_code == 0
+    file = tmp_path / "plan"
+    said = command("failover", "plan", "--write", str(file))
+    assert said.exit_code == 1 and f"{command.alias}.{topic}" in said.stdout
+    warns = [line for line in said.stdout.splitlines() if line.startswith(("warn", "stop"))]
+    assert len(warns) == 1 and "flow back" in warns[0] and "Recovery point: 0 s; 0 offsets" in said.stdout
+    assert "<script" not in (tmp_path / "plan.html").read_text()
+    assert json.loads((tmp_path / "plan.json").read_text())["missing"] == 0
+    assert command("failover", "plan", "--write", str(tmp_path / "no" / "plan")).exit_code == 2
+    command.file.write_text(
+        command.file.read_text().replace(east.bootstrap, f"127.0.0.1:{free_port()}", 1)
+        + f"\nwest->{command.alias}.enabled = true\n"
+    )
+    gone = command("failover", "plan", "--json")
+    found = json.loads(gone.stdout)
+    assert gone.exit_code == 1 and "can't be reached" in found["source_error"] and found["drift"] is None
+    assert [(each["verified_end"], each["source_end"]) for each in found["partitions"]] == [(50, 50)]
 
 
 def test_plan_run_verify_status_and_rebuild(east: Broker, west: Broker, tmp_path: Path) -> None:

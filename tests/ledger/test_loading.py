@@ -208,7 +208,7 @@ def test_the_newest_segment_is_that_of_the_largest_end(ledger: Ledger) -> None:
     flow = ledger.flow("east->west")
     log = [segment(0, 10), segment(10, 20), segment(20, 20), segment(0, 10, window="again")]
     load(flow, [written(offset, record) for offset, record in enumerate(log)])
-    assert flow.last_segments() == {("orders", 0): log[2]} and flow.positions() == {("orders", 0): 20}
+    assert flow.last_segments() == {("orders", 0): log[2]} and flow.state().positions == {("orders", 0): 20}
     load(flow, [written(4, segment(20, 35)), written(5, segment(10, 15))])
     assert flow.last_segments() == {("orders", 0): segment(20, 35)}
     load(flow, [written(6, segment(20, 25)), written(7, segment(0, 5, topic_id=ORDERS_AGAIN))])
@@ -236,11 +236,11 @@ def test_a_ledger_that_was_read_anew_takes_the_old_one_s_place_at_once(ledger: L
     beside = flow.anew()
     load(beside, log[:2], 0)
     assert not flow.replace_by(beside), "it has read less"
-    assert flow.positions() == {("orders", 0): 30}
+    assert flow.state().positions == {("orders", 0): 30}
     load(beside, log[2:], 2)
     assert flow.replace_by(beside)
-    assert flow.positions() == {("orders", 0): 40} and flow.scanned(SEGMENTS, TOPIC_ID) == {0: 4}
-    assert beside.positions() == {}
+    assert flow.state().positions == {("orders", 0): 40} and flow.scanned(SEGMENTS, TOPIC_ID) == {0: 4}
+    assert beside.state().positions == {}
     with pytest.raises(LedgerBegunAnew):  # a process that was slower, at what is not there any more
         load(beside, [written(4, segment(40, 50))], 4)
 
@@ -253,7 +253,7 @@ def test_the_progress_of_another_connector_counts_where_nothing_else_tells(ledge
     )
     ours = Entry(0, 0, 0, source_offset_key("east", "orders", 0), source_offset_value(29))
     flow.load_progress(PROGRESS, TOPIC_ID, [theirs], {1: 1}, "east")
-    assert flow.positions() == {("orders", 0): 10}
+    assert flow.state().positions == {("orders", 0): 10}
     load(flow, [written(0, segment(10, 30))])
     assert flow.state().progress == {}, "it is older, and no contradiction"
     flow.load_progress(PROGRESS, TOPIC_ID, [ours], {0: 1}, "east")

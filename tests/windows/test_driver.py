@@ -86,7 +86,7 @@ def test_a_reset_that_wakes_up_late_commits_nothing(
     with asleep_before(monkeypatch, reset_module, "commit", meanwhile), pytest.raises(SlotFenced):
         carry_out(flow.opened, order)
     assert flow.run().is_verified
-    assert flow.opened.ledger.positions() == {(flow.topic, 0): 250}
+    assert flow.opened.ledger.state().positions == {(flow.topic, 0): 250}
     values = [record.value for record in read_all(west, flow.remote_topic)[0]]
     assert values == [record.value for record in records(100) + records(100, 150)]
 

@@ -221,7 +221,7 @@ def test_a_ledger_that_is_ahead_of_kafka_is_read_anew(east: Broker, west: Broker
             number = murmur2_partition(key, 3)
             more = Entry(number, offsets[number] + 5, 0, key, source_offset_value(199))
             ledger.load_progress(topic, topic_id, [more], {number: offsets[number] + 6}, flow.flow.source.alias)
-    assert ledger.positions() == {(flow.topic, 0): 200}
+    assert ledger.state().positions == {(flow.topic, 0): 200}
     result = flow.run()
     assert not result.rows and [standing.position for standing in result.standings] == [100]
     produce(east, flow.topic, records(100, 100))
@@ -240,7 +240,7 @@ def test_a_ledger_of_a_log_that_was_cut_and_has_grown_again(east: Broker, west: 
     lost = replace(last, source_start=100, source_end=200, window="lost", copied=0, segments=())
     entry = Entry(0, offsets[0], 0, lost.encode_key(), lost.encode_value(), epoch=1_000)
     ledger.load_segments(topic, topic_id, [entry], {0: offsets[0] + 1})
-    assert ledger.positions() == {(flow.topic, 0): 200}
+    assert ledger.state().positions == {(flow.topic, 0): 200}
     other = replace(flow, opened=replace(flow.opened, ledger=Ledger(f"sqlite:///{tmp_path}/o.db").flow(flow.flow.name)))
     produce(east, flow.topic, records(100, 100))
     assert other.run().is_verified  # the log grows past what was read of it

@@ -8,6 +8,7 @@ import typer
 
 from airmirror.cli import configuration, decisions, windows
 from airmirror.cli.compare import compare
+from airmirror.cli.failover import failover_commands
 from airmirror.cli.failures import failures_reported
 from airmirror.cli.handback import handback
 from airmirror.cli.options import (
@@ -42,6 +43,7 @@ app.add_typer(decisions.hold_commands, name="hold")
 app.command("reset")(decisions.reset)
 app.add_typer(takeover_commands, name="takeover")
 app.command("handback")(handback)
+app.add_typer(failover_commands, name="failover")
 app.add_typer(group_commands, name="groups")
 
 GroupName = Annotated[str, typer.Option("--group", help="The consumer group.")]

@@ -85,7 +85,7 @@ def backfill(
     if beside is None or not ranges:
         return None
     catch_up_ledger(beside)
-    positions = beside.ledger.positions()
+    positions = beside.ledger.state().positions
     if all(positions.get(item.key, 0) >= item.end for item in ranges):
         return None
     ensure_internal_topics(beside.flow)

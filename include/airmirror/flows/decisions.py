@@ -127,6 +127,6 @@ def waived(
     if action is Action.LET_PASS:
         return dict(zip(held, asked, strict=True))
     if action is Action.ACCEPT_LOSS:
-        positions = opened.ledger.positions()
+        positions = opened.ledger.state().positions
         return {key: positions[key] - 1 for key in held if key in positions}
     return {}

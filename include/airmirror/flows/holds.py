@@ -134,7 +134,7 @@ def _write(
     opened: Opened, topic: str, partitions: Iterable[int], action: Action, reason: str, by: str
 ) -> list[Decision]:
     """Append decisions, and with a release delete the gate's holds."""
-    positions, held, now = opened.ledger.positions(), opened.ledger.holds(), int(time.time() * 1000)
+    positions, held, now = opened.ledger.state().positions, opened.ledger.holds(), int(time.time() * 1000)
     decisions: Sequence[Decision] = [
         Decision(
             topic=topic,

@@ -17,7 +17,7 @@ from airmirror.ledger import groups, loading, metrics, outcomes, queries, sample
 from airmirror.ledger.database import reading, writing
 from airmirror.ledger.groups import GroupLag, GroupOffset
 from airmirror.ledger.loading import ANEW
-from airmirror.ledger.metrics import Standing
+from airmirror.ledger.metrics import PartitionMetrics, Standing
 from airmirror.ledger.outcomes import Failure, WindowEnd
 from airmirror.ledger.queries import WindowRow
 from airmirror.ledger.state import State
@@ -120,10 +120,6 @@ class FlowLedger:
         with self._reading() as connection:
             own, others = queries.progress_of(connection, self.flow)
         return others | own
-
-    def positions(self) -> dict[tuple[str, int], int]:
-        """The first source offset that is not accounted for, by topic and partition."""
-        return self.state().positions
 
     def claims(self) -> list[tuple[int, int, Claim]]:
         """(offset, append time, claim) in log order."""
@@ -304,6 +300,11 @@ class FlowLedger:
         """Replace the lags of the source's groups."""
         with self._writing() as connection:
             groups.replace_group_lags(connection, self.flow, rows)
+
+    def last_seen(self) -> tuple[list[PartitionMetrics], list[GroupLag]]:
+        """Where partitions and the source's groups stood when the flow last read them, by topic, group and partition."""
+        with self._reading() as connection:
+            return metrics.partitions(connection, self.flow), groups.group_lags_of(connection, self.flow)
 
     def last_round(self, task: str) -> int | None:
         """Return when a task with its own interval was last done, in epoch milliseconds."""

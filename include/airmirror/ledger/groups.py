@@ -163,6 +163,13 @@ def replace_group_lags(connection: Connection, flow: str, rows: Sequence[GroupLa
         connection.execute(sql.insert(group_lags), [asdict(row) | {"flow": flow} for row in rows])
 
 
+def group_lags_of(connection: Connection, flow: str) -> list[GroupLag]:
+    """Those of one flow, by group, topic and partition."""
+    columns = [group_lags.c[field.name] for field in fields(GroupLag)]
+    found = connection.execute(sql.select(*columns).where(group_lags.c.flow == flow))
+    return sorted((GroupLag(*row) for row in found), key=lambda row: (row.group, row.topic, row.partition))
+
+
 def latest_group_lags(connection: Connection) -> list[GroupLag]:
     """Those of all flows; of a partition that several flows have read a group of, what was read last."""
     columns = [group_lags.c[field.name] for field in fields(GroupLag)]

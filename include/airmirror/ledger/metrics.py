@@ -230,11 +230,12 @@ def put(connection: Connection, flow: str, numbers: Mapping[tuple[str, str], flo
     upsert(connection, flow_metrics, rows)
 
 
-def partitions(connection: Connection) -> list[PartitionMetrics]:
-    """All flows' partitions."""
+def partitions(connection: Connection, flow: str | None = None) -> list[PartitionMetrics]:
+    """The partitions of all flows, or of one."""
     own = partition_metrics.c
     columns = [own[name] for name in PartitionMetrics.__dataclass_fields__]
     query = sql.select(*columns).order_by(own.flow, own.topic, own.partition)
+    query = query if flow is None else query.where(own.flow == flow)
     return [PartitionMetrics(*row) for row in connection.execute(query)]
 
 

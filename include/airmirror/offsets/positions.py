@@ -20,7 +20,7 @@ from airmirror.offsets.translation import Reason, Translated, to_source, to_targ
 from airmirror.partitions import TopicPartition
 from airmirror.topics.names import select
 from airmirror.windows.index import InternalTopics, catch_up
-from airmirror.windows.mirror import Mirror
+from airmirror.windows.mirror import Journal, Mirror
 from airmirror.wire.segments import ResetRecord
 
 log = logging.getLogger(__name__)
@@ -105,6 +105,29 @@ def positions_of(mirror: Mirror, committed: dict[str, dict[TopicPartition, Commi
         rows += [_row(group, key, offset, backward, known[names[key]]) for group, key, offset in back]
     if flow.is_aggregate:  # others write between our records, so that no position is past ours alone
         rows = [row if row.group in flow.settings.groups else replace(row, found=Reason.AGGREGATE) for row in rows]
+    return sorted(rows, key=lambda row: (row.group, row.topic, row.partition))
+
+
+def positions_without_source(
+    journal: Journal, committed: dict[str, dict[TopicPartition, Committed]]
+) -> list[GroupPosition]:
+    """The same while the flow's source can't be reached: by what lies on the target, and the ledger, which must have caught up.
+
+    Positions of topics that the flow does not replicate are left out.
+    """
+    remote = select(journal.flow, {key.topic for offsets in committed.values() for key in offsets})
+    lookup = PositionLookup(
+        flow=journal.flow,
+        ledger=journal.index,
+        source=None,
+        target=journal.target,
+        remote_topics=remote,
+        groups_on="source",
+    )
+    wanted = [(group, key, each) for group, offsets in committed.items() for key, each in offsets.items()]
+    wanted = [item for item in wanted if item[1].topic in remote]
+    known = lookup.known(_by_partition((key, each) for _, key, each in wanted))
+    rows = [_row(group, key, each, lookup, known[key]) for group, key, each in wanted]
     return sorted(rows, key=lambda row: (row.group, row.topic, row.partition))
 
 

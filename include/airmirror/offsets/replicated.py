@@ -45,11 +45,14 @@ class Known:
 
 @dataclass
 class PositionLookup:
-    """A flow's segments, and what they join: ``remote_topics`` by the source's name. ``groups_on``: the side of groups."""
+    """A flow's segments, and what they join: ``remote_topics`` by the source's name. ``groups_on``: the side of groups.
+
+    Without a ``source`` (it can't be reached) nothing is known of it but what lies on the target.
+    """
 
     flow: Flow
     ledger: FlowLedger
-    source: Routes
+    source: Routes | None
     target: Routes
     remote_topics: Mapping[str, str]
     groups_on: Literal["source", "target"]
@@ -57,7 +60,8 @@ class PositionLookup:
     def known(self, positions: Mapping[TopicPartition, Sequence[int]]) -> dict[TopicPartition, Known]:
         """Return what is known, by source partition. Raises the clusters' and the ledger's errors."""
         remote = {key: TopicPartition(self.remote_topics[key.topic], key.partition) for key in positions}
-        here, there = extents(self.source, remote.keys()), extents(self.target, remote.values())
+        here = extents(self.source, remote.keys()) if self.source else {}
+        there = extents(self.target, remote.values())
         last, verified = self.ledger.last_segments(), self.ledger.verified()
         newest = {key: last[key] for key in positions if key in last}
         ids = {key: (*key, record.source_topic_id) for key, record in newest.items()}
@@ -71,13 +75,14 @@ class PositionLookup:
             record = newest.get(key)
             source, target = here.get(key), there.get(remote[key])
             replicated: Replicated | Reason
-            if not (self.source.has(key) and self.target.has(remote[key])):
+            if (self.source and not self.source.has(key)) or not self.target.has(remote[key]):
                 replicated = Reason.MISSING
-            elif source is None or target is None:
+            elif (self.source and source is None) or target is None:
                 replicated = Reason.NO_LEADER
             elif record is None:
-                replicated = nothing_replicated(source.start, target.end, self._history(key, ALL) if target.end else ())
-            elif (record.source_topic_id, record.target_topic_id) != self._topic_ids(record):
+                start = source.start if source else 0
+                replicated = nothing_replicated(start, target.end, self._history(key, ALL) if target.end else ())
+            elif self._is_recreated(record):
                 replicated = Reason.RECREATED
             else:
                 first, mark = firsts[key], verified.get(key)
@@ -91,7 +96,7 @@ class PositionLookup:
                     verified=passed,
                     verified_end=end,
                     records=records.get(key, ()),
-                    log_start=source.start,
+                    log_start=source.start if source else 0,
                     history=self._history(key, first.source_start)
                     if first.target_start and min(wanted) < before
                     else (),
@@ -99,8 +104,10 @@ class PositionLookup:
             found[key] = Known(source, target, record, replicated)
         return found
 
-    def _topic_ids(self, record: SegmentRecord) -> tuple[object, object]:
-        return self.source.topic_ids.get(record.topic), self.target.topic_ids.get(record.remote_topic)
+    def _is_recreated(self, record: SegmentRecord) -> bool:
+        if self.source and record.source_topic_id != self.source.topic_ids.get(record.topic):
+            return True
+        return record.target_topic_id != self.target.topic_ids.get(record.remote_topic)
 
     def _history(self, key: TopicPartition, before: int) -> list[Sync]:
         return usable_history(self._syncs.get(key, ()), before)
@@ -114,15 +121,17 @@ class PositionLookup:
         """
         names = policy_of(self.flow)
         places = [
-            (self.source.cluster, names.offset_syncs_topic(self.target.alias)),
-            (self.target.cluster, names.offset_syncs_topic(self.source.alias)),
+            (self.source, names.offset_syncs_topic(self.target.alias)),
+            (self.target, names.offset_syncs_topic(self.source.alias if self.source else self.flow.source.alias)),
         ]
         if self.flow.settings.offset_syncs_topic_location == "target":
             places.reverse()
         found: dict[TopicPartition, list[Sync]] = {}
-        for cluster, topic in places if self.groups_on == "target" else places[:1]:
+        for routes, topic in places if self.groups_on == "target" else places[:1]:
+            if routes is None:
+                continue
             here: dict[TopicPartition, list[Sync]] = {}
-            for sync in read_syncs(cluster, topic):
+            for sync in read_syncs(routes.cluster, topic):
                 key = TopicPartition(sync.topic, sync.partition)
                 here.setdefault(key, []).append(Sync(sync.upstream, sync.downstream))
             found = here | found

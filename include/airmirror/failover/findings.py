@@ -1,0 +1,189 @@
+"""The rules of a failover: each says *ok*, *warn* or *stop*, with what it has seen and the way out, also where all is well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from airmirror.errors import command, counted
+from airmirror.failover.groups import GroupPoint
+from airmirror.failover.partitions import PartitionPoint
+from airmirror.topics.drift import Drift
+
+MOST_NAMED = 5
+
+Level = Literal["ok", "warn", "stop"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One rule: ``what`` it asks, what it has seen, and what to do; ``way_out`` is empty where nothing is to be done."""
+
+    level: Level
+    what: str
+    evidence: str
+    way_out: str = ""
+
+
+def findings(
+    flow: str,
+    *,
+    source_error: str,
+    partitions: Sequence[PartitionPoint],
+    groups: Sequence[GroupPoint],
+    drift: Sequence[Drift] | None,
+    refused: Sequence[str],
+    has_way_back: bool,
+    now_ms: int,
+) -> list[Finding]:
+    """Every rule, in the order in which a person would ask."""
+    return [
+        _source(source_error),
+        _replicated(flow, partitions),
+        _crossed(flow, partitions, source_error),
+        _verified(flow, partitions),
+        _held(flow, partitions),
+        _on_target(flow, partitions),
+        *_groups(flow, groups, source_error, now_ms),
+        _drift(flow, drift, refused),
+        _way_back(flow, has_way_back),
+    ]
+
+
+def _source(error: str) -> Finding:
+    what = "the source answers"
+    if not error:
+        return Finding("ok", what, "it does: a planned failover can drain it, and lose nothing")
+    way_out = "bring it back and ask again; else what is unknown below stays unknown"
+    return Finding("warn", what, f"it does not, all about it is as it was last seen: {error}", way_out)
+
+
+def _replicated(flow: str, partitions: Sequence[PartitionPoint]) -> Finding:
+    what = "something was replicated"
+    if any(point.committed_end and point.remote_topic for point in partitions):
+        topics = {point.topic for point in partitions}
+        return Finding("ok", what, f"{counted(len(partitions), 'partition')} of {counted(len(topics), 'topic')}")
+    return Finding("stop", what, "nothing yet: there is nothing to fail over to", command("run-window", flow=flow))
+
+
+def _crossed(flow: str, partitions: Sequence[PartitionPoint], source_error: str) -> Finding:
+    what = "everything has crossed"
+    unknown = [point.name for point in partitions if point.missing is None]
+    behind = [point for point in partitions if point.missing]
+    if unknown:
+        said = f"of {_named(unknown)} nobody knows where the source ends"
+        return Finding("warn", what, said, "" if source_error else command("run-window", flow=flow))
+    if not behind:
+        said = "all that was last seen is verified" if source_error else "all that the source has is verified"
+        return Finding("ok", what, said)
+    total = sum(point.missing or 0 for point in behind)
+    names = [f"{point.name} ({point.missing:,})" for point in behind]
+    return Finding(
+        "warn",
+        what,
+        f"{total:,} offsets of the source are not verified on the target: {_named(names)}",
+        "they can't cross while the source is gone" if source_error else command("run-window", flow=flow),
+    )
+
+
+def _verified(flow: str, partitions: Sequence[PartitionPoint]) -> Finding:
+    what = "all that is on the target is verified"
+    found = [f"{point.name} ({point.unverified:,})" for point in partitions if point.unverified]
+    if not found:
+        return Finding("ok", what, "it is")
+    return Finding("warn", what, f"committed, not verified: {_named(found)}", command("verify", flow=flow))
+
+
+def _held(flow: str, partitions: Sequence[PartitionPoint]) -> Finding:
+    what = "nothing is held"
+    found = [point.name for point in partitions if point.held]
+    if not found:
+        return Finding("ok", what, "nothing is")
+    return Finding(
+        "stop", what, f"held, and groups would stop before it: {_named(found)}", command("hold", "list", flow=flow)
+    )
+
+
+def _on_target(flow: str, partitions: Sequence[PartitionPoint]) -> Finding:
+    what = "the target still has what was verified"
+    lost = [f"{point.name} ({point.lost_on_target:,})" for point in partitions if point.lost_on_target > 0]
+    unread = [point.name for point in partitions if point.lost_on_target < 0]
+    if lost:
+        return Finding(
+            "stop", what, f"its log is shorter than what was verified: {_named(lost)}", command("verify", flow=flow)
+        )
+    if unread:
+        return Finding(
+            "stop", what, f"without a leader, or gone: {_named(unread)}", "bring these partitions of the target back"
+        )
+    return Finding("ok", what, "its logs reach at least as far")
+
+
+def _groups(flow: str, groups: Sequence[GroupPoint], source_error: str, now_ms: int) -> Iterator[Finding]:
+    """Yield what is to be said of consumer groups."""
+    what, shown = "consumer groups go on at the very next record", command("groups", flow=flow)
+    if not groups:
+        said = "no position of any group was ever seen by this ledger" if source_error else "there are none"
+        yield Finding("warn" if source_error else "ok", what, said)
+        return
+    count = counted(len({point.group for point in groups}), "group")
+    lost = [f"{point.group} in {point.topic}-{point.partition}: {point.reason}" for point in groups if point.reason]
+    rough = [f"{point.group} in {point.topic}-{point.partition}" for point in groups if point.exact is False]
+    again = sum(point.again for point in groups)
+    if lost:
+        yield Finding("stop", what, f"no position on the target: {_named(lost)}", shown)
+    elif rough:
+        yield Finding("warn", what, f"estimated, some records are read twice: {_named(rough)}", shown)
+    elif again:
+        yield Finding("warn", what, f"{count}; {again:,} offsets would be read again, or are not there", shown)
+    else:
+        yield Finding("ok", what, f"{count}, exact, nothing is read twice")
+    if source_error:
+        oldest = min(point.seen_ms for point in groups)
+        when = datetime.fromtimestamp(oldest / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        said = f"last seen {when}, {max(0, now_ms - oldest) / 1000:,.0f} s ago: what they read since is read again"
+        yield Finding("warn", "their positions are those of now", said)
+    active = sorted({point.group for point in groups if point.is_active})
+    asked = "no group is active on the target yet"
+    if active:
+        yield Finding(
+            "stop",
+            asked,
+            f"they have members there: {_named(active)}",
+            "stop these consumers; their offsets can't be written",
+        )
+    else:
+        yield Finding("ok", asked, "none is")
+
+
+def _drift(flow: str, drift: Sequence[Drift] | None, refused: Sequence[str]) -> Finding:
+    what = "topics, configs and ACLs are as on the source"
+    if drift is None:
+        return Finding("warn", what, "not known while the source can't be reached")
+    if refused:
+        return Finding("stop", what, f"not replicated at all: {_named(list(refused))}", command("topics", flow=flow))
+    lacking, stays = ([each for each in drift if each.will_change is wanted] for wanted in (True, False))
+    if lacking:
+        said = f"{counted(len(lacking), 'difference')}: {_named([f'{each.remote}: {each.what}' for each in lacking])}"
+        return Finding("warn", what, said, command("topics", flow=flow))
+    names = sorted({each.what for each in stays})
+    return Finding(
+        "ok", what, f"no difference but what stays on purpose: {_named(names)}" if names else "no difference"
+    )
+
+
+def _way_back(flow: str, has_way_back: bool) -> Finding:
+    what, back = "there is a flow back", "->".join(reversed(flow.split("->")))
+    if has_way_back:
+        return Finding("ok", what, f"{back} is in the configuration")
+    source, target = back.split("->")
+    return Finding(
+        "warn", what, f"{back} is not in the configuration", f"add `{source}->{target}.enabled = true` before the day"
+    )
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more

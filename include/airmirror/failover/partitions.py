@@ -1,0 +1,109 @@
+"""What of each partition a failover would have: what is verified on the target, and what the source is known to have more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from airmirror.failover.recovery import complete_ms
+from airmirror.ledger import PartitionMetrics
+from airmirror.ledger.state import State
+from airmirror.offsets.replicated import Extent
+from airmirror.partitions import TopicPartition
+from airmirror.wire.segments import SegmentRecord
+
+
+@dataclass(frozen=True)
+class PartitionPoint:
+    """One partition. Offsets are the source's, and each is the next one: after what is verified, committed, there at all.
+
+    ``source_end`` is None where nobody knows it; it was read at ``seen_ms`` (epoch milliseconds). ``complete_ms``: up to this
+    time all is verified on the target, None: not known. ``lost_on_target``: offsets that were verified and that the target does
+    not have any more; -1: it can't be read.
+    """
+
+    topic: str
+    partition: int
+    remote_topic: str
+    verified_end: int
+    committed_end: int
+    source_end: int | None
+    seen_ms: int | None
+    complete_ms: int | None
+    held: str
+    lost_on_target: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+    @property
+    def unverified(self) -> int:
+        """Offsets that are committed on the target and that no gate has let pass yet."""
+        return max(0, self.committed_end - self.verified_end)
+
+    @property
+    def missing(self) -> int | None:
+        """Offsets that the source is known to have and that are not verified on the target; None: not known."""
+        return None if self.source_end is None else max(0, self.source_end - self.verified_end)
+
+
+def points(
+    state: State,
+    *,
+    unverified: list[SegmentRecord],
+    shown: Mapping[TopicPartition, PartitionMetrics],
+    seen_ms: int | None,
+    live: Mapping[TopicPartition, Extent] | None,
+    new: Mapping[str, str],
+    target: Mapping[TopicPartition, Extent],
+    now_ms: int,
+) -> list[PartitionPoint]:
+    """One a partition that was replicated or that the source has (``live``, None where it can't be reached; ``new``: source
+    topics with their remote topics), by topic and partition. ``shown``, ``seen_ms``: what the ledger remembers of the ends.
+    """
+    first_unverified = dict[TopicPartition, int]()
+    for record in unverified:
+        first_unverified.setdefault(TopicPartition(record.topic, record.partition), record.source_start)
+    keys = {TopicPartition(*key) for key in state.known} | {key for key in live or () if key.topic in new}
+    found = []
+    for key in sorted(keys):
+        last, row, here = state.segments.get(key), shown.get(key), (live or {}).get(key)
+        committed = state.positions.get(key, here.start if here else 0)
+        verified_end = first_unverified.get(key, committed)
+        source_end, seen, complete = _seen(row, here, verified_end, seen_ms, now_ms)
+        hold, remote = state.holds.get(key), last.remote_topic if last else new.get(key.topic, "")
+        found.append(
+            PartitionPoint(
+                topic=key.topic,
+                partition=key.partition,
+                remote_topic=remote,
+                verified_end=verified_end,
+                committed_end=committed,
+                source_end=source_end,
+                seen_ms=seen,
+                complete_ms=complete,
+                held=hold.reason if hold else "",
+                lost_on_target=_lost(state, key, target.get(TopicPartition(remote, key.partition))),
+            )
+        )
+    return found
+
+
+def _seen(
+    row: PartitionMetrics | None, here: Extent | None, verified_end: int, seen_ms: int | None, now_ms: int
+) -> tuple[int | None, int | None, int | None]:
+    """Return where the source ends, when that was read, and up to when all is verified."""
+    if here is not None:
+        is_complete = here.end <= verified_end
+        return here.end, now_ms, now_ms if is_complete else row.verified_record_ms if row else None
+    if row is None or row.high_watermark < 0:
+        return None, None, row.verified_record_ms if row else None
+    return row.high_watermark, row.seen_ms or seen_ms, complete_ms(row, seen_ms)
+
+
+def _lost(state: State, key: TopicPartition, there: Extent | None) -> int:
+    mark = state.verified.get(key)
+    if mark is None:
+        return 0
+    return -1 if there is None else max(0, mark.target_end - there.end)

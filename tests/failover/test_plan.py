@@ -1,0 +1,178 @@
+"""The plan of a failover, with the source there and gone: what has crossed, where groups go on, what is not known."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from airmirror.failover import plan as planning
+from airmirror.failover.page import headline, page
+from airmirror.failover.plan import FailoverPlan, failover_plan
+from airmirror.flows.groups import checkpoints_round
+from airmirror.flows.measure import measure_window
+from airmirror.flows.prepare import Opened, prepare
+from airmirror.ledger import Ledger
+from airmirror.windows.window import judge_window, run_window
+from airmirror_local.brokers import Broker
+from airmirror_local.ports import LOOPBACK, free_port
+from support.flows import Mirror, in_this_process, mirror
+from support.groups import commit, member
+from support.topics import Record, delete_topic, produce
+
+FIRST = 1_700_000_000_000
+
+
+@pytest.fixture(autouse=True)
+def the_source_is_given_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "REACH_SECONDS", 1.0)
+
+
+def records(count: int, start: int = 0) -> list[Record]:
+    """A second apart."""
+    return [Record(b"v%d" % n, timestamp=FIRST + 1000 * n) for n in range(start, start + count)]
+
+
+def windowed(flow: Mirror, group: str = "") -> Opened:
+    """One window, measured, and the checkpoints of a group; the flow that moves this group."""
+    measure_window(flow.opened, flow.run(), lambda key: True)
+    settings = replace(flow.flow.settings, emit_checkpoints_interval_seconds=0, groups=(group or "none",))
+    opened = replace(flow.opened, flow=replace(flow.flow, settings=settings))
+    checkpoints_round(opened, "checkpoints")
+    return opened
+
+
+def without_source(opened: Opened) -> Opened:
+    """The flow when nobody listens at the source's address any more."""
+    source = replace(opened.flow.source, bootstrap_servers=(f"{LOOPBACK}:{free_port()}",))
+    return replace(opened, flow=replace(opened.flow, source=source))
+
+
+def levels(plan: FailoverPlan) -> dict[str, str]:
+    return {finding.what: finding.level for finding in plan.findings}
+
+
+def test_a_drained_source_loses_nothing(
+    east: Broker, west: Broker, tmp_path: Path, topic: Callable[[str], str]
+) -> None:
+    flow, group = mirror(east, west, tmp_path, partitions=2), topic("group")
+    produce(east, flow.topic, records(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 20})
+    plan = failover_plan(windowed(flow, group))
+    assert (plan.missing, plan.recovery_ms, plan.source_error) == (0, 0, "")
+    assert plan.names == {flow.topic: flow.remote_topic}
+    (point,) = plan.groups
+    assert (point.group, point.position, point.translation, point.exact, point.again) == (group, 20, 20, True, 0)
+    found = levels(plan)
+    assert found.pop("there is a flow back") == "warn" and set(found.values()) == {"ok"}, plan.findings
+
+
+def test_what_has_not_crossed_is_counted(
+    east: Broker, west: Broker, tmp_path: Path, topic: Callable[[str], str]
+) -> None:
+    flow, group = mirror(east, west, tmp_path), topic("group")
+    produce(east, flow.topic, records(30), partition=0)
+    opened = windowed(flow, group)
+    produce(east, flow.topic, records(12, 30), partition=0)
+    commit(east, group, {(flow.topic, 0): 35})
+    plan = failover_plan(opened)
+    (point,) = plan.partitions
+    assert (point.verified_end, point.committed_end, point.source_end, point.missing) == (30, 30, 42, 12)
+    assert point.complete_ms == FIRST + 29_000 and plan.recovery_ms == plan.made_ms - point.complete_ms
+    (group_point,) = plan.groups
+    assert (group_point.translation, group_point.again) == (30, 5)
+    assert (
+        levels(plan)["everything has crossed"]
+        == levels(plan)["consumer groups go on at the very next record"]
+        == "warn"
+    )
+
+
+def test_with_the_source_gone_it_says_what_was_last_seen(
+    east: Broker, west: Broker, tmp_path: Path, topic: Callable[[str], str]
+) -> None:
+    flow, group = mirror(east, west, tmp_path), topic("group")
+    produce(east, flow.topic, records(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 20})
+    before = time.time() * 1000
+    opened = windowed(flow, group)
+    produce(east, flow.topic, records(12, 30), partition=0)  # nobody has seen these
+    plan = failover_plan(without_source(opened))
+    assert "can't be reached" in plan.source_error and plan.drift is None
+    (point,) = plan.partitions
+    assert (point.source_end, point.missing) == (30, 0)
+    assert point.seen_ms is not None and before <= point.seen_ms == point.complete_ms <= plan.made_ms
+    assert plan.recovery_ms == plan.made_ms - point.seen_ms and "may be missing" in headline(plan)
+    (there,) = plan.groups
+    assert (there.position, there.translation, there.exact) == (
+        20,
+        20,
+        True,
+    ) and before <= there.seen_ms <= plan.made_ms
+    found = levels(plan)
+    assert found["the source answers"] == found["their positions are those of now"] == "warn"
+    assert found["consumer groups go on at the very next record"] == "ok"
+    # A ledger that was made anew knows the target's part, and says what it does not know.
+    anew = replace(opened, ledger=Ledger(f"sqlite:///{tmp_path}/anew.db").flow(flow.flow.name))
+    again = failover_plan(without_source(anew))
+    assert [(each.verified_end, each.source_end, each.complete_ms) for each in again.partitions] == [(30, None, None)]
+    assert again.recovery_ms is None and levels(again)["everything has crossed"] == "warn"
+
+
+def test_what_is_committed_and_not_verified_is_told(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = mirror(east, west, tmp_path)
+    produce(east, flow.topic, records(10), partition=0)
+    prepared = prepare(flow.opened)
+    run_window(
+        flow.flow, flow.opened.ledger, prepared.topics, in_this_process, window="w1", slots=lambda: 1, advance=False
+    )
+    plan = failover_plan(flow.opened)
+    assert [(point.unverified, point.missing) for point in plan.partitions] == [(10, 10)]
+    assert levels(plan)["all that is on the target is verified"] == "warn" and plan.recovery_ms is None
+    judge_window(flow.flow, flow.opened.ledger, None, window="w2", trusted={"w1"})
+    assert failover_plan(flow.opened).missing == 0
+
+
+def test_a_remote_topic_that_is_gone_stops(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = mirror(east, west, tmp_path)
+    produce(east, flow.topic, records(10), partition=0)
+    opened = windowed(flow)
+    delete_topic(west, flow.remote_topic)
+    plan = failover_plan(without_source(opened))
+    assert levels(plan)["the target still has what was verified"] == "stop" and not plan.is_ready
+
+
+def test_a_group_with_members_on_the_target_stops(
+    east: Broker, west: Broker, tmp_path: Path, topic: Callable[[str], str]
+) -> None:
+    flow, group = mirror(east, west, tmp_path), topic("group")
+    produce(east, flow.topic, records(10), partition=0)
+    commit(east, group, {(flow.topic, 0): 5})
+    opened = windowed(flow, group)
+    with member(west, group, flow.remote_topic):
+        assert levels(failover_plan(opened))["no group is active on the target yet"] == "stop"
+
+
+def test_nothing_replicated_stops(east: Broker, west: Broker, tmp_path: Path) -> None:
+    plan = failover_plan(mirror(east, west, tmp_path).opened)
+    assert levels(plan)["something was replicated"] == "stop"
+
+
+@pytest.mark.parametrize("hostile", ["<img src=x onerror=alert(1)>"])
+def test_the_page_escapes_what_others_wrote(
+    east: Broker, west: Broker, tmp_path: Path, topic: Callable[[str], str], hostile: str
+) -> None:
+    flow, group = mirror(east, west, tmp_path), topic(hostile)
+    produce(east, flow.topic, records(10), partition=0)
+    commit(east, group, {(flow.topic, 0): 5})
+    settings = replace(flow.flow.settings, groups=(".*",))
+    windowed(flow)
+    plan = failover_plan(replace(flow.opened, flow=replace(flow.flow, settings=settings)))
+    assert group in {point.group for point in plan.groups}
+    text = page(plan)
+    assert "<img" not in text and "<script" not in text and "&lt;img" in text and "http" not in text
+    assert json.loads(json.dumps(plan.as_dict()))["flow"] == flow.flow.name
