@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -76,9 +78,12 @@ def test_a_sqlite_file_that_is_deleted(east: Broker, west: Broker, tmp_path: Pat
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[tuple[str, Callable[[str], None]]]:
-    """A PostgreSQL of this test's own: its URL, and what stops and starts it."""
-    data, wheel = tmp_path / "postgresql", pgserver()
+def server() -> Iterator[tuple[str, Callable[[str], None]]]:
+    """A PostgreSQL of this test's own: its URL, and what stops and starts it.
+
+    Not in ``tmp_path``: the server runs as another user, and whatever pytest begins next takes others' access to its directories.
+    """
+    data, wheel = Path(tempfile.mkdtemp(prefix="airmirror-postgresql-")), pgserver()
     server = wheel.get_server(data, cleanup_mode="delete")
 
     def control(action: str) -> None:
@@ -91,6 +96,7 @@ def server(tmp_path: Path) -> Iterator[tuple[str, Callable[[str], None]]]:
         yield server.get_uri().replace("postgresql://", "postgresql+psycopg2://", 1), control
     finally:
         server.cleanup()
+        shutil.rmtree(data, ignore_errors=True)
 
 
 def test_postgresql_goes_down_and_comes_back(

@@ -1,4 +1,4 @@
-"""Where each consumer group would go on after a failover, and what it would read again."""
+"""The consumer groups after a failover: where each would go on, and what it would read again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of each partition a failover would have: what is verified on the target, and what the source is known to have more."""
+"""The partitions in a failover: what is verified on the target, and what the source is known to have more."""
 
 from __future__ import annotations
 

@@ -302,7 +302,7 @@ class FlowLedger:
             groups.replace_group_lags(connection, self.flow, rows)
 
     def last_seen(self) -> tuple[list[PartitionMetrics], list[GroupLag]]:
-        """Where partitions and the source's groups stood when the flow last read them, by topic, group and partition."""
+        """Return where partitions and the source's groups stood when they were last read, by topic, group and partition."""
         with self._reading() as connection:
             return metrics.partitions(connection, self.flow), groups.group_lags_of(connection, self.flow)
 
@@ -333,8 +333,7 @@ class FlowLedger:
         return beside
 
     def replace_by(self, beside: FlowLedger) -> bool:
-        """Have what another part holds in the place of everything of this flow, at once; False where this one has read
-        more of the flow's two topics meanwhile, and nothing is replaced."""
+        """Take what another part holds for everything of this flow, at once; False, and nothing, where this one has read more."""
         with self._writing() as connection:
             read, own = scanning.all_scanned(connection, beside.flow), scanning.all_scanned(connection, self.flow)
             same = {topic: at for topic, at in own.items() if topic in read and at[0] == read[topic][0]}

@@ -164,7 +164,7 @@ def replace_group_lags(connection: Connection, flow: str, rows: Sequence[GroupLa
 
 
 def group_lags_of(connection: Connection, flow: str) -> list[GroupLag]:
-    """Those of one flow, by group, topic and partition."""
+    """Return those of one flow, by group, topic and partition."""
     columns = [group_lags.c[field.name] for field in fields(GroupLag)]
     found = connection.execute(sql.select(*columns).where(group_lags.c.flow == flow))
     return sorted((GroupLag(*row) for row in found), key=lambda row: (row.group, row.topic, row.partition))
@@ -175,11 +175,6 @@ def latest_group_lags(connection: Connection) -> list[GroupLag]:
     columns = [group_lags.c[field.name] for field in fields(GroupLag)]
     found = (GroupLag(*row) for row in connection.execute(sql.select(*columns).order_by(group_lags.c.time_ms)))
     return list({(row.cluster, row.group, row.topic, row.partition): row for row in found}.values())
-
-
-def group_lags_of(connection: Connection, flow: str) -> list[GroupLag]:
-    columns = [group_lags.c[field.name] for field in fields(GroupLag)]
-    return [GroupLag(*row) for row in connection.execute(sql.select(*columns).where(group_lags.c.flow == flow))]
 
 
 @dataclass(frozen=True)
