@@ -21,7 +21,7 @@ from airmirror.errors import AirmirrorError
 from airmirror.local import LOCAL
 from airmirror_local.brokers import KAFKA_DEFAULTS, Broker, start_broker, start_cluster
 from airmirror_local.spark_connect import start_connect_server
-from benchmarks import append_limit, mirrormaker, sections
+from benchmarks import append_limit, mirrormaker, relay_limit, sections
 from benchmarks.data import (
     DENSE_100,
     DENSE_1000,
@@ -35,7 +35,16 @@ from benchmarks.data import (
     fill,
     shape,
 )
-from benchmarks.measurements import ACKS, APPEND_LIMIT, APPEND_LIMIT_LARGE, DEFAULTS, READBACK, TUNED, Measurement
+from benchmarks.measurements import (
+    ACKS,
+    APPEND_LIMIT,
+    APPEND_LIMIT_LARGE,
+    DEFAULTS,
+    READBACK,
+    RELAY_LIMIT,
+    TUNED,
+    Measurement,
+)
 from benchmarks.report import Findings, grids, results_md
 from benchmarks.usage import machine_seconds, processor_seconds
 from benchmarks.windows import Sites, WindowFailed, run_window
@@ -176,6 +185,8 @@ def dense(bench: Bench, data: Data, *, growth: bool = False) -> None:
             for what, size in {APPEND_LIMIT: 131_072, APPEND_LIMIT_LARGE: 1_000_000}.items():
                 limit = append_limit.measure(bench.source, bench.sites.target, data.record_bytes, size)
                 bench.note(data, what, limit)
+        with bench.step("the relay limit"):
+            bench.note(data, RELAY_LIMIT, relay_limit.measure(bench.source, bench.sites.target, data.topic))
         if growth:
             with bench.step("windows of several sizes"):
                 run_window(bench.sites, "acks", data.topic, alias="growth", max_bytes=1_000_000)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from uuid import UUID
 
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
@@ -52,13 +52,13 @@ def _send(target: str, topic: str, batch: Batch, content: bytes) -> Measurement:
     prepared = build(
         content[HEADER_SIZE:], count=batch.count, base_timestamp=batch.base_timestamp, max_timestamp=batch.max_timestamp
     )
-    topic_ids = _ready(target, topic, prepared)
+    topic_ids = ready(target, topic, prepared)
     appended = [0] * CONNECTIONS
     deadline = time.monotonic() + SECONDS
 
     def send(number: int) -> None:
         partitions = [TopicPartition(topic, partition) for partition in range(number, PARTITIONS, CONNECTIONS)]
-        appended[number] = _send_until(deadline, target, partitions, prepared, topic_ids)
+        appended[number] = send_until(deadline, target, partitions, prepared, topic_ids)
 
     begun = time.monotonic()
     threads = [threading.Thread(target=send, args=(number,)) for number in range(CONNECTIONS)]
@@ -78,19 +78,24 @@ def _send(target: str, topic: str, batch: Batch, content: bytes) -> Measurement:
     wait=wait_fixed(0.1),
     reraise=True,
 )
-def _ready(target: str, topic: str, prepared: bytearray) -> dict[str, UUID]:
+def ready(target: str, topic: str, prepared: bytearray) -> dict[str, UUID]:
     """Append one batch to every partition, until all have their leader; the topic's id, by its name."""
     with Routes(Cluster("west", (target,), {}), "append-limit") as routes:
         routes.refresh([topic])
         partitions = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
-        _send_until(time.monotonic() + 0.01, target, partitions, prepared, routes.topic_ids)
+        send_until(time.monotonic() + 0.01, target, partitions, prepared, routes.topic_ids)
         return routes.topic_ids
 
 
-def _send_until(
-    deadline: float, target: str, partitions: Sequence[TopicPartition], prepared: bytearray, topic_ids: dict[str, UUID]
+def send_until(
+    deadline: float,
+    target: str,
+    partitions: Sequence[TopicPartition],
+    prepared: bytearray,
+    topic_ids: dict[str, UUID],
+    before: Callable[[int], None] = lambda size: None,
 ) -> int:
-    """How many batches were acknowledged."""
+    """How many batches were acknowledged. ``before`` is given the bytes of each request before it is sent."""
     names = {topic_id: topic for topic, topic_id in topic_ids.items()}
     batches = {partition: [prepared] for partition in partitions}
     host, _, port = target.partition(",")[0].rpartition(":")
@@ -100,6 +105,7 @@ def _send_until(
         while True:
             going_on = time.monotonic() < deadline
             while going_on and connection.waiting < IN_FLIGHT:
+                before(len(prepared) * len(partitions))
                 connection.send(
                     encode_produce(
                         version=version,

@@ -2,8 +2,8 @@
 
 from benchmarks.measurements import (
     ACKS,
-    APPEND_LIMIT,
     READBACK,
+    RELAY_LIMIT,
     TUNED,
     Measurement,
     processor_ratio,
@@ -17,19 +17,19 @@ from benchmarks.sections import OWN, RESULTS, kept, replaced
 MEASURED = {
     TUNED: Measurement(1_000, 10.0, 5.0),  # 100 a second, 5 ms of processor time each
     ACKS: Measurement(9_000, 6.0, 3.0),  # 1,500 a second, a third of a ms
-    APPEND_LIMIT: Measurement(20_000, 10.0),
+    RELAY_LIMIT: Measurement(20_000, 10.0),
 }
 
 
 def test_rate_is_records_by_seconds_and_ratios_compare_rates() -> None:
     assert rate_ratio(MEASURED, ACKS) == 15
-    assert rate_ratio(MEASURED, ACKS, APPEND_LIMIT) == 0.75
+    assert rate_ratio(MEASURED, ACKS, RELAY_LIMIT) == 0.75
     assert rate_ratio(MEASURED, READBACK) is None
 
 
 def test_processor_ratio_is_by_record_and_none_where_it_was_not_taken() -> None:
     assert processor_ratio(MEASURED, ACKS) == 15
-    assert processor_ratio(MEASURED, APPEND_LIMIT) is None
+    assert processor_ratio(MEASURED, RELAY_LIMIT) is None
 
 
 def test_targets_tell_met_missed_and_not_measured() -> None:
