@@ -136,12 +136,11 @@ def _measured(
         fill(east.bootstrap, data, wanted.partitions)
         far = east if side == "source" else west
 
+        def address(of: Broker, is_far: bool) -> str:
+            return f"{LOOPBACK}:{of.proxy_port}" if is_far and of is far else of.bootstrap
+
         def sites(is_far: bool) -> Sites:
-            ends = {
-                each: f"{LOOPBACK}:{each.proxy_port}" if is_far and each is far else each.bootstrap
-                for each in (east, west)
-            }
-            return Sites(home, ends[east], ends[west], spark)
+            return Sites(home, address(east, is_far), address(west, is_far), spark)
 
         def ours(is_far: bool) -> float:
             window = run_window(sites(is_far), "readback", data.topic, alias=f"ours{is_far:d}")
