@@ -15,14 +15,15 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from airmirror_local.airflow_stack import USER
+from airmirror_local.brokers import Broker
 from airmirror_local.ports import LOOPBACK, free_port
 from airmirror_local.processes import start_process, wait_until_ready
 from on_airflow.conftest import VIEWER, AirflowFlow, AirflowUnderTest
 from support.browser import PATIENCE_MS, Seen, started, watched
 from support.hostile import numbered
-from support.topics import produce
+from support.topics import create_topic, produce
 
-pytestmark = [pytest.mark.long, pytest.mark.flow("shown")]
+pytestmark = pytest.mark.long
 expect.set_options(timeout=PATIENCE_MS)
 START_SECONDS = 300
 
@@ -45,13 +46,15 @@ def password_of(airflow: AirflowUnderTest, user: str) -> str:
     return str(json.loads((airflow.stack.directory / "passwords.json").read_text())[user])
 
 
-@pytest.fixture
-def ran(flow: AirflowFlow) -> AirflowFlow:
+@pytest.fixture(scope="module")
+def ran(airflow: AirflowUnderTest, east: Broker, west: Broker) -> Iterator[AirflowFlow]:
     """A flow that has mirrored a hundred records."""
-    if not flow.ended():
-        produce(flow.east, flow.topic, numbered(100))
-        assert flow.first_run()["state"] == "success"
-    return flow
+    topic = create_topic(east, "shown-orders", 2)
+    flow = AirflowFlow(under_test=airflow, east=east, west=west, source="shown", target="west", topic=topic)
+    produce(east, topic, numbered(100))
+    assert flow.first_run()["state"] == "success"
+    yield flow
+    airflow.client.pause(flow.dag_id)
 
 
 def only_ours(seen: Seen, url: str) -> None:

@@ -14,6 +14,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from airmirror.ledger import Ledger
+from airmirror.local import LOCAL
 from airmirror.web import app
 from support.browser import PATIENCE_MS, Seen, started, watched
 from support.console import HOSTILE, Viewer, add_samples, fill, fill_many, sample, served
@@ -227,6 +228,25 @@ def test_times_are_the_viewer_s_with_utc_as_a_tooltip(browser: Browser, url: str
         hours, minutes = (int(part) for part in utc[11:16].split(":"))
         there = (hours * 60 + minutes + 330) % 1440
         assert f"{there // 60:02}:{there % 60:02}" in shown.inner_text()
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+def test_axe_finds_nothing_serious(browser: Browser, url: str, ledger: Ledger, colours: str) -> None:
+    """Names and roles, contrast, what the keyboard reaches: axe-core's rules."""
+    fill(ledger, int(time.time() * 1000))
+    axe = (LOCAL / "console" / "node_modules" / "axe-core" / "axe.min.js").read_text()
+    with watched(browser, color_scheme=colours) as seen:
+        for path in PAGES:
+            open_page(seen.page, url, path)
+            expect(seen.page.locator(".am-old")).to_be_visible()
+            seen.page.evaluate(axe)
+            found = seen.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+            serious = [
+                (each["id"], each["nodes"][0]["html"][:200], each["nodes"][0]["failureSummary"][:300])
+                for each in found["violations"]
+                if each["impact"] in ("serious", "critical")
+            ]
+            assert serious == [], path
 
 
 @pytest.mark.long

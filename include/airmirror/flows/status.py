@@ -120,12 +120,14 @@ def needs_somebody(
 
 def still_failing(ledger: FlowLedger) -> list[Failing]:
     """Return what failed in the last windows that tried it, less what is held since."""
-    held, committed = ledger.holds().keys(), {key: last.time_ms for key, last in ledger.last_segments().items()}
-    return [
-        Failing(committed_ms=committed.get(failure.key, -1), **asdict(failure))
-        for failure in ledger.failures()
-        if failure.key not in held
-    ]
+    committed = {key: last.time_ms for key, last in ledger.last_segments().items()}
+    return [Failing(committed_ms=committed.get(failure.key, -1), **asdict(failure)) for failure in failing_now(ledger)]
+
+
+def failing_now(ledger: FlowLedger) -> list[Failure]:
+    """Return the same without the time of the last commit, for which each partition's newest segment is read."""
+    held = ledger.holds().keys()
+    return [failure for failure in ledger.failures() if failure.key not in held]
 
 
 def last_windows(ledger: FlowLedger, most: int) -> list[LastWindow]:

@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 from airmirror.ledger import queries
 from airmirror.ledger.queries import WindowRow, record_of
 from airmirror.ledger.tables import newest, partition_metrics, segments, verified
-from airmirror.wire.segments import SegmentRecord
+from airmirror.wire.segments import SegmentRecord, Verified
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,8 @@ def totals(connection: Connection, flows: Sequence[str]) -> dict[str, Totals]:
     }
 
 
-def partitions(connection: Connection, flow: str) -> list[PartitionRow]:
-    """Return a flow's partitions, by topic and number."""
+def partitions(connection: Connection, flow: str, only: tuple[str, int] | None = None) -> list[PartitionRow]:
+    """Return a flow's partitions, by topic and number; ``only`` one of them."""
     own = partition_metrics.c
     names = [name for name in PartitionRow.__dataclass_fields__ if name not in ("position", "verified_offset")]
     query: Any = (
@@ -105,6 +105,8 @@ def partitions(connection: Connection, flow: str) -> list[PartitionRow]:
         )
         .where(own.flow == flow)
     )
+    if only is not None:
+        query = query.where(own.topic == only[0], own.partition == only[1])
     found = [PartitionRow(*row) for row in connection.execute(query).all()]
     return sorted(found, key=lambda row: (row.topic, row.partition))
 
@@ -154,6 +156,14 @@ def story(
         query = query.where(segments.c.source_start < before)
     found = connection.execute(query.order_by(segments.c.source_start.desc()).limit(limit)).all()
     return [record for row in found if isinstance(record := record_of(row), SegmentRecord)]
+
+
+def verified_of(connection: Connection, flow: str, key: tuple[str, int]) -> Verified | None:
+    """Return the verified offset's record of a partition (invariant F)."""
+    of_this = [column == value for column, value in zip(_keys(verified), (flow, *key), strict=True)]
+    row = connection.execute(sql.select(verified).where(*of_this)).first()
+    record = None if row is None else record_of(row)
+    return record if isinstance(record, Verified) else None
 
 
 def _same(one: sql.Table, other: sql.Table) -> sql.ColumnElement[bool]:

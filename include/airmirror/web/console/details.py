@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from airmirror.flows.status import still_failing
+from airmirror.flows.status import failing_now
 from airmirror.ledger import GroupLag, GroupOffset, Ledger
 from airmirror.ledger.database import reading
-from airmirror.ledger.showing import PartitionRow, partitions, story
+from airmirror.ledger.showing import PartitionRow, partitions, story, verified_of
 from airmirror.wire.segments import Decision, Hold, ResetRecord, SegmentRecord
 
 MOST_RANGES = 200
@@ -21,10 +21,11 @@ def partition_page(ledger: Ledger, flow: str, key: tuple[str, int], before: int 
     of_flow = ledger.flow(flow)
     with reading(ledger.engine) as connection:
         ranges = story(connection, flow, key, MOST_RANGES + 1, before)
-        own = [row for row in partitions(connection, flow) if (row.topic, row.partition) == key]
+        own = partitions(connection, flow, key)
+        verified = verified_of(connection, flow, key)
     if not ranges and not own and before is None:
         return None
-    verified, hold = of_flow.verified().get(key), of_flow.holds().get(key)
+    hold = of_flow.holds().get(key)
     return {
         "topic": key[0],
         "partition": key[1],
@@ -40,7 +41,7 @@ def partition_page(ledger: Ledger, flow: str, key: tuple[str, int], before: int 
         "hold": None if hold is None else _hold(hold),
         "decisions": [_decision(each) for each in of_flow.decisions() if (each.topic, each.partition) == key],
         "resets": [_reset(each) for each in of_flow.resets() if (each.topic, each.partition) == key],
-        "failing": [asdict(each) for each in still_failing(of_flow) if (each.topic, each.partition) == key],
+        "failing": [asdict(each) for each in failing_now(of_flow) if (each.topic, each.partition) == key],
         "ranges": [
             _range(record, verified is not None and _is_passed(record, verified.source_topic_id, verified.offset))
             for record in ranges[:MOST_RANGES]

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from airmirror.flows import measure
-from airmirror.flows.status import last_windows, still_failing
+from airmirror.flows.status import failing_now, last_windows
 from airmirror.ledger import FlowLedger, Ledger
 from airmirror.ledger.database import reading
 from airmirror.ledger.samples import Sample, between, latest
@@ -34,7 +34,7 @@ def flow_page(ledger: Ledger, shown: Shown, page: Page, *, span: tuple[int, int]
         points = between(connection, name, since, max(until, since + 1), MOST_POINTS)
         rows = partitions(connection, name)
     holds = {key: hold.by for key, hold in of_flow.holds().items()}
-    failing = still_failing(of_flow)
+    failing = failing_now(of_flow)
     return {
         "summary": summary(shown, of_flow, sums.get(name), rates.get(name, [])),
         "series": series(points),

@@ -8,7 +8,7 @@ from typing import Any
 
 from airmirror.config import Flow
 from airmirror.flows import measure
-from airmirror.flows.status import still_failing
+from airmirror.flows.status import failing_now
 from airmirror.ledger import FlowLedger, Ledger
 from airmirror.ledger.database import reading
 from airmirror.ledger.samples import Sample, latest
@@ -41,7 +41,7 @@ def overview(ledger: Ledger, shown: Mapping[str, Shown], now: int) -> list[dict[
 
 def summary(shown: Shown, ledger: FlowLedger, sums: Totals | None, rates: list[Sample]) -> dict[str, Any]:
     """One flow; times in epoch milliseconds, so that an answer stays the same until a number changes."""
-    numbers, failing = ledger.numbers(), still_failing(ledger)
+    numbers, failing = ledger.numbers(), failing_now(ledger)
     holds = ledger.holds().values()
     state = _state(
         sums, numbers, held=any(hold.by == GATE for hold in holds), failing=any(f.needs_somebody for f in failing)

@@ -10,8 +10,8 @@ from typing import Any
 from urllib.parse import quote
 
 from airmirror.flows.decisions import HeldRange, held_ranges
-from airmirror.flows.status import Failing, still_failing
-from airmirror.ledger import Ledger
+from airmirror.flows.status import failing_now
+from airmirror.ledger import Failure, Ledger
 from airmirror.on_airflow.dags.replicate import decide_id
 from airmirror.on_airflow.question import ACCEPT_LOSS, AGAIN, NEW_TOPIC, OPTIONS, VERIFY_AGAIN
 from airmirror.web.console.overview import Shown
@@ -33,13 +33,13 @@ def waiting(ledger: Ledger, shown: Iterable[Shown]) -> list[dict[str, Any]]:
         of_flow = ledger.flow(each.flow.name)
         held = held_ranges(of_flow)
         by_people = [hold for _, hold in sorted(of_flow.holds().items()) if hold.by != GATE]
-        failing = [failure for failure in still_failing(of_flow) if failure.needs_somebody]
+        failing = [failure for failure in failing_now(of_flow) if failure.needs_somebody]
         if held or by_people or failing:
             found.append(_of_flow(each, held, by_people, failing))
     return found
 
 
-def _of_flow(shown: Shown, held: list[HeldRange], by_people: list[Hold], failing: list[Failing]) -> dict[str, Any]:
+def _of_flow(shown: Shown, held: list[HeldRange], by_people: list[Hold], failing: list[Failure]) -> dict[str, Any]:
     flow, decide = shown.flow, decide_id(shown.flow)
     conf = {"held": [list(item.incident) for item in held[:MOST_HELD]]}
     return {

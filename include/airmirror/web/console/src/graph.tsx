@@ -24,16 +24,17 @@ export function Graph({ flows }: { flows: Summary[] }) {
           const width = 1.5 + (6 * (flow.bytes_per_second ?? 0)) / most;
           const path = `flow/${pathOf(flow.dag_id)}`;
           return (
-            <a key={flow.dag_id} className={`am-edge am-${flow.state}`} href={place.link(path)} aria-label={`${flow.flow}: ${label(flow).join(", ")}`} onClick={(event) => (event.preventDefault(), place.go(path))}>
-              <path d={`M${edge.points.map(({ x, y }) => `${x} ${y}`).join("L")}`} fill="none" stroke="currentColor" strokeWidth={width} />
+            <a key={flow.dag_id} className={`am-edge am-${flow.state}`} href={place.link(path)} aria-label={`${flow.flow}: ${label(flow).join(" ")}`} onClick={(event) => (event.preventDefault(), place.go(path))}>
+              <path d={`M${edge.points.map(({ x, y }) => `${x} ${y}`).join("L")}`} fill="none" stroke="currentColor" strokeWidth={width}>
+                <title>{`${flow.flow}; width: ${short(flow.bytes_per_second)} bytes a second`}</title>
+              </path>
               <path d={head(edge.points, width)} fill="currentColor" />
               <text x={edge.at.x} y={edge.at.y - 19 - width / 2} textAnchor="middle">
                 {label(flow).map((line, number) => (
                   <tspan key={line} x={edge.at.x} dy={number ? 13 : 0}>
-                    {line}
+                    {`${line} `}
                   </tspan>
                 ))}
-                <title>{`${flow.flow}; width: ${short(flow.bytes_per_second)} bytes a second`}</title>
               </text>
             </a>
           );
