@@ -17,7 +17,9 @@ from airmirror.on_airflow.question import OPTIONS
 from airmirror.web import app
 from airmirror.web.console import assets, registration
 from airmirror.web.console.flow import MOST_POINTS
+from ledger.test_ledger import entries, load
 from support.console import HOSTILE, RUN, Viewer, add_samples, fill, fill_many, sample
+from support.ledgers import segment, verified
 
 DAG = "replicate.east.west"
 FLOW = f"/console/api/flows/{DAG}"
@@ -76,6 +78,12 @@ def test_a_flow_has_its_windows_with_their_gates(client: TestClient, ledger: Led
     assert columns["topics"] == ["orders", "payments"] and columns["state"] == ["", "held", "held"]
     assert columns["lag"] == [400, 0, 0] and columns["unverified"] == [0, 50, 0]
     assert page["phases"] == {"copy": 40.5, "gate": 3.25}
+
+
+def test_a_window_is_verified_only_as_far_as_the_gate_went(client: TestClient, ledger: Ledger) -> None:
+    load(ledger.flow("east->west"), entries(segment(0, 10), segment(10, 20, window="w2"), verified(9)))
+    found = {row["window"]: row["verified"] for row in asked(client, FLOW)["windows"]}
+    assert found == {"w1": 1, "w2": 0}
 
 
 def test_plots_are_of_the_time_that_is_asked_for_and_bounded(client: TestClient, ledger: Ledger, now: int) -> None:
