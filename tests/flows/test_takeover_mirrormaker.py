@@ -16,6 +16,7 @@ from airmirror.flows.takeover_stop import MirrorMakerRuns, await_stopped
 from airmirror.flows.verification import compare_all
 from airmirror.partitions import TopicPartition
 from airmirror_local.brokers import Broker
+from airmirror_local.ports import LOOPBACK, free_port
 from airmirror_local.processes import Process
 from support.flows import Mirror, mirror
 from support.hostile import delete_records
@@ -105,6 +106,30 @@ def await_more_once_there(flow: Mirror, process: Process, *, first: bool) -> Non
         await_records(flow.target, flow.remote_topic, 200, process)
     else:
         await_more(flow, 200, process)
+
+
+@pytest.mark.long
+def test_one_that_is_exactly_once_and_was_killed_in_its_transaction(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """Its transactions end by themselves, or are over in time; nothing is there twice."""
+    flow = mirror(east, west, tmp_path, partitions=2)
+    source, target = flow.flow.source.alias, flow.flow.target.alias
+    exactly_once = {
+        f"{target}.exactly.once.source.support": "enabled",
+        f"{source}.consumer.isolation.level": "read_committed",
+        "dedicated.mode.enable.internal.rest": "true",
+        "listeners": f"http://{LOOPBACK}:{free_port()}",
+    }
+    with producing(flow, 2):
+        with dedicated(flow, tmp_path, exactly_once) as process:
+            await_records(west, flow.remote_topic, 200, process)
+            ends = sum(end_offsets(west, flow.remote_topic).values())
+            records = sum(map(len, read_all(west, flow.remote_topic, settled=False).values()))
+            process.kill()
+        rows = taken_over(flow)
+    assert records < ends, "its transactions have markers"
+    assert flow.run().is_verified
+    assert [row.again for row in rows] == [0, 0]
+    assert_complete(flow, 0)
 
 
 @pytest.mark.long
