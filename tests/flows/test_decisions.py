@@ -67,8 +67,7 @@ def put_in_place(flow: Mirror, records: dict[int, list[Record]]) -> None:
     catch_up_ledger(flow.opened)
 
 
-@pytest.fixture
-def copied(east: Broker, west: Broker, tmp_path: Path) -> Mirror:
+def copied_flow(east: Broker, west: Broker, tmp_path: Path) -> Mirror:
     """Two partitions of 60 records, copied and not judged."""
     flow = mirror(east, west, tmp_path, partitions=2)
     for partition in (0, 1):
@@ -77,14 +76,23 @@ def copied(east: Broker, west: Broker, tmp_path: Path) -> Mirror:
     return flow
 
 
-@pytest.fixture
-def held(copied: Mirror) -> Mirror:
+def held_flow(copied: Mirror) -> Mirror:
     """Of the first partition the target has other records in the place of the 30th and 31st, and the gate holds it."""
     put_in_place(copied, {0: DIFFERING, 1: records(0, 60)})
     found = judged(copied, "gate")
     assert [(verdict.partition, verdict.error is None) for verdict in found.verdicts] == [(0, False), (1, True)]
     assert [key[1] for key in copied.opened.ledger.holds()] == [0]
     return copied
+
+
+@pytest.fixture
+def copied(east: Broker, west: Broker, tmp_path: Path) -> Mirror:
+    return copied_flow(east, west, tmp_path)
+
+
+@pytest.fixture
+def held(copied: Mirror) -> Mirror:
+    return held_flow(copied)
 
 
 def rebuilt(flow: Mirror) -> None:

@@ -24,27 +24,32 @@ from airmirror.flows.prepare import Opened, prepare
 from airmirror.flows.selection import Selection
 from airmirror.ledger import Ledger
 from airmirror.on_airflow.dags.asking import AskToDecide
-from airmirror.on_airflow.dags.audit import places
+from airmirror.on_airflow.dags.audit import CompareRange, places
 from airmirror.on_airflow.dags.decide import CarryOut
 from airmirror.on_airflow.dags.incidents import incident_id
 from airmirror.on_airflow.dags.maintenance import Prune
 from airmirror.on_airflow.dags.operators import Idle
 from airmirror.on_airflow.deployment import deployment
+from airmirror.on_airflow.question import ACCEPT_LOSS
 from airmirror.on_airflow.tasks import audit as audit_work
 from airmirror.on_airflow.tasks import decide as decide_work
 from airmirror.on_airflow.tasks import submit
 from airmirror.on_airflow.tasks.audit import BadRange, Offsets
+from airmirror.on_airflow.tasks.decide import Answer
 from airmirror.on_airflow.tasks.submit import Submission, UpTo
 from airmirror.on_airflow.tasks.telling import NotMirrored, tell_progress, tell_result
 from airmirror.on_airflow.triggers import growth as growth_trigger
 from airmirror.on_airflow.triggers.deadlines import run_is_late
 from airmirror.on_spark import ranges
+from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Outcome
 from airmirror.windows.errors import PartitionHeld
 from airmirror.windows.progress import CopyProgress
 from airmirror.windows.results import Row, WindowResult
 from airmirror.windows.window import run_window
+from airmirror.wire.segments import Action
 from airmirror_local.brokers import Broker
+from flows.test_decisions import copied_flow, held_flow
 from support.flows import in_this_process, mirror
 from support.topics import Record, produce, read_all
 
@@ -173,6 +178,22 @@ def test_carry_out_does_what_was_answered_to_what_was_shown(monkeypatch: pytest.
     )
 
 
+def test_what_was_decided_is_carried_out_and_judged(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = held_flow(copied_flow(east, west, tmp_path))
+    judged: list[dict[str, Any]] = []
+    monkeypatch.setattr(decide_work, "opened_flow", Given(held.opened))
+    monkeypatch.setattr(decide_work, "verify", lambda **given: judged.append(given))
+    answer = Answer(ACCEPT_LOSS, "see OPS-9", "ada", "an incident")
+    decide_work.carry_out(deployment(), held.flow.name, "w9", [[held.topic, 0, 59]], answer, Selection())
+    (reset,) = held.opened.ledger.resets()
+    assert (reset.lost_first, reset.lost_end, reset.by, reset.reason) == (30, 32, "ada", "see OPS-9")
+    (decision,) = held.opened.ledger.decisions()
+    assert (decision.action, decision.by) == (Action.ACCEPT_LOSS, "ada")
+    assert [(given["window"], given["waived"]) for given in judged] == [("w9", {TopicPartition(held.topic, 0): 59})]
+
+
 def test_where_to_answer_is_told_and_a_dag_that_is_off_is_warned_of(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -205,6 +226,16 @@ def test_a_replay_is_of_the_offsets_that_its_form_names(east: Broker, west: Brok
         Offsets(Range(flow.topic, 0, 5, 5)).ranges(flow.opened, topics, Selection())
     with pytest.raises(NotMirrored):
         Offsets(Range("strange", 0, 5, 6)).ranges(flow.opened, topics, Selection())
+
+
+def test_a_replay_is_compared_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[tuple[object, ...]] = []
+    monkeypatch.setattr(audit_work, "compare_ranges", lambda *given, **more: compared.append((*given, more["strict"])))
+    form = {"topic": "orders", "partition": 0, "start": 5, "end": 20, "verify": None, "dry_run": True}
+    context: Any = {"params": form, "run_id": "manual__1", "dag_run": SimpleNamespace(run_type="manual")}
+    CompareRange(task_id="compare", flow="a->b").work(context, Selection())
+    offsets = Offsets(Range("orders", 0, 5, 20))
+    assert compared == [(deployment(), "a->b", Selection(), offsets, "manual__1", True)]
 
 
 def test_an_audit_replicates_its_range_and_no_more(

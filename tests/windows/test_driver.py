@@ -141,6 +141,32 @@ def test_a_window_that_is_ended_leaves_no_transaction_open(
     assert flow.assert_equal() == 2100
 
 
+def test_a_slot_that_begins_again_while_its_window_is_ended_writes_nothing(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Right after it was fenced: its claim is released by then."""
+    flow = filled(east, west, tmp_path)
+    outcomes: list[str] = []
+
+    def interrupted(slots: Sequence[Slot]) -> list[SlotResult]:
+        real = fence.fence
+
+        def and_again(*given: Any) -> Any:
+            fenced = real(*given)
+            outcomes.extend(result.outcome for result in in_this_process(slots))
+            return fenced
+
+        with monkeypatch.context() as patched:
+            patched.setattr(fence, "fence", and_again)
+            assert end_window(flow.flow, flow.opened.ledger, "w")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        flow.run(interrupted, window="w")
+    assert set(outcomes) == {"fenced"}
+    assert flow.run().is_verified and flow.assert_equal() == 2100
+
+
 def test_a_hold_of_what_is_verified_is_lifted(east: Broker, west: Broker, tmp_path: Path) -> None:
     """A gate that was frozen wakes up and holds what another has let pass meanwhile: the next gate sees that it is."""
     flow = mirror(east, west, tmp_path)
