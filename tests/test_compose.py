@@ -154,14 +154,16 @@ def test_both_images_have_one_python_and_the_versions_that_are_tested() -> None:
     assert re.findall(r"^FROM (\S+) AS (\w+)$", DOCKERFILE, re.MULTILINE) == [
         ("python:${PYTHON}-slim-bookworm", "base"),
         ("base", "spark"),
+        ("base", "console"),
         ("base", "airflow"),
     ]
     python = re.search(r"^ARG PYTHON=3\.(\d+)$", DOCKERFILE, re.MULTILINE)
     assert python is not None
     assert 11 <= int(python[1]) <= 13
     installed = re.findall(r"pip install --require-hashes -r (\S+)", DOCKERFILE)  # their pins: test_package.py
-    assert installed == ["requirements-executor-hashes.txt", "requirements-hashes.txt"]
-    assert all(name in DOCKERFILE.partition("FROM base AS spark")[0] for name in installed)
+    of_images = {"requirements-executor-hashes.txt", "requirements-hashes.txt"}
+    assert len(installed) == 3 and {*installed} == of_images | {"requirements-console-hashes.txt"}
+    assert all(name in DOCKERFILE.partition("FROM base AS spark")[0] for name in of_images)
     assert {service["build"]["target"] for service in SERVICES.values() if "build" in service} == {"spark", "airflow"}
 
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 import pytest
 
 from airmirror.clusters.protocol import connection as connection_module
+from airmirror.clusters.protocol import throttle
 from airmirror.clusters.protocol.connection import (
     LARGEST_GREETING,
     BrokerUnreachable,
@@ -192,9 +193,14 @@ def _producer(routes: Routes, topic: str) -> object:
 
 @pytest.mark.parametrize("ask", [_metadata, _offsets, _records, _configs, _producer])
 def test_altered_answers_are_our_own_errors(
-    east: Broker, east_proxy: Proxy, topic: Callable[[str], str], ask: Callable[[Routes, str], object]
+    east: Broker,
+    east_proxy: Proxy,
+    topic: Callable[[str], str],
+    monkeypatch: pytest.MonkeyPatch,
+    ask: Callable[[Routes, str], object],
 ) -> None:
     """Every answer may be altered, cut, or made up: a value comes of it, or an error of ours that names the cluster."""
+    monkeypatch.setattr(throttle, "MOST_SECONDS", 0.1)  # made-up wishes to be left alone are obeyed too
     name = create_topic(east, topic("nonsense"))
     produce(east, name, [Record(b"v%d" % number) for number in range(5)])
     chance = random.Random(f"1 {ask.__name__}")

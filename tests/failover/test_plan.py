@@ -22,7 +22,7 @@ from airmirror_local.brokers import Broker
 from airmirror_local.ports import LOOPBACK, free_port
 from support.flows import Mirror, in_this_process, mirror
 from support.groups import commit, member
-from support.topics import Record, delete_topic, produce
+from support.topics import Record, create_topic, delete_topic, produce
 
 FIRST = 1_700_000_000_000
 
@@ -121,6 +121,22 @@ def test_with_the_source_gone_it_says_what_was_last_seen(
     again = failover_plan(without_source(anew))
     assert [(each.verified_end, each.source_end, each.complete_ms) for each in again.partitions] == [(30, None, None)]
     assert again.recovery_ms is None and levels(again)["everything has crossed"] == "warn"
+
+
+def test_groups_of_other_topics_are_left_out_and_other_topics_of_ours_are_told(
+    east: Broker, west: Broker, tmp_path: Path, topic: Callable[[str], str]
+) -> None:
+    flow, group, other = mirror(east, west, tmp_path), topic("group"), create_topic(east, topic("other"))
+    produce(east, flow.topic, records(10), partition=0)
+    commit(east, group, {(flow.topic, 0): 5, (other, 0): 0})
+    commit(east, f"{group}-elsewhere", {(other, 0): 0})
+    windowed(flow)
+    settings = replace(flow.flow.settings, groups=(f"{group}.*",))
+    found = failover_plan(replace(flow.opened, flow=replace(flow.flow, settings=settings)))
+    assert {point.group for point in found.groups} == {group}
+    said = levels(found)
+    assert said["all that these groups read is replicated"] == "warn"
+    assert said["consumer groups go on at the very next record"] == "ok"
 
 
 def test_what_is_committed_and_not_verified_is_told(east: Broker, west: Broker, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Literal
 from airmirror.errors import command, counted
 from airmirror.failover.groups import GroupPoint
 from airmirror.failover.partitions import PartitionPoint
+from airmirror.offsets.translation import Reason
 from airmirror.topics.drift import Drift
 
 MOST_NAMED = 5
@@ -129,6 +130,8 @@ def _groups(flow: str, groups: Sequence[GroupPoint], source_error: str, now_ms: 
         yield Finding("warn" if source_error else "ok", what, said)
         return
     count = counted(len({point.group for point in groups}), "group")
+    elsewhere = sorted({f"{point.group}: {point.topic}" for point in groups if point.reason == Reason.NOT_REPLICATED})
+    groups = [point for point in groups if point.reason != Reason.NOT_REPLICATED]
     lost = [f"{point.group} in {point.topic}-{point.partition}: {point.reason}" for point in groups if point.reason]
     rough = [f"{point.group} in {point.topic}-{point.partition}" for point in groups if point.exact is False]
     again = sum(point.again for point in groups)
@@ -140,6 +143,9 @@ def _groups(flow: str, groups: Sequence[GroupPoint], source_error: str, now_ms: 
         yield Finding("warn", what, f"{count}; {again:,} offsets would be read again, or are not there", shown)
     else:
         yield Finding("ok", what, f"{count}, exact, nothing is read twice")
+    if elsewhere:
+        said = f"what they read besides is not replicated: {_named(elsewhere)}"
+        yield Finding("warn", "all that these groups read is replicated", said, shown)
     if source_error:
         oldest = min(point.seen_ms for point in groups)
         when = datetime.fromtimestamp(oldest / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from airmirror.clusters.protocol.groups import Committed, Group, committed_offsets, list_groups
 from airmirror.ledger import GroupLag
 from airmirror.offsets.positions import GroupPosition, group_positions, positions_without_source
-from airmirror.offsets.translation import Translated
+from airmirror.offsets.translation import Reason, Translated
 from airmirror.partitions import TopicPartition
 from airmirror.windows.mirror import Journal, Mirror
 
@@ -42,8 +42,13 @@ class GroupPoint:
 
 
 def groups_now(mirror: Mirror, now_ms: int) -> list[GroupPoint]:
-    """The groups of the flow, their positions read on the source. Raises GroupsNotRead, CoordinatorNotAvailable."""
+    """The groups that read anything of the flow, all their positions read on the source.
+
+    Raises GroupsNotRead, CoordinatorNotAvailable.
+    """
     rows = group_positions(mirror)
+    ours = {row.group for row in rows if row.found is not Reason.NOT_REPLICATED}
+    rows = [row for row in rows if row.group in ours]
     return _points(mirror, rows, {(row.group, row.key): now_ms for row in rows})
 
 
