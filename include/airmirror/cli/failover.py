@@ -70,7 +70,7 @@ def plan(
 
 
 def _show(found: FailoverPlan) -> None:
-    from airmirror.failover.page import headline, when
+    from airmirror.failover.page import headline, known_time
 
     partitions: list[list[Cell]] = [
         [
@@ -81,7 +81,7 @@ def _show(found: FailoverPlan) -> None:
             point.committed_end,
             point.source_end,
             point.missing,
-            when(point.complete_ms),
+            known_time(point.complete_ms),
         ]
         for point in found.partitions
     ]

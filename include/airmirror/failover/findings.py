@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Literal
 
 from airmirror.errors import command, counted
+from airmirror.evidence.reports import when
 from airmirror.failover.groups import GroupPoint
 from airmirror.failover.partitions import PartitionPoint
 from airmirror.offsets.translation import Reason
@@ -148,8 +148,9 @@ def _groups(flow: str, groups: Sequence[GroupPoint], source_error: str, now_ms: 
         yield Finding("warn", "all that these groups read is replicated", said, shown)
     if source_error:
         oldest = min(point.seen_ms for point in groups)
-        when = datetime.fromtimestamp(oldest / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-        said = f"last seen {when}, {max(0, now_ms - oldest) / 1000:,.0f} s ago: what they read since is read again"
+        said = (
+            f"last seen {when(oldest)}, {max(0, now_ms - oldest) / 1000:,.0f} s ago: what they read since is read again"
+        )
         yield Finding("warn", "their positions are those of now", said)
     active = sorted({point.group for point in groups if point.is_active})
     asked = "no group is active on the target yet"

@@ -38,7 +38,7 @@ class GroupPoint:
     @property
     def is_active(self) -> bool:
         """Return whether it has members on the target, so that its offsets can't be written from outside."""
-        return self.state not in ("", "Empty", "Dead")
+        return bool(self.state) and not Group(self.group, self.state).is_idle
 
 
 def groups_now(mirror: Mirror, now_ms: int) -> list[GroupPoint]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
+from airmirror.evidence.reports import when
 from airmirror.failover.plan import FailoverPlan
 from airmirror.quality.page import document, table
 
@@ -15,7 +14,7 @@ def page(plan: FailoverPlan) -> str:
     marks = {"ok": "", "warn": "warned", "stop": "bad"}
     rules = [(each.level, each.what, each.evidence, each.way_out) for each in plan.findings]
     parts = [
-        f"<p>{when(plan.made_ms)}. {headline(plan)}</p>",
+        f"<p>{known_time(plan.made_ms)}. {headline(plan)}</p>",
         "<h2>What was asked</h2>",
         table(("", "", "found", "way out"), rules, [marks[each.level] for each in plan.findings]),
         "<h2>Names</h2><p>What producers and consumers of the source use on the target.</p>",
@@ -40,9 +39,9 @@ def page(plan: FailoverPlan) -> str:
                     each.verified_end,
                     each.committed_end,
                     each.source_end,
-                    when(each.seen_ms),
+                    known_time(each.seen_ms),
                     each.missing,
-                    when(each.complete_ms),
+                    known_time(each.complete_ms),
                     each.held,
                 )
                 for each in plan.partitions[:MOST_ROWS]
@@ -68,7 +67,7 @@ def page(plan: FailoverPlan) -> str:
                     each.topic,
                     each.partition,
                     each.position,
-                    when(each.seen_ms),
+                    known_time(each.seen_ms),
                     each.on_target,
                     each.translation,
                     each.exact,
@@ -96,8 +95,6 @@ def headline(plan: FailoverPlan) -> str:
     return f"Recovery point: {seconds:,.0f} s; {known}."
 
 
-def when(time_ms: int | None) -> str:
+def known_time(time_ms: int | None) -> str:
     """A time in UTC; "not known" where there is none."""
-    if time_ms is None or time_ms < 0:
-        return "not known"
-    return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return "not known" if time_ms is None or time_ms < 0 else when(time_ms)
