@@ -83,7 +83,9 @@ def ready(target: str, topic: str, prepared: bytearray) -> dict[str, UUID]:
     with Routes(Cluster("west", (target,), {}), "append-limit") as routes:
         routes.refresh([topic])
         partitions = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
-        send_until(time.monotonic() + 0.01, target, partitions, prepared, routes.topic_ids)
+        if not send_until(time.monotonic() + 0.01, target, partitions, prepared, routes.topic_ids):
+            # Connecting alone took longer than that: nothing was asked, so nothing is known of the leaders.
+            raise AppendFailed("no batch was sent in time")
         return routes.topic_ids
 
 
