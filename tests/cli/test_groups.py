@@ -50,6 +50,7 @@ def test_groups_are_shown_translated_applied_and_undone(east: Broker, west: Brok
     assert nobody.exit_code == 2 and "has no offsets" in nobody.stderr
     assert command("groups", "apply", "--group", f"{group}-x").exit_code == 2
 
+    positions_in_files(command, tmp_path, topic)
     dry = command("groups", "apply", "--group", group)
     assert dry.exit_code == 0 and "Carry it out: `airmirror groups apply" in dry.stdout
     assert committed(west, group) == {(remote, 0): 10}
@@ -62,6 +63,27 @@ def test_groups_are_shown_translated_applied_and_undone(east: Broker, west: Brok
     ]
     again = command("groups", "apply", "--group", group, "--yes")
     assert again.exit_code == 0 and "To undo" not in again.stdout
+
+
+def positions_in_files(command: Deployment, directory: Path, topic: str) -> None:
+    """``translate --from FILE --to FILE``."""
+    file, to = directory / "positions.csv", directory / "positions.west.csv"
+    file.write_text(f"{topic},0,4\n")
+    said = command("translate", "--from", str(file), "--to", str(to), "--json")
+    assert said.exit_code == 0, said.output
+    (row,) = json.loads(said.stdout)["positions"]
+    remote = f"{command.alias}.{topic}"
+    assert (row["translation"], row["exact"], row["remote_topic"]) == (4, True, remote)
+    assert to.read_text() == f"{remote},0,4\n"
+    again = command("translate", "--from", str(file), "--to", str(to))
+    assert again.exit_code == 2 and "there already" in again.stderr
+    shown = command("translate", "--from", str(file), "--to", str(directory / "another"))
+    assert shown.exit_code == 0 and "exact" in shown.stdout
+    file.write_text(f"{topic},0,999\n")
+    beyond = command("translate", "--from", str(file), "--to", str(directory / "third"))
+    assert beyond.exit_code == 1 and f"{topic}-0 at 999" in beyond.stderr and not (directory / "third").exists()
+    for wrong in (["--from", str(file)], ["--to", str(to)], [], ["--group", "g", "--from", str(file), "--to", str(to)]):
+        assert command("translate", *wrong).exit_code == 2
 
 
 @pytest.mark.long

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -12,6 +13,7 @@ from rich.console import Console
 from airmirror.cli.tables import Cell, print_json, show, table
 from airmirror.errors import command
 from airmirror.flows.positions import MOST_AGES, GroupRow, NoSuchGroup, list_positions, translate_at
+from airmirror.flows.positions_file import translate_file
 from airmirror.flows.prepare import Opened, caught_up
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.groups import sync_group_offsets
@@ -85,6 +87,33 @@ def show_translation(
         again = f", {row['again']} records will be read again" if row["again"] else ""
         cells.append([*(row[name.replace(" ", "_")] for name in columns if name), f"{how}{again}"])
     show(console, table(f"{opened.flow.name}: {group}", columns, cells, right=("partition", "position", "translation")))
+
+
+def show_file_translation(console: Console, opened: Opened, path: Path, to: Path, topic: str, as_json: bool) -> None:
+    """Translate a file of positions, and print each of them."""
+    found = translate_file(opened, path, to, topic)
+    rows = found.rows()
+    if as_json:
+        print_json(console, {"format": found.format, "kept": found.kept, "written": str(to), "positions": rows})
+        return
+    columns = ("", "topic", "partition", "position", "remote topic", "translation", "")
+    cells: list[list[Cell]] = [
+        [
+            row["place"],
+            row["topic"],
+            row["partition"],
+            row["position"],
+            row["remote_topic"],
+            row["translation"],
+            "exact" if row["exact"] else "estimated: records may be read again",
+        ]
+        for row in rows
+    ]
+    title, empty = f"{opened.flow.name}: {found.format}", "no position in Kafka"
+    show(console, table(title, columns, cells, right=("partition", "position", "translation"), empty=empty))
+    for each in found.kept:
+        show(console, f"As it was: {each}.")
+    show(console, f"Written to {to}. {READ_COMMITTED}")
 
 
 def apply_groups(console: Console, opened: Opened, group: str, yes: bool, as_json: bool) -> None:

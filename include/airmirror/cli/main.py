@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -90,20 +91,40 @@ def groups_apply(
 @app.command()
 @failures_reported
 def translate(
-    group: GroupName,
+    group: Annotated[str, typer.Option("--group", help="The consumer group.")] = "",
     flow: FlowName = "",
     at: Annotated[str | None, typer.Option(help="An offset or a time, instead of the group's positions.")] = None,
-    topic: Annotated[str | None, typer.Option(help="Only this topic of the source.")] = None,
+    topic: Annotated[
+        str | None,
+        typer.Option(help="Only this topic of the source; with --from the topic that Flink's offsets are of."),
+    ] = None,
+    positions: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            help="Instead of a group's: the positions in this file, or Spark checkpoint directory (docs/migration.md).",
+        ),
+    ] = None,
+    to: Annotated[
+        Path | None, typer.Option("--to", help="Where the translated copy is written; never over a file.")
+    ] = None,
     config: Config = DEFAULT_CONFIG,
     ledger: LedgerUrl = DEFAULT_LEDGER,
     secrets: Secrets = None,
     as_json: AsJson = False,
 ) -> None:
-    """Translate a group's positions to the target, or an offset or a time in its partitions."""
-    from airmirror.cli.groups import show_translation
+    """Translate a group's positions to the target, or an offset or a time in its partitions; or the positions in a file."""
+    from airmirror.cli.groups import show_file_translation, show_translation
 
+    if (positions is None) != (to is None) or bool(group) == bool(positions) or (positions and at is not None):
+        raise typer.BadParameter("give either --group, or --from and --to")
     with opened_flow(config, flow, ledger, secrets, shows=True) as opened:
-        show_translation(console=console, opened=opened, group=group, at=at, topic=topic, as_json=as_json)
+        if positions and to:
+            show_file_translation(
+                console=console, opened=opened, path=positions, to=to, topic=topic or "", as_json=as_json
+            )
+        else:
+            show_translation(console=console, opened=opened, group=group, at=at, topic=topic, as_json=as_json)
 
 
 @app.command()
