@@ -94,7 +94,7 @@ def _answers(opened: Opened, path: str, document: Document) -> dict[Position, Th
 
 
 def _reasons(asked: Sequence[Position], found: dict[tuple[str, TopicPartition], GroupPosition]) -> list[str]:
-    """Why positions can't be told exactly: a group may read some records again, whoever reads a file knows of nothing."""
+    """Name the positions that can't be told exactly: a group may read records again, whoever reads a file knows of nothing."""
     reasons = []
     for each in asked:
         row = found[each.place, each.key]

@@ -1,4 +1,4 @@
-"""What ``kafka-consumer-groups.sh --reset-offsets`` exports and takes by ``--from-file``: CSV without a heading.
+"""CSV without a heading, which ``kafka-consumer-groups.sh --reset-offsets`` exports, and takes by ``--from-file``.
 
 The columns are topic, partition and offset; where several groups are reset at once the group stands before them.
 """

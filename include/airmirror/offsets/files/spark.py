@@ -100,7 +100,7 @@ def _left_out(directory: Path, batches: list[_Batch]) -> tuple[str, ...]:
 
 
 def _begun(directory: Path, first: _Batch) -> dict[int, dict[str, Any]]:
-    """Where the Kafka sources of batch 0 began, by number."""
+    """Return where the Kafka sources of batch 0 began, by number."""
     found = {}
     for number in first.sources:
         file = directory / SOURCES / str(number) / "0"
