@@ -54,26 +54,28 @@ class JarsDiffer(AirmirrorError):
         )
 
 
-def resolve(local: Path = LOCAL, version: str = KAFKA_VERSION) -> Path:
-    """The directory of the jars (about 95 files, 55 MB); downloads them when it is not there.
+def resolve(local: Path = LOCAL, version: str = KAFKA_VERSION, modules: Path = MODULES) -> Path:
+    """The directory of the jars (Kafka's: about 95 files, 55 MB); downloads them when it is not there.
 
-    Raises JarsNotResolved, JarsDiffer.
+    ``modules``: the Ivy file ``<name>.ivy.xml`` that names them, given ``<name>.version``. Raises JarsNotResolved, JarsDiffer.
     """
-    jars = local / f"kafka-{version}"
+    name = modules.name.removesuffix(".ivy.xml")
+    jars = local / f"{name}-{version}"
     if jars.is_dir():
         return jars
     local.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=local, prefix="resolving-") as scratch:
         retrieved = Path(scratch, "jars")
-        command = [str(find_java()), f"-Dkafka.version={version}", "-jar", str(_ivy(version))]
-        command += ["-cache", str(local / "ivy"), "-ivy", str(MODULES)]
+        command = [str(find_java()), f"-D{name}.version={version}", "-jar", str(_ivy(version))]
+        command += ["-cache", str(local / "ivy"), "-ivy", str(modules)]
         if settings := os.environ.get("IVY_SETTINGS"):
             command += ["-settings", settings]
         command += ["-retrieve", f"{retrieved}/[artifact]-[revision].[ext]"]
         ivy = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         if ivy.returncode != 0 or not retrieved.is_dir():
             raise JarsNotResolved(version, "\n".join(ivy.stdout.splitlines()[-30:]))
-        check(retrieved, version)
+        if modules == MODULES:
+            check(retrieved, version)
         try:
             retrieved.rename(jars)  # in one step, so a directory that is there is complete
         except OSError:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from airmirror.flows.positions_file import FileTranslation, PositionsNotTranslated, translate_file
+from airmirror_local import jars
 from airmirror_local.brokers import Broker
+from support import ROOT
 from support.flows import Mirror, mirror
 from support.topics import Record, produce, read_all
 
@@ -114,3 +119,34 @@ def test_what_is_not_known_is_named_and_nothing_is_written(
             translate_file(flow.opened, file, to)
         assert f"{name}-{partition} at {offset} (group h)" in str(failed.value)
         assert len(failed.value.reasons) == 1 and not to.exists()
+
+
+def query(cluster: Broker, topic: str, checkpoint: Path, out: Path) -> list[str]:
+    """Run a Spark query to the end of the topic; the values that it has written so far, and before."""
+    from pyspark import __version__
+
+    found = jars.resolve(version=__version__, modules=ROOT / "tests/support/spark-kafka.ivy.xml")
+    command = [sys.executable, "-m", "support.spark_query", cluster.bootstrap, topic, checkpoint, out, found]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "tests")}
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=500, env=environment)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return [json.loads(line)["value"] for file in out.glob("*.json") for line in file.read_text().splitlines()]
+
+
+@pytest.mark.long
+def test_a_spark_query_goes_on_on_the_other_cluster(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """With its checkpoint translated after it was stopped it reads every record once, in its next batches."""
+    flow, out = filled(east, west, tmp_path), tmp_path / "out"
+    first = query(east, flow.topic, tmp_path / "checkpoint", out)
+    here = [str(record.value, "ascii") for each in read_all(east, flow.topic).values() for record in each]
+    assert sorted(first) == sorted(here)
+    for partition in (0, 1):
+        produce(east, flow.topic, [Record(b"later-%d-%d" % (partition, n)) for n in range(10)], partition=partition)
+    flow.run()
+    copy = tmp_path / "checkpoint.west"
+    batches = [int(each.name) for each in (tmp_path / "checkpoint/offsets").iterdir() if each.name.isdecimal()]
+    assert_same_records(flow, translate_file(flow.opened, tmp_path / "checkpoint", copy))
+    both = query(west, flow.remote_topic, copy, out)
+    later = [f"later-{partition}-{n}" for partition in (0, 1) for n in range(10)]
+    assert sorted(both) == sorted([*here, *later])
+    assert max(int(each.name) for each in (copy / "offsets").iterdir() if each.name.isdecimal()) > max(batches) > 1

@@ -13,7 +13,7 @@ from airmirror.config.errors import (
 )
 from airmirror.config.explain import connections_of, explain, resolve
 from airmirror.config.load import Survey, load, parse, survey, translated
-from airmirror.config.model import Cluster, Comparison, Configuration, Flow, Window
+from airmirror.config.model import Cluster, Comparison, Configuration, Flow, MoveGroup, Window
 from airmirror.config.settings import Settings
 from airmirror.config.values import masked
 
@@ -26,6 +26,7 @@ __all__ = [
     "Flow",
     "FlowNotEnabled",
     "FlowNotNamed",
+    "MoveGroup",
     "Problem",
     "Settings",
     "Survey",

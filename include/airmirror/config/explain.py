@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from airmirror.config.errors import Problem
-from airmirror.config.keys import COMPARE_KEYS, FAMILIES, KEYS, PREFIXES, Scope, Use
+from airmirror.config.keys import COMPARE_KEYS, FAMILIES, KEYS, MOVE_KEYS, PREFIXES, Scope, Use
 from airmirror.config.model import Configuration, Setting
 from airmirror.config.places import Level, place
 from airmirror.config.resolve import Placed, client_settings, effective
@@ -40,16 +40,17 @@ def explain() -> list[KeyRow]:
         KeyRow(name=key.name, type=key.type, default=key.default or "", scope=key.scope, here=key.here, doc=key.doc)
         for key in sorted(KEYS.values(), key=lambda key: key.name)
     ]
-    of_comparisons = [
+    named = [
         KeyRow(
-            name=f"compare.<name>.{key.name}",
+            name=f"{prefix}.{key.name}",
             type=key.type,
             default=key.default or "",
             scope=key.scope,
             here=key.here,
             doc=key.doc,
         )
-        for key in COMPARE_KEYS.values()
+        for prefix, table in (("compare.<name>", COMPARE_KEYS), ("<source>-><target>.move.<name>", MOVE_KEYS))
+        for key in table.values()
     ]
     families = [
         KeyRow(
@@ -66,7 +67,7 @@ def explain() -> list[KeyRow]:
         KeyRow(name=name, type="", default="", scope=scope, here=Use.USED, doc=doc)
         for name, (scope, doc) in PREFIXES.items()
     ]
-    return keys + of_comparisons + families + prefixes
+    return keys + named + families + prefixes
 
 
 def resolve(configuration: Configuration, name: str) -> list[ValueRow]:
@@ -83,7 +84,10 @@ def resolve(configuration: Configuration, name: str) -> list[ValueRow]:
 
 def line_of(configuration: Configuration, name: str, key: str) -> tuple[int | None, str]:
     """Return the line that sets a key's effective value for a flow, and the key with its prefix."""
-    found = next((each.setting for each in effective(name, placed(configuration)) if each.key == key), None)
+    settings = placed(configuration)
+    found = next((each.setting for each in effective(name, settings) if each.key == key), None)
+    if found is None:  # a move group's keys are not in the table of a flow's
+        found = next((each.setting for each in settings if each.setting.key == f"{name}.{key}"), None)
     return (found.line, found.key) if found else (None, f"{name}.{key}")
 
 
@@ -109,7 +113,7 @@ def flows_of(configuration: Configuration, problems: Iterable[Problem]) -> set[s
             name
             for name in configuration.flows
             if at.level is not Level.COMPARE
-            and (at.level is Level.TOP or at.owner == name or at.owner in name.split("->"))
+            and (at.level is Level.TOP or at.owner.partition(".move.")[0] == name or at.owner in name.split("->"))
         }
     return found
 

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from airmirror.config import comparisons, foreign, properties, providers
+from airmirror.config import comparisons, foreign, moves, properties, providers
 from airmirror.config.errors import ConfigurationError, Problem
 from airmirror.config.foreign import Translation
-from airmirror.config.keys import COMPARE_KEYS, KEYS
-from airmirror.config.model import Configuration, Setting
-from airmirror.config.places import READ_AT, Level, Place, client_setting, place, unread
+from airmirror.config.keys import KEYS
+from airmirror.config.model import Configuration, Flow, Setting
+from airmirror.config.places import OWN_KEYS, READ_AT, Level, Place, client_setting, place, unread
 from airmirror.config.resolve import Placed, cluster, flow, flows
 from airmirror.config.values import SOURCE, as_list, check, check_client, masked
 
@@ -89,7 +89,7 @@ def _build(given: Translation, name: str) -> Survey:
         return Survey(None, tuple(problems or alias_problems))
     placed = [Placed(place(setting.key, aliases), setting) for setting in resolved]
     errors, notes = _judge(placed, aliases)
-    problems += [*alias_problems, *errors, *comparisons.problems(placed, aliases)]
+    problems += [*alias_problems, *errors, *comparisons.problems(placed, aliases), *moves.problems(placed)]
     problems += _without_servers(placed, aliases, settings["clusters"].line)
     is_readable = all(problem.key not in settings for problem in problems)
     clusters = {alias: cluster(alias, placed) for alias in aliases}
@@ -97,12 +97,16 @@ def _build(given: Translation, name: str) -> Survey:
     configuration = Configuration(
         path=name,
         clusters=clusters,
-        flows={flow_name: flow(flow_name, placed) for flow_name in flows(placed)} if is_readable else {},
+        flows={flow_name: _flow(flow_name, placed) for flow_name in flows(placed)} if is_readable else {},
         notes=tuple(sorted([*given.notes, *_repeated(given.settings), *notes], key=lambda note: note.line or 0)),
         settings=tuple(resolved),
         comparisons=comparisons.comparisons(placed, clusters, wrong),
     )
     return Survey(configuration, tuple(sorted(problems, key=lambda problem: problem.line or 0)))
+
+
+def _flow(name: str, placed: Sequence[Placed]) -> Flow:
+    return replace(flow(name, placed), moves=moves.move_groups(name, placed))
 
 
 def _aliases(clusters: Setting | None) -> tuple[tuple[str, ...], list[Problem]]:
@@ -143,7 +147,7 @@ def _judge(placed: Iterable[Placed], aliases: Sequence[str]) -> tuple[list[Probl
 
 
 def _check(at: Place, value: str, sources: Iterable[str]) -> None:
-    key = (COMPARE_KEYS if at.level is Level.COMPARE else KEYS).get(at.name)
+    key = OWN_KEYS.get(at.level, KEYS).get(at.name)
     if key and at.level in READ_AT[key.scope]:
         check(key, value)
         if SOURCE in (key.default or ""):

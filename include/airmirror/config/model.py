@@ -63,6 +63,20 @@ class Window:
 
 
 @dataclass(frozen=True)
+class MoveGroup:
+    """What a migration moves together; the keys ``<source>-><target>.move.<name>.…``. None: it is discovered.
+
+    ``topics``, ``groups`` and ``transactional_ids`` are names and regular expressions, ``principals`` Kafka's own (``User:ann``).
+    """
+
+    name: str
+    topics: tuple[str, ...]
+    groups: tuple[str, ...] | None = None
+    transactional_ids: tuple[str, ...] | None = None
+    principals: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
 class Flow:
     """Replication from one cluster to another. Its clusters hold the flow's own client settings too.
 
@@ -85,6 +99,7 @@ class Flow:
     auto_offset_reset: str = "earliest"
     remote_topics: Mapping[str, str] = field(default_factory=dict)
     aliases: tuple[str, ...] = ()  # of all clusters of the configuration
+    moves: tuple[MoveGroup, ...] = ()
 
     @property
     def name(self) -> str:

@@ -14,6 +14,7 @@ from airmirror.config.keys import (
     CONNECTION,
     FAMILIES,
     KEYS,
+    MOVE_KEYS,
     NOT_OF_RECORDS,
     OWN,
     ROLES,
@@ -31,6 +32,7 @@ class Level(IntEnum):
     CLUSTER = 1
     FLOW = 2
     COMPARE = 3  # of a comparison, which is no flow
+    MOVE = 4  # of a move group, which is a flow's
 
 
 @dataclass(frozen=True)
@@ -65,12 +67,17 @@ READ_AT = {
     Scope.FLOW: (Level.TOP, Level.FLOW),
     Scope.FLOW_ONLY: (Level.FLOW,),
     Scope.COMPARE: (Level.COMPARE,),
+    Scope.MOVE: (Level.MOVE,),
     Scope.WORKER: (Level.TOP, Level.CLUSTER, Level.FLOW),
 }
+
+OWN_KEYS = {Level.COMPARE: COMPARE_KEYS, Level.MOVE: MOVE_KEYS}
+"""The keys of the levels that share none with the others."""
 
 _BOTH = ("source", "target")
 _ROLE = re.compile(r"(?:(source|target)\.)?(consumer|producer|admin)\.(override\.)?(.+)")
 _COMPARE = re.compile(r"compare\.([A-Za-z0-9_-]{1,100})\.(.+)")
+_MOVE = re.compile(r"move\.([A-Za-z0-9_-]{1,100})\.(.+)")
 _SIDE = re.compile(r"(source|target)\.cluster\.(.+)")
 
 
@@ -81,7 +88,9 @@ def place(key: str, aliases: Sequence[str]) -> Place:
         for level, owners in ((Level.FLOW, flows), (Level.CLUSTER, aliases)):
             for owner in sorted(owners, key=len, reverse=True):
                 if key.startswith(f"{owner}."):
-                    return Place(level, owner, key[len(owner) + 1 :])
+                    name = key[len(owner) + 1 :]
+                    move = _MOVE.fullmatch(name) if level is Level.FLOW and name not in KEYS else None
+                    return Place(Level.MOVE, f"{owner}.move.{move[1]}", move[2]) if move else Place(level, owner, name)
         if found := _COMPARE.fullmatch(key):
             return Place(Level.COMPARE, found[1], found[2])
     return Place(Level.TOP, "", key)
@@ -89,7 +98,7 @@ def place(key: str, aliases: Sequence[str]) -> Place:
 
 def client_setting(at: Place) -> ClientSetting | None:
     """Return the meaning of a client setting at its place; None if no client reads it there (M/MirrorConnectorConfig.java)."""
-    if at.level is Level.COMPARE:
+    if at.level in OWN_KEYS:
         return None
     if at.level is Level.TOP:
         return ClientSetting(_BOTH, at.name) if at.name in SECURITY else None
@@ -108,10 +117,11 @@ def client_setting(at: Place) -> ClientSetting | None:
 
 def unread(at: Place, aliases: Sequence[str]) -> Unread | None:
     """Return the reason why nothing reads a key at its place; None if something does."""
-    if at.level is Level.COMPARE:
-        closest = next(iter(difflib.get_close_matches(at.name, sorted(COMPARE_KEYS), n=1, cutoff=0.4)), None)
-        unknown = Unread("unknown key", error=True, closest=closest and f"compare.{at.owner}.{closest}")
-        return None if at.name in COMPARE_KEYS else unknown
+    if at.level in OWN_KEYS:
+        keys, owner = OWN_KEYS[at.level], at.owner if at.level is Level.MOVE else f"compare.{at.owner}"
+        closest = next(iter(difflib.get_close_matches(at.name, sorted(keys), n=1, cutoff=0.4)), None)
+        unknown = Unread("unknown key", error=True, closest=closest and f"{owner}.{closest}")
+        return None if at.name in keys else unknown
     if key := KEYS.get(at.name):
         if at.level not in READ_AT[key.scope]:
             known_to_mm2 = at.name not in OWN and key.scope is not Scope.FLOW_ONLY

@@ -69,6 +69,14 @@ def _patterns(flow: Flow) -> dict[str, tuple[str, ...]]:
         "topics.compacted": settings.topics_compacted,
         "topics.log.append.time": settings.topics_log_append_time,
         "target.cluster.other.aliases": settings.target_cluster_other_aliases,
+    } | {
+        f"move.{move.name}.{key}": patterns
+        for move in flow.moves
+        for key, patterns in (
+            ("topics", move.topics),
+            ("groups", move.groups or ()),
+            ("transactional.ids", move.transactional_ids or ()),
+        )
     }
 
 

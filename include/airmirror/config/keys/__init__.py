@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airmirror.config.keys import airmirror, clients, comparisons, connect, mirrormaker
+from airmirror.config.keys import airmirror, clients, comparisons, connect, mirrormaker, moves
 from airmirror.config.keys.clients import COPIES, NOT_OF_RECORDS, PREFIXES, ROLES, SECURITY, SET_HERE
 from airmirror.config.keys.connect import FAMILIES
 from airmirror.config.keys.key import Key, Scope, Type, Use
@@ -12,6 +12,9 @@ KEYS: dict[str, Key] = {key.name: key for key in (*mirrormaker.KEYS, *connect.KE
 
 COMPARE_KEYS: dict[str, Key] = {key.name: key for key in comparisons.KEYS}
 """The keys at ``compare.<name>.``, whose names mean something else at other places."""
+
+MOVE_KEYS: dict[str, Key] = {key.name: key for key in moves.KEYS}
+"""The keys at ``<source>-><target>.move.<name>.``."""
 
 OWN = frozenset(key.name for key in airmirror.KEYS)
 """The keys that no MirrorMaker 2 file has."""
@@ -29,6 +32,7 @@ __all__ = [
     "COPIES",
     "FAMILIES",
     "KEYS",
+    "MOVE_KEYS",
     "NOT_OF_RECORDS",
     "OWN",
     "PREFIXES",

@@ -29,6 +29,7 @@ class Scope(StrEnum):
     FLOW = "at the top level and at <source>-><target>."
     FLOW_ONLY = "at <source>-><target>."
     COMPARE = "at compare.<name>."
+    MOVE = "at <source>-><target>.move.<name>."
     WORKER = "at the top level, at <target>. and at <source>-><target>."
 
 
