@@ -19,6 +19,7 @@ from airmirror.wire.mirrormaker import (
     source_offset_value,
 )
 from airmirror.wire.primitives import MalformedRecord
+from airmirror.wire.closures import Closure, ClosureEvent, GroupMove
 from airmirror.wire.segments import (
     Action,
     Claim,
@@ -100,6 +101,10 @@ RECORDS = [
         window="reset-1",
         by="me@host",
         reason="größer als nötig",
+    ),
+    Closure(topic="", time_ms=7, event=ClosureEvent.CLOSED, window="close-1", reason="größer", by="ann"),
+    GroupMove(
+        group="größer", topic="east.orders", partition=3, window="f-1", before=-1, after=8, time_ms=9, metadata_before=""
     ),
 ]
 

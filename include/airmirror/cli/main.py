@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from airmirror.cli import configuration, decisions, windows
+from airmirror.cli import closing, configuration, decisions, windows
 from airmirror.cli.compare import compare
 from airmirror.cli.failover import failover_commands
 from airmirror.cli.failures import failures_reported
@@ -44,6 +44,7 @@ app.add_typer(decisions.hold_commands, name="hold")
 app.command("reset")(decisions.reset)
 app.add_typer(takeover_commands, name="takeover")
 app.command("handback")(handback)
+app.add_typer(closing.flow_commands, name="flow")
 app.add_typer(failover_commands, name="failover")
 app.add_typer(group_commands, name="groups")
 

@@ -171,6 +171,7 @@ def status(item: FlowStatus) -> list[RenderableType]:
         table("flows", ("flow", *numbers), [(item.flow, *counts)], right=numbers),
         table("last windows", columns, last, right=numbers_of_windows, empty="none has replicated anything yet"),
         *([latency(item.latency)] if item.latency else []),
+        *(line("closed", f"{topic or item.flow}: {why}", DOUBTFUL) for topic, why in item.closed.items()),
         *throttle(item.throttle),
         *([holds(item.holds)] if item.holds else []),
         *failing(item.failing, told=item.errors.keys()),

@@ -61,7 +61,7 @@ class DecisionIncomplete(AirmirrorError):
 def add_holds(opened: Opened, topic: str, partitions: Collection[int], *, reason: str, by: str) -> list[Decision]:
     """Hold ``partitions`` of a source topic (all, when empty). Raises DecisionIncomplete, TopicNotFound, NoSuchPartition."""
     flow = opened.flow
-    _check(flow.name, reason, by)
+    check_decision(flow.name, reason, by)
     with Routes(flow.source, f"airmirror|{flow.name}|hold") as source:
         source.refresh([topic])
         count = source.partitions(topic)
@@ -82,7 +82,7 @@ def add_holds(opened: Opened, topic: str, partitions: Collection[int], *, reason
 
 def release_holds(opened: Opened, topic: str, partitions: Collection[int], *, reason: str, by: str) -> list[Decision]:
     """Release held ``partitions`` of a topic (all that are held, when empty). Raises DecisionIncomplete, NotHeld."""
-    _check(opened.flow.name, reason, by)
+    check_decision(opened.flow.name, reason, by)
     held = list_holds(opened)
     of_topic = {hold.partition for hold in held if hold.topic == topic}
     chosen = sorted(partitions) or sorted(of_topic)
@@ -108,7 +108,7 @@ def record(
     opened: Opened, partitions: Collection[tuple[str, int]], action: Action, *, reason: str, by: str
 ) -> list[Decision]:
     """Write down an operator's decision about partitions; nothing else. Raises DecisionIncomplete."""
-    _check(opened.flow.name, reason, by)
+    check_decision(opened.flow.name, reason, by)
     catch_up_ledger(opened)
     found: list[Decision] = []
     for topic in sorted({topic for topic, _ in partitions}):
@@ -123,7 +123,8 @@ def record(
     return found
 
 
-def _check(flow: str, reason: str, by: str) -> None:
+def check_decision(flow: str, reason: str, by: str) -> None:
+    """Raise DecisionIncomplete where nobody says who decides, or why."""
     if not reason.strip():
         raise DecisionIncomplete(flow, "a reason")
     if not by.strip() or by == GATE:

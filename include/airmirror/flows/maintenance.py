@@ -16,7 +16,8 @@ from pathlib import Path
 from airmirror.flows.groups import due
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.offsets.pruning import delete_segments, prune_segments
-from airmirror.windows.errors import FlowBusy
+from airmirror.windows.errors import FlowBusy, FlowClosed
+from airmirror.wire.closures import WHOLE, closed
 
 DAY_MS = 86_400_000
 PRUNE, PRUNE_SECONDS = "prune_segments", 3600
@@ -40,19 +41,22 @@ def prune(
 ) -> Pruned:
     """Forget the flow's verified segment records and its pages under ``pages`` that are older than ``days`` days.
 
-    Segment records below the source's log starts go too. Raises FlowBusy, or a cluster's error.
+    Segment records below the source's log starts go too; none of a flow that is closed. Raises FlowBusy, or a cluster's error.
     """
     before = (int(time.time() * 1000) if now_ms is None else now_ms) - days * DAY_MS
     flow, ledger = opened.flow, opened.ledger
     tell("reading the internal topics")
     catch_up_ledger(opened)
-    count = prune_segments(flow, ledger, window=_window(), tell=tell)
+    is_closed, count = WHOLE in closed(ledger.closures()), 0
+    if not is_closed:
+        count = prune_segments(flow, ledger, window=_window(), tell=tell)
 
     def old_keys() -> list[bytes]:
         ledger.count_verified()  # what is shown as metrics counts them still
         return ledger.prunable(before)
 
-    count += delete_segments(flow, ledger, old_keys, window=_window(), tell=tell)
+    if not is_closed:
+        count += delete_segments(flow, ledger, old_keys, window=_window(), tell=tell)
     if count:
         catch_up_ledger(opened)
     name = flow.name.replace("->", ".")
@@ -73,8 +77,8 @@ def prune_round(opened: Opened, tell: Callable[[str], None] = lambda phase: None
     opened.ledger.count_verified()
     try:
         count = prune_segments(opened.flow, opened.ledger, window=_window(), tell=tell)
-    except FlowBusy as busy:
-        tell(f"segment records are pruned another time: {busy}")
+    except (FlowBusy, FlowClosed) as error:
+        tell(f"segment records are pruned another time: {error}")
         return None
     tell(f"{count} segment records pruned that lay below the source's log starts")
     opened.ledger.note_round(PRUNE)

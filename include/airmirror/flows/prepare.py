@@ -19,10 +19,12 @@ from airmirror.topics.remote import TopicPlan
 from airmirror.topics.sound import sound_for
 from airmirror.topics.sync import SyncReport, look, sync_topics
 from airmirror.windows.connect_offsets import with_connect_offsets
-from airmirror.windows.fence import Held
+from airmirror.windows.errors import closed_topic
+from airmirror.windows.fence import Held, flow_closed
 from airmirror.windows.mirror import Journal, Mirror
 from airmirror.windows.plan import Planned
 from airmirror.windows.planning import make_plan
+from airmirror.wire.closures import WHOLE, closed
 
 PATIENCE_SECONDS = 2.0
 
@@ -80,13 +82,15 @@ def caught_up(opened: Opened, under: Held | None = None) -> Opened:
 
 
 def prepare(opened: Opened, tell: Callable[[str], None] = lambda phase: None) -> Prepared:
-    """Bring about what the target needs. Raises what the guards and what the clusters raise;
+    """Bring about what the target needs. Raises what the guards and what the clusters raise; FlowClosed;
     TopicNotDescribed where nothing of the flow may be seen any more."""
     around = guard(opened)
     for part in filter(None, (opened, backfill_of(opened))):  # what it knows may be of clusters that were there before
         with suppress(LastStableOffsetStuck):
             catch_up_ledger(part, PATIENCE_SECONDS)
     opened = _as_decided(opened)
+    if closure := closed(opened.ledger.closures()).get(WHOLE):
+        raise flow_closed(opened.flow, closure)
     planned = plan_topics(opened, around)
     hidden = _hidden(opened, planned)
     if hidden and not planned.topics:
@@ -130,14 +134,34 @@ def plan_topics(opened: Opened, around: Neighbours | None = None, own: Collectio
     """
     flow, configuration = opened.flow, opened.configuration
     strangers, warnings = flows_of_others(flow, around or guard(opened), configuration.flows)
-    if strangers:
+    if around is None:
         with suppress(LastStableOffsetStuck):  # a dead window's transaction, which the next window ends
             catch_up_ledger(opened, PATIENCE_SECONDS)
     ours = {topic for topic, _ in opened.ledger.state().known}
     beside = backfill_of(opened)
     backfilled = {record.remote_topic for record in beside.ledger.last_segments().values()} if beside else set()
-    planned = look(flow, others=(*configuration.enabled, *strangers), ours=ours, backfilled=backfilled - set(own))
+    planned = look(
+        flow,
+        others=(*configuration.enabled, *strangers),
+        ours=ours,
+        backfilled=backfilled - set(own),
+        closed=why_closed(opened),
+    )
     return replace(planned, warnings=(*warnings, *planned.warnings))
+
+
+def why_closed(opened: Opened) -> dict[str, str]:
+    """Return why topics of the source are closed, by topic; of "" why all are. By the ledger, which has caught up."""
+    return {
+        topic: closed_topic(opened.flow.name, topic, each.by, each.time_ms, each.reason)
+        for topic, each in closed(opened.ledger.closures()).items()
+    }
+
+
+def without_closed(opened: Opened, planned: TopicPlan) -> TopicPlan:
+    """Return a plan that does not tell of topics that they are refused because they are closed."""
+    known = closed(opened.ledger.closures())
+    return replace(planned, refused=tuple(each for each in planned.refused if not {WHOLE, each.topic} & known.keys()))
 
 
 def dry_run(opened: Opened) -> tuple[TopicPlan, list[Planned]]:

@@ -22,6 +22,7 @@ from airmirror.topics.names import select
 from airmirror.topics.sync import sync_topics
 from airmirror.windows.compare import look_at_logs
 from airmirror.windows.declared import compacted_topics
+from airmirror.windows.errors import closed_topic
 from airmirror.windows.fence import Granted, claimed, fence
 from airmirror.windows.losses import without_losses
 from airmirror.windows.mirror import Mirror
@@ -91,6 +92,10 @@ def carry_out(opened: Opened, order: Order, tell: Tell = lambda phase: None) -> 
     """Do it, under the flow's claim: no window is at work meanwhile. Raises FlowBusy, and what ``consider`` raises."""
     opened = prepare(opened).opened
     with _claim(opened, tell, order.name or "reset") as (mirror, granted):
+        for topic in order.topics:
+            if closure := granted.closed.get(topic):
+                reason = closed_topic(opened.flow.name, topic, closure.by, closure.time_ms, closure.reason)
+                raise ResetNotPossible(topic, order.choice, reason)
         if _was_done(opened, order, granted.check, tell):
             return []
         topics = _remote_topics(opened, order)

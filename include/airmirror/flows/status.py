@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from airmirror.flows import measure as measured
-from airmirror.flows.prepare import Opened, dry_run
+from airmirror.flows.prepare import Opened, dry_run, why_closed, without_closed
 from airmirror.ledger import Failure, FlowLedger
 from airmirror.offsets.latency import Latency, measure
 from airmirror.topics.remote import TopicPlan
@@ -66,6 +66,7 @@ class FlowStatus:
     latency: list[Latency]
     resets: list[str]  # what was decided with `airmirror reset`: when, who, why
     holds: list[Hold]
+    closed: dict[str, str]  # topic ("": the whole flow) -> by whom, when, why, and the way out
     throttle: Throttle
     refused: list[str]  # topics that can't be replicated, and why
     warnings: list[str]
@@ -78,7 +79,7 @@ class FlowStatus:
 def flow_status(opened: Opened) -> FlowStatus:
     """Read both clusters' offsets and the flow's internal topics."""
     topics, planned = dry_run(opened)
-    ledger = opened.ledger
+    topics, ledger = without_closed(opened, topics), opened.ledger
     holds = [hold for _, hold in sorted(ledger.holds().items())]
     failing = still_failing(ledger)
     return FlowStatus(
@@ -95,6 +96,7 @@ def flow_status(opened: Opened) -> FlowStatus:
         latency=measure(opened.flow, ledger),
         resets=[str(record) for record in ledger.resets()],
         holds=holds,
+        closed=why_closed(opened),
         throttle=throttle_of(opened),
         refused=[str(refused) for refused in topics.refused],
         warnings=list(topics.warnings),

@@ -19,11 +19,12 @@ from airmirror.ledger.groups import GroupLag, GroupOffset
 from airmirror.ledger.loading import ANEW
 from airmirror.ledger.metrics import PartitionMetrics, Standing
 from airmirror.ledger.outcomes import Failure, WindowEnd
-from airmirror.ledger.queries import WindowRow
+from airmirror.ledger.queries import Kind, WindowRow
 from airmirror.ledger.state import State
 from airmirror.ledger.tables import KEPT, metadata, newest, verified
 from airmirror.partitions import Entry, TopicPartition
 from airmirror.wire.checkpoints import Checkpoint
+from airmirror.wire.closures import Closure
 from airmirror.wire.segments import (
     Claim,
     Decision,
@@ -33,7 +34,6 @@ from airmirror.wire.segments import (
     ResetRecord,
     SegmentRecord,
     Verified,
-    held_by_decision,
 )
 
 Ends = Mapping[int, int]  # offsets by partition
@@ -81,7 +81,7 @@ class FlowLedger:
                 segments=segments,
                 progress={key: offset for key, offset in others.items() if key not in segments} | own,
                 verified=self._verified(connection),
-                holds=self._holds(connection),
+                holds=queries.holds_of(connection, self.flow),
                 forgotten=scanning.forgotten(queries.records_of(connection, self.flow, ResetRecord), segments),
                 scanned=scanning.all_scanned(connection, self.flow),
             )
@@ -135,31 +135,33 @@ class FlowLedger:
     def holds(self) -> dict[tuple[str, int], Hold]:
         """Return the holds by topic and partition: the gate's, unless an operator's latest decision replaces it."""
         with self._reading() as connection:
-            return self._holds(connection)
+            return queries.holds_of(connection, self.flow)
+
+    def of_kind(self, kind: type[Kind]) -> list[Kind]:
+        """Return the records of a kind that only the segment topic has, in log order."""
+        with self._reading() as connection:
+            return queries.records_of(connection, self.flow, kind)
 
     def decisions(self) -> list[Decision]:
         """Return the decisions of operators, in log order."""
-        with self._reading() as connection:
-            return queries.records_of(connection, self.flow, Decision)
+        return self.of_kind(Decision)
+
+    def closures(self) -> list[Closure]:
+        """Return what was closed and opened, in log order."""
+        return self.of_kind(Closure)
 
     def resets(self) -> list[ResetRecord]:
         """Return the decisions of ``airmirror reset``, in log order."""
-        with self._reading() as connection:
-            return queries.records_of(connection, self.flow, ResetRecord)
+        return self.of_kind(ResetRecord)
 
     def remote_topics(self) -> dict[str, str]:
         """Return the remote topics that an operator has chosen instead of the policy's, by source topic."""
-        decided: dict[str, bool] = {}
-        for reset in self.resets():
-            if reset.choice in ("new-topic", "forget"):
-                decided[reset.topic] = reset.choice == "new-topic"
-        if not any(decided.values()):
-            return {}
-        return {topic: last.remote_topic for (topic, _), last in self.last_segments().items() if decided.get(topic)}
+        renamed = scanning.renamed(self.resets())
+        last = self.last_segments() if renamed else {}
+        return {topic: record.remote_topic for (topic, _), record in last.items() if topic in renamed}
 
     def identity(self) -> FlowIdentity | None:
-        with self._reading() as connection:
-            found = queries.records_of(connection, self.flow, FlowIdentity)
+        found = self.of_kind(FlowIdentity)
         return found[-1] if found else None
 
     def last_segments(self) -> dict[tuple[str, int], SegmentRecord]:
@@ -345,16 +347,12 @@ class FlowLedger:
         return True
 
     def _segments(self, connection: Connection) -> dict[tuple[str, int], SegmentRecord]:
-        records = self._newest(connection, newest)
-        return {key: record for key, record in records.items() if isinstance(record, SegmentRecord)}
+        found = self._newest(connection, newest).items()
+        return {key: record for key, record in found if isinstance(record, SegmentRecord)}
 
     def _verified(self, connection: Connection) -> dict[tuple[str, int], Verified]:
         records = self._newest(connection, verified)
         return {key: record for key, record in records.items() if isinstance(record, Verified)}
-
-    def _holds(self, connection: Connection) -> dict[tuple[str, int], Hold]:
-        held = {(record.topic, record.partition): record for record in queries.records_of(connection, self.flow, Hold)}
-        return held | held_by_decision(queries.records_of(connection, self.flow, Decision))
 
     def _newest(self, connection: Connection, table: sql.Table) -> dict[tuple[str, int], Record]:
         """The records of a table that has one a partition. A window asks several times: each is decoded once."""

@@ -12,11 +12,21 @@ from sqlalchemy.engine import Connection
 
 from airmirror.ledger.loading import other_connector
 from airmirror.ledger.tables import control, newest, progress, segments, verified
-from airmirror.wire.segments import Decision, FlowIdentity, Hold, Record, ResetRecord, SegmentRecord, decode
+from airmirror.wire.closures import Closure, GroupMove
+from airmirror.wire.segments import (
+    Decision,
+    FlowIdentity,
+    Hold,
+    Record,
+    ResetRecord,
+    SegmentRecord,
+    decode,
+    held_by_decision,
+)
 
 READ_AT_ONCE = 1_000  # rows
 
-Kind = TypeVar("Kind", Decision, FlowIdentity, Hold, ResetRecord)
+Kind = TypeVar("Kind", Closure, Decision, FlowIdentity, GroupMove, Hold, ResetRecord)
 Log = tuple[str, int, UUID | None]  # topic, partition, and the source topic's id where only its records are wanted
 
 
@@ -168,6 +178,12 @@ def progress_of(connection: Connection, flow: str) -> tuple[dict[tuple[str, int]
 def records_of(connection: Connection, flow: str, kind: type[Kind]) -> list[Kind]:
     """Return the records of a kind that only the segment topic has, in log order."""
     return [record for _, record in control_of(connection, flow, kind.kind) if isinstance(record, kind)]
+
+
+def holds_of(connection: Connection, flow: str) -> dict[tuple[str, int], Hold]:
+    """Return the holds by topic and partition: the gate's, unless an operator's latest decision replaces it."""
+    held = {(record.topic, record.partition): record for record in records_of(connection, flow, Hold)}
+    return held | held_by_decision(records_of(connection, flow, Decision))
 
 
 def control_of(connection: Connection, flow: str, kind: int) -> list[tuple[Any, Record]]:

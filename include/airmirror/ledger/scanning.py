@@ -104,6 +104,12 @@ def forgotten(
     )
 
 
+def renamed(resets: Sequence[ResetRecord]) -> frozenset[str]:
+    """The topics of which the last that was decided of their names is that they go into another remote topic."""
+    decided = {reset.topic: reset.choice for reset in resets if reset.choice in ("new-topic", "forget")}
+    return frozenset(topic for topic, choice in decided.items() if choice == "new-topic")
+
+
 def tables_of(topic: str) -> tuple[sql.Table, ...]:
     """The tables that are read from an internal topic: segments, ``mm2-offsets``, ``mm2-offset-syncs``, or checkpoints."""
     if is_progress_topic(topic):

@@ -30,6 +30,8 @@ from airmirror.offsets.translation import Reason, Translated
 from airmirror.partitions import TopicPartition
 from airmirror.windows.fence import Held
 from airmirror.windows.mirror import Mirror
+from airmirror.wire.closures import WHOLE, Closure, closed
+from airmirror.wire.segments import ResetRecord
 
 log = logging.getLogger(__name__)
 
@@ -43,10 +45,12 @@ def plan(
     groups: Mapping[str, Group],
     on_target: Mapping[str, Mapping[TopicPartition, Committed]],
     lagging: Collection[tuple[str, int]] = (),
+    closures: Collection[str] = (),
 ) -> list[GroupOffset]:
     """Return the outcome for each position; without a reason, it is to be written unless the target is there already.
 
-    ``groups`` and ``on_target``: the target's groups, and what those without members have committed.
+    ``groups`` and ``on_target``: the target's groups, and what those without members have committed. ``closures``: the topics
+    that are closed.
     """
     now = int(time.time() * 1000)
     planned = []
@@ -56,6 +60,8 @@ def plan(
         reason = ""
         if isinstance(found, Reason):
             reason = found
+        elif {WHOLE, row.topic} & set(closures):
+            reason = Reason.CLOSED
         elif (row.topic, row.partition) in lagging:
             reason = Reason.LAGGING
         elif row.target is not None and found.translation < row.target.start:
@@ -95,17 +101,18 @@ def sync_group_offsets(
     only. The ledger must have caught up. Raises GroupsNotRead, CoordinatorNotAvailable, or a cluster's error.
     """
     with nullcontext(under.mirror) if under else Mirror.open(flow, ledger, "groups") as mirror:
-        decided = resets(mirror)
+        decided = _decided(mirror)
         while True:
             rows = group_positions(mirror, only)
             there = list_groups(mirror.target)
             known = {row.group for row in rows}
             idle = [name for name, group in there.items() if name in known and group.is_idle]
-            planned = plan(rows, there, committed_offsets(mirror.target, idle), lagging_partitions(flow, rows))
+            on_target, closures = committed_offsets(mirror.target, idle), closed(mirror.index.closures())
+            planned = plan(rows, there, on_target, lagging_partitions(flow, rows), closures)
             if dry_run:
                 return planned
             offsets = _moves(rows, planned)
-            before, decided = decided, resets(mirror)
+            before, decided = decided, _decided(mirror)
             if decided == before:  # else positions are elsewhere by now
                 break
         errors = commit_offsets(mirror.target, offsets)
@@ -118,6 +125,11 @@ def sync_group_offsets(
     if moved or under is None:
         tell(flow, done, moved)
     return done
+
+
+def _decided(mirror: Mirror) -> list[ResetRecord | Closure]:
+    """What people have decided by now that moves positions, or forbids to move groups to them."""
+    return [*resets(mirror), *mirror.index.closures()]
 
 
 def _moves(rows: Sequence[GroupPosition], planned: Sequence[GroupOffset]) -> dict[str, dict[TopicPartition, Committed]]:

@@ -35,6 +35,7 @@ class Reason(StrEnum):
     AHEAD = "ahead on the target already"
     BEYOND_TARGET = "beyond the log end of the target"
     LAGGING = "held back by window.max.lag"
+    CLOSED = "its topic is closed: nobody moves groups there any more"
     REFUSED = "refused by the target"
 
 

@@ -76,12 +76,15 @@ def look(
     others: Collection[Flow] = (),
     ours: Collection[str] = (),
     backfilled: Collection[str] = (),
+    closed: Mapping[str, str] | None = None,
 ) -> TopicPlan:
     """Return the plan for the flow's remote topics now. Nothing is written.
 
     ``others``: the enabled flows of the configuration, and those of other configurations (without addresses), which may
     be in the way. ``ours``: the source topics of which the flow has replicated something. ``backfilled``: topics on the
-    target that hold older records of other topics (``backfill.into.suffix``). Raises what describe() raises.
+    target that hold older records of other topics (``backfill.into.suffix``).
+    ``closed``: why each topic that is closed is so; of "" why all are.
+    Raises what describe() raises.
     """
     source, target = source or connect(flow.source), target or connect(flow.target)
     here, there = describe(source, timeout), describe(target, timeout)
@@ -94,6 +97,7 @@ def look(
     not_ours = {name for topic, name in remote.items() if topic not in ours and name in there.topics}
     in_the_way, warnings = _in_the_way(flow, remote, others, not_ours, timeout)
     in_the_way |= {topic: _BACKFILLED for topic, name in remote.items() if name in backfilled}
+    in_the_way |= {topic: closed.get("") or closed[topic] for topic in remote if closed and {"", topic} & closed.keys()}
     warnings = (*warnings, *duplicates(flow, remote, others))
     # A cluster of an older or newer version has other configs: any of its topics tells which.
     looked_at = topic_configs(target, old or sorted(there.topics)[:1])

@@ -155,6 +155,44 @@ class FlowBusy(AirmirrorError):
         )
 
 
+def open_command(flow: str, topic: str = "") -> str:
+    """The command that opens a flow again, or one topic of it."""
+    return command("flow", "open", *(("--topic", topic) if topic else ()), "--reason", "…", "--yes", flow=flow)
+
+
+@dataclass(eq=False)
+class FlowClosed(AirmirrorError):
+    """A flow that a person has closed: nobody writes to its remote topics any more, whatever the configuration says."""
+
+    flow: str
+    by: str
+    since_ms: int
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"flow {self.flow!r} was closed by {self.by} at {utc(self.since_ms)}: {self.reason}; no window writes to its "
+            f"remote topics any more, until it is opened again: {open_command(self.flow)}"
+        )
+
+
+@dataclass(eq=False)
+class TopicClosed(PartitionError):
+    """A topic of a flow that a person has closed: nobody writes to its remote topic any more."""
+
+    by: str
+    since_ms: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {closed_topic(self.flow, self.topic, self.by, self.since_ms, self.reason)}"
+
+
+def closed_topic(flow: str, topic: str, by: str, since_ms: int, reason: str) -> str:
+    """Who has closed a topic, when and why, and the way out."""
+    return f"closed by {by} at {utc(since_ms)}: {reason}; open it again: {open_command(flow, topic)}"
+
+
 @dataclass(eq=False)
 class FenceStuck(AirmirrorError):
     """A transactional id of the flow that can't be fenced, so that nobody may write for the flow (invariant B)."""

@@ -21,11 +21,12 @@ from airmirror.ledger import FlowLedger
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import transaction_timeout_ms, transactional_id
 from airmirror.slot.errors import SlotFenced
-from airmirror.windows.errors import FenceStuck, FlowBusy
-from airmirror.windows.index import ClaimsSince, read_claims
+from airmirror.windows.errors import FenceStuck, FlowBusy, FlowClosed
+from airmirror.windows.index import ClaimsSince, read_claims, read_control, with_known
 from airmirror.windows.mirror import Journal, Mirror
 from airmirror.windows.renewal import Renewal
 from airmirror.wire.claims import LEASE_MS, holder, most_slots
+from airmirror.wire.closures import WHOLE, Closure, closed
 from airmirror.wire.segments import Claim, ClaimEvent
 
 FENCE_SECONDS = 60.0
@@ -33,12 +34,16 @@ FENCE_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Granted:
-    """A claim that holds and is renewed; ``offset``: where it lies in the segment topic. ``appender`` writes to that topic."""
+    """A claim that holds and is renewed; ``offset``: where it lies in the segment topic. ``appender`` writes to that topic.
+
+    ``closed``: the topics that were closed when it was claimed; who closes another one claims later.
+    """
 
     journal: Journal
     appender: Appender
     renewal: Renewal
     offset: int
+    closed: Mapping[str, Closure] = field(default_factory=dict)
     _since: ClaimsSince = field(init=False, compare=False)  # of whoever checks: a copy for another thread has its own
 
     def __post_init__(self) -> None:
@@ -73,21 +78,24 @@ class Held:
 
 
 @contextmanager
-def claimed(journal: Journal, window: str, slots: int) -> Iterator[Granted]:
-    """Hold the flow's claim for the time of a window, renewed; released at the end. Raises FlowBusy."""
+def claimed(journal: Journal, window: str, slots: int, *, closed_too: bool = False) -> Iterator[Granted]:
+    """Hold the flow's claim for the time of a window, renewed; released at the end. Raises FlowBusy, FlowClosed.
+
+    ``closed_too``: of whoever writes nothing to remote topics, or opens the flow again.
+    """
     journal.target.refresh([journal.topics.segments, journal.topics.progress])
     with (
         Appender(journal.flow.target, journal.topics.segments) as appender,
-        _claimed(journal, window, slots, appender) as granted,
+        _claimed(journal, window, slots, appender, closed_too=closed_too) as granted,
     ):
         yield granted
 
 
 @contextmanager
-def _claimed(journal: Journal, window: str, slots: int, appender: Appender) -> Iterator[Granted]:
+def _claimed(journal: Journal, window: str, slots: int, appender: Appender, *, closed_too: bool) -> Iterator[Granted]:
     target, segments = journal.target, journal.topics.segments
     scanned = journal.index.scanned(segments, target.topic_ids[segments]).get(0, 0)
-    known = journal.index.claims()
+    known, closures = journal.index.claims(), journal.index.closures()
     owner = f"{socket.gethostname()}:{os.getpid()}"
     most = max([slots, *(claim.slots for _, _, claim in known)])
     claim = Claim(
@@ -103,11 +111,15 @@ def _claimed(journal: Journal, window: str, slots: int, appender: Appender) -> I
         return appender.append([(record.encode_key(), record.encode_value())])[0]
 
     offset = append(claim)
-    entries = read_claims(target, segments, known, min(scanned, offset), offset + 1)
+    tail, closures_since = read_control(target, segments, min(scanned, offset), offset + 1)
+    entries, closed_now = with_known(known, tail), closed([*closures, *closures_since])
     own = next((entry for entry in entries if entry.offset == offset), None)
     if own is None:
         reason = "an answer without the claim that was written there"
         raise RecordsWithheld(target.alias, TopicPartition(segments, 0), offset, offset + 1, reason)
+    if WHOLE in closed_now and not closed_too:
+        appender.append([(claim.encode_key(), None)])
+        raise flow_closed(journal.flow, closed_now[WHOLE])
     before = [entry for entry in entries if entry.offset < offset and entry.claim.window != window]
     held = holder(before, compacted=True)
     if held and held.alive_at(own.timestamp):
@@ -124,12 +136,17 @@ def _claimed(journal: Journal, window: str, slots: int, appender: Appender) -> I
 
     try:
         with renewal:
-            yield Granted(journal, appender, renewal, offset)
+            yield Granted(journal, appender, renewal, offset, closed_now)
     except BaseException:
         with suppress(AirmirrorError):  # what went wrong before says more, and the claim ends with its lease
             release()
         raise
     release()
+
+
+def flow_closed(flow: Flow, closure: Closure) -> FlowClosed:
+    """Return the error of whoever wants to write for a flow that is closed."""
+    return FlowClosed(flow.name, closure.by, closure.time_ms, closure.reason)
 
 
 def fence(flow: Flow, target: Routes, slots: int) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience
 from airmirror.clusters.protocol.topic_configs import topic_configs
+from airmirror.config import Flow
 from airmirror.ledger.state import State
 from airmirror.partitions import TopicPartition
 from airmirror.slot.adjacent import explained
@@ -15,6 +16,7 @@ from airmirror.slot.contract import Slot, SlotPartition
 from airmirror.slot.errors import of_flow
 from airmirror.windows.declared import compacted_topics, times_replaced
 from airmirror.windows.diverged import with_epochs
+from airmirror.windows.errors import TopicClosed
 from airmirror.windows.fence import Granted
 from airmirror.windows.hanging import name_hanging
 from airmirror.windows.mirror import Mirror
@@ -50,6 +52,22 @@ def make_plan(mirror: Mirror, state: State, remote_topics: Mapping[str, str]) ->
         for key in [TopicPartition(*known) for known in state.known if known[0] == topic] or [TopicPartition(topic, 0)]
     ]
     return [replace(item, error=of_flow(item.error, flow.name)) for item in planned]
+
+
+def still_open(remote_topics: Mapping[str, str], granted: Granted) -> dict[str, str]:
+    """The topics, with their remote topics, that nobody had closed when the window claimed."""
+    return {topic: remote for topic, remote in remote_topics.items() if topic not in granted.closed}
+
+
+def closed_since(flow: Flow, state: State, remote_topics: Mapping[str, str], granted: Granted) -> list[Planned]:
+    """The partitions of topics that were closed between the look at topics and the claim: nothing of them is written."""
+    found = []
+    for topic in sorted(remote_topics.keys() & granted.closed.keys()):
+        closure, remote = granted.closed[topic], remote_topics[topic]
+        for key in [TopicPartition(*known) for known in state.known if known[0] == topic] or [TopicPartition(topic, 0)]:
+            error = TopicClosed(flow.source.alias, *key, closure.by, closure.time_ms, closure.reason)
+            found.append(left_out(key, remote, state, of_flow(error, flow.name) or error))
+    return found
 
 
 def chosen(

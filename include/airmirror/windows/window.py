@@ -27,7 +27,7 @@ from airmirror.windows.judging import Judged, judge_unverified, watermarks
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.mirrormaker import name_writers
 from airmirror.windows.plan import Planned
-from airmirror.windows.planning import chosen, make_plan, slots_of
+from airmirror.windows.planning import chosen, closed_since, make_plan, slots_of, still_open
 from airmirror.windows.progress import CopyProgress, Watch
 from airmirror.windows.results import WindowResult, standings_of, window_rows
 from airmirror.windows.starts import commit_starts, need_starts, not_begun
@@ -78,8 +78,8 @@ def run_window(
     with ``window.follow.ms`` the window stays, whether anything is new or not, and is judged meanwhile; not with ``until``.
     ``tell`` hears of every phase, ``report`` of what is committed. With ``advance`` the engine's own checks judge alone, and
     what a gate holds stays held; without it the judgement is left to ``judge_window``.
-    Raises FlowBusy, FenceStuck, SameCluster, EqualClusterIds, or a cluster's error; what is wrong with single partitions
-    is in the rows.
+    Raises FlowBusy, FlowClosed, FenceStuck, SameCluster, EqualClusterIds, or a cluster's error; what is wrong with single
+    partitions is in the rows.
     """
     begun, phases = time.monotonic(), Phases(tell)
     with _two_clusters(flow, index) as mirror:
@@ -101,7 +101,8 @@ def run_window(
                 with phases("fence"):
                     fenced = fence_around(granted, most)
                 with phases("offsets and progress"):
-                    state, planned = _plan_with_starts(mirror, granted, fenced, remote_topics)
+                    state, planned = _plan_with_starts(mirror, granted, fenced, still_open(remote_topics, granted))
+                    planned += closed_since(flow, state, remote_topics, granted)
                     free = [item for item in chosen(planned, only, until) if item.key not in state.holds]
                     work = slots_of(mirror, granted, numbers=fenced.numbers, planned=free, follow_ms=follow_ms)
                 if work:
@@ -176,7 +177,7 @@ def judge_window(
         held = gate is not None and any(hold.by == GATE for hold in index.holds().values())
         if not index.unverified() and not held:
             return Judged((), ())
-        with claimed(mirror, window, slots=0) as granted:
+        with claimed(mirror, window, slots=0, closed_too=True) as granted:
             tell("reading what is to be judged")
             mirror.catch_up()
             return judge_unverified(mirror, granted, gate, trusted=trusted, tell=tell)

@@ -1,7 +1,8 @@
 """The records of the segment topic, versioned: claims, segments, verified offsets, holds, decisions, resets, identity.
 
 A key begins with INT8 kind, a value with INT16 version (0; of segments 1, if they tell when they were read). Keys are unique,
-so that compaction keeps what counts; a null value deletes. docs/formats.md documents the fields that are declared here.
+so that compaction keeps what counts; a null value deletes. docs/formats.md documents the fields that are declared here and
+in ``closures``.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import IntEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 from uuid import UUID
 
+from airmirror.wire.closures import Closure, GroupMove
 from airmirror.wire.fields import (
     BYTES_16,
     INT32,
@@ -21,30 +23,19 @@ from airmirror.wire.fields import (
     STRING,
     TEXTS,
     UUID_ID,
-    Declared,
     Field,
     Fields,
     Type,
-    clipped,
     enumerated,
     fields,
     together,
 )
+from airmirror.wire.kept import REASON, Kept
 from airmirror.wire.primitives import MalformedRecord, Reader, unsigned_varint
 
 VERSION, VERSION_WITH_TIMES, VERSION_WITH_EPOCHS = 0, 1, 2
 MOST_OFFSET = 2**63 - 1
-REASON = clipped(10_000)
 PARTITION = fields(topic=STRING, partition=INT32)
-
-
-class Kept(Declared):
-    """A record of the segment topic: its key begins with its kind."""
-
-    kind: ClassVar[int]
-
-    def encode_key(self) -> bytes:
-        return struct.pack(">b", self.kind) + super().encode_key()
 
 
 class ClaimEvent(IntEnum):
@@ -355,9 +346,10 @@ class Tombstone:
     key: tuple[object, ...]
 
 
-Record = Claim | SegmentRecord | Verified | Hold | FlowIdentity | Decision | ResetRecord | Tombstone
+Written = Claim | SegmentRecord | Verified | Hold | FlowIdentity | Decision | ResetRecord | Closure | GroupMove
+Record = Written | Tombstone
 
-KINDS = {record.kind: record for record in (Claim, SegmentRecord, Verified, Hold, FlowIdentity, Decision, ResetRecord)}
+KINDS: dict[int, type[Written]] = {record.kind: record for record in get_args(Written)}
 
 
 def decode(key: bytes, value: bytes | None) -> Record:

@@ -12,12 +12,11 @@ from airmirror.ledger import FlowLedger, Ledger
 from airmirror.ledger.database import reading
 from airmirror.ledger.samples import Sample, between, latest
 from airmirror.ledger.showing import PartitionRow, partitions, totals, windows
-from airmirror.web.console.overview import RATE_MS, Shown, summary
+from airmirror.web.console.overview import MOST_TEXT, RATE_MS, Shown, summary
 
 MOST_POINTS = 600  # of a plot
 MOST_WINDOWS = 50
 MOST_MARKS = 200  # decisions
-MOST_TEXT = 500  # characters of a reason in a list; the partition's page has all of it
 
 Page = Callable[[str], str | None]
 

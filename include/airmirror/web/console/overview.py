@@ -13,8 +13,11 @@ from airmirror.ledger import FlowLedger, Ledger
 from airmirror.ledger.database import reading
 from airmirror.ledger.samples import Sample, latest
 from airmirror.ledger.showing import Totals, totals
+from airmirror.wire.closures import WHOLE, closed
 from airmirror.wire.segments import GATE
 
+MOST_CLOSED = 20  # topics that are told of a flow
+MOST_TEXT = 500  # characters of a reason in a list; the partition's page has all of it
 RATE_MS = 10 * 60_000  # rates are of the samples of the last ten minutes
 
 
@@ -46,13 +49,18 @@ def summary(shown: Shown, ledger: FlowLedger, sums: Totals | None, rates: list[S
     state = _state(
         sums, numbers, held=any(hold.by == GATE for hold in holds), failing=any(f.needs_somebody for f in failing)
     )
+    shut = closed(ledger.closures())
     return {
         "flow": shown.flow.name,
         "source": shown.flow.source.alias,
         "target": shown.flow.target.alias,
         "dag_id": shown.dag_id,
         "paused": shown.is_paused,
-        "state": state,
+        "state": "closed" if WHOLE in shut else state,
+        "closed": [
+            {"topic": each.topic, "by": each.by, "time_ms": each.time_ms, "reason": each.reason[:MOST_TEXT]}
+            for each in list(shut.values())[:MOST_CLOSED]
+        ],
         "topics": sums.topics if sums else 0,
         "partitions": sums.partitions if sums else 0,
         "behind": sums.behind if sums else 0,

@@ -48,6 +48,12 @@ function Shown({ data }: { data: FlowAnswer }) {
         {summary.paused && <strong> The DAG is switched off: no window begins by itself.</strong>}
         {summary.follows_ms > 0 && <span className="am-muted"> Windows follow the log for {ms(summary.follows_ms)}; lags are measured when one ends, throughput while it runs.</span>}
       </p>
+      {summary.closed.length > 0 && (
+        <section>
+          <h3 className="am-h">Closed</h3>
+          <ul>{summary.closed.map((each) => <li key={each.topic}>{each.topic ? plain(each.topic) : "the whole flow"}: by {plain(each.by)}, <Time at={each.time_ms} />. <Text>{each.reason}</Text></li>)}</ul>
+        </section>
+      )}
       {data.failing.length > 0 && (
         <section>
           <h3 className="am-h">Failing</h3>

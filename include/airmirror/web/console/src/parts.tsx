@@ -39,6 +39,7 @@ const STATES: Record<Summary["state"], [string, string]> = {
   behind: ["behind", "The last window left records on the source that are not on the target yet."],
   held: ["held", "The gate holds partitions until somebody decides; the others go on."],
   failing: ["failing", "Windows fail, and it does not get better by itself."],
+  closed: ["closed", "A person has closed the flow: no window writes to its remote topics until it is opened again."],
   new: ["no window yet", "The ledger knows nothing of this flow: no window has ended."],
 };
 

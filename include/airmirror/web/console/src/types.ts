@@ -7,7 +7,8 @@ export interface Summary {
   target: string;
   dag_id: string;
   paused: boolean;
-  state: "failing" | "held" | "new" | "behind" | "verified" | "unverified";
+  state: "failing" | "closed" | "held" | "new" | "behind" | "verified" | "unverified";
+  closed: { topic: string; by: string; time_ms: number; reason: string }[];
   topics: number;
   partitions: number;
   behind: number;

@@ -1,0 +1,89 @@
+"""``airmirror flow close`` and ``flow open``: no window writes to a flow's remote topics any more, and again."""
+
+from __future__ import annotations
+
+import getpass
+from typing import Annotated
+
+import typer
+
+from airmirror.cli.failures import failures_reported
+from airmirror.cli.options import (
+    DEFAULT_CONFIG,
+    DEFAULT_LEDGER,
+    Config,
+    FlowName,
+    LedgerUrl,
+    Secrets,
+    console,
+    opened_flow,
+)
+
+flow_commands = typer.Typer(no_args_is_help=True, help="Close a flow, so that nobody writes for it; open it again.")
+
+Topics = Annotated[list[str] | None, typer.Option("--topic", help="A source topic; again for more. Default: the flow.")]
+Reason = Annotated[str, typer.Option(help="Why; it is kept, and told to whoever wants to write.")]
+By = Annotated[str, typer.Option(help="Who decides.", default_factory=getpass.getuser, show_default="you")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do it; else nothing is written.")]
+
+
+@flow_commands.command("close")
+@failures_reported
+def flow_close(
+    reason: Reason,
+    by: By,
+    flow: FlowName = "",
+    topic: Topics = None,
+    yes: Yes = False,
+    config: Config = DEFAULT_CONFIG,
+    ledger: LedgerUrl = DEFAULT_LEDGER,
+    secrets: Secrets = None,
+) -> None:
+    """Close a flow, or topics of it, by a record in its segment topic: a window that runs ends now, and none of any
+    configuration writes there again before it is opened. Only the target is asked.
+    """
+    from airmirror.flows.closing import close, to_close
+
+    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, console.status("") as status:
+        name = opened.flow.name
+        if yes:
+            found = [each.topic for each in close(opened, topic or (), reason=reason, by=by, tell=status.update)]
+        else:
+            found = to_close(opened, topic or ())
+    _show(name, found, "closed", yes)
+
+
+@flow_commands.command("open")
+@failures_reported
+def flow_open(
+    reason: Reason,
+    by: By,
+    flow: FlowName = "",
+    topic: Topics = None,
+    yes: Yes = False,
+    config: Config = DEFAULT_CONFIG,
+    ledger: LedgerUrl = DEFAULT_LEDGER,
+    secrets: Secrets = None,
+) -> None:
+    """Open what was closed: the next window goes on where the last one ended. Records that others have written to a remote
+    topic since are not overwritten; its partitions are in error then.
+    """
+    from airmirror.flows.closing import reopen, to_open
+
+    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, console.status("") as status:
+        name = opened.flow.name
+        if yes:
+            found = [each.topic for each in reopen(opened, topic or (), reason=reason, by=by, tell=status.update)]
+        else:
+            found = to_open(opened, topic or ())
+    _show(name, found, "open", yes)
+
+
+def _show(flow: str, topics: list[str], state: str, yes: bool) -> None:
+    for topic in topics:
+        what = f"topic {topic} of flow {flow}" if topic else f"flow {flow}"
+        console.print(f"{what} {'is' if yes else 'would be'} {state}", highlight=False, markup=False)
+    if not topics:
+        console.print(f"flow {flow}: it is {state} already", highlight=False, markup=False)
+    elif not yes:
+        console.print("Nothing was written: --yes does it.", highlight=False)

@@ -1,0 +1,68 @@
+"""The records of the segment topic that a failover writes: flows and topics that are closed, groups that were moved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import ClassVar
+
+from airmirror.wire.fields import INT32, INT64, STRING, Fields, enumerated, fields
+from airmirror.wire.kept import REASON, Kept
+
+WHOLE = ""  # the topic of a closure of the whole flow
+
+
+class ClosureEvent(IntEnum):
+    """The event of a closure record."""
+
+    CLOSED = 0
+    OPENED = 1
+
+
+@dataclass(frozen=True)
+class Closure(Kept):
+    """A person's decision that no window writes to a source topic's remote topic any more, or that windows do again.
+
+    ``topic``: ``WHOLE`` for the flow with all that it will ever replicate. ``window``: the claim under which it was written,
+    which has fenced every window before it (invariant B). Of each topic the last one in the log counts.
+    """
+
+    kind: ClassVar[int] = 8
+    key_fields: ClassVar[Fields] = fields(topic=STRING, time_ms=INT64)
+    value_fields: ClassVar[Fields] = fields(
+        event=enumerated(ClosureEvent, "closure event"), window=STRING, reason=REASON, by=STRING
+    )
+
+    topic: str
+    time_ms: int
+    event: ClosureEvent
+    window: str
+    reason: str
+    by: str
+
+
+@dataclass(frozen=True)
+class GroupMove(Kept):
+    """A group that a failover has moved in a partition of the target, and where it stood there before (-1: nowhere)."""
+
+    kind: ClassVar[int] = 9
+    key_fields: ClassVar[Fields] = fields(group=STRING, topic=STRING, partition=INT32)
+    value_fields: ClassVar[Fields] = fields(
+        window=STRING, before=INT64, after=INT64, time_ms=INT64, metadata_before=STRING
+    )
+
+    group: str
+    topic: str
+    partition: int
+    window: str
+    before: int
+    after: int
+    time_ms: int
+    metadata_before: str
+
+
+def closed(closures: Iterable[Closure]) -> dict[str, Closure]:
+    """The closures in force after ``closures`` in log order, by topic."""
+    latest = {each.topic: each for each in closures}
+    return {topic: each for topic, each in latest.items() if each.event is ClosureEvent.CLOSED}

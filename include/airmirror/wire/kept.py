@@ -1,0 +1,19 @@
+"""The base of the segment topic's records: a key begins with INT8 kind."""
+
+from __future__ import annotations
+
+import struct
+from typing import ClassVar
+
+from airmirror.wire.fields import Declared, clipped
+
+REASON = clipped(10_000)
+
+
+class Kept(Declared):
+    """A record of the segment topic: its key begins with its kind."""
+
+    kind: ClassVar[int]
+
+    def encode_key(self) -> bytes:
+        return struct.pack(">b", self.kind) + super().encode_key()

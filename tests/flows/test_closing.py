@@ -1,0 +1,197 @@
+"""A flow that is closed by a record in the segment topic: no window of anybody writes there until it is opened again."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from airmirror.flows.closing import NoSuchTopic, NotClosed, close, closures_now, reopen
+from airmirror.flows.groups import group_offsets_round
+from airmirror.flows.holds import DecisionIncomplete
+from airmirror.flows.maintenance import prune
+from airmirror.flows.prepare import Opened, prepare, read_again
+from airmirror.flows.reset import Choice, Order, carry_out
+from airmirror.flows.status import flow_status
+from airmirror.ledger import Ledger
+from airmirror.offsets.translation import Reason
+from airmirror.slot.contract import Outcome, Slot, SlotResult
+from airmirror.windows.errors import FlowClosed, TopicClosed
+from airmirror.windows.window import run_window
+from airmirror.wire.closures import WHOLE
+from airmirror.wire.segments import decode
+from airmirror_local.brokers import Broker
+from support.deployment import Deployment
+from support.flows import Mirror, at_once, in_this_process, mirror
+from support.following import FOLLOW, SETTINGS, await_copied, beside, ended_by_event, numbered
+from support.groups import commit, committed
+from support.ledgers import SEGMENTS, TOPIC_ID, compacted, written
+from support.topics import Record, assert_mirrored, create_topic, end_offsets, produce
+
+WHY = {"reason": "east burns", "by": "ada"}
+
+
+def with_new_ledger(flow: Mirror, directory: Path) -> Opened:
+    """The same flow of another deployment, which has seen nothing of it yet."""
+    return replace(flow.opened, ledger=Ledger(f"sqlite:///{directory}/{uuid4().hex}.db").flow(flow.flow.name))
+
+
+def nothing_runs(slots: Sequence[Slot]) -> list[SlotResult]:
+    raise AssertionError(f"slots of a closed flow: {slots}")
+
+
+def test_nobody_writes_for_a_closed_flow_until_it_is_opened(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = mirror(east, west, tmp_path, partitions=2)
+    produce(east, flow.topic, numbered(50))
+    prepared = prepare(flow.opened)
+    assert flow.run().is_verified
+    assert [each.topic for each in close(flow.opened, (), **WHY)] == [WHOLE]
+    assert close(flow.opened, (), **WHY) == [], "it is closed already"
+    produce(east, flow.topic, numbered(50, 50))
+    ends, elsewhere = end_offsets(west, flow.remote_topic), with_new_ledger(flow, tmp_path)
+    for opened in (flow.opened, elsewhere):
+        with pytest.raises(FlowClosed, match=r"closed by ada at .*: east burns; .*airmirror flow open") as refused:
+            prepare(opened)
+        assert not refused.value.transient
+    for opened in (flow.opened, with_new_ledger(flow, tmp_path)):  # who has prepared before, or looks at nothing
+        with pytest.raises(FlowClosed):
+            run_window(
+                opened.flow, opened.ledger, prepared.topics, nothing_runs, window="late", slots=lambda: 1, advance=False
+            )
+    again = Order((flow.topic,), (), Choice.START_AGAIN, recreate=True, by="bo", reason="why not")
+    with pytest.raises(FlowClosed):
+        carry_out(elsewhere, again)
+    segments = flow.opened.ledger.contents()["segments"]
+    assert prune(flow.opened, 0, tmp_path, now_ms=2**52).segments == 0, "segments stay as they are"
+    assert end_offsets(west, flow.remote_topic) == ends and flow.opened.ledger.contents()["segments"] == segments
+    status = flow_status(flow.opened)
+    assert "by ada" in status.closed[WHOLE] and status.refused == [] and not status.needs_somebody
+    reopen(elsewhere, (), reason="the fire is out", by="bo")
+    assert closures_now(flow.opened) == {} and flow_status(flow.opened).closed == {}
+    assert flow.run().is_verified and flow.assert_equal() == 100
+
+
+def test_a_window_that_runs_ends_as_fenced(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = mirror(east, west, tmp_path, partitions=2, settings=SETTINGS)
+    ended_by_event(monkeypatch)
+    produce(east, flow.topic, numbered(40))
+    ends: dict[int, int] = {}
+    results: list[SlotResult] = []
+
+    def closing() -> None:
+        await_copied(flow, 40)
+        close(with_new_ledger(flow, tmp_path), (), **WHY)
+        ends.update(end_offsets(west, flow.remote_topic))
+        produce(east, flow.topic, numbered(40, 40))
+
+    def execute(given: Sequence[Slot]) -> list[SlotResult]:
+        with beside(closing, threading.Event()):  # nothing but the closure ends the window
+            results.extend(at_once(given))
+        return results
+
+    flow.run(execute, "follows", 2, FOLLOW)
+    assert {each.outcome for each in results} == {Outcome.FENCED}
+    assert end_offsets(west, flow.remote_topic) == ends
+    with pytest.raises(FlowClosed):
+        flow.run()
+    reopen(flow.opened, (), **WHY)
+    monkeypatch.undo()
+    later = replace(
+        flow, opened=replace(flow.opened, flow=replace(flow.flow, window=replace(flow.flow.window, follow_ms=0)))
+    )
+    assert later.run().is_verified and later.assert_equal() == 80
+
+
+def test_a_topic_is_closed_and_the_others_go_on(east: Broker, west: Broker, tmp_path: Path) -> None:
+    other = create_topic(east, f"other-{uuid4().hex[:8]}")
+    first = mirror(east, west, tmp_path)
+    flow = mirror(east, west, tmp_path, topic=first.topic, settings={"topics": f"{first.topic}, {other}"})
+    remote = f"{flow.flow.source.alias}.{other}"
+    for topic in (flow.topic, other):
+        produce(east, topic, numbered(10), partition=0)
+    before = prepare(flow.opened)
+    assert flow.run().is_verified
+    with pytest.raises(NoSuchTopic, match="nope"):
+        close(flow.opened, ("nope",), **WHY)
+    assert [each.topic for each in close(flow.opened, (other,), **WHY)] == [other]
+    for topic in (flow.topic, other):
+        produce(east, topic, numbered(10, 10), partition=0)
+    late = run_window(
+        flow.flow, flow.opened.ledger, before.topics, in_this_process, window="late", slots=lambda: 1, advance=False
+    )
+    assert [type(row.error) for row in late.rows if row.topic == other] == [TopicClosed]
+    assert assert_mirrored(east, flow.topic, west, flow.remote_topic) == 20, "the others go on"
+    prepared = prepare(with_new_ledger(flow, tmp_path))
+    assert other not in prepared.topics and "closed by ada" in " ".join(prepared.refused)
+    assert end_offsets(west, remote) == {0: 11}, "ten records and a marker"
+    with pytest.raises(NotClosed, match=f"closed are: {other}"):
+        reopen(flow.opened, (flow.topic,), **WHY)
+    reopen(flow.opened, (other,), **WHY)
+    assert flow.run().is_verified and assert_mirrored(east, other, west, remote) == 20
+
+
+def test_groups_of_a_closed_flow_are_left_where_they_are(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow, group = mirror(east, west, tmp_path), f"group-{uuid4().hex[:8]}"
+    settings = replace(
+        flow.flow.settings, groups=(group,), sync_group_offsets_enabled=True, sync_group_offsets_interval_seconds=0
+    )
+    opened = replace(flow.opened, flow=replace(flow.flow, settings=settings))
+    produce(east, flow.topic, numbered(10), partition=0)
+    flow.run()
+    commit(east, group, {(flow.topic, 0): 5})
+    close(opened, (), **WHY)
+    assert [row.reason for row in group_offsets_round(opened) or ()] == [Reason.CLOSED]
+    assert committed(west, group) == {}
+    reopen(opened, (), **WHY)
+    assert [row.reason for row in group_offsets_round(opened) or ()] == [""]
+
+
+def test_closures_outlive_compaction_and_a_new_ledger(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = mirror(east, west, tmp_path)
+    produce(east, flow.topic, numbered(10), partition=0)
+    flow.run()
+    for _ in range(2):
+        close(flow.opened, (), **WHY)
+        reopen(flow.opened, (), **WHY)
+    close(flow.opened, (flow.topic,), **WHY)
+    history = flow.opened.ledger.closures()
+    assert [each.event.name for each in history] == ["CLOSED", "OPENED", "CLOSED", "OPENED", "CLOSED"]
+    read_again(flow.opened)
+    assert flow.opened.ledger.closures() == history
+    entries = compacted([written(offset, each) for offset, each in enumerate(history)])
+    cleaned = Ledger(f"sqlite:///{tmp_path}/cleaned.db").flow("a->b")
+    cleaned.load_segments(SEGMENTS, TOPIC_ID, entries, {0: len(entries)})
+    assert cleaned.closures() == history and decode(entries[0].key or b"", entries[0].value) == history[0]
+
+
+def test_a_closure_needs_a_person_and_a_reason(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = mirror(east, west, tmp_path)
+    for wrong in ({"reason": " ", "by": "ada"}, {"reason": "why", "by": ""}):
+        with pytest.raises(DecisionIncomplete):
+            close(flow.opened, (), **wrong)
+    with pytest.raises(NotClosed):
+        reopen(flow.opened, (), **WHY)
+
+
+def test_the_commands_close_and_open(east: Broker, west: Broker, tmp_path: Path) -> None:
+    topic = create_topic(east, f"orders-{uuid4().hex[:8]}")
+    produce(east, topic, [Record(b"v")], partition=0)
+    command = Deployment(tmp_path, east.bootstrap, west.bootstrap, topic)
+    reason = ("--reason", "east burns", "--by", "ada")
+    dry = command("flow", "close", *reason)
+    assert dry.exit_code == 0 and "would be closed" in dry.stdout and "Nothing was written" in dry.stdout
+    assert "closed" not in command("status").stdout
+    assert f"flow {command.flow} is closed" in command("flow", "close", *reason, "--yes").stdout
+    shown = command("status")
+    assert "closed" in shown.stdout and "by ada" in shown.stdout and "east burns" in shown.stdout
+    refused = command("run-window", "--local", "--no-expectations")
+    assert refused.exit_code == 1 and "was closed by ada" in refused.output and "airmirror flow open" in refused.output
+    assert "would be open" in command("flow", "open", *reason).stdout
+    assert f"flow {command.flow} is open" in command("flow", "open", *reason, "--yes").stdout
+    assert command("flow", "open", *reason, "--yes").exit_code == 1
