@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airmirror.wire.closures import Closure, ClosureEvent, GroupMove
 from airmirror.wire.mirrormaker import (
     SourceOffset,
     decode_source_offset,
@@ -19,7 +20,6 @@ from airmirror.wire.mirrormaker import (
     source_offset_value,
 )
 from airmirror.wire.primitives import MalformedRecord
-from airmirror.wire.closures import Closure, ClosureEvent, GroupMove
 from airmirror.wire.segments import (
     Action,
     Claim,
@@ -104,7 +104,14 @@ RECORDS = [
     ),
     Closure(topic="", time_ms=7, event=ClosureEvent.CLOSED, window="close-1", reason="größer", by="ann"),
     GroupMove(
-        group="größer", topic="east.orders", partition=3, window="f-1", before=-1, after=8, time_ms=9, metadata_before=""
+        group="größer",
+        topic="east.orders",
+        partition=3,
+        window="f-1",
+        before=-1,
+        after=8,
+        time_ms=9,
+        metadata_before="",
     ),
 ]
 
