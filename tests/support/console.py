@@ -42,6 +42,7 @@ class Viewer:
     dags: set[str] = field(default_factory=set)
     logged_in: bool = True
     paused: set[str] = field(default_factory=set)
+    sees_connections: bool = True
 
 
 def configuration(directory: Path, flows: Mapping[str, str] | None = None) -> Path:
@@ -86,6 +87,7 @@ def pretend(directory: Path, patch: pytest.MonkeyPatch, flows: Mapping[str, str]
     patch.setattr(security, "may_see_dag", lambda: Depends(may_see_dag))
     patch.setattr(security, "logged_in", lambda: Depends(user))
     patch.setattr(security, "readable", readable)
+    patch.setattr(security, "may_read_records", lambda _user: found.sees_connections)
     return found
 
 

@@ -24,6 +24,8 @@ class Settings:
     backfill_into_suffix: str | None
     checkpoints_topic_replication_factor: int
     config_properties_exclude: tuple[str, ...]
+    console_records_enabled: bool
+    console_records_mask: tuple[str, ...]
     decide_users: tuple[str, ...]
     emit_checkpoints_enabled: bool
     emit_checkpoints_interval_seconds: int

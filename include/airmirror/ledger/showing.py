@@ -158,6 +158,12 @@ def story(
     return [record for row in found if isinstance(record := record_of(row), SegmentRecord)]
 
 
+def covering(connection: Connection, flow: str, key: tuple[str, int], offset: int) -> SegmentRecord | None:
+    """The segment record of a partition, of its topic as it is now, that accounts for a source offset."""
+    found = story(connection, flow, key, 1, offset + 1)
+    return found[0] if found and offset < found[0].source_end else None
+
+
 def verified_of(connection: Connection, flow: str, key: tuple[str, int]) -> Verified | None:
     """Return the verified offset's record of a partition (invariant F)."""
     of_this = [column == value for column, value in zip(_keys(verified), (flow, *key), strict=True)]

@@ -32,6 +32,11 @@ def logged_in() -> Any:
     return Depends(get_user)
 
 
+def may_read_records(user: Any) -> bool:
+    """Whether a user may see Airflow's connections, and so what they give access to."""
+    return bool(get_auth_manager().is_authorized_connection(method="GET", user=user))
+
+
 def readable(user: Any, dag_ids: Iterable[str]) -> dict[str, bool]:
     """Of these DAGs those whose runs a user may read and that Airflow has, each with whether it is paused."""
     with create_session() as session:

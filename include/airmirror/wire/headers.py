@@ -36,6 +36,24 @@ def parts_of(body: bytes) -> tuple[bytes | None, bytes | None, bytes]:
     return parts[0], parts[1], body[position:]
 
 
+def headers_of(tail: bytes) -> list[tuple[bytes, bytes | None]]:
+    """The names and values of the headers that ``parts_of`` leaves as they are. Raises MalformedRecord."""
+    count, position = _read(tail, 0)
+    if not 0 <= count <= len(tail):
+        raise MalformedRecord(f"a record with {count} headers")
+    found: list[tuple[bytes, bytes | None]] = []
+    for _ in range(count):
+        length, position = _read(tail, position)
+        name, position = tail[position : position + length], position + length
+        length, position = _read(tail, position)
+        value = None if length < 0 else tail[position : position + length]
+        position += max(length, 0)
+        found.append((name, value))
+    if position != len(tail):
+        raise MalformedRecord("headers that are cut off")
+    return found
+
+
 def record(body: bytes) -> bytes:
     """The body as the only record of a batch: its time and offset are the batch's own."""
     return varint(len(body) + 3) + b"\0\0\0" + body

@@ -235,6 +235,21 @@ KEYS = (
         Scope.FLOW_ONLY,
     ),
     Key(
+        "console.records.enabled",
+        Type.BOOLEAN,
+        "false",
+        "The console shows single records of the flow's topics and their copies to whoever may see Airflow's connections.",
+        Scope.FLOW_ONLY,
+    ),
+    Key(
+        "console.records.mask",
+        Type.LIST,
+        "",
+        "Names of JSON fields and of headers whose values the console never shows, in whatever case. With any named, a key or a "
+        "value that is no JSON is not shown at all.",
+        Scope.FLOW_ONLY,
+    ),
+    Key(
         "errors.deadletterqueue.topic.name",
         Type.STRING,
         "",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from airmirror.config import Flow
+from airmirror.config import Configuration, Flow
 from airmirror.on_airflow.dags.flows import OF_A_FLOW
 from airmirror.on_airflow.dags.replicate import dag_id
 from airmirror.topics.sound import sound
@@ -19,6 +19,7 @@ class Flows:
     ``broken``: the names of flows that something is wrong with, which have no DAGs.
     """
 
+    configuration: Configuration
     by_dag: dict[str, Flow]
     owners: dict[str, str]
     broken: tuple[str, ...]
@@ -35,4 +36,4 @@ def _read(config: Path, _changed: int, _size: int) -> Flows:
     found = sound(config)
     by_dag = {dag_id(flow): flow for flow in found.configuration.enabled}
     owners = {make_id(flow): name for name, flow in by_dag.items() for make_id, _ in OF_A_FLOW}
-    return Flows(by_dag, owners, tuple(sorted(found.broken)))
+    return Flows(found.configuration, by_dag, owners, tuple(sorted(found.broken)))

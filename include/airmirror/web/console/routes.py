@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -15,14 +16,19 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
+from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from sqlalchemy.engine import make_url
 
-from airmirror.config import ConfigurationError
+from airmirror.config import ConfigurationError, Flow
 from airmirror.errors import AirmirrorError
 from airmirror.ledger import Ledger
+from airmirror.ledger.database import reading
+from airmirror.ledger.showing import partitions
+from airmirror.on_airflow.connections import BadConnection, with_connections
 from airmirror.on_airflow.dags.flows import OF_A_FLOW
 from airmirror.on_airflow.deployment import deployment
+from airmirror.partitions import TopicPartition
 from airmirror.quality.page import file_name
 from airmirror.web import security
 from airmirror.web.console import assets
@@ -30,9 +36,13 @@ from airmirror.web.console.details import groups_page, partition_page, topics_pa
 from airmirror.web.console.flow import flow_page
 from airmirror.web.console.flows import Flows, flows_of
 from airmirror.web.console.overview import Shown, overview
+from airmirror.web.console.records import TooMany, record_page, turn, who
 from airmirror.web.console.waiting import waiting
 
-HEADERS = {"Cache-Control": "private, no-cache", "X-Content-Type-Options": "nosniff"}
+log = logging.getLogger(__name__)
+
+NOSNIFF = {"X-Content-Type-Options": "nosniff"}
+HEADERS = {"Cache-Control": "private, no-cache"} | NOSNIFF
 MOST_OFFSET = 2**63 - 1
 VERIFIED = "-verify-"  # of the names of the gate's pages (airmirror.on_airflow.dags.operators)
 MOST_MS = 2**53
@@ -127,9 +137,22 @@ def _numbers() -> APIRouter:
             found = partition_page(ledger, shown.flow.name, (topic, partition), before)
             if found is None:
                 raise HTTPException(404, f"the ledger knows nothing of partition {partition} of that topic", HEADERS)
-            return found | _named(shown)
+            return found | _named(shown) | {"records": shown.flow.settings.console_records_enabled}
 
         return _answer(request, story)
+
+    @of_flow.get("/record")
+    def record(
+        dag_id: str,
+        topic: Annotated[str, Query(max_length=249)],
+        partition: Annotated[int, Query(ge=0, lt=2**31)],
+        offset: Annotated[int | None, Query(ge=0, lt=MOST_OFFSET)] = None,
+        time_ms: Annotated[int, Query(ge=0, le=MOST_MS)] = 0,
+        user: Any = logged_in,
+    ) -> Response:
+        shown = _one(dag_id, user)
+        found = _record(shown.flow, TopicPartition(topic, partition), offset, time_ms, user)
+        return JSONResponse(found | _named(shown), headers={"Cache-Control": "no-store"} | NOSNIFF)
 
     @of_flow.get("/topics")
     def topics(dag_id: str, request: Request, user: Any = logged_in) -> Response:
@@ -166,6 +189,25 @@ def _one(dag_id: str, user: Any) -> Shown:
     if owner not in readable:
         raise HTTPException(404, "no DAG of a flow, or none that you may see", HEADERS)
     return _shown(known, readable)[owner]
+
+
+def _record(flow: Flow, key: TopicPartition, offset: int | None, time_ms: int, user: Any) -> dict[str, Any]:
+    """A record and its copy, for who may see it; each look is in the log. 404, 403, 429."""
+    if not flow.settings.console_records_enabled:
+        raise HTTPException(404, "records are not shown: console.records.enabled is false for this flow", HEADERS)
+    if not security.may_read_records(user):
+        raise HTTPException(403, "records are shown to whoever may see Airflow's connections", HEADERS)
+    try:
+        with turn(), _ledger() as ledger:
+            with reading(ledger.engine) as connection:
+                if not partitions(connection, flow.name, (key.topic, key.partition)):
+                    raise HTTPException(404, "the flow does not replicate such a partition", HEADERS)
+            log.info("%s looks at a record of %s at %s", who(user), key, offset if offset is not None else time_ms)
+            return record_page(ledger, with_connections(_flows().configuration, flow), key, offset, time_ms)
+    except BadConnection as error:
+        raise HTTPException(503, f"a cluster's connection can't be used: {type(error).__name__}", HEADERS) from error
+    except TooMany:
+        raise HTTPException(429, "as many records are looked at now as are allowed: ask again", HEADERS) from None
 
 
 def _named(shown: Shown) -> dict[str, Any]:

@@ -8,7 +8,7 @@ export const OLD_MS = 20_000; // without an answer so long, numbers are called o
 export interface Answer<T> {
   data?: T;
   at?: number; // when the server answered last, by our clock
-  problem?: { kind: "login" | "forbidden" | "missing" | "ledger" | "unreachable"; text: string };
+  problem?: { kind: "login" | "forbidden" | "missing" | "busy" | "ledger" | "unreachable"; text: string };
 }
 interface Kept {
   data: unknown;
@@ -39,7 +39,7 @@ async function ask<T>(path: string, signal: AbortSignal): Promise<Answer<T>> {
     return old<T>(before);
   }
   if (!answer.ok) {
-    const kind = ({ 401: "login", 403: "forbidden", 404: "missing", 503: "ledger" } as const)[answer.status as 401] ?? "unreachable";
+    const kind = ({ 401: "login", 403: "forbidden", 404: "missing", 429: "busy", 503: "ledger" } as const)[answer.status as 401] ?? "unreachable";
     return { ...old<T>(before), problem: { kind, text: await said(answer) } };
   }
   const data = (await answer.json()) as T;
@@ -62,8 +62,8 @@ function old<T>(before?: Kept): Answer<T> {
   return before ? { data: before.data as T, at: before.at } : {};
 }
 
-/** The answer of a route now, asked for again while the page is open and visible. */
-export function useAnswer<T>(path: string | undefined): Answer<T> {
+/** The answer of a route now, asked for again while the page is open and visible, unless it is wanted `once`. */
+export function useAnswer<T>(path: string | undefined, once = false): Answer<T> {
   const [state, setState] = useState<{ path?: string; answer: Answer<T> }>({ answer: {} });
   useEffect(() => {
     if (path === undefined) return;
@@ -84,17 +84,17 @@ export function useAnswer<T>(path: string | undefined): Answer<T> {
       } finally {
         asking = false;
       }
-      if (!stop.signal.aborted) timer = window.setTimeout(load, EVERY_MS);
+      if (!stop.signal.aborted && !once) timer = window.setTimeout(load, EVERY_MS);
     };
     const seen = () => void (document.visibilityState === "visible" && load());
-    document.addEventListener("visibilitychange", seen);
+    if (!once) document.addEventListener("visibilitychange", seen);
     void load();
     return () => {
       stop.abort();
       window.clearTimeout(timer);
       document.removeEventListener("visibilitychange", seen);
     };
-  }, [path]);
+  }, [path, once]);
   if (path === undefined) return {};
   return state.path === path ? state.answer : old<T>(kept.get(path));
 }

@@ -6,6 +6,7 @@ import { Groups, Partition, Topics } from "./details";
 import { Flow } from "./flow";
 import { Overview } from "./overview";
 import { Link } from "./parts";
+import { Compared } from "./record";
 import { partsOf, pathOf, usePlace } from "./place";
 import type { OverviewAnswer } from "./types";
 
@@ -50,6 +51,7 @@ function Pages() {
 function OfFlow({ page, dagId }: { page: string; dagId: string }) {
   if (page === "flow") return <Flow dagId={dagId} />;
   if (page === "partition") return <Partition dagId={dagId} />;
+  if (page === "record") return <Compared dagId={dagId} />;
   if (page === "topics") return <Topics dagId={dagId} />;
   if (page === "groups") return <Groups dagId={dagId} />;
   return <p className="am-empty">There is no such page. <Link to="">All flows</Link></p>;

@@ -40,6 +40,7 @@ function Story({ data, dagId }: { data: PartitionAnswer; dagId: string }) {
       {data.failing.map((each) => <p key={each.since_ms} role="status" className="am-problem">Fails since <Time at={each.since_ms} />, in {counted(each.windows, "window")}: <Text most={4_000}>{each.error}</Text></p>)}
       <Decided data={data} />
       <h4 className="am-h">Ranges, the newest first</h4>
+      {data.records && <p><Link to={`record/${pathOf(dagId)}`} query={recordOf(data, data.hold?.offset ?? data.ranges[0]?.source_start)}>Compare a record with its copy</Link></p>}
       <Table name="Ranges" columns={rangeColumns(dagId)} rows={data.ranges} id={(row) => String(row.source_start)} empty="Nothing was replicated of this partition, or its segment records were pruned." />
       {data.more && <button type="button" onClick={() => place.set({ before: String(data.ranges[data.ranges.length - 1].source_start) })}>Earlier ones</button>}
       {place.query.has("before") && <button type="button" onClick={() => place.set({ before: undefined })}>Back to the newest</button>}
@@ -47,6 +48,8 @@ function Story({ data, dagId }: { data: PartitionAnswer; dagId: string }) {
     </>
   );
 }
+
+const recordOf = (data: PartitionAnswer, offset?: number): Record<string, string> => ({ topic: data.topic, partition: String(data.partition), ...(offset === undefined ? {} : { offset: String(offset) }) });
 
 function Decided({ data }: { data: PartitionAnswer }) {
   const rows = [

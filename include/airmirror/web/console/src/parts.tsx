@@ -94,11 +94,11 @@ export function Link({ to, query, children, ...more }: { to: string; query?: Rec
 export const Outer = ({ to, children }: { to: string; children: ReactNode }) => <a {...usePlace().outer(to)}>{children}</a>;
 
 /** What a page shows of its answer: loading, old, gone, not allowed. The page itself stays, with what was answered last. */
-export function Answered<T>({ answer, path, children }: { answer: Answer<T>; path: string; children: (data: T) => ReactNode }) {
+export function Answered<T>({ answer, path, once = false, children }: { answer: Answer<T>; path: string; once?: boolean; children: (data: T) => ReactNode }) {
   useTick();
   const { problem, data } = answer;
   const at = answeredAt(path);
-  const isOld = at !== undefined && Date.now() - at > OLD_MS;
+  const isOld = !once && at !== undefined && Date.now() - at > OLD_MS;
   return (
     <>
       {problem && (
@@ -122,6 +122,7 @@ const TOLD = {
   login: "Your session has ended.",
   forbidden: "You may not see this: it needs the right to read runs of the flow's DAG.",
   missing: "Not found:",
+  busy: "Not now:",
   ledger: "The ledger can't be read.",
   unreachable: "No answer.",
 };

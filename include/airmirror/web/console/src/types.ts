@@ -131,6 +131,38 @@ export interface PartitionAnswer extends OfFlow {
   failing: Failing[];
   ranges: Range[];
   more: boolean;
+  records: boolean;
+}
+/** A key, a value or a header's value; `bytes` null: it is null. */
+export interface Shown {
+  bytes: Maybe<number>;
+  hidden?: string;
+  text?: string;
+  json?: string;
+  hex?: string;
+  cut?: boolean;
+}
+export interface Single {
+  missing?: string;
+  timestamp?: number;
+  aborted?: boolean;
+  key?: Shown;
+  value?: Shown;
+  headers?: (Shown & { name: string })[];
+  headers_in_all?: number;
+}
+export interface RecordAnswer extends OfFlow {
+  topic: string;
+  partition: number;
+  offset: Maybe<number>;
+  start?: number;
+  end?: number;
+  remote_topic?: string;
+  target_offset?: number;
+  window?: string;
+  source: Single;
+  target: Single;
+  differences?: Maybe<string[]>;
 }
 export interface TopicRow {
   topic: string;
