@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 RECORD_BYTES, BURSTS = 100, 20  # bursts a second
 COMMIT_SECONDS, SAMPLE_SECONDS = 0.5, 0.2
+NO_COORDINATOR = (KafkaError.NOT_COORDINATOR, KafkaError._WAIT_COORD, KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
 _stamp = struct.Struct(">dq")
 
 
@@ -147,7 +148,12 @@ def sampling(
         with _consumer(bootstrap, group) as consumer:
             asked = [TopicPartition(topic, partition) for partition in range(partitions)]
             while not ended.wait(SAMPLE_SECONDS):
-                found = {each.partition: max(0, each.offset) for each in consumer.committed(asked, timeout=10)}
+                try:
+                    found = {each.partition: max(0, each.offset) for each in consumer.committed(asked, timeout=10)}
+                except KafkaException as error:
+                    if error.args[0].code() not in NO_COORDINATOR:
+                        raise
+                    continue  # the broker has just made the topic of all groups: the next sample is soon
                 into.append((time.time(), found))
 
     return work

@@ -1,4 +1,4 @@
-"""One record of a log, by its offset: for somebody who looks at it. Nothing is decided from it."""
+"""One record of a log, by its offset, to be looked at. Nothing is decided from it."""
 
 from __future__ import annotations
 
