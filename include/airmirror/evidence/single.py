@@ -75,7 +75,7 @@ def single(routes: Routes, partition: TopicPartition, offset: int) -> Single | N
 
 
 def differences(one: Single, other: Single) -> tuple[str, ...]:
-    """What differs between a record and its copy, by the names of the parts."""
+    """Names of the parts in which a copy differs from its record."""
     return tuple(
         name for name in ("key", "value", "headers", "timestamp") if getattr(one, name) != getattr(other, name)
     )

@@ -33,7 +33,7 @@ def logged_in() -> Any:
 
 
 def may_read_records(user: Any) -> bool:
-    """Whether a user may see Airflow's connections, and so what they give access to."""
+    """Tell of a user: may see Airflow's connections, and so what they give access to."""
     return bool(get_auth_manager().is_authorized_connection(method="GET", user=user))
 
 
