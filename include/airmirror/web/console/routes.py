@@ -110,9 +110,15 @@ def _numbers() -> APIRouter:
         shown = _shown(known, security.readable(user, known.by_dag))
         return _answer(request, lambda ledger, now: {"flows": waiting(ledger, shown.values()), "of": len(shown)})
 
-    of_flow = APIRouter(prefix="/flows/{dag_id}", dependencies=[security.may_see_dag()])
+    router.include_router(_of_a_flow())
+    return router
 
-    @of_flow.get("")
+
+def _of_a_flow() -> APIRouter:
+    router = APIRouter(prefix="/flows/{dag_id}", dependencies=[security.may_see_dag()])
+    logged_in = security.logged_in()
+
+    @router.get("")
     def flow(dag_id: str, request: Request, span: Span, user: Any = logged_in) -> Response:
         shown = _one(dag_id, user)
         return _answer(
@@ -122,7 +128,7 @@ def _numbers() -> APIRouter:
             ),
         )
 
-    @of_flow.get("/partition")
+    @router.get("/partition")
     def partition(
         dag_id: str,
         request: Request,
@@ -141,7 +147,7 @@ def _numbers() -> APIRouter:
 
         return _answer(request, story)
 
-    @of_flow.get("/record")
+    @router.get("/record")
     def record(
         dag_id: str,
         topic: Annotated[str, Query(max_length=249)],
@@ -154,17 +160,16 @@ def _numbers() -> APIRouter:
         found = _record(shown.flow, TopicPartition(topic, partition), offset, time_ms, user)
         return JSONResponse(found | _named(shown), headers={"Cache-Control": "no-store"} | NOSNIFF)
 
-    @of_flow.get("/topics")
+    @router.get("/topics")
     def topics(dag_id: str, request: Request, user: Any = logged_in) -> Response:
         shown = _one(dag_id, user)
         return _answer(request, lambda ledger, now: {"topics": topics_page(ledger, shown.flow.name)} | _named(shown))
 
-    @of_flow.get("/groups")
+    @router.get("/groups")
     def groups(dag_id: str, request: Request, user: Any = logged_in) -> Response:
         shown = _one(dag_id, user)
         return _answer(request, lambda ledger, now: groups_page(ledger, shown.flow.name) | _named(shown))
 
-    router.include_router(of_flow)
     return router
 
 
