@@ -52,7 +52,7 @@ class ComparedLogs:
 
     @property
     def result(self) -> str:
-        """What is known, in words."""
+        """Say what is known, in words."""
         if self.error is not None:
             return "not compared"
         return "differs" if self.differs else "equal" if self.is_whole else "nothing differs in the sample"

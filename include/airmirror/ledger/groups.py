@@ -138,6 +138,22 @@ def all_checkpoints(connection: Connection, flow: str) -> dict[tuple[str, str, i
     return {(row[0], row[1], row[2]): Checkpoint(*row) for row in rows}
 
 
+@dataclass(frozen=True)
+class CheckpointPlace:
+    """The place of a checkpoint: the group, and the target's topic and partition that its position is in."""
+
+    flow: str
+    group: str
+    topic: str
+    partition: int
+
+
+def checkpoint_places(connection: Connection) -> list[CheckpointPlace]:
+    """Return those of all flows, in order."""
+    columns = [checkpoints.c[field.name] for field in fields(CheckpointPlace)]
+    return [CheckpointPlace(*row) for row in connection.execute(sql.select(*columns).order_by(*columns))]
+
+
 def all_offset_syncs(connection: Connection, flow: str) -> dict[tuple[str, int], int]:
     """The upstream offset of the last sync, by the source's topic and partition."""
     rows = connection.execute(sql.select(offset_syncs).where(offset_syncs.c.flow == flow))
@@ -179,7 +195,7 @@ def latest_group_lags(connection: Connection) -> list[GroupLag]:
 
 @dataclass(frozen=True)
 class ReadAgain:
-    """What a group would read again if it failed over: ``records`` in all partitions, ``ms`` how old the oldest was, if known."""
+    """Records a group would read again if it failed over: ``records`` in all partitions, the oldest ``ms`` old, if known."""
 
     flow: str
     group: str

@@ -7,7 +7,7 @@ import sqlalchemy as sql
 from airmirror.ledger import groups, metrics, schema
 from airmirror.ledger.database import connect, reading, shown
 from airmirror.ledger.flow_ledger import FlowLedger
-from airmirror.ledger.groups import GroupLag, ReadAgain
+from airmirror.ledger.groups import CheckpointPlace, GroupLag, ReadAgain
 from airmirror.ledger.loading import ANEW
 from airmirror.ledger.metrics import FlowMetric, PartitionMetrics
 from airmirror.ledger.tables import control
@@ -65,6 +65,11 @@ class Ledger:
         """What groups would read again if they failed over now, as the last rounds found it."""
         with reading(self.engine) as connection:
             return groups.read_again(connection)
+
+    def checkpoint_places(self) -> list[CheckpointPlace]:
+        """Return where every flow has written checkpoints."""
+        with reading(self.engine) as connection:
+            return groups.checkpoint_places(connection)
 
     def close(self) -> None:
         self.engine.dispose()

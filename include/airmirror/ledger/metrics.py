@@ -34,7 +34,11 @@ _FRESH: Row = {
     "age_most_ms": None,
     "verified_record_ms": None,
     "seen_ms": None,
+    "earlier_ms": None,
+    "earlier_records": None,
+    "earlier_bytes": None,
 }
+EARLIER_MS = 60_000  # how old the counters are, at most, that a rate is told from while something is verified
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,7 @@ class PartitionMetrics:
     when it was read; ``…_most_ms`` how old the oldest record of the same transaction was, None: not known. ``newest_end``
     is the source offset after the last committed one (-1: none was), ``counted_end`` that after the last verified one, and
     ``verified_record_ms`` the timestamp of the newest verified record. ``seen_ms`` is when ``high_watermark`` was read, where the
-    flow's last window could not read it.
+    flow's last window could not read it. ``earlier_records`` and ``earlier_bytes`` are what the counters were at ``earlier_ms``.
     """
 
     flow: str
@@ -82,6 +86,9 @@ class PartitionMetrics:
     counted_end: int = 0
     verified_record_ms: int | None = None
     seen_ms: int | None = None
+    earlier_ms: int | None = None
+    earlier_records: int | None = None
+    earlier_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -141,15 +148,19 @@ def count_verified(connection: Connection, flow: str) -> None:
             copied, size, newest_start = sums.get(key, (0, 0, None))
             if newest_start is not None:
                 row["verified_record_ms"] = _time_of(connection, flow, passed, last, newest_start)
-            row |= {
-                "source_topic_id": item.source_topic_id,
-                "counted_end": item.source_offset + 1,
-                "records": row["records"] + copied,
-                "bytes": row["bytes"] + size,
-                "verified_ms": passed.time_ms,
-            }
+            after = {"records": row["records"] + copied, "bytes": row["bytes"] + size, "verified_ms": passed.time_ms}
+            row |= _earlier(row, after) | after
+            row |= {"source_topic_id": item.source_topic_id, "counted_end": item.source_offset + 1}
         rows.append(row)
     upsert(connection, partition_metrics, rows)
+
+
+def _earlier(before: Row, now: Row) -> Row:
+    """The counters that a rate is told from: those ``before`` where what is kept is too old, the first ones where nothing is."""
+    if before["earlier_ms"] is not None and now["verified_ms"] - before["earlier_ms"] < EARLIER_MS:
+        return {}
+    kept = before if before["verified_ms"] >= 0 else now
+    return {"earlier_ms": kept["verified_ms"], "earlier_records": kept["records"], "earlier_bytes": kept["bytes"]}
 
 
 def _time_of(connection: Connection, flow: str, passed: Verified, last: SegmentRecord, start: int) -> int:

@@ -32,6 +32,7 @@ VERSIONS = (
     "0009",
     "0010",
     "0011",
+    "0012",
 )  # the revisions in migrations/versions, oldest first
 
 _version_table = sql.Table(  # as Alembic makes it

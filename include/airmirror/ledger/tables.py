@@ -136,6 +136,9 @@ partition_metrics = Table(
     Column("age_most_ms", BigInteger),
     Column("verified_record_ms", BigInteger),  # the timestamp of the newest record that is verified
     Column("seen_ms", BigInteger),  # when the high watermark was read; null: when the flow last read all of them
+    Column("earlier_ms", BigInteger),  # the counters as they were then, for a rate
+    Column("earlier_records", BigInteger),
+    Column("earlier_bytes", BigInteger),
 )
 
 # Numbers to be shown, of a whole flow: counters and gauges by name, each of what `label` says.
