@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from airmirror.clusters.admin.client import connect
+from airmirror.clusters.admin.creation import create_partitions
+from airmirror.clusters.admin.description import NewPartitions
+from airmirror.failover.recovery import complete_ms
+from airmirror.flows import following
 from airmirror.flows.following import following_of
 from airmirror.flows.gates import Expectations
+from airmirror.flows.groups import CHECKPOINTS, GROUP_OFFSETS
+from airmirror.flows.prepare import Opened
 from airmirror.flows.rounds import OFFSET_SYNCS
+from airmirror.ledger.metrics import SEEN
 from airmirror.offsets.checkpoints import emit_checkpoints
 from airmirror.offsets.syncs import emit_offset_syncs
 from airmirror.partitions import TopicPartition
@@ -20,11 +29,13 @@ from airmirror.windows.errors import FlowBusy
 from airmirror.windows.fence import Held, claimed
 from airmirror.windows.findings import Finding
 from airmirror.windows.mirror import Mirror as Session
+from airmirror.windows.planning import make_plan
+from airmirror.windows.standing import seen_of, source_ends
 from airmirror.windows.window import judge_window
 from airmirror.wire.mirrormaker import decode_offset_sync
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, mirror
-from support.following import SETTINGS, await_copied, ended_by_event, follow, numbered, patiently
+from support.following import SETTINGS, await_copied, await_verified, ended_by_event, follow, numbered, patiently
 from support.groups import await_committed, commit, committed, member
 from support.rounds import checkpoints_on
 from support.topics import produce, read_all
@@ -154,6 +165,68 @@ def test_under_a_claim_that_is_lost_nothing_is_written(
                 emit(flow.flow, ledger, window="slept", under=held)
     assert not read_all(west, f"mm2-offset-syncs.{flow.flow.source.alias}.internal")[0]
     assert not checkpoints_on(flow)
+
+
+def test_where_partitions_stand_and_where_the_source_ends_is_noted_meanwhile(
+    east: Broker, west: Broker, tmp_path: Path, time_is_up: threading.Event
+) -> None:
+    """Nothing comes any more: the recovery point stays as near as the last look. What the window does not follow is not seen."""
+    flow = mirror(east, west, tmp_path, settings=SETTINGS)
+    produce(east, flow.topic, numbered(50))
+    ledger = flow.opened.ledger
+
+    def complete() -> int:
+        seen = ledger.numbers().get((SEEN, ""))
+        (row,) = ledger.last_seen()[0]
+        assert seen is not None and (row.high_watermark, row.lag_records, row.records) == (50, 0, 50)
+        found = complete_ms(row, round(seen * 1000))
+        assert found is not None
+        return found
+
+    def work() -> None:
+        await_verified(flow)
+        before = int(time.time() * 1000)
+        for attempt in patiently():
+            with attempt:
+                (row,) = ledger.last_seen()[0] or [None]
+                assert row is not None and row.counted_end == 50 and complete() > before
+
+    assert follow(flow, work, time_is_up, by=following_of(flow.opened, ALONE, window="w")).is_verified
+    with Session.open(flow.flow, ledger, "test") as session:
+        session.refresh()
+        planned = make_plan(session, ledger.state(), {flow.topic: flow.remote_topic})
+        known = source_ends(session.source, planned)
+        assert seen_of({}, planned, known).seen_ms == known.seen_ms
+        create_partitions(connect(flow.flow.source), [NewPartitions(flow.topic, 1, 2)])
+        for attempt in patiently():
+            with attempt:
+                grown = source_ends(session.source, planned)
+                assert grown.watermarks == {(flow.topic, 0): 50} and seen_of({}, planned, grown).seen_ms == -1
+
+
+def test_groups_go_first_and_wait_for_no_second_interval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a judgement has let pass is what they have waited for. A longer interval is kept."""
+    settings = ROUNDS | {"verify.interval.ms": "1000", "sync.group.offsets.interval.seconds": "1"}
+    flow = mirror("east:9", "west:9", tmp_path, topic="orders", settings=settings)
+    done = list[str]()
+
+    def note(opened: Opened, name: str, window: str, under: Held | None = None) -> str:
+        opened.ledger.note_round(name)
+        done.append(name)
+        return name
+
+    monkeypatch.setattr(following, "do_round", note)
+    rounds = following_of(flow.opened, ALONE, window="w").rounds
+    for verified in (False, False, True, True):
+        rounds(None, verified)  # type: ignore[arg-type]
+    both = [GROUP_OFFSETS, CHECKPOINTS]
+    assert done == [*both, *both, OFFSET_SYNCS, *both, OFFSET_SYNCS]
+    done.clear()
+    flow = mirror("east:9", "west:9", tmp_path, topic="orders", settings=settings | {"verify.interval.ms": "999"})
+    rounds = following_of(flow.opened, ALONE, window="w").rounds
+    for verified in (False, True):
+        rounds(None, verified)  # type: ignore[arg-type]
+    assert done == [*both, OFFSET_SYNCS]
 
 
 def test_what_a_command_does_not_want_is_not_done_meanwhile(tmp_path: Path) -> None:

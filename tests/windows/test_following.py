@@ -16,7 +16,7 @@ from airmirror.slot import attempts, outbox
 from airmirror.slot import source as source_module
 from airmirror.slot.claim import ClaimLog
 from airmirror.slot.contract import Outcome, Slot, SlotResult
-from airmirror.slot.follow import NO_END
+from airmirror.slot.follow import NO_END, seconds_left
 from airmirror.slot.limit import Limit
 from airmirror.slot.pace import Pace
 from airmirror.slot.source import Source
@@ -350,6 +350,8 @@ def test_a_slot_that_was_started_again_follows_as_long_as_the_others() -> None:
     other = Claim(window="x", event=ClaimEvent.CLAIMED, owner="b", time_ms=0, lease_ms=30_000, slots=1)
     claims._claims = [ClaimEntry(0, 5_000, first), ClaimEntry(1, 25_000, renewed), ClaimEntry(2, 90_000, other)]
     assert claims.age == 20.0
+    assert seconds_left(60_000, 20.0) == 60.0, "one that Spark was slow to begin has all its time"
+    assert seconds_left(60_000, 80.0) == 10.0
 
 
 class _NO_SLOT:

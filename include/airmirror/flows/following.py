@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from functools import partial
 
 from airmirror.errors import AirmirrorError
 from airmirror.flows.gates import Expectations, gate_of
@@ -13,6 +14,7 @@ from airmirror.flows.groups import intervals, rounds_due
 from airmirror.flows.measure import measure_meanwhile
 from airmirror.flows.prepare import Opened
 from airmirror.flows.rounds import OFFSET_SYNCS, ROUNDS, do_round, enabled_rounds
+from airmirror.quality.suites import check_suites
 from airmirror.slot.errors import SlotFenced
 from airmirror.windows.fence import Held
 from airmirror.windows.following import Follow
@@ -22,15 +24,21 @@ log = logging.getLogger(__name__)
 
 def following_of(opened: Opened, by: Expectations, *, window: str, rounds: Collection[str] = ROUNDS) -> Follow:
     """How a window of the flow follows, where ``window.follow.ms`` wants it to. ``rounds``: of those that are enabled."""
-    names = tuple(name for name in enabled_rounds(opened.flow) if name in rounds)
+    names = tuple(name for name in reversed(enabled_rounds(opened.flow)) if name in rounds)  # groups wait for nothing
     seconds = [each for name, each in intervals(opened.flow).items() if name in names]
-    doing = Rounds(opened, window, names)
-    return Follow(gate_of(opened, by, window=window), doing.go_on, min(seconds, default=float("inf")))
+    return Follow(
+        gate_of(opened, by, window=window),
+        rounds=Rounds(opened, window, names).go_on,
+        seconds=min(seconds, default=float("inf")),
+        seen=partial(measure_meanwhile, opened),
+        ready=partial(check_suites, by.suites or ()),  # imports Great Expectations, for seconds
+    )
 
 
 @dataclass
 class Rounds:
-    """The rounds of a window that follows. One that fails is told, stops no other, and waits as long as a judgement does."""
+    """The rounds of a window that follows, in the order of ``names``. One that fails is told, stops no other, and waits as long
+    as a judgement does."""
 
     opened: Opened
     window: str
@@ -40,11 +48,13 @@ class Rounds:
     _said: dict[str, str] = field(default_factory=dict)
 
     def go_on(self, held: Held, verified: bool) -> None:
-        """Do what is due: offset syncs when anything was verified, the others by their intervals. Raises SlotFenced."""
-        if verified:
-            measure_meanwhile(self.opened)
+        """Do what is due: offset syncs when anything was verified, the others by their intervals, and at once after a judgement
+        where they are as short as its own: what they have waited for is there. Raises SlotFenced."""
+        flow = self.opened.flow
         self._owed = self._owed or verified
         due = rounds_due(self.opened) | ({OFFSET_SYNCS} if self._owed else set())
+        if verified:
+            due |= {name for name, each in intervals(flow).items() if each * 1000 <= flow.window.verify_interval_ms}
         for name in self.names:
             if name in due and time.monotonic() >= self._not_before.get(name, 0.0):
                 self._try(name, held)

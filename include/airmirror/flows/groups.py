@@ -18,7 +18,7 @@ EARLY = 0.1  # a schedule of a minute does not come to the second: a round may b
 
 
 def due(opened: Opened, task: str, seconds: float) -> bool:
-    """Return whether the interval of a task has passed since its last round, which the ledger remembers; if lost, it has."""
+    """Return whether a task's interval has passed since its last round began, which the ledger remembers; if lost, it has."""
     last = opened.ledger.last_round(task)
     return last is None or time.time() * 1000 - last >= seconds * 1000 * (1 - EARLY)
 
@@ -46,24 +46,27 @@ def _is_due(opened: Opened, task: str) -> bool:
 def checkpoints_round(
     opened: Opened, window: str, tell: Callable[[str], None] = lambda phase: None, under: Held | None = None
 ) -> int | None:
-    """Write checkpoints if it is time to; how many, None: not now. ``under``: as ``emit_checkpoints`` has it."""
+    """Write checkpoints if it is time to; how many, None: not now. ``under``: as ``emit_checkpoints`` has it, and whoever
+    has it knows that it is time."""
     ledger = opened.ledger
-    if not _is_due(opened, CHECKPOINTS):
+    if under is None and not _is_due(opened, CHECKPOINTS):
         return None
+    now_ms = int(time.time() * 1000)
     opened = caught_up(opened, under)
     begun = time.monotonic()
     count = emit_checkpoints(opened.flow, ledger, window=window, tell=tell, under=under)
     measure_checkpoints(opened, count, time.monotonic() - begun)
-    ledger.note_round(CHECKPOINTS)
+    ledger.note_round(CHECKPOINTS, now_ms)
     return count
 
 
 def group_offsets_round(opened: Opened, under: Held | None = None) -> list[GroupOffset] | None:
     """Move idle groups on the target if it is time to; what became of each, None: not now. ``under``: as
-    ``sync_group_offsets`` has it."""
-    if not _is_due(opened, GROUP_OFFSETS):
+    ``sync_group_offsets`` has it, and whoever has it knows that it is time."""
+    if under is None and not _is_due(opened, GROUP_OFFSETS):
         return None
+    now_ms = int(time.time() * 1000)
     opened = caught_up(opened, under)
     rows = sync_group_offsets(opened.flow, opened.ledger, under=under)
-    opened.ledger.note_round(GROUP_OFFSETS)
+    opened.ledger.note_round(GROUP_OFFSETS, now_ms)
     return rows

@@ -15,6 +15,7 @@ from airmirror.partitions import TopicPartition
 from airmirror.windows.errors import FlowBusy, PartitionHeld
 from airmirror.windows.judging import Judged
 from airmirror.windows.results import WindowResult
+from airmirror.windows.standing import Seen
 
 # Names in the ledger's table flow_metrics.
 WINDOWS, SECONDS, JUDGED = "windows", "seconds", "judged"  # counters, by outcome, by phase and by result
@@ -90,10 +91,13 @@ def measure_judged(opened: Opened, judged: Judged, seconds: float) -> None:
     ledger.note_sample(lags=False)
 
 
-def measure_meanwhile(opened: Opened) -> None:
-    """Add what the gate of a window that follows the log has let pass to the partitions' counters."""
-    opened.ledger.count_verified()
-    opened.ledger.note_sample(lags=False)
+def measure_meanwhile(opened: Opened, seen: Seen) -> None:
+    """Note where all partitions stand while a window follows the log; add what its gate has let pass to their counters."""
+    ledger = opened.ledger
+    ledger.note_standings(seen.standings)
+    ledger.count_verified()
+    ledger.note({}, {} if seen.seen_ms < 0 else {(SEEN, ""): seen.seen_ms / 1000})
+    ledger.note_sample(lags=True)
 
 
 def measure_checkpoints(opened: Opened, count: int, seconds: float) -> None:

@@ -31,8 +31,8 @@ class Round:
 
 def do_round(opened: Opened, name: str, window: str, tell: Tell = lambda phase: None, under: Held | None = None) -> str:
     """Do one round under a claim of the name ``window``, if it is time to; what was done. Segment records that are no longer
-    needed are pruned after offset syncs. ``under``: in a window that follows the log, under its own claim and without
-    pruning. Raises an AirmirrorError.
+    needed are pruned after offset syncs. ``under``: in a window that follows the log, under its own claim, without pruning, and
+    now. Raises an AirmirrorError.
     """
     if name == OFFSET_SYNCS:
         opened = caught_up(opened, under)

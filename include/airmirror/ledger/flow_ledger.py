@@ -309,13 +309,14 @@ class FlowLedger:
             return metrics.partitions(connection, self.flow), groups.group_lags_of(connection, self.flow)
 
     def last_round(self, task: str) -> int | None:
-        """Return when a task with its own interval was last done, in epoch milliseconds."""
+        """Return when a task with its own interval last began what it has done, in epoch milliseconds."""
         with self._reading() as connection:
             return groups.last_round(connection, self.flow, task)
 
-    def note_round(self, task: str) -> None:
+    def note_round(self, task: str, time_ms: int | None = None) -> None:
+        """Note that a task with its own interval is done, which it began at ``time_ms`` (epoch milliseconds), or now."""
         with self._writing() as connection:
-            groups.note_round(connection, self.flow, task)
+            groups.note_round(connection, self.flow, task, int(time.time() * 1000) if time_ms is None else time_ms)
 
     def contents(self) -> dict[str, list[tuple[Any, ...]]]:
         """Everything that was read from the flow's own topics, in order: what a rebuilt ledger must be equal to."""

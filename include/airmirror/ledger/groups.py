@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
@@ -211,8 +210,8 @@ def read_again(connection: Connection) -> list[ReadAgain]:
     return [ReadAgain(flow, group, int(records), ms) for flow, group, records, ms in rows]
 
 
-def note_round(connection: Connection, flow: str, task: str) -> None:
-    upsert(connection, rounds, [{"flow": flow, "task": task, "time_ms": int(time.time() * 1000)}])
+def note_round(connection: Connection, flow: str, task: str, time_ms: int) -> None:
+    upsert(connection, rounds, [{"flow": flow, "task": task, "time_ms": time_ms}])
 
 
 def last_round(connection: Connection, flow: str, task: str) -> int | None:

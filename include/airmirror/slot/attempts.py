@@ -33,7 +33,7 @@ from airmirror.slot.errors import (
     TargetUnavailable,
     TopicRecreated,
 )
-from airmirror.slot.follow import NO_END, Following
+from airmirror.slot.follow import NO_END, Following, seconds_left
 from airmirror.slot.intake import Intake
 from airmirror.slot.limit import Limit
 from airmirror.slot.outbox import Outbox
@@ -162,8 +162,7 @@ def _attempt(slot: Slot, source: Routes, target: Routes, attempts: _Attempts, de
     claim = ClaimLog(slot, target)
     committed = claim.committed()
     transaction.look = claim.look
-    # A slot that Spark has started again follows as long as the others, whatever its clock says.
-    attempts.follow_until = min(attempts.follow_until, time.monotonic() + slot.follow_ms / 1000 - claim.age)
+    attempts.follow_until = min(attempts.follow_until, time.monotonic() + seconds_left(slot.follow_ms, claim.age))
     follows = time.monotonic() < attempts.follow_until
     partitions = []
     for partition in slot.partitions:

@@ -13,6 +13,16 @@ from airmirror.slot.claim import ClaimLog
 from airmirror.slot.intake import Intake
 
 NO_END = 1 << 62  # more than any offset
+START_SECONDS = 30.0  # from a window's claim until its slots begin: what Spark takes longer counts as followed
+
+
+def seconds_left(follow_ms: int, age: float) -> float:
+    """The most seconds that a slot which begins now still follows; ``age``: of its window's claim.
+
+    A slot follows for the whole time since it began. One that Spark has started again ends soon after the others, whatever
+    its own clock says.
+    """
+    return min(follow_ms / 1000, follow_ms / 1000 + START_SECONDS - age)
 
 
 @dataclass

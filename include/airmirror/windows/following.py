@@ -18,23 +18,30 @@ from airmirror.windows.fence import Granted, Held
 from airmirror.windows.findings import key_of
 from airmirror.windows.judging import judge_unverified
 from airmirror.windows.mirror import Mirror
+from airmirror.windows.plan import Planned
+from airmirror.windows.standing import Seen, seen_of, source_ends
 from airmirror.windows.verify import Gate
 from airmirror.wire.segments import SegmentRecord
 
 log = logging.getLogger(__name__)
+
+LEAST_PAUSE = 0.05  # seconds, where judging and rounds take longer than their intervals
 
 
 @dataclass(frozen=True)
 class Follow:
     """The wish that a window stays for ``window.follow.ms``.
 
-    ``gate`` judges meanwhile; None: the engine's own checks alone. ``rounds`` are done every ``seconds``, and after each
-    judgement: they are given the window's claim, and told whether anything was verified. Of errors they raise SlotFenced only.
+    ``gate`` judges meanwhile; None: the engine's own checks alone. ``ready`` makes it so, before there is anything to judge.
+    ``rounds`` are done every ``seconds``, and after each judgement: they are given the window's claim, and told whether
+    anything was verified. Of errors they raise SlotFenced only. ``seen`` hears after each judgement where the partitions stand.
     """
 
     gate: Gate | None
     rounds: Callable[[Held, bool], None] = lambda held, verified: None
     seconds: float = math.inf
+    seen: Callable[[Seen], None] = lambda seen: None
+    ready: Callable[[], None] = lambda: None
 
 
 class Meanwhile(Alongside):
@@ -44,30 +51,31 @@ class Meanwhile(Alongside):
     not read again and again.
     """
 
-    def __init__(self, granted: Granted, follow: Follow) -> None:
+    def __init__(self, granted: Granted, follow: Follow, planned: Sequence[Planned]) -> None:
         super().__init__(f"gate {granted.claim.window}")
-        self._granted, self._follow = granted, follow
+        self._granted, self._follow, self._planned = granted, follow, planned
         self._window = granted.claim.window
         self._left: set[TopicPartition] = set()
 
     def _run(self) -> None:
         flow, index = self._granted.journal.flow, self._granted.journal.index
         seconds = flow.window.verify_interval_ms / 1000
-        turn = pause = min(seconds, self._follow.seconds)
-        judge_at = 0.0
+        judge_at, pause = time.monotonic() + seconds, 0.0
         while not self._ended.wait(pause):
             pause = seconds  # after an error
             try:
+                self._follow.ready()
                 with Mirror.open(flow, index, "verify") as mirror:
                     mirror.refresh()
                     granted = replace(self._granted, journal=mirror)
                     while not self._ended.is_set():
-                        verified = False
-                        if time.monotonic() >= judge_at:
-                            judge_at = time.monotonic() + seconds
+                        begun, verified = time.monotonic(), False
+                        if begun >= judge_at:
+                            judge_at = max(judge_at + seconds, begun)  # from beginning to beginning
                             verified = self._judge(mirror, granted)
                         self._follow.rounds(Held(mirror, granted.check), verified)
-                        self._ended.wait(turn)
+                        due = min(judge_at, begun + self._follow.seconds)
+                        self._ended.wait(max(LEAST_PAUSE, due - time.monotonic()))
             except SlotFenced as fenced:  # as its slots will find
                 log.warning("%s", fenced)
                 return
@@ -75,12 +83,17 @@ class Meanwhile(Alongside):
                 log.warning("What window %s has committed was not judged yet: %s", self._window, error)
 
     def _judge(self, mirror: Mirror, granted: Granted) -> bool:
-        """Judge what is new; whether anything has passed."""
+        """Judge what is new, and tell where the partitions stand; whether anything has passed."""
+        ends = source_ends(mirror.source, self._planned)
         state = mirror.catch_up()
         self._left |= {TopicPartition(*key) for key in state.holds}
         unverified = set(map(key_of, mirror.index.unverified()))
-        if unverified <= self._left:
-            return False
+        passed = not unverified <= self._left and self._pass(mirror, granted)
+        self._follow.seen(seen_of(state.positions, self._planned, ends))
+        return passed
+
+    def _pass(self, mirror: Mirror, granted: Granted) -> bool:
+        """Judge what is not left to the last judgement; whether anything has passed."""
         granted.check()  # a driver that slept for longer than its lease judges no more
         judged = judge_unverified(mirror, granted, self._follow.gate, trusted={self._window}, left=self._left)
         for verdict in judged.verdicts:

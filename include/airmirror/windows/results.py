@@ -10,7 +10,7 @@ from airmirror.errors import AirmirrorError
 from airmirror.ledger.metrics import Standing
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Outcome, SlotResult
-from airmirror.slot.errors import PartitionUnavailable, of_flow
+from airmirror.slot.errors import of_flow
 from airmirror.windows.committed import Committed, committed
 from airmirror.windows.errors import PartitionHeld
 from airmirror.windows.findings import Finding
@@ -111,16 +111,6 @@ def rows_of(flow: Flow, window: str, index: Index, planned: Sequence[Planned]) -
             ends={},
         )
     )
-
-
-def standings_of(index: Index, planned: Sequence[Planned], ends: Mapping[TopicPartition, int]) -> Iterator[Standing]:
-    """Yield the position of every partition of the plan now; ``ends``: the high watermarks after the copy."""
-    positions = index.state().positions
-    for item in planned:
-        position = positions.get(item.key, item.start)
-        unknown = isinstance(item.error, PartitionUnavailable)
-        end = -1 if unknown else ends.get(item.key, item.high_watermark)
-        yield Standing(*item.key, item.remote_topic, position, end)
 
 
 def window_rows(

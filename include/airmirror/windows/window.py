@@ -29,7 +29,8 @@ from airmirror.windows.mirrormaker import name_writers
 from airmirror.windows.plan import Planned
 from airmirror.windows.planning import chosen, closed_since, make_plan, slots_of, still_open
 from airmirror.windows.progress import CopyProgress, Watch
-from airmirror.windows.results import WindowResult, standings_of, window_rows
+from airmirror.windows.results import WindowResult, window_rows
+from airmirror.windows.standing import standings_of
 from airmirror.windows.starts import commit_starts, need_starts, not_begun
 from airmirror.windows.targets import without_stuck
 from airmirror.windows.verify import Gate, Verdict
@@ -107,7 +108,7 @@ def run_window(
                     work = slots_of(mirror, granted, numbers=fenced.numbers, planned=free, follow_ms=follow_ms)
                 if work:
                     offsets = sum(part.end - part.start for slot in work for part in slot.partitions)
-                    meanwhile = Meanwhile(granted, following) if following and follow_ms else nullcontext()
+                    meanwhile = Meanwhile(granted, following, planned) if following and follow_ms else nullcontext()
                     with phases("copy"), Watch(granted, offsets, report), meanwhile:
                         results = list(execute(work))
                 with phases("verify"):

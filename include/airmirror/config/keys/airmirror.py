@@ -27,7 +27,8 @@ KEYS = (
         Type.LONG,
         "0",
         "The time for which a window stays after its slots have begun, in ms: it copies what comes until then, and is judged "
-        "meanwhile. 0: it ends at the log's end of its beginning. Audits and backfills do not follow.",
+        "meanwhile. What Spark takes longer than 30 s to begin them counts. 0: it ends at the log's end of its beginning. "
+        "Audits and backfills do not follow.",
         minimum=0,
     ),
     Key(
