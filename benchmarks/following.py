@@ -132,7 +132,7 @@ class Bench:
                 window = pool.submit(
                     run_window, self._sites, "readback", topic, alias=alias, settings=settings, rounds=True
                 )
-                begin, end = self._measured(lambda: any(each.made for each in arrived.values()) or window.done())
+                begin, end = self._measured(lambda: bool(samples and any(samples[-1][1].values())) or window.done())
             window.result()
         judged = _judged(west, alias, topic, self._partitions)
         seen = [
@@ -200,7 +200,7 @@ class Bench:
         return topic, {partition: Arrived() for partition in range(self._partitions)}
 
     def _measured(self, has_begun: Callable[[], bool]) -> tuple[float, float]:
-        """Wait for the first record, then some seconds, and then as long as it takes: from when to when is measured."""
+        """Wait until all has begun, then some seconds, and then as long as it takes: from when to when is measured."""
         os.sync()
         until = time.monotonic() + START_SECONDS
         while not has_begun():

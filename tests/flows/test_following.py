@@ -122,7 +122,6 @@ def test_a_round_that_fails_is_told_and_the_window_follows_on(
     wrong = {"groups": group, "offset-syncs.topic.replication.factor": "3"}
     flow = mirror(east, west, tmp_path, settings=ROUNDS | wrong)
     produce(east, flow.topic, numbered(50))
-    commit(east, group, {(flow.topic, 0): 20})
 
     def moved(reason: str) -> None:
         for attempt in patiently():
@@ -132,6 +131,7 @@ def test_a_round_that_fails_is_told_and_the_window_follows_on(
     def work() -> None:
         await_copied(flow, 50)
         with member(west, group, flow.remote_topic):
+            commit(east, group, {(flow.topic, 0): 20})
             moved("active")
             assert committed(west, group) == {}
         moved("")

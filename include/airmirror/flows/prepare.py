@@ -72,12 +72,10 @@ def _as_decided(opened: Opened) -> Opened:
 def caught_up(opened: Opened, under: Held | None = None) -> Opened:
     """The same when its ledger has read what is new: its remote topics are those that were decided on by now.
 
-    ``under``: the session of a window that follows.
+    ``under``: the session of a window that follows, which has caught up already.
     """
     if under is None:
         catch_up_ledger(opened)
-    else:
-        under.mirror.catch_up()
     return _as_decided(opened)
 
 

@@ -16,7 +16,7 @@ from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.ledger import FlowLedger
 from airmirror.offsets.lags import note_group_lags
-from airmirror.offsets.positions import GroupPosition, group_positions, resets
+from airmirror.offsets.positions import GroupPosition, group_positions, known_resets, resets
 from airmirror.offsets.translation import Translated
 from airmirror.offsets.writing import Destination, ensure_topic, load_written, write, write_anew
 from airmirror.partitions import TopicPartition
@@ -69,7 +69,7 @@ def emit_checkpoints(
             if isinstance(missing, TopicNotDescribed):
                 raise missing
             ensure_topic(flow.target, topic, flow.settings.checkpoints_topic_replication_factor)
-        decided = resets(mirror)
+        decided = known_resets(mirror)
         rows = group_positions(mirror)
 
         def records() -> list[tuple[bytes, bytes]]:

@@ -25,7 +25,7 @@ from airmirror.clusters.protocol.groups import (
 from airmirror.config import Flow
 from airmirror.ledger import FlowLedger, GroupOffset
 from airmirror.offsets.lags import note_group_lags
-from airmirror.offsets.positions import GroupPosition, group_positions, resets
+from airmirror.offsets.positions import GroupPosition, group_positions, known_resets, resets
 from airmirror.offsets.translation import Reason, Translated
 from airmirror.partitions import TopicPartition
 from airmirror.windows.fence import Held
@@ -101,7 +101,7 @@ def sync_group_offsets(
     only. The ledger must have caught up. Raises GroupsNotRead, CoordinatorNotAvailable, or a cluster's error.
     """
     with nullcontext(under.mirror) if under else Mirror.open(flow, ledger, "groups") as mirror:
-        decided = _decided(mirror)
+        decided = _decided(mirror, known_resets(mirror))
         while True:
             rows = group_positions(mirror, only)
             there = list_groups(mirror.target)
@@ -112,7 +112,7 @@ def sync_group_offsets(
             if dry_run:
                 return planned
             offsets = _moves(rows, planned)
-            before, decided = decided, _decided(mirror)
+            before, decided = decided, _decided(mirror, resets(mirror))
             if decided == before:  # else positions are elsewhere by now
                 break
         errors = commit_offsets(mirror.target, offsets)
@@ -127,9 +127,9 @@ def sync_group_offsets(
     return done
 
 
-def _decided(mirror: Mirror) -> list[ResetRecord | Closure]:
-    """What people have decided by now that moves positions, or forbids to move groups to them."""
-    return [*resets(mirror), *mirror.index.closures()]
+def _decided(mirror: Mirror, resets_: Sequence[ResetRecord]) -> list[ResetRecord | Closure]:
+    """What people have decided that moves positions, or forbids to move groups to them."""
+    return [*resets_, *mirror.index.closures()]
 
 
 def _moves(rows: Sequence[GroupPosition], planned: Sequence[GroupOffset]) -> dict[str, dict[TopicPartition, Committed]]:

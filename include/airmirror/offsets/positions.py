@@ -131,13 +131,18 @@ def positions_without_source(
     return sorted(rows, key=lambda row: (row.group, row.topic, row.partition))
 
 
+def known_resets(mirror: Mirror) -> list[ResetRecord]:
+    """Return the resets of this flow and of the one back that the ledger knows: a reset moves positions."""
+    return [*mirror.index.resets(), *_way_back(mirror).resets()]
+
+
 def resets(mirror: Mirror) -> list[ResetRecord]:
-    """Return the resets decided by now of this flow and of the one back: a reset moves positions."""
+    """Return those that were decided by now."""
     back = _way_back(mirror)
     _catch_up(mirror.target, mirror.index, mirror.flow.source.alias)
     if back.identity() is not None:  # else no position has asked for it, and it may be large
         _catch_up(mirror.source, back, mirror.flow.target.alias)
-    return [*mirror.index.resets(), *back.resets()]
+    return known_resets(mirror)
 
 
 def _way_back(mirror: Mirror) -> FlowLedger:

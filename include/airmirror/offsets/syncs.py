@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from airmirror.clusters.admin.client import connect
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_records
-from airmirror.clusters.protocol.routes import Routes
+from airmirror.clusters.protocol.routes import Routes, TopicNotDescribed
 from airmirror.config import Cluster, Flow
 from airmirror.ledger import FlowLedger
 from airmirror.offsets.writing import Destination, ensure_topic, load_written, write, write_anew
@@ -74,9 +74,11 @@ def emit_offset_syncs(
     if not flow.settings.emit_offset_syncs_enabled:
         return 0
     cluster, topic = place_of_syncs(flow)
-    ensure_topic(cluster, topic, flow.settings.offset_syncs_topic_replication_factor)
-
     with Routes(cluster, "airmirror|syncs") as routes:
+        for missing in routes.refresh_existing([topic]).values():
+            if isinstance(missing, TopicNotDescribed):
+                raise missing
+            ensure_topic(cluster, topic, flow.settings.offset_syncs_topic_replication_factor)
 
         def records() -> list[tuple[bytes, bytes]]:
             load_written(routes, topic, ledger, ledger.load_offset_syncs)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from airmirror.errors import AirmirrorError
+from airmirror.ledger.state import State
 from airmirror.partitions import TopicPartition
 from airmirror.slot.errors import SlotFenced
 from airmirror.windows.alongside import Alongside
@@ -33,8 +34,9 @@ class Follow:
     """The wish that a window stays for ``window.follow.ms``.
 
     ``gate`` judges meanwhile; None: the engine's own checks alone. ``ready`` makes it so, before there is anything to judge.
-    ``rounds`` are done every ``seconds``, and after each judgement: they are given the window's claim, and told whether
-    anything was verified. Of errors they raise SlotFenced only. ``seen`` hears after each judgement where the partitions stand.
+    ``rounds`` are done every ``seconds``, and after each judgement: they are given the window's claim, under which the ledger
+    has caught up, and told whether anything was verified. Of errors they raise SlotFenced only. ``seen`` hears as often as it
+    judges where the partitions stand.
     """
 
     gate: Gate | None
@@ -60,40 +62,48 @@ class Meanwhile(Alongside):
     def _run(self) -> None:
         flow, index = self._granted.journal.flow, self._granted.journal.index
         seconds = flow.window.verify_interval_ms / 1000
-        judge_at, pause = time.monotonic() + seconds, 0.0
+        pause = 0.0
         while not self._ended.wait(pause):
             pause = seconds  # after an error
             try:
                 self._follow.ready()
                 with Mirror.open(flow, index, "verify") as mirror:
                     mirror.refresh()
-                    granted = replace(self._granted, journal=mirror)
-                    while not self._ended.is_set():
-                        begun, verified = time.monotonic(), False
-                        if begun >= judge_at:
-                            judge_at = max(judge_at + seconds, begun)  # from beginning to beginning
-                            verified = self._judge(mirror, granted)
-                        self._follow.rounds(Held(mirror, granted.check), verified)
-                        due = min(judge_at, begun + self._follow.seconds)
-                        self._ended.wait(max(LEAST_PAUSE, due - time.monotonic()))
+                    self._go_round(mirror, replace(self._granted, journal=mirror), seconds)
             except SlotFenced as fenced:  # as its slots will find
                 log.warning("%s", fenced)
                 return
             except AirmirrorError as error:  # the last judgement comes in any case
                 log.warning("What window %s has committed was not judged yet: %s", self._window, error)
 
-    def _judge(self, mirror: Mirror, granted: Granted) -> bool:
-        """Judge what is new, and tell where the partitions stand; whether anything has passed."""
-        ends = source_ends(mirror.source, self._planned)
-        state = mirror.catch_up()
-        self._left |= {TopicPartition(*key) for key in state.holds}
-        unverified = set(map(key_of, mirror.index.unverified()))
-        passed = not unverified <= self._left and self._pass(mirror, granted)
-        self._follow.seen(seen_of(state.positions, self._planned, ends))
-        return passed
+    def _go_round(self, mirror: Mirror, granted: Granted, seconds: float) -> None:
+        """Judge at most every ``seconds``, counted from beginning to beginning, and soon where nothing had come for a while;
+        do the rounds; tell where the partitions stand."""
+        turn = min(seconds, self._follow.seconds)
+        judge_at = seen_at = time.monotonic()
+        while not self._ended.is_set():
+            begun = time.monotonic()
+            ends = source_ends(mirror.source, self._planned) if begun >= seen_at else None
+            state = mirror.catch_up()
+            passed = self._judge(mirror, granted, state) if begun >= judge_at else None
+            if passed is not None:
+                judge_at = max(judge_at + seconds, begun)
+            elif begun >= judge_at:
+                judge_at = begun + turn
+            self._follow.rounds(Held(mirror, granted.check), bool(passed))
+            if ends is not None:
+                self._follow.seen(seen_of(mirror.index.state().positions, self._planned, ends))
+                seen_at = begun + seconds
+            elif passed:
+                seen_at = begun
+            due = min(judge_at, seen_at, begun + turn)
+            self._ended.wait(max(LEAST_PAUSE, due - time.monotonic()))
 
-    def _pass(self, mirror: Mirror, granted: Granted) -> bool:
-        """Judge what is not left to the last judgement; whether anything has passed."""
+    def _judge(self, mirror: Mirror, granted: Granted, state: State) -> bool | None:
+        """Judge what is new and not left to the last judgement; whether anything has passed. None: there is nothing."""
+        self._left |= {TopicPartition(*key) for key in state.holds}
+        if set(map(key_of, mirror.index.unverified())) <= self._left:
+            return None
         granted.check()  # a driver that slept for longer than its lease judges no more
         judged = judge_unverified(mirror, granted, self._follow.gate, trusted={self._window}, left=self._left)
         for verdict in judged.verdicts:
