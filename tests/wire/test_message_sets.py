@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airmirror.errors import AirmirrorError
-from airmirror.wire.batch import CorruptBatch
+from airmirror.wire.batch import Compression, CorruptBatch
 from airmirror.wire.batches import build, parse
 from airmirror.wire.records import Records, first_difference, index
 from airmirror.wire.transcode import dense_batches
@@ -124,7 +124,7 @@ def test_transcoded_messages_hold_the_same_records(
     buffer = memoryview(log)
     batches = list(parse(buffer, 0, len(log)))
     found = []
-    for dense in dense_batches(index(buffer, batches, first, end), batches[0].codec, most):
+    for dense in dense_batches(index(buffer, batches, first, end), Compression(batches[0].codec), most):
         batch = build(
             dense.payload,
             count=len(dense.offsets),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
 from airmirror.errors import AirmirrorError
-from airmirror.wire.batch import CorruptBatch, UnknownMessageFormat
+from airmirror.wire.batch import Compression, CorruptBatch, UnknownMessageFormat
 from airmirror.wire.batches import HEADER_SIZE, build, next_sequence, parse, restamp
 from airmirror.wire.records import first_difference, index
 from airmirror.wire.transcode import dense_batches
@@ -60,7 +60,7 @@ def test_transcoded_batches_hold_the_same_records(
     expected = [row for group in groups for row in group][first:end]
     found: Rows = []
     source = index(buffer, batches, first, end)
-    for dense in dense_batches(index(buffer, batches, first, end), batches[0].codec, most):
+    for dense in dense_batches(index(buffer, batches, first, end), Compression(batches[0].codec), most):
         batch = build(
             dense.payload,
             count=len(dense.offsets),

@@ -89,9 +89,10 @@ THROUGHPUT = (
     ),
     Advice(
         ("compression.type", "compression.gzip.level", "compression.lz4.level", "compression.zstd.level"),
-        "Batches stay compressed as they are, or uncompressed; the setting counts for offset syncs, checkpoints and heartbeats",
-        "compression.type of the remote topic, for what the target keeps",
-        "processor time of its brokers, and of slots, which then compare record by record; no line gets narrower traffic by it",
+        "Batches without compression are written with it, record by record the same; what is compressed stays as it is. "
+        "By itself (none) everything does",
+        "it, for a narrow line between slots and target; compression.type of the remote topic, for what the target keeps",
+        "processor time of slots, which take records apart, compress and compare them; with the remote topic's also of brokers",
     ),
     Advice(
         ("max.request.size",),

@@ -11,6 +11,7 @@ from airmirror.clusters.protocol.errors import LastStableOffsetStuck
 from airmirror.clusters.protocol.routes import Routes, TopicNotDescribed, TopicNotFound
 from airmirror.config import Configuration, Flow
 from airmirror.ledger import FlowLedger, Ledger
+from airmirror.slot.compression import compression_of
 from airmirror.topics.identity import Neighbours, flows_of_others, introduce, look_around
 from airmirror.topics.identity import check as check_identities
 from airmirror.topics.internal import ensure_internal_topics
@@ -104,8 +105,9 @@ def prepare(opened: Opened, tell: Callable[[str], None] = lambda phase: None) ->
 def guard(opened: Opened) -> Neighbours:
     """Look at who else writes to the flow's clusters. Nothing is written but the ledger.
 
-    Raises SameCluster, EqualClusterIds, AliasDiffers, AliasReused, and what the clusters raise.
+    Raises SameCluster, EqualClusterIds, AliasDiffers, AliasReused, UnsupportedClientSetting, and what the clusters raise.
     """
+    compression_of(opened.flow)  # a codec that there is not, before anything is written
     disabled = [name for name, flow in opened.configuration.flows.items() if not flow.enabled]
     around = look_around(opened.flow, opened.ledger, disabled)
     check_identities(opened.flow, around)

@@ -20,6 +20,7 @@ from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
 from airmirror.slot.adjacent import explained, look
 from airmirror.slot.claim import ClaimLog
+from airmirror.slot.compression import compression_of
 from airmirror.slot.contract import Outcome, Slot, SlotPartition, SlotResult, transaction_timeout_ms
 from airmirror.slot.copy import copy
 from airmirror.slot.dead_letters import open_dead_letter_topic
@@ -194,7 +195,7 @@ def _attempt(slot: Slot, source: Routes, target: Routes, attempts: _Attempts, de
         transaction=transaction,
         outbox=Outbox(target, transaction),
         read_back=read_back,
-        merging=Merging(),
+        merging=Merging(compression_of(slot.flow)),
         dead_letters=dead_letters,
     )
     intakes = [

@@ -139,6 +139,7 @@ class Intake:
             leader_epoch=self.leader_epoch,
             may_lack=self.partition.compacted,
             aborted=self._aborted if self._read_committed else None,
+            below=self.context.merging.below,
         )
         if run.stop == first.position:
             return None
@@ -147,7 +148,7 @@ class Intake:
         self.account.aborted += run.aborted
         self.account.holes += run.holes
         self.leader_epoch = self.account.leader_epoch = run.leader_epoch
-        if len(run) > 1 and not run.is_compressed:
+        if len(run) > (0 if self.context.merging.compression else 1) and not run.is_compressed:
             self._slow.merge(buffer, run, position)
         else:
             for batch in run.batches():

@@ -75,7 +75,11 @@ class SlowPath:
         delivery, run, self._run = self._delivery, self._run, []
         if not run:
             return
-        if len(run) == 1 and run[0][1]:
+        if (
+            len(run) == 1
+            and run[0][1]
+            and delivery.context.merging.compression_of(run[0][0].codec).codec == run[0][0].codec
+        ):
             delivery.send_whole(buffer, run[0][0])
             return
         from airmirror.wire.codecs import UnknownCodec
@@ -129,7 +133,8 @@ class SlowPath:
             records, lost = records.split(self._lost)
             for number, offset in enumerate(lost.offsets.tolist()):
                 self._lose(lost.slice(number, number + 1), codec, delivery.refusals.lost[offset])
-        for dense in dense_batches(records, codec, delivery.partition.max_message_bytes):
+        compression = delivery.context.merging.compression_of(codec)
+        for dense in dense_batches(records, compression, delivery.partition.max_message_bytes):
             self._send_dense(dense)
 
     def _leave_out(self, batch: Batch) -> None:

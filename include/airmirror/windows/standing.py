@@ -50,7 +50,7 @@ def source_ends(source: Routes, planned: Sequence[Planned]) -> Ends:
 
 
 def seen_of(positions: Mapping[tuple[str, int], int], planned: Sequence[Planned], ends: Ends) -> Seen:
-    """Where all partitions of the plan stand by ``positions``, which were read after the ends."""
+    """Return where all partitions of the plan stand by ``positions``, which were read after the ends."""
     standings = tuple(
         Standing(*item.key, item.remote_topic, positions.get(item.key, item.start), ends.watermarks.get(item.key, -1))
         for item in planned

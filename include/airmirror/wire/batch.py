@@ -16,8 +16,18 @@ MESSAGE_SET = 0x10000  # above the bits of any header: these bytes are messages 
 
 CODECS = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 
+LEVELS = {1: (-1, 9), 3: (1, 17), 4: (-131_072, 22)}  # the lowest and the highest, by codec; snappy has none
+
 LARGEST = 1 << 28  # bytes that a batch can have without its compression; Kafka's own limits are far below
 MOST_RECORDS = 10_000_000  # in a compressed batch: what claims more is damaged
+
+
+@dataclass(frozen=True)
+class Compression:
+    """A codec, by Kafka's number, and its level; None: the library's own."""
+
+    codec: int
+    level: int | None = None
 
 
 @dataclass(eq=False)

@@ -83,18 +83,18 @@ def decompress_lz4_of_format_0(payload: memoryview, largest: int = LARGEST) -> m
     return memoryview(out)
 
 
-def compress(codec: int, records: bytes | memoryview) -> bytes | memoryview:
-    """The bytes of a batch after its header, for records that are not compressed."""
+def compress(codec: int, records: bytes | memoryview, level: int | None = None) -> bytes | memoryview:
+    """The bytes of a batch after its header, for records that are not compressed; ``level``: else the library's own."""
     if codec == 0:
         return records
     if codec == 1:
-        return bytes(gzip_encode(bytes(records)))
+        return bytes(gzip_encode(bytes(records), level))
     if codec == 2:
         return bytes(snappy_encode(bytes(records)))
     if codec == 3:
-        return bytes(lz4_encode(bytes(records)))
+        return bytes(lz4_encode(bytes(records), compression_level=level or 0))
     if codec == 4:
-        return zstandard.ZstdCompressor().compress(records)
+        return zstandard.ZstdCompressor(level=3 if level is None else level).compress(records)
     raise UnknownCodec(codec)
 
 

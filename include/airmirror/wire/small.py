@@ -6,7 +6,7 @@ format, past the end of what is wanted, after a hole that must not be. ``batches
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -34,7 +34,6 @@ from airmirror.wire.batch import CODEC_MASK, Batch
 from airmirror.wire.merging import MERGED_BELOW, RUN_BYTES, RUN_RECORDS
 
 _MOST_BATCHES = 1 << 14
-_BELOW = np.array([MERGED_BELOW.get(codec, 0) for codec in range(CODEC_MASK + 1)], np.int64)
 _CASTAGNOLI = 0x82F63B78  # the polynomial of CRC-32C, its bits reversed
 
 
@@ -84,20 +83,22 @@ def take_run(
     leader_epoch: int,
     may_lack: bool,
     aborted: AbortedFilter | None,
+    below: Mapping[int, int] = MERGED_BELOW,
 ) -> Run:
     """The run of small batches that begins at ``buffer[start]``, of which the offsets in ``[offset, last)`` are wanted.
 
     ``leader_epoch``: of the batch before; ``may_lack``: whether the log may have holes; ``aborted`` is None where the records
-    of aborted transactions are wanted too, and goes on to the run's end.
+    of aborted transactions are wanted too, and goes on to the run's end; ``below``: the size by codec that no small batch has.
     """
     table, pending, opened = (aborted or AbortedFilter()).table()
     state = np.zeros(STATES, np.int64)
     state[[AT, OFFSET, EPOCH, PENDING, OPEN]] = start, offset, leader_epoch, pending, opened
+    sizes = np.array([below.get(codec, 0) for codec in range(CODEC_MASK + 1)], np.int64)
     found = np.empty((COLUMNS, min(_MOST_BATCHES, (end - start) // 61 + 1)), np.int64)
     rows = loops().find(
         address(np.frombuffer(buffer, np.uint8)),
         end,
-        address(_BELOW),
+        address(sizes),
         address(_tables()),
         last,
         may_lack,

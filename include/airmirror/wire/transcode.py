@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from airmirror.wire.batch import Compression
 from airmirror.wire.batches import HEADER_SIZE
 from airmirror.wire.codecs import compress
 from airmirror.wire.merging import MERGED_SIZE
@@ -36,13 +37,13 @@ class DenseBatch:
         return list(zip(self.offsets[starts].tolist(), counts.tolist(), strict=True))
 
 
-def dense_batches(records: Records, codec: int, max_bytes: int) -> Iterator[DenseBatch]:
+def dense_batches(records: Records, compression: Compression, max_bytes: int) -> Iterator[DenseBatch]:
     """``records`` as dense batches of at most ``max_bytes`` on the wire; a larger one that comes out holds a single record."""
     limit = min(MERGED_SIZE, max_bytes) - HEADER_SIZE
     number = 0
     while number < len(records):
         payload, count = write(records, number, limit)
-        compressed = compress(codec, payload)
+        compressed = compress(compression.codec, payload, compression.level)
         del payload  # or it is the compressed one
         if len(compressed) + HEADER_SIZE > max_bytes and count > 1:
             limit //= 2  # it did not compress well enough
@@ -50,7 +51,7 @@ def dense_batches(records: Records, codec: int, max_bytes: int) -> Iterator[Dens
         part = records.slice(number, number + count)
         yield DenseBatch(
             payload=compressed,
-            codec=codec,
+            codec=compression.codec,
             base_timestamp=int(part.timestamps[0]),
             max_timestamp=int(part.timestamps.max()),
             offsets=part.offsets,

@@ -29,6 +29,8 @@ def _here(name: str) -> str:
         return "accepted, without effect: everything is written with acks=all, records in transactions"
     if name in NOT_OF_RECORDS and is_read(name):
         return "used for offset syncs, checkpoints and heartbeats: records are copied in the batches that they are in"
+    if name.startswith("compression."):
+        return "used for records without compression, which are compressed by it, for offset syncs, checkpoints and heartbeats"
     if not is_read(name):
         return "accepted, without effect: only Kafka's Java clients have it"
     return "used" if name in COPIES else "used, but for the copy of records itself, which has a client of its own"

@@ -85,7 +85,10 @@ ROLES = {
 """The settings that each kind of client knows."""
 
 COPIES = frozenset(name for name in SECURITY if not name.startswith("sasl.kerberos.")) | _names(
-    "bootstrap.servers isolation.level auto.offset.reset transaction.timeout.ms"
+    """
+    bootstrap.servers isolation.level auto.offset.reset transaction.timeout.ms compression.type compression.gzip.level
+    compression.lz4.level compression.zstd.level
+    """
 )
 """What windows read when they copy, with a client of their own; everything else goes through librdkafka."""
 
@@ -96,8 +99,7 @@ SET_HERE = _names(
 
 NOT_OF_RECORDS = _names(
     """
-    batch.size buffer.memory compression.gzip.level compression.lz4.level compression.type compression.zstd.level
-    delivery.timeout.ms linger.ms max.block.ms max.request.size
+    batch.size buffer.memory delivery.timeout.ms linger.ms max.block.ms max.request.size
     """
 )
 """What shapes a producer's batches: records keep theirs; it counts for offset syncs, checkpoints and heartbeats only."""
