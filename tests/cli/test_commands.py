@@ -16,6 +16,7 @@ from airmirror.cli.main import app
 from airmirror.clusters.admin.appender import Appender
 from airmirror.failover import plan as planning
 from airmirror.flows.prepare import catch_up_ledger, open_flow
+from airmirror.migration import inventory
 from airmirror.naming import segment_topic
 from airmirror.on_spark import windows as spark_windows
 from airmirror.slot.contract import Slot, SlotResult
@@ -93,7 +94,23 @@ def test_the_plan_of_a_failover(east: Broker, west: Broker, tmp_path: Path, monk
     assert [(each["verified_end"], each["source_end"]) for each in found["partitions"]] == [(50, 50)]
 
 
-def test_plan_run_verify_status_and_rebuild(east: Broker, west: Broker, tmp_path: Path) -> None:
+def migration_plan(command: Deployment, directory: Path) -> None:
+    """``migration plan`` of a flow that has replicated everything."""
+    file = directory / "migration"
+    said = command("migration", "plan", "--write", str(file))
+    assert said.exit_code == 1 and "there is a way back" in said.stdout and "proposed" in said.stdout, said.output
+    assert "<script" not in (directory / "migration.html").read_text()
+    assert json.loads((directory / "migration.json").read_text())["flow"] == command.flow
+    alone = command("migration", "plan", "--write", str(directory / "alone.json"), "--takes", "0.5", "--json")
+    assert json.loads(alone.stdout)["names"] == json.loads((directory / "alone.json").read_text())["names"]
+    assert not (directory / "alone.html").exists()
+    assert command("migration", "plan", "--write", str(directory / "no" / "plan")).exit_code == 2
+
+
+def test_plan_run_verify_status_and_rebuild(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inventory, "MEASURED_SECONDS", 0.1)
     topic = create_topic(east, f"orders-{uuid.uuid4().hex[:8]}", 2)
     produce(east, topic, [Record(b"v%d" % n, b"k%d" % n) for n in range(100)])
     command = Deployment(tmp_path, east.bootstrap, west.bootstrap, topic)
@@ -108,6 +125,7 @@ def test_plan_run_verify_status_and_rebuild(east: Broker, west: Broker, tmp_path
     assert "0 records" in command("run-window").stdout
     compared = json.loads(command("verify", "--json").stdout)
     assert sum(row["records"] for row in compared) == 100 and not any(row["error"] for row in compared)
+    migration_plan(command, tmp_path)
     status = json.loads(command("status", "--json", flow=False).stdout)
     assert status[0]["lag"] == 0 and status[0]["unverified"] == 0 and status[0]["windows"][0]["copied"] == 100
     rebuilt = command("ledger", "rebuild")

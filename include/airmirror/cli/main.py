@@ -12,6 +12,7 @@ from airmirror.cli.compare import compare
 from airmirror.cli.failover import failover_commands
 from airmirror.cli.failures import failures_reported
 from airmirror.cli.handback import handback
+from airmirror.cli.migration import migration_commands
 from airmirror.cli.options import (
     DEFAULT_CONFIG,
     DEFAULT_LEDGER,
@@ -46,6 +47,7 @@ app.add_typer(takeover_commands, name="takeover")
 app.command("handback")(handback)
 app.add_typer(closing.flow_commands, name="flow")
 app.add_typer(failover_commands, name="failover")
+app.add_typer(migration_commands, name="migration")
 app.add_typer(group_commands, name="groups")
 
 GroupName = Annotated[str, typer.Option("--group", help="The consumer group.")]

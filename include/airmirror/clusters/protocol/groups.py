@@ -67,6 +67,19 @@ class Group:
 
 
 @dataclass(frozen=True)
+class ListedGroup:
+    """A group of any kind, as it is listed: ``kind`` is "classic", "consumer", "share", "streams", or "" (old brokers).
+
+    ``protocol``: what a classic group's members agree on ("consumer", "connect"); empty for one that a tool has made.
+    """
+
+    name: str
+    kind: str
+    protocol: str
+    state: str
+
+
+@dataclass(frozen=True)
 class Committed:
     """An offset that a group has committed: the next one to read, and its consumer's metadata."""
 
@@ -79,26 +92,36 @@ Offsets = Mapping[TopicPartition, Committed]
 
 def list_groups(routes: Routes) -> dict[str, Group]:
     """The consumer groups of a cluster, by name. Raises GroupsNotRead, BrokerUnreachable."""
-    found: dict[str, Group] = {}
+    return {
+        item.name: Group(item.name, item.state)
+        for item in list_every_group(routes)
+        if item.protocol in ("", "consumer") and item.kind in _TYPES
+    }
+
+
+def list_every_group(routes: Routes) -> list[ListedGroup]:
+    """The groups of a cluster of whatever kind. Raises GroupsNotRead, BrokerUnreachable."""
+    found: dict[str, ListedGroup] = {}
     for attempt in patiently(PATIENCE_SECONDS, GroupsNotRead, BrokerUnreachable):
         with attempt:
             routes.refresh([])
             for node in routes.nodes:
-                found |= _listed(routes, node)
-    return found
+                found |= {item.name: item for item in _listed(routes, node)}
+    return list(found.values())
 
 
-def _listed(routes: Routes, node: int) -> dict[str, Group]:
+def _listed(routes: Routes, node: int) -> list[ListedGroup]:
     connection = _connection(routes, node)
     version = connection.version(LIST_GROUPS, 4, 5, "ListGroups")
     answer = _asked(routes, node, connection, [ListGroupsRequest(states_filter=[], types_filter=[])], version)[0]
     if answer.error_code:
         raise GroupsNotRead(routes.alias, "", answer.error_code)
-    return {
-        item.group_id: Group(item.group_id, item.group_state)
+    return [
+        ListedGroup(
+            item.group_id, item.group_type.lower() if version >= 5 else "", item.protocol_type, item.group_state
+        )
         for item in answer.groups
-        if item.protocol_type in ("", "consumer") and (version < 5 or item.group_type.lower() in _TYPES)
-    }
+    ]
 
 
 def committed_offsets(routes: Routes, groups: Collection[str]) -> dict[str, dict[TopicPartition, Committed]]:

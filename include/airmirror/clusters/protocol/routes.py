@@ -118,14 +118,19 @@ class Routes:
         self._connections: dict[tuple[int, str], Connection] = {}
         self.throttled = 0.0  # seconds for which brokers wanted to be left alone, in all
 
-    def refresh(self, topics: Iterable[str]) -> None:
-        """Read the metadata of ``topics`` again. Raises BrokerUnreachable when no broker answers, TopicNotFound."""
+    def refresh(self, topics: Iterable[str] | None) -> None:
+        """Read the metadata of ``topics`` again (None: of all that this user may describe).
+
+        Raises BrokerUnreachable when no broker answers, TopicNotFound.
+        """
         wanted = MetadataRequest.MetadataRequestTopic
         connection = self._any()
         version = connection.version(METADATA, 10, 12, "Metadata")
         answer = connection.request(
             MetadataRequest(
-                topics=[wanted(name=topic, topic_id=UUID(int=0)) for topic in sorted(set(topics))],
+                topics=None
+                if topics is None
+                else [wanted(name=each, topic_id=UUID(int=0)) for each in sorted(set(topics))],
                 allow_auto_topic_creation=False,  # kafka-python's default would bring a deleted topic back
                 include_topic_authorized_operations=False,
                 include_cluster_authorized_operations=False,
@@ -191,6 +196,11 @@ class Routes:
                     for key in partitions:
                         self.leader(key)
         return [key for key in partitions if self.is_led(key)]
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The topics that were there at the last refresh, in order of their names."""
+        return tuple(sorted(self._partitions))
 
     def partitions(self, topic: str) -> int:
         """Return the topic's number of partitions, as of the last refresh."""

@@ -1,0 +1,172 @@
+"""Producers that a cluster knows: who writes to partitions (DescribeProducers), and under which transactional ids.
+
+A partition's leader remembers idempotent and transactional producers for ``producer.id.expiration.ms`` (a day) after their
+last record; those without idempotence (``enable.idempotence=false``) are remembered by nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kafka.protocol.admin import DescribeProducersRequest, ListTransactionsRequest
+from kafka.protocol.admin.transactions import DescribeTransactionsRequest
+
+from airmirror.clusters.protocol.connection import BrokerUnreachable
+from airmirror.clusters.protocol.error_codes import error_name
+from airmirror.clusters.protocol.errors import PartitionMoved
+from airmirror.clusters.protocol.log import MOVED
+from airmirror.clusters.protocol.routes import LeaderNotAvailable, Routes, patiently
+from airmirror.partitions import TopicPartition
+
+DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS = 61, 65, 66
+AT_ONCE = 1_000  # partitions, or transactional ids, of a request
+PATIENCE_SECONDS = 30.0
+PURPOSE = "producers"
+_UNDER_WAY = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
+
+
+@dataclass(frozen=True)
+class ActiveProducer:
+    """A producer that a partition's leader remembers. ``last_ms``: its last record's timestamp, epoch milliseconds.
+
+    ``open_from``: the first offset of its open transaction, -1 for none.
+    """
+
+    partition: TopicPartition
+    producer_id: int
+    epoch: int
+    last_sequence: int
+    last_ms: int
+    open_from: int
+
+
+@dataclass(frozen=True)
+class KnownTransaction:
+    """A transactional id, its producer, and the state of its last transaction; ``partitions`` while that is under way."""
+
+    transactional_id: str
+    producer_id: int
+    state: str
+    partitions: tuple[TopicPartition, ...] = ()
+
+
+@dataclass
+class Producers:
+    """Those of many partitions; ``unknown``: Kafka's error for each partition whose producers may not be seen."""
+
+    found: list[ActiveProducer] = field(default_factory=list)
+    unknown: dict[TopicPartition, str] = field(default_factory=dict)
+
+
+def active_producers(routes: Routes, partitions: Collection[TopicPartition]) -> Producers:
+    """The producers of partitions (of refreshed topics) that have a leader: a thousand partitions a request.
+
+    Raises PartitionMoved, LeaderNotAvailable, BrokerUnreachable, UnsupportedBroker.
+    """
+    producers = Producers()
+    left = set(partitions)
+    for attempt in patiently(PATIENCE_SECONDS, PartitionMoved, LeaderNotAvailable, BrokerUnreachable):
+        with attempt:
+            if attempt.retry_state.attempt_number > 1:
+                routes.refresh({key.topic for key in left})
+            by_node: dict[int, list[TopicPartition]] = {}
+            for key in sorted(left):
+                by_node.setdefault(routes.leader(key).node, []).append(key)
+            for node, keys in by_node.items():
+                left -= _take(routes, node, keys, producers)
+    return producers
+
+
+def _take(routes: Routes, node: int, keys: Sequence[TopicPartition], into: Producers) -> set[TopicPartition]:
+    """Ask one leader; return what it has answered for."""
+    done: set[TopicPartition] = set()
+    for answer in _asked(routes, node, map(_describe, _parts(keys)), (DESCRIBE_PRODUCERS, 0, 0, "DescribeProducers")):
+        for topic in answer.topics:
+            for item in topic.partitions:
+                key = TopicPartition(topic.name, item.partition_index)
+                if item.error_code in MOVED:
+                    raise PartitionMoved(routes.alias, key, error_name(item.error_code))
+                if item.error_code:
+                    into.unknown[key] = error_name(item.error_code)
+                elif key not in done:
+                    into.found += [_producer(key, each) for each in item.active_producers]
+                done.add(key)
+    return done
+
+
+def _producer(key: TopicPartition, each: Any) -> ActiveProducer:
+    return ActiveProducer(
+        partition=key,
+        producer_id=each.producer_id,
+        epoch=each.producer_epoch,
+        last_sequence=each.last_sequence,
+        last_ms=each.last_timestamp,
+        open_from=each.current_txn_start_offset,
+    )
+
+
+def _describe(keys: Sequence[TopicPartition]) -> DescribeProducersRequest:
+    numbers: dict[str, list[int]] = {}
+    for key in keys:
+        numbers.setdefault(key.topic, []).append(key.partition)
+    of_topic = DescribeProducersRequest.TopicRequest
+    return DescribeProducersRequest(
+        topics=[of_topic(name=topic, partition_indexes=its) for topic, its in numbers.items()]
+    )
+
+
+def known_transactions(routes: Routes) -> list[KnownTransaction]:
+    """Every transactional id that this user may describe, by name; a coordinator that still loads its part is asked again.
+
+    Raises BrokerUnreachable, UnsupportedBroker.
+    """
+    found: dict[str, KnownTransaction] = {}
+    for attempt in patiently(PATIENCE_SECONDS, BrokerUnreachable):
+        with attempt:
+            found.clear()
+            routes.refresh([])
+            for node in routes.nodes:
+                found |= _listed(routes, node)
+    return sorted(found.values(), key=lambda each: each.transactional_id)
+
+
+def _listed(routes: Routes, node: int) -> dict[str, KnownTransaction]:
+    request = ListTransactionsRequest(state_filters=[], producer_id_filters=[], duration_filter=-1)
+    [answer] = _asked(routes, node, [request], (LIST_TRANSACTIONS, 0, 1, "ListTransactions"))
+    if answer.error_code:  # it loads its part of the log, or is no coordinator any more
+        raise BrokerUnreachable(routes.alias, f"node {node}", error_name(answer.error_code))
+    found = {
+        each.transactional_id: KnownTransaction(each.transactional_id, each.producer_id, each.transaction_state)
+        for each in answer.transaction_states
+    }
+    open_ = sorted(name for name, each in found.items() if each.state in _UNDER_WAY)
+    requests = (DescribeTransactionsRequest(transactional_ids=list(part)) for part in _parts(open_))
+    for described in _asked(routes, node, requests, (DESCRIBE_TRANSACTIONS, 0, 0, "DescribeTransactions")):
+        for each in described.transaction_states:
+            if each.error_code:  # it has ended meanwhile, or its coordinator has moved
+                continue
+            partitions = [TopicPartition(topic.topic, number) for topic in each.topics for number in topic.partitions]
+            found[each.transactional_id] = KnownTransaction(
+                each.transactional_id, each.producer_id, each.transaction_state, tuple(sorted(partitions))
+            )
+    return found
+
+
+def producers_by_id(known: Collection[KnownTransaction]) -> Mapping[int, str]:
+    """The transactional id of each producer id."""
+    return {each.producer_id: each.transactional_id for each in known}
+
+
+def _parts(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    return (items[start : start + AT_ONCE] for start in range(0, len(items), AT_ONCE))
+
+
+def _asked(routes: Routes, node: int, requests: Any, versions: tuple[int, int, int, str]) -> list[Any]:
+    try:
+        connection = routes.connection(node, PURPOSE)
+        return list(connection.pipelined(requests, connection.version(*versions), most=4))
+    except BrokerUnreachable:
+        routes.drop(node, PURPOSE)
+        raise

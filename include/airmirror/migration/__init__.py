@@ -1,0 +1,1 @@
+"""Migrating a cluster: what is on it, what must move together, and what stands in the way."""

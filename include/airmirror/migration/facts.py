@@ -1,0 +1,71 @@
+"""Everything that a migration's rules judge: both inventories, the flow's topics and positions, its groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Literal
+
+from airmirror.config import Flow
+from airmirror.failover.groups import GroupPoint
+from airmirror.migration.inventory import Inventory
+from airmirror.migration.moving import Moving
+from airmirror.topics.remote import TopicPlan
+from airmirror.windows.plan import Planned
+
+Level = Literal["ready", "warn", "stop"]
+MOST_NAMED = 5
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule: ``what`` it asks, what it has seen, and what to do; ``way_out`` is empty where nothing is to be done."""
+
+    level: Level
+    what: str
+    evidence: str
+    way_out: str = ""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A flow and its clusters at one time.
+
+    ``planned``: what a window would do now; ``unverified``: segment records that no gate has judged; ``held``: partitions that
+    are held; ``foreign``: what was found of others in remote topics; ``returning``: topics of the source that came from the
+    target, and are there already; ``copies``: records a second of the fastest of the last windows, 0: not known; ``takes_ms``:
+    how long the migration may take; ``has_way_back``: a flow in the other direction is configured.
+    """
+
+    flow: Flow
+    source: Inventory
+    target: Inventory
+    topics: TopicPlan
+    planned: Sequence[Planned]
+    groups: Sequence[GroupPoint]
+    moves: Sequence[Moving]
+    unverified: int
+    held: Sequence[str]
+    foreign: Sequence[str]
+    returning: Set[str]
+    copies: float
+    takes_ms: int
+    has_way_back: bool
+
+    @property
+    def remote(self) -> Mapping[str, str]:
+        """The topics that move, with their names on the target."""
+        return self.topics.topics
+
+
+def judged(level: Level, what: str, found: Sequence[str], fine: str, said: str, way_out: str = "") -> Rule:
+    """A rule about names: *ready* with ``fine`` where there are none, else ``level`` with ``said`` and the first of them."""
+    if not found:
+        return Rule("ready", what, fine)
+    return Rule(level, what, f"{said}: {named(found)}", way_out)
+
+
+def named(names: Sequence[str], most: int = MOST_NAMED) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

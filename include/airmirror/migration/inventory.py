@@ -1,0 +1,249 @@
+"""The inventory of a cluster: topics, groups and their members, producers, transactional ids, ACLs, quotas, users.
+
+Nothing is written. What this user may not see is told with its reason (``unknown``), and holds up nothing else.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from airmirror.clusters.admin.client import connect
+from airmirror.clusters.admin.members import Member, members_of
+from airmirror.clusters.protocol.connection import UnsupportedBroker
+from airmirror.clusters.protocol.described import (
+    AclBinding,
+    NotDescribed,
+    Quota,
+    acl_bindings,
+    client_quotas,
+    log_sizes,
+    scram_users,
+)
+from airmirror.clusters.protocol.errors import FetchFailed
+from airmirror.clusters.protocol.groups import (
+    Committed,
+    GroupsNotRead,
+    ListedGroup,
+    committed_offsets,
+    list_every_group,
+)
+from airmirror.clusters.protocol.producers import (
+    ActiveProducer,
+    KnownTransaction,
+    Producers,
+    active_producers,
+    known_transactions,
+)
+from airmirror.clusters.protocol.routes import Routes
+from airmirror.clusters.protocol.topic_configs import topic_configs
+from airmirror.config import Cluster
+from airmirror.naming import ReplicationPolicy
+from airmirror.naming.internal import is_segment_topic
+from airmirror.offsets.replicated import Extent, extents
+from airmirror.partitions import TopicPartition
+
+CONFIGS = (
+    "cleanup.policy",
+    "retention.ms",
+    "message.timestamp.type",
+    "min.compaction.lag.ms",
+    "delete.retention.ms",
+    "max.message.bytes",
+    "min.insync.replicas",
+)
+AT_ONCE = 500  # topics in a request for configs
+MEASURED_SECONDS = 2.0  # at least, for rates
+READERS = frozenset({"", "classic", "consumer", "streams"})  # kinds of groups that commit offsets
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class TopicFacts:
+    """A topic. ``offsets``: from its logs' starts to their ends, at most as many records; ``bytes`` of one replica, None: not
+    known; ``rate``: offsets a second while the inventory was taken; ``configs``: effective values of ``CONFIGS``."""
+
+    name: str
+    partitions: int
+    replicas: int
+    offsets: int
+    bytes: int | None
+    rate: float
+    configs: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class GroupFacts:
+    """A group of any kind; ``topics``: of which it has committed offsets, or that its members read now."""
+
+    name: str
+    kind: str
+    protocol: str
+    state: str
+    topics: tuple[str, ...]
+    members: tuple[Member, ...] = ()
+
+    @property
+    def is_active(self) -> bool:
+        """Return whether it has members."""
+        return self.state not in ("Empty", "Dead")
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """A cluster. ``topics`` are all but internal ones; ``acls`` is None where there is no authorizer, or nothing is known.
+
+    ``unknown``: what could not be read, with the reason.
+    """
+
+    alias: str
+    cluster_id: str
+    brokers: tuple[str, ...]
+    topics: Mapping[str, TopicFacts]
+    groups: Mapping[str, GroupFacts]
+    producers: tuple[ActiveProducer, ...]
+    transactions: tuple[KnownTransaction, ...]
+    acls: tuple[AclBinding, ...] | None
+    quotas: tuple[Quota, ...]
+    users: Mapping[str, tuple[str, ...]]
+    unknown: Mapping[str, str] = field(default_factory=dict)
+
+
+def take(cluster: Cluster, client: str, policy: ReplicationPolicy) -> Inventory:
+    """Look at a whole cluster: every question is asked for many topics or groups at once.
+
+    Raises what the cluster raises for its topics: BrokerUnreachable, GroupsNotRead where groups can't be listed.
+    """
+    unknown: dict[str, str] = {}
+    with Routes(cluster, client) as routes:
+        routes.refresh(None)
+        names = [topic for topic in routes.topics if not _is_internal(topic, policy)]
+        keys = [TopicPartition(topic, number) for topic in names for number in range(routes.partitions(topic))]
+        began, first = time.monotonic(), extents(routes, keys)
+        groups = _groups(routes, cluster, unknown)
+        producers = _or_unknown(unknown, "producers", Producers(), lambda: active_producers(routes, first))
+        if producers.unknown:
+            topics = sorted({key.topic for key in producers.unknown})
+            unknown["producers"] = f"of {_few(topics)}: {next(iter(producers.unknown.values()))}; READ on the topics"
+        transactions: list[KnownTransaction] = _or_unknown(
+            unknown, "transactional ids", [], lambda: known_transactions(routes)
+        )
+        acls = _or_unknown(unknown, "ACLs", None, lambda: acl_bindings(routes))
+        quotas: list[Quota] = _or_unknown(unknown, "client quotas", [], lambda: client_quotas(routes))
+        users: dict[str, tuple[str, ...]] = _or_unknown(unknown, "users with SCRAM", {}, lambda: scram_users(routes))
+        sizes = _or_unknown(unknown, "sizes of logs", None, lambda: log_sizes(routes))
+        configs: dict[str, dict[str, str]] = _or_unknown(
+            unknown, "configs of topics", {}, lambda: _configs(routes, names)
+        )
+        time.sleep(max(0.0, MEASURED_SECONDS - (time.monotonic() - began)))  # a rate needs some time
+        took, last = time.monotonic() - began, extents(routes, first)
+        topics_ = {
+            name: _topic(routes, name, first, last, took=took, sizes=sizes, configs=configs.get(name, {}))
+            for name in names
+        }
+        return Inventory(
+            alias=cluster.alias,
+            cluster_id=routes.cluster_id,
+            brokers=tuple(sorted(routes.endpoints)),
+            topics=topics_,
+            groups=groups,
+            producers=tuple(producers.found),
+            transactions=tuple(transactions),
+            acls=None if acls is None else tuple(acls),
+            quotas=tuple(quotas),
+            users=users,
+            unknown=unknown,
+        )
+
+
+def _topic(
+    routes: Routes,
+    name: str,
+    first: Mapping[TopicPartition, Extent],
+    last: Mapping[TopicPartition, Extent],
+    *,
+    took: float,
+    sizes: Mapping[TopicPartition, int] | None,
+    configs: Mapping[str, str],
+) -> TopicFacts:
+    keys = [TopicPartition(name, number) for number in range(routes.partitions(name))]
+    ends = [(last[key].start, first[key].end, last[key].end) for key in keys if key in first and key in last]
+    return TopicFacts(
+        name=name,
+        partitions=len(keys),
+        replicas=max((routes.leader(key).replicas for key in keys if routes.is_led(key)), default=0),
+        offsets=sum(max(0, end - start) for start, _, end in ends),
+        bytes=None if sizes is None else sum(sizes.get(key, 0) for key in keys),
+        rate=sum(max(0, end - before) for _, before, end in ends) / took,
+        configs=dict(configs),
+    )
+
+
+def _groups(routes: Routes, cluster: Cluster, unknown: dict[str, str]) -> dict[str, GroupFacts]:
+    listed = sorted(list_every_group(routes), key=lambda each: each.name)
+    committed, refused = _committed(routes, [each.name for each in listed if each.kind in READERS])
+    # Members of other kinds are described by requests of their own, which no client here has.
+    asked = [each.name for each in listed if each.kind in ("", "classic", "consumer") and _has_members(each)]
+    members, denied = members_of(connect(cluster), [name for name in asked if name not in refused])
+    if refused or denied:
+        reasons = refused | denied
+        unknown["groups"] = f"of {_few(sorted(reasons))}: {next(iter(reasons.values()))}"
+    by_group: dict[str, list[Member]] = {}
+    for member in members:
+        by_group.setdefault(member.group, []).append(member)
+    found = {}
+    for each in listed:
+        its = by_group.get(each.name, [])
+        topics = {key.topic for key in committed.get(each.name, {})} | {k.topic for m in its for k in m.partitions}
+        found[each.name] = GroupFacts(
+            each.name, each.kind, each.protocol, each.state, tuple(sorted(topics)), tuple(its)
+        )
+    return found
+
+
+def _committed(
+    routes: Routes, names: Sequence[str]
+) -> tuple[dict[str, dict[TopicPartition, Committed]], dict[str, str]]:
+    """Return what the groups have committed; one that this user may not describe is left out, with its reason."""
+    left, refused = list(names), dict[str, str]()
+    while True:
+        try:
+            return committed_offsets(routes, left), refused
+        except GroupsNotRead as error:
+            if error.transient or error.group not in left:
+                raise
+            refused[error.group] = str(error)
+            left.remove(error.group)
+
+
+def _has_members(group: ListedGroup) -> bool:
+    return group.state not in ("Empty", "Dead") and group.protocol in ("", "consumer")
+
+
+def _configs(routes: Routes, names: Sequence[str]) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for start in range(0, len(names), AT_ONCE):
+        found |= topic_configs(routes, names[start : start + AT_ONCE], CONFIGS)
+    return found
+
+
+def _or_unknown(unknown: dict[str, str], what: str, without: _T, ask: Callable[[], _T]) -> _T:
+    try:
+        return ask()
+    except (NotDescribed, UnsupportedBroker, FetchFailed) as error:
+        unknown[what] = str(error)
+        return without
+
+
+def _is_internal(topic: str, policy: ReplicationPolicy) -> bool:
+    """Return whether it is Kafka's, Connect's, MirrorMaker 2's or Airmirror's own: these do not move."""
+    own = policy.is_internal_topic(topic) or policy.is_heartbeats_topic(topic) or policy.is_checkpoints_topic(topic)
+    return own or is_segment_topic(topic) or topic.startswith("__")
+
+
+def _few(names: Iterable[str], most: int = 3) -> str:
+    listed = list(names)
+    return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")

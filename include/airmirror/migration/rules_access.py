@@ -1,0 +1,87 @@
+"""Rules about access: ACLs, users and quotas that the target will lack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from airmirror.clusters.protocol.described import AclBinding
+from airmirror.errors import counted
+from airmirror.migration.facts import Facts, Rule, judged
+
+
+def rules(facts: Facts) -> Iterator[Rule]:
+    """Yield every rule."""
+    yield _acls(facts)
+    yield _users(facts)
+    yield _quotas(facts)
+
+
+def missing_acls(facts: Facts) -> list[AclBinding]:
+    """The ACLs that clients will need on the target and that it lacks: topics' under their names there, all others as they are.
+
+    Topics that do not move are left out.
+    """
+    there = set(facts.target.acls or ())
+    found = set()
+    for acl in facts.source.acls or ():
+        if acl.resource == "TOPIC" and acl.pattern == "LITERAL" and acl.name != "*":
+            if acl.name not in facts.remote:
+                continue
+            acl = replace(acl, name=facts.remote[acl.name])
+        elif acl.resource == "TOPIC" and acl.pattern == "PREFIXED":
+            named = {topic: remote for topic, remote in facts.remote.items() if topic.startswith(acl.name)}
+            if not named:
+                continue
+            prefixes = {remote[: len(remote) - len(topic)] for topic, remote in named.items() if remote.endswith(topic)}
+            if len(prefixes) == 1:
+                acl = replace(acl, name=f"{prefixes.pop()}{acl.name}")
+        found.add(acl)
+    return sorted(found - there)
+
+
+def _acls(facts: Facts) -> Rule:
+    what, source, target = "clients may do there what they may here", facts.source, facts.target
+    if "ACLs" in source.unknown:
+        return Rule("warn", what, f"not known: {source.unknown['ACLs']}", "ask as a user who may describe ACLs")
+    if source.acls is None:
+        return Rule("ready", what, f"{source.alias} has no authorizer, so it has no ACLs")
+    if not source.acls:
+        return Rule("ready", what, f"{source.alias} has no ACLs")
+    if "ACLs" in target.unknown:
+        return Rule("warn", what, f"not known: {target.unknown['ACLs']}", "ask as a user who may describe ACLs")
+    if target.acls is None:
+        said = f"{target.alias} has no authorizer: what {counted(len(source.acls), 'ACL')} forbid on {source.alias} is allowed"
+        return Rule("warn", what, said, "set authorizer.class.name on its brokers, if that is not meant")
+    found = missing_acls(facts)
+    way_out = (
+        "kafka-acls.sh --add on the target, before consumers are switched; sync.topic.acls.enabled copies who may read"
+    )
+    said = f"{counted(len(found), 'ACL')} lacking on {target.alias}"
+    return judged("warn", what, [str(acl) for acl in found], "no ACL lacks", said, way_out)
+
+
+def _users(facts: Facts) -> Rule:
+    there = facts.target.users
+    found = [
+        f"{user} ({', '.join(mechanisms)})"
+        for user, mechanisms in facts.source.users.items()
+        if not set(mechanisms) <= set(there.get(user, ()))
+    ]
+    what = "every user with SCRAM can log in there"
+    if "users with SCRAM" in facts.source.unknown:
+        return Rule("warn", what, f"not known: {facts.source.unknown['users with SCRAM']}", "ask as a user who may")
+    way_out = "no broker tells a password: make them there, `kafka-configs.sh --alter --entity-type users …`, with new secrets"
+    count = counted(len(facts.source.users), "user")
+    return judged("warn", what, found, f"{count}, all are there", "they can't be copied", way_out)
+
+
+def _quotas(facts: Facts) -> Rule:
+    there = {(each.entity, each.key): each.value for each in facts.target.quotas}
+    found = [str(each) for each in facts.source.quotas if there.get((each.entity, each.key)) != each.value]
+    what = "client quotas are the same there"
+    if "client quotas" in facts.source.unknown:
+        return Rule("warn", what, f"not known: {facts.source.unknown['client quotas']}", "ask as a user who may")
+    way_out = "set them there, `kafka-configs.sh --alter --add-config …`, if they are meant for that cluster too"
+    count = counted(len(facts.source.quotas), "quota")
+    return judged("warn", what, found, f"{count}, none lacks or differs", "lacking or different", way_out)

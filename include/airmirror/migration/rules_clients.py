@@ -1,0 +1,98 @@
+"""Rules about clients: groups and transactions that cross move groups, and applications that need more than positions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from airmirror.errors import command, counted
+from airmirror.migration.facts import Facts, Rule, judged, named
+from airmirror.migration.moving import STREAMS_TOPICS, readers, writers
+from airmirror.offsets.translation import Reason
+
+
+def rules(facts: Facts) -> Iterator[Rule]:
+    """Yield every rule."""
+    yield _crossing(facts, "transactions stay within a move group", "transactional id", writers(facts.source))
+    yield _crossing(facts, "consumer groups stay within a move group", "group", readers(facts.source))
+    yield _positions(facts)
+    yield _active_on_target(facts)
+    yield _streams(facts)
+    yield _connect(facts)
+    yield _share(facts)
+
+
+def _crossing(facts: Facts, what: str, kind: str, topics_of: Mapping[str, frozenset[str]]) -> Rule:
+    """Something that needs topics of two move groups, or topics that do not move at all."""
+    move_of = {topic: move.name for move in facts.moves for topic in move.topics}
+    crossing, left = [], []
+    for name, topics in topics_of.items():
+        moves = sorted({move_of[topic] for topic in topics if topic in move_of})
+        outside = sorted(topic for topic in topics - facts.returning if topic not in move_of)
+        if len(moves) > 1:
+            crossing.append(f"{kind} {name}: topics of {named(moves)}")
+        elif moves and outside:
+            left.append(f"{kind} {name} of {moves[0]}: {named(outside)}")
+    if crossing or kind != "group":
+        found, way_out = [*crossing, *left], "put the topics in one move group, or split the application first"
+        return judged("stop", what, found, f"{counted(len(topics_of), kind)}, none crosses", "they cross", way_out)
+    way_out = "replicate these topics too, or see that the group does not read them any more"
+    return judged("warn", what, left, f"{counted(len(topics_of), kind)}, none crosses", "they read what stays", way_out)
+
+
+def _positions(facts: Facts) -> Rule:
+    what, shown = "groups go on at the very next record", command("groups", flow=facts.flow.name)
+    points = [point for point in facts.groups if point.reason != Reason.NOT_REPLICATED]
+    if not points:
+        return Rule("ready", what, "no group has committed anything of these topics")
+    lost = [f"{point.group} in {point.topic}-{point.partition}: {point.reason}" for point in points if point.reason]
+    if lost:
+        return Rule("stop", what, f"no position on the target: {named(lost)}", shown)
+    rough = [f"{point.group} in {point.topic}-{point.partition}" for point in points if point.exact is False]
+    if rough:
+        return Rule("warn", what, f"estimated, some records are read twice: {named(rough)}", shown)
+    again = sum(point.again for point in points)
+    count = counted(len({point.group for point in points}), "group")
+    if again:
+        return Rule(
+            "warn",
+            what,
+            f"{count}; {again:,} offsets are not verified yet",
+            command("run-window", flow=facts.flow.name),
+        )
+    return Rule("ready", what, f"{count}, {counted(len(points), 'position')}, exact: 0 records are read again")
+
+
+def _active_on_target(facts: Facts) -> Rule:
+    remote = set(facts.remote.values())
+    found = sorted(
+        f"{group.name} ({', '.join(sorted({f'{m.client_id} at {m.host}' for m in group.members})) or group.state})"
+        for group in facts.target.groups.values()
+        if group.is_active and remote.intersection(group.topics)
+    )
+    way_out = "stop these consumers: positions of a group with members can't be written"
+    return judged("stop", "no group is active on the target yet", found, "none is", "they have members there", way_out)
+
+
+def _streams(facts: Facts) -> Rule:
+    internal = sorted(name for name in facts.source.topics if name.endswith(STREAMS_TOPICS))
+    applications = {group.name for group in facts.source.groups.values() if group.kind == "streams"}
+    applications |= {name for name in facts.source.groups if any(topic.startswith(f"{name}-") for topic in internal)}
+    way_out = "stop the application, drain, and move its internal topics with it; or reset it and let it read again"
+    said = f"{counted(len(internal), 'internal topic')} of Streams applications"
+    found = sorted(applications) or internal
+    return judged("warn", "Streams applications can move", found, "there are none", said, way_out)
+
+
+def _connect(facts: Facts) -> Rule:
+    found = sorted(group.name for group in facts.source.groups.values() if group.protocol == "connect")
+    way_out = (
+        "workers keep three topics of their own, which are not copied: start workers on the target, and give connectors "
+        "their offsets by `airmirror translate --from FILE --to FILE`"
+    )
+    return judged("warn", "no Connect workers live here", found, "none do", "groups of workers", way_out)
+
+
+def _share(facts: Facts) -> Rule:
+    found = sorted(group.name for group in facts.source.groups.values() if group.kind == "share")
+    way_out = "their positions are not followed: drain them on the source before producers are switched"
+    return judged("stop", "no share groups", found, "there are none", "share groups", way_out)
