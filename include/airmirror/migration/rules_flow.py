@@ -34,7 +34,7 @@ def _flow(facts: Facts) -> Rule:
 
 
 def _in_use(facts: Facts) -> Rule:
-    """Topics that somebody reads or writes and that the flow does not replicate are forgotten easily."""
+    """Topics that are read or written and that the flow does not replicate are forgotten easily."""
     used = {topic for topics in (*readers(facts.source).values(), *writers(facts.source).values()) for topic in topics}
     used |= {each.partition.topic for each in facts.source.producers}
     refused = {each.topic for each in facts.topics.refused}

@@ -1,4 +1,4 @@
-"""What a cluster tells of itself besides its topics: ACLs of every kind, client quotas, users with SCRAM, sizes of logs.
+"""Facts that a cluster tells of itself besides its topics: ACLs of every kind, client quotas, users with SCRAM, sizes of logs.
 
 By kafka-python's protocol classes: confluent-kafka has no client quotas and no sizes, and takes a broker without an
 authorizer for one without ACLs.
