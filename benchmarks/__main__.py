@@ -50,6 +50,8 @@ from benchmarks.usage import machine_seconds, processor_seconds
 from benchmarks.windows import Sites, WindowFailed, run_window
 
 WARM_UP = "warm-up"
+RUNS = 3
+PAUSE_SECONDS = 2.0  # after what was written before is on the disk
 VERIFY = {ACKS: "acks", READBACK: "readback"}
 # Deleted topics free the disk at once; everything else is the broker's default.
 BROKER = {"log.segment.delete.delay.ms": "1000"}
@@ -68,6 +70,7 @@ class Bench:
     directory: Path
     source: Broker
     sites: Sites
+    runs: int = RUNS
     found: Findings = field(default_factory=Findings)
 
     @contextmanager
@@ -90,7 +93,7 @@ class Bench:
             self.console.print(f"[red]failed[/] {name}: {said}", highlight=False)
 
     def note(self, data: Data, what: str, measured: Measurement) -> None:
-        self.found.results.setdefault(data.label, {})[what] = measured
+        self.found.runs.setdefault(data.label, {}).setdefault(what, []).append(measured)
         used = measured.processor_microseconds
         processor = "" if used is None else f", {used:.2f} µs of processor time a record"
         self.console.print(f"         {data.label}: {what}: {measured.rate:,.0f} records/s{processor}", highlight=False)
@@ -102,6 +105,7 @@ def main() -> None:
     parser.add_argument(
         "--scale", type=float, default=default, help="1 is 50 million small and 5 million large records"
     )
+    parser.add_argument("--runs", type=int, default=RUNS, help="of each side; RESULTS.md has the median and the spread")
     parser.add_argument("--minutes", type=float, default=60, help="begin no part after that time")
     parser.add_argument("--results", type=Path, default=sections.RESULTS, help="the Markdown file to write")
     chosen = parser.parse_args()
@@ -113,7 +117,7 @@ def main() -> None:
     directory = Path(tempfile.mkdtemp(prefix="bench-", dir=LOCAL))
     try:
         with ExitStack() as stack:
-            found = measure_all(stack, console, chosen.scale, chosen.minutes, directory)
+            found = measure_all(stack, console, chosen, directory)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
     found.seconds = time.monotonic() - begun
@@ -126,7 +130,8 @@ def main() -> None:
     console.print(f"Written to {chosen.results} after {found.seconds:.0f} s.", highlight=False)
 
 
-def measure_all(stack: ExitStack, console: Console, scale: float, minutes: float, directory: Path) -> Findings:
+def measure_all(stack: ExitStack, console: Console, chosen: argparse.Namespace, directory: Path) -> Findings:
+    scale: float = chosen.scale
     console.print("starting two brokers and Spark Connect")
     source = start_broker(directory, "east", BROKER, java_options=KAFKA_DEFAULTS)
     stack.callback(source.kill)
@@ -135,7 +140,7 @@ def measure_all(stack: ExitStack, console: Console, scale: float, minutes: float
     spark = start_connect_server(directory / "spark")
     stack.callback(spark.stop)
     sites = Sites(directory, source.bootstrap, target.bootstrap, spark)
-    bench = Bench(console, scale, directory, source, sites)
+    bench = Bench(console, scale, directory, source, sites, chosen.runs)
     warm_up(bench, DENSE_100)
     parts = {
         "dense batches, 100-byte records": lambda: dense(bench, DENSE_100.scaled(scale), growth=True),
@@ -148,19 +153,25 @@ def measure_all(stack: ExitStack, console: Console, scale: float, minutes: float
     }
     begun = time.monotonic()
     for name, measure in parts.items():
-        if time.monotonic() - begun > minutes * 60:
+        if time.monotonic() - begun > chosen.minutes * 60:
             bench.found.problems.append(f"not measured, the time was up: {name}")
             continue
         measure()
     return bench.found
 
 
+def alias(what: str, number: int = 0) -> str:
+    """The source's alias of a run: a flow of its own, whose first window has everything to copy."""
+    return f"{VERIFY[what]}{number or ''}"
+
+
 def warm_up(bench: Bench, like: Data) -> None:
-    """A window of each flow that is measured: sessions are made, Python workers forked, for small batches numba compiled."""
+    """A window of each flow that is measured: topics and sessions are made, Python workers forked."""
     data = Data(f"warm-up-{like.topic}", WARM_UP, 100_000, 100, like.producer)
     with bench.step("warming up"), topic(bench, data):
-        for verify in ("acks", "readback"):
-            run_window(bench.sites, verify, data.topic)
+        for what, verify in VERIFY.items():
+            for number in range(bench.runs):
+                run_window(bench.sites, verify, data.topic, alias=alias(what, number))
 
 
 @contextmanager
@@ -173,14 +184,14 @@ def topic(bench: Bench, data: Data) -> Iterator[None]:
         yield
     finally:
         delete_topics(bench.source.bootstrap, data.topic)
-        remote = [f"{alias}.{data.topic}" for alias in ("acks", "readback", "growth")]
-        delete_topics(bench.sites.target, *remote)
+        flows = [alias(what, number) for what in VERIFY for number in range(bench.runs)]
+        delete_topics(bench.sites.target, *(f"{name}.{data.topic}" for name in (*flows, "growth")))
 
 
 def dense(bench: Bench, data: Data, *, growth: bool = False) -> None:
     with bench.step(f"filling {data.topic} with {data.records:,} records"), topic(bench, data):
-        mirrormakers(bench, data, {DEFAULTS: mirrormaker.DEFAULTS, TUNED: mirrormaker.TUNED})
-        airmirror(bench, data)
+        theirs(bench, data, DEFAULTS, mirrormaker.DEFAULTS)
+        alternated(bench, data)
         with bench.step("the broker's append limit"):
             for what, size in {APPEND_LIMIT: 131_072, APPEND_LIMIT_LARGE: 1_000_000}.items():
                 limit = append_limit.measure(bench.source, bench.sites.target, data.record_bytes, size)
@@ -200,37 +211,55 @@ def dense(bench: Bench, data: Data, *, growth: bool = False) -> None:
 def small_batches(bench: Bench, data: Data) -> None:
     warm_up(bench, data)
     with bench.step(f"filling {data.topic} with {data.records:,} records"), topic(bench, data):
-        mirrormakers(bench, data, {TUNED: mirrormaker.TUNED})
-        airmirror(bench, data)
+        alternated(bench, data)
 
 
 def slow_path(bench: Bench, data: Data) -> None:
     """Batches larger than the remote topic takes: every record is decoded and written anew."""
     with bench.step(f"filling {data.topic} with {data.records:,} records"), topic(bench, data):
-        for alias in VERIFY.values():
-            create_topic(bench.sites.target, f"{alias}.{data.topic}", config=OVERSIZED_LIMIT)
-        airmirror(bench, data)
+        for what in VERIFY:
+            create_topic(bench.sites.target, f"{alias(what)}.{data.topic}", config=OVERSIZED_LIMIT)
+            ours(bench, data, what)
 
 
-def mirrormakers(bench: Bench, data: Data, configs: dict[str, str]) -> None:
-    for what, config in configs.items():
-        with bench.step(f"{data.topic}: {what}"):
-            sites = bench.sites
-            measured = mirrormaker.measure(
-                bench.directory, sites.source, sites.target, data, config, replicas=sites.replicas
-            )
-            bench.note(data, what, measured)
+def alternated(bench: Bench, data: Data) -> None:
+    """Tuned MirrorMaker 2 and Airmirror, several runs; every other one in the opposite order."""
+    for number in range(bench.runs):
+        order = (TUNED, *VERIFY)
+        for what in reversed(order) if number % 2 else order:
+            if what == TUNED:
+                theirs(bench, data, what, mirrormaker.TUNED)
+            else:
+                ours(bench, data, what, number)
 
 
-def airmirror(bench: Bench, data: Data) -> None:
-    for what, verify in VERIFY.items():
-        with bench.step(f"{data.topic}: {what}"):
-            window = run_window(bench.sites, verify, data.topic)
-            if window.records != data.records:
-                raise WindowFailed(f"{window.records:,} of {data.records:,} records copied")
-            bench.note(data, what, window.measurement)
-            bench.found.slot_peaks.append((f"{data.label}, {verify}", window.slot_peak))
-            delete_topics(bench.sites.target, f"{verify}.{data.topic}")
+def settle() -> None:
+    """What was measured or filled before has its bytes on the disk, and the brokers have a moment to delete files."""
+    os.sync()
+    time.sleep(PAUSE_SECONDS)  # nothing tells when a broker has deleted what it was told to
+
+
+def theirs(bench: Bench, data: Data, what: str, config: str) -> None:
+    settle()
+    with bench.step(f"{data.topic}: {what}"):
+        sites = bench.sites
+        bench.note(
+            data,
+            what,
+            mirrormaker.measure(bench.directory, sites.source, sites.target, data, config, replicas=sites.replicas),
+        )
+
+
+def ours(bench: Bench, data: Data, what: str, number: int = 0) -> None:
+    settle()
+    with bench.step(f"{data.topic}: {what}"):
+        verify, own = VERIFY[what], alias(what, number)
+        window = run_window(bench.sites, verify, data.topic, alias=own)
+        if window.records != data.records:
+            raise WindowFailed(f"{window.records:,} of {data.records:,} records copied")
+        bench.note(data, what, window.measurement)
+        bench.found.slot_peaks.append((f"{data.label}, {verify}", window.slot_peak))
+        delete_topics(bench.sites.target, f"{own}.{data.topic}")
 
 
 def empty_and_idle(bench: Bench) -> None:

@@ -19,6 +19,7 @@ MEASURED = {
     ACKS: Measurement(9_000, 6.0, 3.0),  # 1,500 a second, a third of a ms
     RELAY_LIMIT: Measurement(20_000, 10.0),
 }
+ONCE = {"some records": {what: [measured] for what, measured in MEASURED.items()}}
 
 
 def test_rate_is_records_by_seconds_and_ratios_compare_rates() -> None:
@@ -54,8 +55,16 @@ def test_steady_rate_leaves_the_warm_up_out() -> None:
 
 
 def test_tables_show_what_was_measured() -> None:
-    shown = "\n".join(grid.markdown() for grid in grids(Findings(results={"some records": MEASURED})))
-    assert "| some records | Airmirror, acks | 9,000 | 6.0 | 1,500 | 15.0 | 333.33 | 15.0 |" in shown
+    shown = "\n".join(grid.markdown() for grid in grids(Findings(runs=ONCE)))
+    assert "| some records | Airmirror, acks | 9,000 | 6.0 | 1,500 |  | 15.0 | 333.33 | 15.0 |" in shown
+
+
+def test_of_several_runs_the_median_counts_and_the_spread_is_told() -> None:
+    runs = [Measurement(1_000 * rate, 1.0, 1.0) for rate in (5, 1, 3)]
+    found = Findings(runs={"some records": {TUNED: [MEASURED[TUNED]], ACKS: runs}})
+    assert found.results["some records"][ACKS] == runs[2]
+    assert "| 3,000 | 1.0 | 3,000 | 1,000 – 5,000 of 3 | 30.0 |" in "\n".join(grid.markdown() for grid in grids(found))
+    assert Findings(runs={"a": {ACKS: runs[:2]}}).results["a"][ACKS] == runs[1]  # of two the slower one
 
 
 def test_a_section_is_kept_by_one_bench_and_replaced_by_its_own() -> None:
@@ -71,7 +80,7 @@ def test_a_section_is_kept_by_one_bench_and_replaced_by_its_own() -> None:
 
 def test_results_have_only_what_programs_write_so_that_no_run_deletes_a_persons_words() -> None:
     everything = Findings(
-        results={"some records": MEASURED},
+        runs=ONCE,
         growth_bytes=[(1, 1, 1.0, 1.0)],
         growth_partitions=[(4, 1.0, 1.0)],
         slot_peaks=[("some records", 1.0)],
