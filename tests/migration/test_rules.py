@@ -124,7 +124,7 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
         "orders-0 from 42 by shop",
     ),
     ("no way back", {"has_way_back": False}, "warn", "without a flow west->east"),
-    ("hidden", {"source": replace(facts().source, unknown={"producers": "denied"})}, "warn", "east: producers (denied)"),
+    ("hidden", {"source": replace(facts().source, unknown={"sizes of logs": "denied"})}, "warn", "east: sizes of logs (denied)"),
     ("compacted", configured({"cleanup.policy": "compact"}), "warn", "1 compacted topic: the target's cleaner"),
     (
         "cleaned at once",
@@ -241,11 +241,38 @@ def test_acls_that_lack_have_the_names_of_the_target() -> None:
     ]
 
 
-def test_what_is_not_known_is_never_ready() -> None:
-    for what in ("ACLs", "users with SCRAM", "client quotas"):
-        source = replace(facts().source, unknown={what: "denied"})
-        assert {rule.level for rule in not_ready(facts(source=source))} == {"warn"}
-        assert len(not_ready(facts(source=source))) == 2
+UNKNOWN = {
+    "ACLs": 1,
+    "users with SCRAM": 1,
+    "client quotas": 1,
+    "configs of topics": 3,
+    "producers": 4,
+    "transactional ids": 2,
+    "groups": 3,
+    "positions of groups": 1,
+}
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+@pytest.mark.parametrize("what", UNKNOWN)
+def test_what_is_not_known_is_never_ready(what: str, side: str) -> None:
+    """The rule about what this user may see, and each one that would be ready only because nothing was seen."""
+    hidden = replace(getattr(facts(), side), unknown={what: "denied"})
+    found = not_ready(facts(**{side: hidden}))
+    assert {rule.level for rule in found} == {"warn"} and all(rule.way_out for rule in found)
+    assert sum(rule.evidence.startswith("not known, for want of") for rule in found) == UNKNOWN[what]
+    assert len(found) == UNKNOWN[what] + 1
+
+
+def test_acls_of_a_target_that_hides_its_own_are_not_known() -> None:
+    base = facts()
+    given = facts(
+        source=replace(base.source, acls=(LITERAL,)), target=replace(base.target, acls=None, unknown={"ACLs": "denied"})
+    )
+    assert [rule.evidence for rule in not_ready(given)] == [
+        "not known: west: ACLs (denied)",
+        "not known, for want of ACLs of west",
+    ]
 
 
 def test_names_are_bounded() -> None:

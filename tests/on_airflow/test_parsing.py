@@ -38,7 +38,18 @@ compare.nightly.schedule = @daily
 compare.now.source = b
 compare.now.target = a
 """
-KINDS = {"audit", "compare", "decide", "heartbeats", "maintenance", "replay", "replicate", "report", "takeover"}
+KINDS = {
+    "audit",
+    "compare",
+    "decide",
+    "heartbeats",
+    "maintenance",
+    "migration_plan",
+    "replay",
+    "replicate",
+    "report",
+    "takeover",
+}
 PARSE = """
 import json, os, sys, time
 from airflow.sdk import DAG
@@ -105,7 +116,7 @@ def test_dags_parse_quickly(tmp_path: Path) -> None:
 def test_dags_parse_equally_and_load_nothing_heavy(tmp_path: Path) -> None:
     ((_, heavy, errors, found, _),) = parse(tmp_path, GOOD)
     assert heavy == [] and errors == {}
-    kinds = ("audit", "decide", "replay", "replicate", "report")
+    kinds = ("audit", "decide", "migration_plan", "replay", "replicate", "report")
     expected = [f"{kind}.{flow}" for kind in kinds for flow in ("a.b", "b.a")] + ["heartbeats.a", "heartbeats.b"]
     expected += ["compare.nightly", "compare.now", "takeover.a.b"]
     assert list(found) == sorted([*expected, "maintenance"])

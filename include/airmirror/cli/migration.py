@@ -26,7 +26,6 @@ from airmirror.migration.facts import named
 from airmirror.migration.plan import MigrationPlan
 
 STYLES = {"ready": GOOD, "warn": DOUBTFUL, "stop": BAD}
-DAY_MS = 24 * 3_600_000
 
 migration_commands = typer.Typer(no_args_is_help=True, help="Move a cluster's topics and clients to another one.")
 
@@ -56,7 +55,7 @@ def plan(
 
     Nothing is written but the ledger. Exit status: 0 nothing warns, 1 something does, 2 bad input.
     """
-    from airmirror.migration.plan import migration_plan
+    from airmirror.migration.plan import DAY_MS, migration_plan
 
     if write is not None and not write.absolute().parent.is_dir():
         raise typer.BadParameter(f"{write}: there is no such directory", param_hint="--write")

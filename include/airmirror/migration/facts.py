@@ -65,6 +65,18 @@ def judged(level: Level, what: str, found: Sequence[str], fine: str, said: str, 
     return Rule(level, what, f"{said}: {named(found)}", way_out)
 
 
+def known(facts: Facts, rule: Rule, *needs: str) -> Rule:
+    """The rule; a warning where it is *ready* only for want of what could not be read (``Inventory.unknown``) on either side."""
+    lacking = [
+        f"{what} of {each.alias}" for each in (facts.source, facts.target) for what in needs if what in each.unknown
+    ]
+    if rule.level != "ready" or not lacking:
+        return rule
+    return Rule(
+        "warn", rule.what, f"not known, for want of {named(lacking)}", "grant this user what the rule below names"
+    )
+
+
 def named(names: Sequence[str], most: int = MOST_NAMED) -> str:
     """The first names, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""

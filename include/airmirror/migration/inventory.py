@@ -54,6 +54,10 @@ CONFIGS = (
     "max.message.bytes",
     "min.insync.replicas",
 )
+# What may be unknown, by the names that people see.
+ACLS, QUOTAS, USERS, SIZES = "ACLs", "client quotas", "users with SCRAM", "sizes of logs"
+GROUPS, POSITIONS, PRODUCERS, TRANSACTIONS = "groups", "positions of groups", "producers", "transactional ids"
+CONFIGS_KNOWN = "configs of topics"
 AT_ONCE = 500  # topics in a request for configs
 MEASURED_SECONDS = 2.0  # at least, for rates
 READERS = frozenset({"", "classic", "consumer", "streams"})  # kinds of groups that commit offsets
@@ -124,20 +128,18 @@ def take(cluster: Cluster, client: str, policy: ReplicationPolicy) -> Inventory:
         keys = [TopicPartition(topic, number) for topic in names for number in range(routes.partitions(topic))]
         began, first = time.monotonic(), extents(routes, keys)
         groups = _groups(routes, cluster, unknown)
-        producers = _or_unknown(unknown, "producers", Producers(), lambda: active_producers(routes, first))
+        producers = _or_unknown(unknown, PRODUCERS, Producers(), lambda: active_producers(routes, first))
         if producers.unknown:
             topics = sorted({key.topic for key in producers.unknown})
-            unknown["producers"] = f"of {_few(topics)}: {next(iter(producers.unknown.values()))}; READ on the topics"
+            unknown[PRODUCERS] = f"of {_few(topics)}: {next(iter(producers.unknown.values()))}; READ on the topics"
         transactions: list[KnownTransaction] = _or_unknown(
-            unknown, "transactional ids", [], lambda: known_transactions(routes)
+            unknown, TRANSACTIONS, [], lambda: known_transactions(routes)
         )
-        acls = _or_unknown(unknown, "ACLs", None, lambda: acl_bindings(routes))
-        quotas: list[Quota] = _or_unknown(unknown, "client quotas", [], lambda: client_quotas(routes))
-        users: dict[str, tuple[str, ...]] = _or_unknown(unknown, "users with SCRAM", {}, lambda: scram_users(routes))
-        sizes = _or_unknown(unknown, "sizes of logs", None, lambda: log_sizes(routes))
-        configs: dict[str, dict[str, str]] = _or_unknown(
-            unknown, "configs of topics", {}, lambda: _configs(routes, names)
-        )
+        acls = _or_unknown(unknown, ACLS, None, lambda: acl_bindings(routes))
+        quotas: list[Quota] = _or_unknown(unknown, QUOTAS, [], lambda: client_quotas(routes))
+        users: dict[str, tuple[str, ...]] = _or_unknown(unknown, USERS, {}, lambda: scram_users(routes))
+        sizes = _or_unknown(unknown, SIZES, None, lambda: log_sizes(routes))
+        configs: dict[str, dict[str, str]] = _or_unknown(unknown, CONFIGS_KNOWN, {}, lambda: _configs(routes, names))
         time.sleep(max(0.0, MEASURED_SECONDS - (time.monotonic() - began)))  # a rate needs some time
         took, last = time.monotonic() - began, extents(routes, first)
         topics_ = {
@@ -190,7 +192,7 @@ def _groups(routes: Routes, cluster: Cluster, unknown: dict[str, str]) -> dict[s
     members, denied = members_of(connect(cluster), [name for name in asked if name not in refused])
     if refused or denied:
         reasons = refused | denied
-        unknown["groups"] = f"of {_few(sorted(reasons))}: {next(iter(reasons.values()))}"
+        unknown[GROUPS] = f"of {_few(sorted(reasons))}: {next(iter(reasons.values()))}"
     by_group: dict[str, list[Member]] = {}
     for member in members:
         by_group.setdefault(member.group, []).append(member)

@@ -5,22 +5,24 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from airmirror.clusters.protocol.groups import GroupsNotRead
 from airmirror.failover.groups import GroupPoint, groups_now
 from airmirror.flows.prepare import Opened, caught_up, dry_run
 from airmirror.ledger import FlowLedger
 from airmirror.migration import rules_access, rules_clients, rules_flow, rules_topics
 from airmirror.migration.facts import Facts, Rule
 from airmirror.migration.foreign import foreign_records
-from airmirror.migration.inventory import Inventory, take
+from airmirror.migration.inventory import POSITIONS, Inventory, take
 from airmirror.migration.moving import Moving, move_groups, writers
 from airmirror.naming import is_cycle
 from airmirror.topics.names import policy_of
 from airmirror.windows.mirror import Mirror
 
-TAKES_MS = 7 * 24 * 3_600_000  # unless told: how long a migration lasts, with the time in which it may be undone
+DAY_MS = 24 * 3_600_000
+TAKES_MS = 7 * DAY_MS  # unless told: how long a migration lasts, with the time in which it may be undone
 LAST_WINDOWS = 20
 
 
@@ -67,7 +69,12 @@ def migration_plan(
     topics, planned = dry_run(opened)
     tell("the positions of groups")
     with Mirror.open(flow, opened.ledger, "migration") as mirror:
-        groups = groups_now(mirror, made_ms)
+        try:
+            groups = groups_now(mirror, made_ms)
+        except GroupsNotRead as error:
+            if error.transient:
+                raise
+            groups, source = [], replace(source, unknown={**source.unknown, POSITIONS: str(error)})
         foreign = [str(error) for error in foreign_records(flow.source.alias, mirror.target, planned)]
     moves = move_groups(source, topics.topics.keys() & source.topics.keys(), flow.moves)
     facts = Facts(

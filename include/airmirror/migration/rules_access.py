@@ -7,14 +7,15 @@ from dataclasses import replace
 
 from airmirror.clusters.protocol.described import AclBinding
 from airmirror.errors import counted
-from airmirror.migration.facts import Facts, Rule, judged
+from airmirror.migration.facts import Facts, Rule, judged, known
+from airmirror.migration.inventory import ACLS, QUOTAS, USERS
 
 
 def rules(facts: Facts) -> Iterator[Rule]:
     """Yield every rule."""
-    yield _acls(facts)
-    yield _users(facts)
-    yield _quotas(facts)
+    yield known(facts, _acls(facts), ACLS)
+    yield known(facts, _users(facts), USERS)
+    yield known(facts, _quotas(facts), QUOTAS)
 
 
 def missing_acls(facts: Facts) -> list[AclBinding]:
@@ -42,14 +43,12 @@ def missing_acls(facts: Facts) -> list[AclBinding]:
 
 def _acls(facts: Facts) -> Rule:
     what, source, target = "clients may do there what they may here", facts.source, facts.target
-    if "ACLs" in source.unknown:
-        return Rule("warn", what, f"not known: {source.unknown['ACLs']}", "ask as a user who may describe ACLs")
     if source.acls is None:
         return Rule("ready", what, f"{source.alias} has no authorizer, so it has no ACLs")
     if not source.acls:
         return Rule("ready", what, f"{source.alias} has no ACLs")
-    if "ACLs" in target.unknown:
-        return Rule("warn", what, f"not known: {target.unknown['ACLs']}", "ask as a user who may describe ACLs")
+    if target.acls is None and ACLS in target.unknown:
+        return Rule("ready", what, "")  # which it is not: see ``known``
     if target.acls is None:
         said = f"{target.alias} has no authorizer: what {counted(len(source.acls), 'ACL')} forbid on {source.alias} is allowed"
         return Rule("warn", what, said, "set authorizer.class.name on its brokers, if that is not meant")
@@ -69,8 +68,6 @@ def _users(facts: Facts) -> Rule:
         if not set(mechanisms) <= set(there.get(user, ()))
     ]
     what = "every user with SCRAM can log in there"
-    if "users with SCRAM" in facts.source.unknown:
-        return Rule("warn", what, f"not known: {facts.source.unknown['users with SCRAM']}", "ask as a user who may")
     way_out = "no broker tells a password: make them there, `kafka-configs.sh --alter --entity-type users …`, with new secrets"
     count = counted(len(facts.source.users), "user")
     return judged("warn", what, found, f"{count}, all are there", "they can't be copied", way_out)
@@ -80,8 +77,6 @@ def _quotas(facts: Facts) -> Rule:
     there = {(each.entity, each.key): each.value for each in facts.target.quotas}
     found = [str(each) for each in facts.source.quotas if there.get((each.entity, each.key)) != each.value]
     what = "client quotas are the same there"
-    if "client quotas" in facts.source.unknown:
-        return Rule("warn", what, f"not known: {facts.source.unknown['client quotas']}", "ask as a user who may")
     way_out = "set them there, `kafka-configs.sh --alter --add-config …`, if they are meant for that cluster too"
     count = counted(len(facts.source.quotas), "quota")
     return judged("warn", what, found, f"{count}, none lacks or differs", "lacking or different", way_out)

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from airmirror.errors import command, counted
-from airmirror.migration.facts import Facts, Rule, judged, named
+from airmirror.migration.facts import Facts, Rule, judged, known, named
+from airmirror.migration.inventory import GROUPS, POSITIONS, PRODUCERS, TRANSACTIONS
 from airmirror.migration.moving import STREAMS_TOPICS, readers, writers
 from airmirror.offsets.translation import Reason
 
 
 def rules(facts: Facts) -> Iterator[Rule]:
     """Yield every rule."""
-    yield _crossing(facts, "transactions stay within a move group", "transactional id", writers(facts.source))
-    yield _crossing(facts, "consumer groups stay within a move group", "group", readers(facts.source))
-    yield _positions(facts)
-    yield _active_on_target(facts)
+    crossing = _crossing(facts, "transactions stay within a move group", "transactional id", writers(facts.source))
+    yield known(facts, crossing, PRODUCERS, TRANSACTIONS)
+    crossing = _crossing(facts, "consumer groups stay within a move group", "group", readers(facts.source))
+    yield known(facts, crossing, GROUPS)
+    yield known(facts, _positions(facts), POSITIONS)
+    yield known(facts, _active_on_target(facts), GROUPS)
     yield _streams(facts)
     yield _connect(facts)
     yield _share(facts)

@@ -6,20 +6,21 @@ from collections.abc import Iterator
 
 from airmirror.clusters.protocol.producers import producers_by_id
 from airmirror.errors import command, counted
-from airmirror.migration.facts import Facts, Rule, judged, named
+from airmirror.migration.facts import Facts, Rule, judged, known, named
+from airmirror.migration.inventory import GROUPS, PRODUCERS, TRANSACTIONS
 from airmirror.migration.moving import OWN_IDS, readers, writers
 
 
 def rules(facts: Facts) -> Iterator[Rule]:
     """Yield every rule, in the order in which a person would ask."""
     yield _flow(facts)
-    yield _in_use(facts)
+    yield known(facts, _in_use(facts), GROUPS, PRODUCERS, TRANSACTIONS)
     yield _names(facts)
     yield _verified(facts)
     yield _lag(facts)
     yield _errors(facts)
-    yield _foreign(facts)
-    yield _open(facts)
+    yield known(facts, _foreign(facts), PRODUCERS)
+    yield known(facts, _open(facts), PRODUCERS)
     yield _way_back(facts)
     yield _seen(facts)
 

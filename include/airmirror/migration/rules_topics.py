@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from airmirror.errors import command, counted
-from airmirror.migration.facts import Facts, Rule, judged
-from airmirror.migration.inventory import TopicFacts
+from airmirror.migration.facts import Facts, Rule, judged, known
+from airmirror.migration.inventory import CONFIGS_KNOWN, TopicFacts
 from airmirror.topics.drift import drifts
 
 HOUR_MS = 3_600_000
@@ -14,9 +14,7 @@ HOUR_MS = 3_600_000
 
 def rules(facts: Facts) -> Iterator[Rule]:
     """Yield every rule."""
-    yield _compacted(facts)
-    yield _append_time(facts)
-    yield _retention(facts)
+    yield from (known(facts, rule(facts), CONFIGS_KNOWN) for rule in (_compacted, _append_time, _retention))
     yield _partitions(facts)
     yield _configs(facts)
 

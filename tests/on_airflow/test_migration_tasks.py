@@ -1,0 +1,50 @@
+"""The task that plans a migration, as its operator calls it: the page, the JSON, and what the log says."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from airmirror.flows.prepare import Opened
+from airmirror.migration import inventory
+from airmirror.on_airflow.dags import migration as dags
+from airmirror.on_airflow.deployment import deployment
+from airmirror.on_airflow.tasks import migration
+from airmirror_local.brokers import Broker
+from support.flows import mirror
+from support.topics import Record, produce
+
+
+def test_a_run_has_its_page(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    flow = mirror(east, west, tmp_path, config={"retention.ms": "3600000"})
+    produce(east, flow.topic, [Record(b"v")], partition=0)
+    flow.run()
+
+    @contextmanager
+    def opened_flow(*_: object) -> Iterator[Opened]:
+        yield flow.opened
+
+    place = replace(deployment(), data_docs=tmp_path / "docs")
+    monkeypatch.setattr(inventory, "MEASURED_SECONDS", 0.1)
+    monkeypatch.setattr(migration, "opened_flow", opened_flow)
+    monkeypatch.setattr(dags, "deployment", lambda: place)
+    task = dags.PlanMigration(task_id="plan", flow=flow.flow.name)
+    context: Any = {"run_id": "manual", "params": {"takes": 0.5}, "ti": SimpleNamespace(try_number=1)}
+    with caplog.at_level(logging.INFO):
+        task.execute(context)
+    assert task.page is not None and task.page.is_relative_to(tmp_path / "docs" / "migration")
+    text = task.page.read_text()
+    assert "Migration plan of" in text and flow.remote_topic in text and "<script" not in text
+    assert json.loads(task.page.with_suffix(".json").read_text())["names"] == {flow.topic: flow.remote_topic}
+    assert "warn records outlive the migration: kept for less than the 12 h" in caplog.text
+    assert "1 move group of 1 topic" in caplog.text and "ready a flow" not in caplog.text
