@@ -121,13 +121,15 @@ def start_broker(
     proxy_port: int | None = None,
     listeners: Mapping[str, str] | None = None,
     features: Mapping[str, int] | None = None,
+    version: str = KAFKA_VERSION,
 ) -> Broker:
     """A cluster of one node, its data and log in ``directory/name``. ``properties`` go over those of this module.
 
     With ``proxy_port`` the node has a second listener for clients that come through a proxy at that port, and tells
     them to come back through it; airmirror_local.proxy starts the proxy. ``listeners``: more of them, name -> security
     protocol; ``properties`` say what they need. ``features``: levels of features that are not the version's own, such as
-    ``transaction.version`` 0, the first protocol of transactions.
+    ``transaction.version`` 0, the first protocol of transactions. ``version``: of Kafka, 3.3 or later (earlier ones:
+    airmirror_local.zookeeper).
     Raises ProcessFailed with the end of the broker's log.
     """
     cluster = start_cluster(
@@ -139,6 +141,7 @@ def start_broker(
         proxy_port=proxy_port,
         listeners=listeners,
         features=features,
+        version=version,
     )
     return cluster.brokers[0]
 
@@ -153,6 +156,7 @@ def start_cluster(
     proxy_port: int | None = None,
     listeners: Mapping[str, str] | None = None,
     features: Mapping[str, int] | None = None,
+    version: str = KAFKA_VERSION,
 ) -> BrokerCluster:
     """A cluster of ``nodes`` nodes, internal topics and new topics replicated up to three times; else as start_broker.
 
@@ -171,10 +175,10 @@ def start_cluster(
                 proxied_port = free_port()
                 settings = _with_proxy(settings, proxied_port, proxy_port)
             ports = {listener: free_port() for listener in listeners or {}}
-            settings = _with_listeners(settings, ports, listeners or {})
+            settings = with_listeners(settings, ports, listeners or {})
             write_properties(home / "server.properties", settings)
-            _format(home, cluster_id, features or {})
-            process = launch(home, tuple(java_options))
+            _format(home, cluster_id, features or {}, version)
+            process = launch(home, tuple(java_options), version)
             address = f"{LOOPBACK}:{port}"
             brokers.append(
                 Broker(
@@ -186,6 +190,7 @@ def start_cluster(
                     proxied_port=proxied_port,
                     java_options=tuple(java_options),
                     listeners={listener: f"{LOOPBACK}:{its}" for listener, its in ports.items()},
+                    version=version,
                 )
             )
         for broker in brokers:
@@ -232,7 +237,8 @@ def _with_proxy(settings: dict[str, str], port: int, proxy_port: int) -> dict[st
     }
 
 
-def _with_listeners(settings: dict[str, str], ports: Mapping[str, int], protocols: Mapping[str, str]) -> dict[str, str]:
+def with_listeners(settings: dict[str, str], ports: Mapping[str, int], protocols: Mapping[str, str]) -> dict[str, str]:
+    """Add listeners of these names, at ports and of security protocols by name, to a broker's settings."""
     more = "".join(f",{name}://{LOOPBACK}:{port}" for name, port in ports.items())
     kinds = "".join(f",{name}:{protocols[name]}" for name in ports)
     return settings | {
@@ -247,9 +253,9 @@ def write_properties(file: Path, settings: Mapping[str, str]) -> None:
     file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
 
 
-def _format(home: Path, cluster_id: str, features: Mapping[str, int]) -> None:
+def _format(home: Path, cluster_id: str, features: Mapping[str, int], version: str) -> None:
     command = [
-        *java(),
+        *java(version=version),
         "kafka.tools.StorageTool",
         "format",
         f"--cluster-id={cluster_id}",

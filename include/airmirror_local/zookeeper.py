@@ -13,6 +13,7 @@ from airmirror_local.brokers import (
     java,
     launch,
     wait_until_answering,
+    with_listeners,
     write_properties,
 )
 from airmirror_local.ports import LOOPBACK, answers, free_port
@@ -21,9 +22,15 @@ from airmirror_local.processes import Process, start_process, wait_until_ready
 
 @contextmanager
 def old_broker(
-    directory: Path, name: str, version: str, properties: Mapping[str, str] | None = None
+    directory: Path,
+    name: str,
+    version: str,
+    properties: Mapping[str, str] | None = None,
+    *,
+    listeners: Mapping[str, str] | None = None,
 ) -> Iterator[Broker]:
-    """A cluster of one node of ``version`` (2.x or 3.x), its data and logs in ``directory/name``.
+    """A cluster of one node of ``version`` (2.x or 3.x), its data and logs in ``directory/name``; ``listeners``: more of them,
+    name -> security protocol.
 
     Raises JarsNotResolved, or ProcessFailed with the end of a log.
     """
@@ -36,6 +43,8 @@ def old_broker(
             "broker.id": "1",
             "zookeeper.connect": address,
             "listeners": f"PLAINTEXT://{LOOPBACK}:{port}",
+            "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{port}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT",
             "log.dirs": str(home / "data"),
             "log.retention.ms": "-1",
             "auto.create.topics.enable": "false",
@@ -45,7 +54,9 @@ def old_broker(
             "transaction.state.log.replication.factor": "1",
             "transaction.state.log.min.isr": "1",
         }
-        write_properties(home / "server.properties", settings | dict(properties or {}))
+        ports = {listener: free_port() for listener in listeners or {}}
+        settings = with_listeners(settings | dict(properties or {}), ports, listeners or {})
+        write_properties(home / "server.properties", settings)
         process = launch(home, QUICK_START, version)
         broker = Broker(
             name=name,
@@ -55,6 +66,7 @@ def old_broker(
             proxy_port=None,
             proxied_port=None,
             java_options=QUICK_START,
+            listeners={listener: f"{LOOPBACK}:{its}" for listener, its in ports.items()},
             version=version,
         )
         try:

@@ -49,6 +49,10 @@ def test_a_take_over_is_planned_carried_out_and_continued(
     window = command("run-window", "--no-expectations", "--json")
     assert window.exit_code == 0 and json.loads(window.stdout)["records"] == 30
     assert assert_mirrored(east, topic, west, remote) == 100
+    assert "would be from" in command("takeover", "history").stdout
+    exact = command("takeover", "history", "--yes", "--json")
+    [its] = json.loads(exact.stdout)["partitions"]
+    assert exact.exit_code == 0 and (its["exact_from"], its["copied"], its["twice"]) == ([60, 0], 60, [])
     produce(west, remote, [numbered(1)[0]], partition=0)  # it was started by mistake
     produce(west, remote, [numbered(1, 5000)[0]], partition=0)  # and somebody else
     wrong = command("takeover", "plan")

@@ -28,6 +28,7 @@ from airmirror.errors import command
 
 if TYPE_CHECKING:
     from airmirror.flows.takeover import Continued
+    from airmirror.flows.takeover_exact import Compared
     from airmirror.flows.takeover_plan import TakeoverPlan
 
 takeover_commands = typer.Typer(no_args_is_help=True, help="From MirrorMaker 2 to Airmirror, in the same topics.")
@@ -95,6 +96,34 @@ def run(
         raise typer.Exit(1)
 
 
+@takeover_commands.command("history")
+@failures_reported
+def history(
+    flow: FlowName = "",
+    topic: Annotated[list[str] | None, typer.Option(help="Only these topics of the source.")] = None,
+    wait: Annotated[float, typer.Option(help="How many seconds to wait for another window's claim.")] = 300.0,
+    yes: Annotated[bool, typer.Option("--yes", help="Write the segments; else nothing is written.")] = False,
+    config: Config = DEFAULT_CONFIG,
+    ledger: LedgerUrl = DEFAULT_LEDGER,
+    secrets: Secrets = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare what MirrorMaker 2 had copied before the take-over with the source, record by record, so that positions there
+    become exact too; list what it has copied twice. Exit status 1: something was not copied, or can't be compared.
+    """
+    from airmirror.flows.takeover_exact import make_exact
+
+    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, console.status("") as status:
+        name = opened.flow.name
+        rows = make_exact(opened, topic or (), write=yes, wait=wait, tell=status.update)
+    if as_json:
+        print_json(console, {"flow": name, "done": yes, "partitions": [row.as_dict() for row in rows]})
+    else:
+        show(console, *shown_history(name, rows, done=yes))
+    if any(row.is_lossy or row.as_dict()["reason"] for row in rows):
+        raise typer.Exit(1)
+
+
 def shown_plan(found: TakeoverPlan) -> list[RenderableType]:
     """The plan for people."""
     progress = "it has told none yet"
@@ -158,3 +187,39 @@ def _next(flow: str, done: bool) -> str:
     if done:
         return f"The next window copies what comes after: {command('run-window', flow=flow)}, or its DAG."
     return f"Nothing was written. Stop MirrorMaker 2 and carry it out: {command('takeover', 'run', '--yes', flow=flow)}"
+
+
+def shown_history(flow: str, rows: Sequence[Compared], *, done: bool) -> list[RenderableType]:
+    """What was compared, for people: a table, then each run of records that is no single copy of the source's."""
+    cells: list[list[Cell]] = []
+    shown: list[RenderableType] = []
+    for row in rows:
+        found, place = row.history, f"{row.remote_topic}-{row.key.partition}"
+        before, after = row.exact_from
+        reason = row.reason or (found.refused if found is not None else "")
+        numbers = (0, 0) if found is None else (found.copied, found.twice)
+        cells.append([row.key.topic, row.key.partition, before, after, *numbers, Text(reason, BAD)])
+        if found is None:
+            continue
+        for run in found.again:
+            again = f"again the source's {run.source_first} to {run.source_end - 1}"
+            what = f"{place}, offsets {run.target_first} to {run.target_end - 1}: {again}"
+            shown.append(line("copied twice", what, DOUBTFUL))
+        for first, end in found.strange:
+            shown.append(line("not the source's", f"{place}, offsets {first} to {end - 1}", DOUBTFUL))
+        for gap in found.gaps:
+            what = f"{row.key}, {gap.count or 'some'} records between source offsets {gap.first} and {gap.last}"
+            shown.append(line("not copied", what, BAD))
+    title = f"{flow}: what MirrorMaker 2 had copied before" + ("" if done else "; nothing was written")
+    right = ("partition", "exact from", "now from" if done else "would be from", "records", "twice")
+    columns = ("topic", *right, "left as it is")
+    top = table(
+        title,
+        columns,
+        cells,
+        right=right,
+        empty="the flow has copied nothing yet: " + command("takeover", "run", flow=flow),
+    )
+    if done:
+        return [top, *shown]
+    return [top, *shown, f"Carry it out: {command('takeover', 'history', '--yes', flow=flow)}"]

@@ -1,0 +1,219 @@
+"""The copies that MirrorMaker 2 made before a flow's first segment record: compared with the source, so that they get segments.
+
+The target's log below the first segment record is followed, record by record, in the source's, some at a time: every record
+that is mapped was seen to be equal on both sides (invariant D). A record that was copied twice is mapped where it lies first.
+What is mapped reaches without a gap to the first segment record (invariant C): what lies before a record that was skipped is
+not mapped. Only reads.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from airmirror.clusters.protocol.log import EARLIEST, offsets_with_patience, read_records
+from airmirror.partitions import TopicPartition
+from airmirror.slot.account import MOST_SEGMENTS, Account
+from airmirror.windows.declared import times_replaced
+from airmirror.windows.mirror import Mirror
+from airmirror.windows.takeover import Log, Record, accounts_of, missing, read_log
+from airmirror.windows.trail import Trail, follow
+from airmirror.wire.segments import Segment, SegmentRecord
+
+AT_ONCE = 100_000  # offsets of the target that are compared together
+BACK = 100_000  # records of the source before, to which one that was killed may have gone back
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Source offsets ``first`` to ``last``, of which ``count`` records are not on the target, though later ones are."""
+
+    first: int
+    last: int
+    count: int
+
+
+@dataclass(frozen=True)
+class History:
+    """A partition's copies before its first segment record ``before``.
+
+    ``accounts``: what gets segments, up to ``before`` without a gap; ``again``: runs of records that were copied before, by
+    source and target; ``strange``: records of the target that are not the source's (it has deleted them, or another writer
+    wrote them), as runs (first, end); ``gaps``: what was not copied, by source offset. ``refused``: why nothing gets segments;
+    empty: it does, or there is nothing.
+    """
+
+    before: SegmentRecord
+    accounts: tuple[Account, ...]
+    again: tuple[Segment, ...]
+    strange: tuple[tuple[int, int], ...]
+    gaps: tuple[Gap, ...]
+    refused: str = ""
+
+    @property
+    def key(self) -> TopicPartition:
+        return TopicPartition(self.before.topic, self.before.partition)
+
+    @property
+    def start(self) -> int:
+        """The first source offset whose position is exact with it."""
+        return self.accounts[0].start if self.accounts else self.before.source_start
+
+    @property
+    def copied(self) -> int:
+        return sum(account.copied for account in self.accounts)
+
+    @property
+    def twice(self) -> int:
+        return sum(run.count for run in self.again)
+
+
+def compare_history(mirror: Mirror, before: SegmentRecord, *, compacted: bool) -> History:
+    """Follow what the target holds before ``before``, the first segment record of its partition. Raises a cluster's error.
+
+    Of a ``compacted`` topic either side may lack records that the other has.
+    """
+    walk = _Walk(mirror, before, compacted=compacted)
+    walk.run()
+    refused = ""
+    if not compacted and any(account.holes for account in walk.accounts):
+        refused = "the source's log has holes, and the topic is not compacted (topics.compacted says that it was once)"
+    return History(
+        before,
+        () if refused else tuple(walk.accounts),
+        tuple(walk.again),
+        tuple(walk.strange),
+        tuple(walk.gaps),
+        refused,
+    )
+
+
+@dataclass
+class _Walk:
+    """What was found so far. ``at``: the source offset after the last copy, -1: none was found yet."""
+
+    mirror: Mirror
+    before: SegmentRecord
+    compacted: bool = field(kw_only=True)
+    accounts: list[Account] = field(default_factory=list)
+    again: list[Segment] = field(default_factory=list)
+    strange: list[tuple[int, int]] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+    at: int = -1
+
+    @property
+    def key(self) -> TopicPartition:
+        return TopicPartition(self.before.topic, self.before.partition)
+
+    @property
+    def remote(self) -> TopicPartition:
+        return TopicPartition(self.before.remote_topic, self.before.partition)
+
+    def run(self) -> None:
+        begin = offsets_with_patience(self.mirror.target, [self.remote], EARLIEST)[self.remote]
+        earliest = offsets_with_patience(self.mirror.source, [self.key], EARLIEST)[self.key]
+        end = self.before.target_start
+        if earliest >= self.before.source_start:
+            return
+        for start in range(begin, end, AT_ONCE):
+            theirs = self._read(target=True, start=start, end=min(end, start + AT_ONCE), most=0).committed
+            if theirs:
+                self._take(theirs, earliest)
+        self._join()
+
+    def _read(self, *, target: bool, start: int, end: int, most: int) -> Log:
+        return read_log(
+            routes=self.mirror.target if target else self.mirror.source,
+            partition=self.remote if target else self.key,
+            start=start,
+            end=end,
+            read_committed=target or self.mirror.flow.isolation_level == "read_committed",
+            most=most,
+            times=not times_replaced(self.mirror.flow).matches(self.before.topic),
+        )
+
+    def _take(self, theirs: Sequence[Record], earliest: int) -> None:
+        """Follow the next records of the target, from the last copy on, or from where the first one may be."""
+        at = self.at if self.at >= 0 else max(earliest, self._guess(theirs[0].offset))
+        ours = self._read(
+            target=False, start=max(earliest, at - BACK), end=self.before.source_start, most=BACK + 2 * len(theirs)
+        )
+        marks = [each.digest for each in theirs]
+        found: list[tuple[int, Sequence[Record], Trail]] = []
+        views: Sequence[Sequence[Record]] = (ours.committed, ours.records)
+        for view in views:  # as MirrorMaker 2 has read it: committed, or everything, its default
+            begin = bisect_left(view, at, key=lambda each: each.offset)
+            trail = follow([each.digest for each in view], marks, begin)
+            if self.at < 0 and trail.again and (lowest := min(number for number, _ in trail.again)) < begin:
+                trail = follow([each.digest for each in view], marks, lowest)  # another writer's time led too far
+            found.append((len(trail.strange) + sum(gap.count for gap in self._gaps_of(trail, view)), view, trail))
+        _, chosen, trail = min(found, key=lambda each: each[0])
+        self.again += _runs((chosen[number].offset, theirs[there].offset) for number, there in trail.again)
+        self.strange += _ranges(theirs[number].offset for number in trail.strange)
+        copies = [(chosen[number], there) for number, there in trail.copies]
+        if gaps := self._gaps_of(trail, chosen):
+            self.gaps += gaps
+            self.accounts.clear()
+            copies = [copy for copy in copies if copy[0].offset > gaps[-1].last]
+            self.at = copies[0][0].offset
+        elif self.at < 0 and copies:
+            self.at = copies[0][0].offset
+        for first in range(0, len(copies), MOST_SEGMENTS):
+            made = accounts_of(self.at, theirs[-1].offset + 1, copies[first : first + MOST_SEGMENTS], theirs, ours)
+            self.accounts += [account for account in made if account.copied]
+            self.at = self.accounts[-1].end if self.accounts else self.at
+
+    def _gaps_of(self, trail: Trail, view: Sequence[Record]) -> list[Gap]:
+        """What was skipped between copies: not before the first one that is known, nor by a cleaner."""
+        if self.compacted:
+            return []
+        ranges = trail.skipped
+        if self.at < 0 and trail.copies:
+            ranges = tuple(each for each in ranges if each[1] > trail.copies[0][0])
+        found = []
+        for each in ranges:
+            if lost := missing(Trail((), (), (each,), ()), view):
+                found.append(Gap(lost[0].offset, lost[-1].offset, len(lost)))
+        return found
+
+    def _guess(self, offset: int) -> int:
+        """The source offset at which the target's first record may lie, by its timestamp."""
+        first = next(read_records(self.mirror.target, self.remote, offset, offset + 1, read_committed=True), None)
+        if first is None or first.timestamp < 0 or times_replaced(self.mirror.flow).matches(self.before.topic):
+            return 0
+        return max(0, offsets_with_patience(self.mirror.source, [self.key], first.timestamp)[self.key])
+
+    def _join(self) -> None:
+        """Let the last account end where the first segment record begins, if no record of the source lies between."""
+        if not self.accounts:
+            return
+        last, end = self.accounts[-1], self.before.source_start
+        ours = self._read(target=False, start=last.end, end=end, most=0 if self.compacted else 1)
+        if not self.compacted and ours.committed:
+            between = ours.committed
+            self.gaps.append(Gap(between[0].offset, end - 1, 0))
+            self.accounts.clear()
+            return
+        others = {what: ours.left_out(what, last.end, end) for what in ("control", "aborted")}
+        last.control, last.aborted = last.control + others["control"], last.aborted + others["aborted"]
+        last.holes += end - last.end - sum(others.values())
+        last.end = end
+
+
+def _runs(pairs: Iterable[tuple[int, int]]) -> Iterator[Segment]:
+    """Join pairs of offsets that follow one another on both sides."""
+    run: Segment | None = None
+    for source, target in pairs:
+        if run is not None and (run.source_end, run.target_end) == (source, target):
+            run = Segment(run.source_first, run.target_first, run.count + 1)
+            continue
+        if run is not None:
+            yield run
+        run = Segment(source, target, 1)
+    if run is not None:
+        yield run
+
+
+def _ranges(offsets: Iterable[int]) -> list[tuple[int, int]]:
+    return [(run.target_first, run.target_end) for run in _runs((offset, offset) for offset in offsets)]
