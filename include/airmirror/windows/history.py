@@ -165,7 +165,7 @@ class _Walk:
             self.at = self.accounts[-1].end if self.accounts else self.at
 
     def _gaps_of(self, trail: Trail, view: Sequence[Record]) -> list[Gap]:
-        """What was skipped between copies: not before the first one that is known, nor by a cleaner."""
+        """The records that were skipped between copies: not before the first one that is known, nor by a cleaner."""
         if self.compacted:
             return []
         ranges = trail.skipped
