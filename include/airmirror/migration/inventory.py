@@ -24,6 +24,7 @@ from airmirror.clusters.protocol.described import (
 )
 from airmirror.clusters.protocol.errors import FetchFailed
 from airmirror.clusters.protocol.groups import (
+    GROUPS_AT_ONCE,
     Committed,
     GroupsNotRead,
     ListedGroup,
@@ -209,16 +210,24 @@ def _groups(routes: Routes, cluster: Cluster, unknown: dict[str, str]) -> dict[s
 def _committed(
     routes: Routes, names: Sequence[str]
 ) -> tuple[dict[str, dict[TopicPartition, Committed]], dict[str, str]]:
-    """Return what the groups have committed; one that this user may not describe is left out, with its reason."""
-    left, refused = list(names), dict[str, str]()
-    while True:
+    """Return what the groups have committed; one that this user may not describe is left out, with its reason.
+
+    A denied group fails the request that it is in: only then its neighbours are asked for one by one.
+    """
+    found, refused = dict[str, dict[TopicPartition, Committed]](), dict[str, str]()
+    left = [names[start : start + GROUPS_AT_ONCE] for start in range(0, len(names), GROUPS_AT_ONCE)]
+    while left:
+        part = left.pop()
         try:
-            return committed_offsets(routes, left), refused
+            found |= committed_offsets(routes, part)
         except GroupsNotRead as error:
-            if error.transient or error.group not in left:
+            if error.transient:
                 raise
-            refused[error.group] = str(error)
-            left.remove(error.group)
+            if len(part) == 1:
+                refused[part[0]] = str(error)
+            else:
+                left += [[name] for name in part]
+    return found, refused
 
 
 def _has_members(group: ListedGroup) -> bool:
