@@ -148,6 +148,9 @@ def test_a_partition_is_in_one_fetch_at_a_time(monkeypatch: pytest.MonkeyPatch) 
         def leader(self, _partition: object) -> object:
             return type("Leader", (), {"node": self.node, "epoch": 0})
 
+        def round_trip(self, _node: int) -> float:
+            return 0.1  # several fetches are under way, of other partitions
+
         def connection(self, node: int, _purpose: str) -> object:
             return type("Connection", (), {"name": f"node {node}", "throttle": Throttle(print)})
 

@@ -1,4 +1,7 @@
-"""The fetch side of a slot: one request a broker under way, for all partitions that it leads and that are not done.
+"""The fetch side of a slot: a request a broker under way, for all partitions that it leads and that are not done.
+
+A broker that is far away has several under way, each on a connection of its own for a part of the partitions: one answer a
+round trip, and one TCP window, do not fill a long line. What comes waits in the kernel until it is this answer's turn.
 
 Nothing is asked for while the flow's limit says so (``throttle.bytes.per.second``), or of a broker that has asked to be left
 alone for a time (its quotas).
@@ -6,7 +9,9 @@ alone for a time (its quotas).
 
 from __future__ import annotations
 
+import math
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -37,7 +42,9 @@ FETCH_BYTES = 4 << 20
 DECODED_FETCH_BYTES = 2 << 20  # where records are decoded: what decodes them takes half of a slot's memory
 LEAST_PARTITION_BYTES = 1 << 20
 FETCH_WAIT_MS = 500
-PURPOSE = "fetch"
+MOST_LANES = 8  # fetches under way to one broker
+LANES = ("fetch", *(f"fetch {number}" for number in range(2, MOST_LANES + 1)))  # the purposes of their connections
+LANE_SECONDS = 0.0125  # of a round trip, for each of which there is a lane: FETCH_BYTES in it are some 300 MB/s
 REST_SECONDS = 0.1  # between two looks at what is due, where nothing may be fetched
 ANSWER_SECONDS = 30.0  # a broker that is stopped keeps its connections open and says nothing
 LEAST_PAUSE, MOST_PAUSE = 0.05, 2.0  # seconds before a broker that had nothing to give is asked again
@@ -52,64 +59,77 @@ class _Asked:
 
 
 class Source:
-    """The fetch side: one request a broker under way, for all partitions that it leads and that are not done."""
+    """The fetch side: requests under way for all partitions that are not done, each of which is in one of them."""
 
     def __init__(self, routes: Routes, slot: Slot, intakes: Sequence[Intake], pace: Pace, limit: Limit) -> None:
         self.pace, self.limit = pace, limit
         self._routes = routes
         self._read_committed = slot.flow.isolation_level == "read_committed"
         self._intakes = {intake.partition.source: intake for intake in intakes}
-        self._under_way: dict[int, _Asked] = {}  # by node
+        self._under_way: dict[tuple[int, str], _Asked] = {}  # by node and lane
+        self._is_idle = False  # the last answer had waited, and brought nothing
         # A slot that follows is asked nothing by an idle log: it must come to its commit all the same.
         self._wait_ms = min(FETCH_WAIT_MS, slot.flow.window.follow_commit_ms) if slot.follow_ms else FETCH_WAIT_MS
         self._pause = LEAST_PAUSE
         self._heard = time.monotonic()  # of any broker
 
     def ask(self) -> None:
-        """Send a fetch to every broker that has none under way and leads partitions that are not done.
+        """Send a fetch on every lane that has none under way, for partitions that are not done and not asked for.
 
         None is sent while the flow's limit, or the broker's quota, says so. A partition that has moved is asked for again
         only when the fetch of its old leader is answered or given up.
         """
         if self.limit.seconds:
             return
-        asked = {partition for each in self._under_way.values() for partition in each.partitions}
+        asked = {partition: node for (node, _), each in self._under_way.items() for partition in each.partitions}
+        busy = Counter(asked.values())
         by_node: dict[int, list[Intake]] = {}
         for partition, intake in self._intakes.items():
             if not intake.is_done and partition not in asked:
                 by_node.setdefault(self._routes.leader(partition).node, []).append(intake)
+        for node, intakes in by_node.items():
+            lanes = self._lanes(node)
+            part = math.ceil((len(intakes) + busy[node]) / len(lanes))
+            free = [lane for lane in lanes if (node, lane) not in self._under_way]
+            for lane, first in zip(free, range(0, len(intakes), part), strict=False):
+                self._fetch(node, lane, intakes[first : first + part])
+
+    def _lanes(self, node: int) -> Sequence[str]:
+        """The lanes to a broker: as many as its distance takes, where the flow has no limit and there is enough to fetch."""
+        if self.limit.is_set or self._is_idle:
+            return LANES[:1]
+        return LANES[: max(1, round(self._routes.round_trip(node) / LANE_SECONDS))]
+
+    def _fetch(self, node: int, lane: str, intakes: Sequence[Intake]) -> None:
         decodes = any(intake.delivery.decodes for intake in self._intakes.values())
         most = int(min(DECODED_FETCH_BYTES if decodes else FETCH_BYTES, self.pace.bytes, self.limit.most))
-        for node, intakes in by_node.items():
-            if node in self._under_way:
-                continue
-            share = max(most // len(intakes), min(most, LEAST_PARTITION_BYTES))
-            positions = {}
-            for intake in intakes:
-                leader = self._routes.leader(intake.partition.source)
-                positions[intake.partition.source] = FetchPosition(
-                    intake.position, leader.epoch, intake.leader_epoch, share
-                )
-            try:
-                connection = self._connection(node)
-                if connection.throttle.seconds:
-                    continue
-                version = send_fetch(
-                    self._routes,
-                    connection,
-                    positions,
-                    max_wait_ms=self._wait_ms,
-                    max_bytes=most,
-                    read_committed=self._read_committed,
-                )
-            except BrokerUnreachable:
-                self._look_again(node)
-            else:
-                self._under_way[node] = _Asked(version, frozenset(positions))
+        share = max(most // len(intakes), min(most, LEAST_PARTITION_BYTES))
+        positions = {}
+        for intake in intakes:
+            leader = self._routes.leader(intake.partition.source)
+            positions[intake.partition.source] = FetchPosition(
+                intake.position, leader.epoch, intake.leader_epoch, share
+            )
+        try:
+            connection = self._connection(node, lane)
+            if connection.throttle.seconds:
+                return
+            version = send_fetch(
+                self._routes,
+                connection,
+                positions,
+                max_wait_ms=self._wait_ms,
+                max_bytes=most,
+                read_committed=self._read_committed,
+            )
+        except BrokerUnreachable:
+            self._look_again(node)
+        else:
+            self._under_way[node, lane] = _Asked(version, frozenset(positions))
 
     def answer(self) -> tuple[memoryview, list[tuple[Intake, Fetched]]]:
         """Wait for one broker's answer; nothing where none comes for a while, or a leader has moved, which is found again."""
-        connections: dict[Connection, int] = {self._connection(node): node for node in self._under_way}
+        connections = {self._connection(*way): way for way in self._under_way}
         if not connections:
             self._rest()
             self._heard = time.monotonic()
@@ -122,8 +142,8 @@ class Source:
             broker = ", ".join(connection.broker for connection in connections)
             raise BrokerUnreachable(self._routes.alias, broker, f"no answer to a fetch for {ANSWER_SECONDS:g} s")
         connection = answering[0]
-        node = connections[connection]
-        asked = self._under_way.pop(node)
+        node, lane = connections[connection]
+        asked = self._under_way.pop((node, lane))
         try:
             buffer, partitions = receive_fetch(self._routes, connection, asked.version)
             self.limit.took(len(buffer))
@@ -150,13 +170,14 @@ class Source:
             self._back_off()  # such an answer comes at once
         else:
             self._pause = LEAST_PAUSE
+        self._is_idle = bool(found) and all(fetched.start == fetched.end for _, fetched in found)
         self._look_at_empty(found)
         return buffer, found
 
     def _rest(self) -> None:
         """Wait for a short while where nothing may be asked for now."""
         self.limit.wait(REST_SECONDS)
-        if not self._under_way and (seconds := self._routes.rest(PURPOSE)):
+        if not self._under_way and (seconds := max(map(self._routes.rest, LANES))):
             time.sleep(min(seconds, REST_SECONDS))  # the broker has said for how long
 
     def took(self, answers: Sequence[tuple[Intake, Fetched]], seconds: float) -> None:
@@ -188,8 +209,8 @@ class Source:
         if any(self._connection(node).fetch_version < 13 for node in nodes):
             self._refresh()
 
-    def _connection(self, node: int) -> Connection:
-        return self._routes.connection(node, PURPOSE)
+    def _connection(self, node: int, lane: str = LANES[0]) -> Connection:
+        return self._routes.connection(node, lane)
 
     def _check(self, intake: Intake, fetched: Fetched) -> None:
         partition, alias = intake.partition, self._routes.alias
@@ -243,8 +264,9 @@ class Source:
 
     def _look_again(self, node: int) -> None:
         """Find the leaders again, after a backoff: nothing tells when one is elected or a broker is back."""
-        self._routes.drop(node, PURPOSE)
-        self._under_way.pop(node, None)
+        for lane in LANES:
+            self._routes.drop(node, lane)
+            self._under_way.pop((node, lane), None)
         self._back_off()
         try:
             self._refresh()

@@ -123,6 +123,7 @@ class Connection:
         self._asked: deque[int] = deque()  # of the requests whose answers were not read yet
         self._held: deque[memoryview] = deque()  # answers that were read before anyone asked for them
         self.throttle = Throttle(throttled)
+        self.round_trip = math.inf  # seconds that the quickest answer took so far
         self._timeout = timeout
         self._transport = transport
         self._log_in_at: float | None = None
@@ -289,9 +290,12 @@ class Connection:
         self, request: Any, version: int, wait: Callable[[Connection], object] = lambda connection: None
     ) -> Any:
         """Send one of kafka-python's requests and wait for its response, decoded; ``wait`` is called in between."""
+        begun = time.monotonic()
         self._send_request(request, version)
         wait(self)
-        return self._decode(request, version)
+        answer = self._decode(request, version)
+        self.round_trip = min(self.round_trip, time.monotonic() - begun)
+        return answer
 
     def pipelined(self, requests: Iterable[Any], version: int, most: int = 64) -> Iterator[Any]:
         """Send kafka-python's requests without waiting for each response, ``most`` under way; the responses, in order."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -250,6 +251,11 @@ class Routes:
         return max(
             (found.throttle.seconds for key, found in self._connections.items() if key[1] == purpose), default=0.0
         )
+
+    def round_trip(self, node: int) -> float:
+        """The seconds that a broker's quickest answer took, on whichever connection; 0: none was awaited yet."""
+        found = min((each.round_trip for key, each in self._connections.items() if key[0] == node), default=math.inf)
+        return found if found < math.inf else 0.0
 
     def drop(self, node: int, purpose: str) -> None:
         """Close a connection that failed; the next call for it opens a new one."""
