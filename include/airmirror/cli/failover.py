@@ -1,4 +1,4 @@
-"""``airmirror failover plan``: what a failover would mean now."""
+"""``airmirror failover``: what one would mean now, carried out, and undone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ from airmirror.cli.options import (
 )
 from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, print_json, show, table
 from airmirror.failover.plan import FailoverPlan
+from airmirror.failover.report import FailoverReport
+from airmirror.failover.steps import Way
 
+MOST_SHOWN = 20  # groups that were left; the report has all
 STYLES = {"ok": GOOD, "warn": DOUBTFUL, "stop": BAD}
 
 failover_commands = typer.Typer(no_args_is_help=True, help="Fail over to the target of a flow.")
@@ -67,6 +70,117 @@ def plan(
         _show(found)
     if not found.is_ready:
         raise typer.Exit(1)
+
+
+@failover_commands.command("run")
+@failures_reported
+def run(
+    way: Annotated[
+        Way,
+        typer.Option(help="planned: the source answers, nothing is lost. disaster: what the target alone can prove."),
+    ],
+    reason: Annotated[str, typer.Option(help="Why; it is kept with the closure.")],
+    by: Annotated[str, typer.Option(help="Who decides; user@host if not given.")] = "",
+    flow: FlowName = "",
+    wait: Annotated[float, typer.Option(help="planned: how many seconds to wait until the source is quiet.")] = 300.0,
+    inexact: Annotated[
+        bool, typer.Option("--inexact", help="planned: also where groups do not go on at the very next record.")
+    ] = False,
+    anyway: Annotated[bool, typer.Option("--anyway", help="disaster: although the source answers.")] = False,
+    write: Annotated[
+        Path | None,
+        typer.Option(help="Write the report as PATH.html and PATH.json; failover.<flow>.<time> by default."),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; else nothing is written.")] = False,
+    config: Config = DEFAULT_CONFIG,
+    ledger: LedgerUrl = DEFAULT_LEDGER,
+    secrets: Secrets = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fail over to the target: the flow is closed, so that nobody writes there any more, and groups are moved. Killed and run
+    again, it does what is left. Without --yes it shows the plan. Exit status: 0 nothing is missing, 1 something is, 2 bad input.
+    """
+    from airmirror.failover.plan import failover_plan
+    from airmirror.failover.report import report_of, write_report
+    from airmirror.failover.steps import Order, check_way, fail_over
+    from airmirror.flows.reset import whoami
+
+    order = Order(way, reason, by or whoami(), wait, inexact, anyway)
+    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, console.status("") as status:
+        if not yes:
+            check_way(opened, order)
+            found = failover_plan(opened)
+        else:
+            made = report_of(opened, order, *fail_over(opened, order, status.update))
+            name = f"failover.{opened.flow.name.replace('->', '.')}.{made.ended_ms // 1000}"
+            file = write_report(made, write or Path(name))
+    if as_json:
+        print_json(console, made.as_dict() if yes else found.as_dict() | {"done": False})
+    elif yes:
+        _show_done(made, file)
+    else:
+        _show(found)
+        show(console, f"Nothing was written: --yes fails {found.flow} over ({way}).")
+    if not (made.is_good if yes else found.is_ready):
+        raise typer.Exit(1)
+
+
+@failover_commands.command("undo")
+@failures_reported
+def undo(
+    reason: Annotated[str, typer.Option(help="Why; it is kept with the opening.")],
+    by: Annotated[str, typer.Option(help="Who decides; user@host if not given.")] = "",
+    flow: FlowName = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; else nothing is written.")] = False,
+    config: Config = DEFAULT_CONFIG,
+    ledger: LedgerUrl = DEFAULT_LEDGER,
+    secrets: Secrets = None,
+) -> None:
+    """Put groups back where they stood before a failover, and open the flow: as long as nobody has gone on over there."""
+    from airmirror.failover import undo as undoing
+    from airmirror.flows.reset import whoami
+
+    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, console.status("") as status:
+        name = opened.flow.name
+        found = undoing.undo_plan(opened)
+        if yes:
+            found = undoing.undo(opened, reason=reason, by=by or whoami(), tell=status.update)
+    rows: list[list[Cell]] = [
+        [
+            each.move.group,
+            each.move.topic,
+            each.move.partition,
+            each.now,
+            None if each.move.before < 0 else each.move.before,
+        ]
+        for each in found.groups
+    ]
+    numbers = ("partition", "stands at" if not yes else "stood at", "goes back to")
+    show(console, table(f"{name}: groups", ("group", "topic", *numbers), rows, right=numbers, empty="none was moved"))
+    for each in found.reasons:
+        show(console, line("stop", each, BAD))
+    state = "is open" if yes else "would be opened" if found.is_closed else "is open already"
+    show(console, f"{name} {state}.", *([] if yes else ["Nothing was written: --yes does it."]))
+    if found.reasons:
+        raise typer.Exit(1)
+
+
+def _show_done(made: FailoverReport, file: Path) -> None:
+    """Show what was done, what is left, and how applications go on."""
+    for each in made.not_judged:
+        show(console, line("not proven", f"{each.topic}-{each.partition} from {each.first} on: {each.reason}", BAD))
+    for row in made.left[:MOST_SHOWN]:
+        show(console, line("left", f"{row.group} in {row.topic}-{row.partition}: {row.reason}", DOUBTFUL))
+    for point in made.plan.partitions:
+        if point.missing is None or point.missing:
+            known = (
+                "nobody knows where the source ends" if point.source_end is None else f"its end was {point.source_end}"
+            )
+            show(console, line("did not cross", f"{point.name} from {point.verified_end} on; {known}", DOUBTFUL))
+    names: list[list[Cell]] = [[topic, remote] for topic, remote in sorted(made.plan.names.items())]
+    title = "start your applications with these names"
+    show(console, table(title, ("on the source", "on the target"), names, empty="nothing was replicated"))
+    show(console, Text(made.headline, GOOD if made.is_good else DOUBTFUL), f"The report: {file}")
 
 
 def _show(found: FailoverPlan) -> None:

@@ -35,6 +35,7 @@ class Settings:
     equal_cluster_ids_allowed: bool
     errors_deadletterqueue_topic_name: str
     errors_tolerance: str
+    failover_quiet_ms: int
     groups: tuple[str, ...]
     groups_exclude: tuple[str, ...]
     heartbeats_replication_enabled: bool

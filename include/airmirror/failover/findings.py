@@ -147,10 +147,10 @@ def _groups(flow: str, groups: Sequence[GroupPoint], source_error: str, now_ms: 
         said = f"what they read besides is not replicated: {_named(elsewhere)}"
         yield Finding("warn", "all that these groups read is replicated", said, shown)
     if source_error:
-        oldest = min(point.seen_ms for point in groups)
-        said = (
-            f"last seen {when(oldest)}, {max(0, now_ms - oldest) / 1000:,.0f} s ago: what they read since is read again"
-        )
+        oldest = min((point.seen_ms for point in groups), default=-1)
+        ago = f"last seen {when(oldest)}, {max(0, now_ms - oldest) / 1000:,.0f} s ago"
+        ago = ago if oldest >= 0 else "of some only checkpoints tell, of a time that is not known"
+        said = f"{ago}: what they read since is read again"
         yield Finding("warn", "their positions are those of now", said)
     active = sorted({point.group for point in groups if point.is_active})
     asked = "no group is active on the target yet"

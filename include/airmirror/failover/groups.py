@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from airmirror.clusters.protocol.groups import Committed, Group, committed_offsets, list_groups
-from airmirror.ledger import GroupLag
+from airmirror.naming import TopicFilter
 from airmirror.offsets.positions import GroupPosition, group_positions, positions_without_source
 from airmirror.offsets.translation import Reason, Translated
+from airmirror.offsets.writing import load_written
 from airmirror.partitions import TopicPartition
+from airmirror.topics.names import policy_of
 from airmirror.windows.mirror import Journal, Mirror
 
 
@@ -52,13 +54,50 @@ def groups_now(mirror: Mirror, now_ms: int) -> list[GroupPoint]:
     return _points(mirror, rows, {(row.group, row.key): now_ms for row in rows})
 
 
-def groups_as_last_seen(journal: Journal, lags: Sequence[GroupLag]) -> list[GroupPoint]:
-    """The same while the source can't be reached: where the flow last saw them, translated by what lies on the target."""
-    seen = {(lag.group, TopicPartition(lag.topic, lag.partition)): lag.time_ms for lag in lags}
+def groups_as_last_seen(journal: Journal) -> list[GroupPoint]:
+    """The same while the source can't be reached: where the flow last saw them, translated by what lies on the target.
+
+    Raises what ``rows_as_last_seen`` does.
+    """
+    rows, seen = rows_as_last_seen(journal)
+    return _points(journal, rows, seen)
+
+
+Seen = dict[tuple[str, TopicPartition], int]  # when the position of a group in a partition was read, -1: not known
+
+
+def rows_as_last_seen(journal: Journal) -> tuple[list[GroupPosition], Seen]:
+    """The positions of groups as this ledger last saw them, or as checkpoints on the target tell, whichever is further.
+
+    So a ledger that was made again, or that of another deployment, knows them too. The ledger must have caught up.
+    """
     committed: dict[str, dict[TopicPartition, Committed]] = {}
+    seen: Seen = {}
+    _, lags = journal.index.last_seen()
     for lag in lags:
-        committed.setdefault(lag.group, {})[TopicPartition(lag.topic, lag.partition)] = Committed(lag.position)
-    return _points(journal, positions_without_source(journal, committed), seen)
+        key = TopicPartition(lag.topic, lag.partition)
+        committed.setdefault(lag.group, {})[key] = Committed(lag.position)
+        seen[lag.group, key] = lag.time_ms
+    for group, key, told in _checkpoints(journal):
+        known = committed.setdefault(group, {}).get(key)
+        if known is None or known.offset < told.offset:
+            committed[group][key] = told
+            seen[group, key] = -1
+    return positions_without_source(journal, committed), seen
+
+
+def _checkpoints(journal: Journal) -> Iterator[tuple[str, TopicPartition, Committed]]:
+    """Yield the positions on the source that MirrorMaker 2's checkpoints tell, of the groups that the flow moves."""
+    flow, ledger = journal.flow, journal.index
+    topic = policy_of(flow).checkpoints_topic(flow.source.alias)
+    if journal.target.refresh_existing([topic]):
+        return
+    load_written(journal.target, topic, ledger, ledger.load_checkpoints)
+    chosen = TopicFilter(flow.settings.groups, flow.settings.groups_exclude)
+    topics = {last.remote_topic: last.topic for last in ledger.last_segments().values()}
+    for (group, remote, partition), each in ledger.checkpoints().items():
+        if remote in topics and chosen.matches(group):
+            yield group, TopicPartition(topics[remote], partition), Committed(each.upstream, each.metadata)
 
 
 def _points(

@@ -9,12 +9,12 @@ from airmirror.quality.page import document, table
 MOST_ROWS = 2_000  # of a section; the JSON has all
 
 
-def page(plan: FailoverPlan) -> str:
-    """The whole page: first what matters."""
+def page(plan: FailoverPlan, done: str = "", title: str = "") -> str:
+    """The whole page: first what matters. ``done``: HTML of a failover that was carried out, with its ``title``."""
     marks = {"ok": "", "warn": "warned", "stop": "bad"}
     rules = [(each.level, each.what, each.evidence, each.way_out) for each in plan.findings]
     parts = [
-        f"<p>{known_time(plan.made_ms)}. {headline(plan)}</p>",
+        done or f"<p>{known_time(plan.made_ms)}. {headline(plan)}</p>",
         "<h2>What was asked</h2>",
         table(("", "", "found", "way out"), rules, [marks[each.level] for each in plan.findings]),
         "<h2>Names</h2><p>What producers and consumers of the source use on the target.</p>",
@@ -81,7 +81,7 @@ def page(plan: FailoverPlan) -> str:
     if plan.drift:
         rows = [(each.remote, each.what, each.source, each.target, each.outcome) for each in plan.drift[:MOST_ROWS]]
         parts += ["<h2>Differences</h2>", table(("topic", "what", "source", "target", "next window"), rows)]
-    return document(f"Failover plan of {plan.flow}", "".join(parts), "good" if plan.is_ready else "bad")
+    return document(title or f"Failover plan of {plan.flow}", "".join(parts), "good" if plan.is_ready else "bad")
 
 
 def headline(plan: FailoverPlan) -> str:

@@ -72,7 +72,7 @@ def failover_plan(opened: Opened) -> FailoverPlan:
     flow, ledger = opened.flow, opened.ledger
     source_error = unreachable(opened)
     topics = None if source_error else without_closed(opened, plan_topics(opened))
-    state, (shown, lags) = ledger.state(), ledger.last_seen()
+    state, (shown, _) = ledger.state(), ledger.last_seen()
     seen = ledger.numbers().get((SEEN, ""))
     with Mirror.open(flow, ledger, "failover") as mirror:
         remote = {(last.remote_topic, last.partition) for last in state.segments.values()}
@@ -88,7 +88,7 @@ def failover_plan(opened: Opened) -> FailoverPlan:
             target=there,
             now_ms=now_ms,
         )
-        groups = groups_now(mirror, now_ms) if topics else groups_as_last_seen(mirror, lags)
+        groups = groups_now(mirror, now_ms) if topics else groups_as_last_seen(mirror)
     names = {point.topic: point.remote_topic for point in partitions}
     drift = None if topics is None else tuple(drifts(topics))
     back = f"{flow.target.alias}->{flow.source.alias}"

@@ -76,19 +76,22 @@ def close(
     reason: str,
     by: str,
     window: str = "",
+    last: Callable[[], None] = lambda: None,
     tell: Tell = lambda phase: None,
 ) -> list[Closure]:
     """Close a flow (no ``topics``), or some of its source's topics; what was closed, nothing where it was before.
 
     Whatever window is at work ends as fenced; in any case nobody writes for the flow when this returns. Only the target is
-    asked. ``window``: the name of the claim. Raises DecisionIncomplete, NoSuchTopic, FlowBusy, FenceStuck.
+    asked. ``window``: the name of the claim; ``last``: asked when nobody writes any more, what it raises keeps the flow open.
+    Raises DecisionIncomplete, NoSuchTopic, FlowBusy, FenceStuck.
     """
     check_decision(opened.flow.name, reason, by)
     ensure_internal_topics(opened.flow)
     to_close(opened, topics)
     with overtaking(opened, window or _window("close"), tell) as granted:
+        last()
         found = [
-            _closure(granted, topic, ClosureEvent.CLOSED, reason=reason, by=by) for topic in to_close(opened, topics)
+            closure(granted, topic, ClosureEvent.CLOSED, reason=reason, by=by) for topic in to_close(opened, topics)
         ]
         append(granted, found)
     catch_up_ledger(opened)
@@ -105,7 +108,7 @@ def reopen(
     to_open(opened, topics)
     with overtaking(opened, _window("open"), tell) as granted:
         found = [
-            _closure(granted, topic, ClosureEvent.OPENED, reason=reason, by=by) for topic in to_open(opened, topics)
+            closure(granted, topic, ClosureEvent.OPENED, reason=reason, by=by) for topic in to_open(opened, topics)
         ]
         append(granted, found)
     catch_up_ledger(opened)
@@ -152,7 +155,8 @@ def append(granted: Granted, records: Sequence[Closure]) -> None:
         granted.appender.append([(each.encode_key(), each.encode_value()) for each in records])
 
 
-def _closure(granted: Granted, topic: str, event: ClosureEvent, *, reason: str, by: str) -> Closure:
+def closure(granted: Granted, topic: str, event: ClosureEvent, *, reason: str, by: str) -> Closure:
+    """A closure record of now, of whoever holds the claim."""
     return Closure(
         topic=topic,
         time_ms=int(time.time() * 1000),

@@ -111,7 +111,7 @@ def sync_group_offsets(
             planned = plan(rows, there, on_target, lagging_partitions(flow, rows), closures)
             if dry_run:
                 return planned
-            offsets = _moves(rows, planned)
+            offsets = moves(rows, planned)
             before, decided = decided, _decided(mirror, resets(mirror))
             if decided == before:  # else positions are elsewhere by now
                 break
@@ -132,7 +132,7 @@ def _decided(mirror: Mirror, resets_: Sequence[ResetRecord]) -> list[ResetRecord
     return [*resets_, *mirror.index.closures()]
 
 
-def _moves(rows: Sequence[GroupPosition], planned: Sequence[GroupOffset]) -> dict[str, dict[TopicPartition, Committed]]:
+def moves(rows: Sequence[GroupPosition], planned: Sequence[GroupOffset]) -> dict[str, dict[TopicPartition, Committed]]:
     """Return the offsets to write, by group: those without a reason that the target has not reached yet."""
     found: dict[str, dict[TopicPartition, Committed]] = {}
     for row, item in zip(rows, planned, strict=True):

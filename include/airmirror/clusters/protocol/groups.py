@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from kafka.protocol.admin.groups import ListGroupsRequest
-from kafka.protocol.consumer.group import OffsetCommitRequest, OffsetFetchRequest
+from kafka.protocol.consumer.group import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
 
 from airmirror.clusters.protocol.connection import BrokerUnreachable, Connection
 from airmirror.clusters.protocol.error_codes import error_name
@@ -19,7 +19,7 @@ from airmirror.clusters.protocol.routes import GROUP, CoordinatorNotAvailable, R
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
 
-OFFSET_COMMIT, OFFSET_FETCH, LIST_GROUPS = 8, 9, 16
+OFFSET_COMMIT, OFFSET_FETCH, LIST_GROUPS, OFFSET_DELETE = 8, 9, 16, 47
 GROUPS_AT_ONCE = 100  # of an OffsetFetch
 PATIENCE_SECONDS = 30.0
 PURPOSE = "groups"
@@ -198,6 +198,44 @@ def commit_offsets(routes: Routes, offsets: Mapping[str, Offsets]) -> dict[tuple
 
     _at_coordinators(routes, offsets, done, ask)
     return errors
+
+
+def delete_offsets(
+    routes: Routes, partitions: Mapping[str, Collection[TopicPartition]]
+) -> dict[tuple[str, TopicPartition], int]:
+    """Delete committed offsets of groups that have no members, as if they had never read there. Kafka's error, by partition.
+
+    Raises CoordinatorNotAvailable, GroupsNotRead, BrokerUnreachable.
+    """
+    errors: dict[tuple[str, TopicPartition], int] = {}
+    done: dict[str, bool] = {}
+
+    def ask(node: int, names: Sequence[str]) -> None:
+        connection = _connection(routes, node)
+        version = connection.version(OFFSET_DELETE, 0, 0, "OffsetDelete")
+        answers = _asked(routes, node, connection, [_delete(name, partitions[name]) for name in names], version)
+        for name, answer in zip(names, answers, strict=True):
+            if answer.error_code in _COORDINATOR_MOVED:
+                raise CoordinatorNotAvailable(routes.alias, name, answer.error_code, error_name(answer.error_code))
+            if answer.error_code not in (0, _NOT_FOUND):
+                errors.update({(name, partition): answer.error_code for partition in partitions[name]})
+            for topic in answer.topics or ():
+                found = {TopicPartition(topic.name, each.partition_index): each.error_code for each in topic.partitions}
+                errors.update({(name, partition): code for partition, code in found.items() if code})
+            done[name] = True
+
+    _at_coordinators(routes, partitions, done, ask)
+    return errors
+
+
+def _delete(name: str, partitions: Collection[TopicPartition]) -> Any:
+    of_topic = OffsetDeleteRequest.OffsetDeleteRequestTopic
+    topics: dict[str, list[Any]] = {}
+    for topic, number in partitions:
+        topics.setdefault(topic, []).append(of_topic.OffsetDeleteRequestPartition(partition_index=number))
+    return OffsetDeleteRequest(
+        group_id=name, topics=[of_topic(name=topic, partitions=numbers) for topic, numbers in topics.items()]
+    )
 
 
 def _commit(name: str, offsets: Offsets) -> Any:

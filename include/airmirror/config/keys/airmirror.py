@@ -214,6 +214,13 @@ KEYS = (
         Scope.FLOW_ONLY,
     ),
     Key(
+        "failover.quiet.ms",
+        Type.LONG,
+        "5000",
+        "How long no end offset of the source may move, and no transaction be open, before a planned failover drains it.",
+        minimum=0,
+    ),
+    Key(
         "takeover.approval.enabled",
         Type.BOOLEAN,
         "false",

@@ -1,0 +1,122 @@
+"""Judgement of what is committed, from the target alone: the source may be gone for ever (invariant F).
+
+Every segment record that no gate has judged is read back and compared with its digest, in order, up to the first that differs.
+What differs can't be compared with the source: it stays unverified, and groups stay before it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from airmirror.clusters.protocol.routes import Routes
+from airmirror.clusters.protocol.topic_configs import topic_configs
+from airmirror.errors import AirmirrorError
+from airmirror.flows.prepare import Opened
+from airmirror.windows.compare import look_at_target
+from airmirror.windows.coverage import account_error
+from airmirror.windows.declared import compacted_once
+from airmirror.windows.fence import Granted, claimed
+from airmirror.windows.findings import key_of
+from airmirror.windows.mirror import Journal
+from airmirror.windows.verify import ENGINE_ALONE
+from airmirror.wire.segments import SegmentRecord, Verified
+
+
+@dataclass(frozen=True)
+class NotJudged:
+    """Committed source offsets ``first`` to ``last`` of a partition that are not proven on the target, and why."""
+
+    topic: str
+    partition: int
+    first: int
+    last: int
+    reason: str
+
+
+def judge_alone(opened: Opened, window: str) -> list[NotJudged]:
+    """Write the verified offset of all that is as its digest says; what is not. Done again, it judges what is left.
+
+    Under a claim of the name ``window``; a flow that is closed is judged too. Raises FlowBusy, SlotFenced, or the target's error.
+    """
+    with (
+        Journal.open(opened.flow, opened.ledger, "failover") as journal,
+        claimed(journal, window, slots=0, closed_too=True) as granted,
+    ):
+        state = journal.catch_up()
+        unverified = opened.ledger.unverified()
+        compacted = _compacted(journal, unverified)
+        records, left = list[tuple[bytes, bytes]](), list[NotJudged]()
+        for key, group in groupby(unverified, key=key_of):
+            segments, before, hold = list(group), state.verified.get(key), state.holds.get(key)
+            if before and before.source_topic_id != segments[-1].source_topic_id:
+                before = None
+            reason = f"held by {hold.by}: {hold.reason}" if hold else ""
+            passed = 0
+            if not hold:
+                start = before.offset + 1 if before else None
+                passed, reason = _passed(
+                    journal.target, opened.flow.source.alias, segments, start, compacted[key.topic]
+                )
+            if passed:
+                mark = _mark(segments[:passed], before, window)
+                records.append((mark.encode_key(), mark.encode_value()))
+            if passed < len(segments):
+                rest = segments[passed:]
+                left.append(NotJudged(*key, rest[0].source_start, rest[-1].source_end - 1, reason))
+        _write(granted, records)
+        journal.catch_up()
+    return left
+
+
+def _passed(
+    target: Routes, alias: str, segments: Sequence[SegmentRecord], start: int | None, compacted: bool
+) -> tuple[int, str]:
+    """The number of segment records from the first on that are on the target as they were copied; what is wrong with the next."""
+    target.refresh_existing({segment.remote_topic for segment in segments})
+    for number, segment in enumerate(segments):
+        try:
+            error = account_error(alias, [segment], compacted, start)
+            if error is None and not look_at_target(target, segment).equal:
+                span = f"{segment.remote_topic}-{segment.partition} offsets {segment.target_start} to {segment.target_end - 1}"
+                return number, f"{span} are not as they were copied, and the source can't be asked"
+        except AirmirrorError as unread:
+            error = unread
+        if error is not None:
+            return number, str(error)
+        start = segment.source_end
+    return len(segments), ""
+
+
+def _mark(passed: Sequence[SegmentRecord], before: Verified | None, window: str) -> Verified:
+    last, copied = passed[-1], [segment for segment in passed if segment.copied]
+    end = copied[-1].target_end if copied else before.target_end if before else last.target_end
+    return Verified(
+        topic=last.topic,
+        partition=last.partition,
+        source_topic_id=last.source_topic_id,
+        offset=last.source_end - 1,
+        target_end=end,
+        window=window + ENGINE_ALONE,
+        time_ms=int(time.time() * 1000),
+    )
+
+
+def _compacted(journal: Journal, records: Sequence[SegmentRecord]) -> dict[str, bool]:
+    """Return whether holes are allowed, by source topic: by the flow's word, or because its remote topic is compacted."""
+    declared = compacted_once(journal.flow)
+    remote = {record.topic: record.remote_topic for record in records}
+    journal.target.refresh_existing(remote.values())
+    configs = topic_configs(journal.target, set(remote.values()), ["cleanup.policy"])
+    return {
+        topic: declared.matches(topic) or "compact" in configs.get(name, {}).get("cleanup.policy", "")
+        for topic, name in remote.items()
+    }
+
+
+def _write(granted: Granted, records: Sequence[tuple[bytes, bytes | None]]) -> None:
+    if records:
+        granted.check()
+        granted.appender.append(list(records))

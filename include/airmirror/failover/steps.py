@@ -1,0 +1,176 @@
+"""The steps of a failover, in order; the command does them one after the other, a DAG as its tasks.
+
+Each reads again what is so now and does what is left: killed at any point and run again, nothing is done twice. *Planned*: the
+source is quiet, drained and verified to its end before the flow is closed. *Disaster*: the flow is closed first, and what is
+committed is judged from the target alone.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from airmirror.errors import AirmirrorError, command, listed
+from airmirror.failover.alone import NotJudged, judge_alone
+from airmirror.failover.draining import NotDrained, await_quiet, drain, undrained
+from airmirror.failover.groups import rows_as_last_seen
+from airmirror.failover.moving import move_groups
+from airmirror.failover.plan import unreachable
+from airmirror.flows.closing import close, closures_now
+from airmirror.flows.prepare import Opened, catch_up_ledger
+from airmirror.ledger import GroupOffset
+from airmirror.offsets.positions import GroupPosition, group_positions
+from airmirror.offsets.translation import Reason, Translated
+from airmirror.windows.mirror import Journal, Mirror
+from airmirror.wire.closures import WHOLE
+
+Way = Literal["planned", "disaster"]
+Tell = Callable[[str], None]
+
+
+@dataclass(eq=False)
+class SourceAnswers(AirmirrorError):
+    """A failover as after a disaster, although the source answers: a planned one loses nothing."""
+
+    flow: str
+
+    def __str__(self) -> str:
+        planned = command("failover", "run", "--way", "planned", "--reason", "…", "--yes", flow=self.flow)
+        return (
+            f"flow {self.flow!r}: its source answers, so that nothing need be lost: {planned}; only where it can't be drained, "
+            "add --anyway to the way of a disaster"
+        )
+
+
+@dataclass(eq=False)
+class SourceGone(AirmirrorError):
+    """A planned failover whose source can't be reached; ``reason``: what it was asked, and what came of it."""
+
+    flow: str
+    reason: str
+
+    def __str__(self) -> str:
+        disaster = command("failover", "run", "--way", "disaster", "--reason", "…", "--yes", flow=self.flow)
+        return f"flow {self.flow!r}: a planned failover needs its source; if it does not come back: {disaster}: {self.reason}"
+
+
+@dataclass(eq=False)
+class GroupsNotExact(AirmirrorError):
+    """Groups that would not go on at the very next record. Nothing was closed."""
+
+    flow: str
+    groups: tuple[str, ...]
+
+    def __str__(self) -> str:
+        shown = command("groups", flow=self.flow)
+        return (
+            f"flow {self.flow!r}: groups would not go on at the very next record, so that nothing was closed; {shown} shows "
+            f"them; leave them out with groups.exclude, or add --inexact\n{listed(self.groups)}"
+        )
+
+
+@dataclass(frozen=True)
+class Order:
+    """Who fails over, how and why. ``wait``: seconds for the source to become quiet. ``inexact``: also where groups are not
+    exact; ``anyway``: as after a disaster although the source answers."""
+
+    way: Way
+    reason: str
+    by: str
+    wait: float = 300.0
+    inexact: bool = False
+    anyway: bool = False
+
+
+def check_way(opened: Opened, order: Order) -> None:
+    """Raise SourceAnswers, or SourceGone, where the way is not that of the source as it is now."""
+    error = unreachable(opened)
+    if order.way == "disaster" and not error and not order.anyway:
+        raise SourceAnswers(opened.flow.name)
+    if order.way == "planned" and error:
+        raise SourceGone(opened.flow.name, error)
+
+
+def drain_step(opened: Opened, order: Order, tell: Tell = lambda phase: None) -> None:
+    """Planned: the source is quiet, all of it is verified, groups are exact. Of a flow that is closed only the first is asked.
+
+    Raises SourceNotQuiet, NotDrained, GroupsNotExact, or a cluster's error.
+    """
+    if order.way == "disaster":
+        return
+    await_quiet(opened, order.wait, tell)
+    if WHOLE not in closures_now(opened):
+        drain(opened, tell)
+        _check_exact(opened, order)
+
+
+def close_step(opened: Opened, order: Order, tell: Tell = lambda phase: None) -> None:
+    """Close the flow; planned: only where all of the source is verified when nobody writes any more. Raises NotDrained,
+    DecisionIncomplete, FlowBusy, FenceStuck.
+    """
+
+    def drained() -> None:
+        if left := undrained(opened):
+            raise NotDrained(opened.flow.name, tuple(left))
+
+    check = drained if order.way == "planned" and WHOLE not in closures_now(opened) else lambda: None
+    close(opened, (), reason=order.reason, by=order.by, window=_window("close"), last=check, tell=tell)
+
+
+def judge_step(opened: Opened, order: Order) -> list[NotJudged]:
+    """Judge what is committed from the target alone; what is not proven. Planned: there is nothing left to judge."""
+    return judge_alone(opened, _window("judge")) if order.way == "disaster" else []
+
+
+def move_step(opened: Opened, order: Order) -> list[GroupOffset]:
+    """Move groups; what became of each position. Raises GroupsActive, GroupsNotRead, FlowBusy."""
+    catch_up_ledger(opened)
+    return move_groups(opened, positions(opened, order), _window("groups"))
+
+
+def positions(opened: Opened, order: Order) -> list[GroupPosition]:
+    """The groups that are moved: those that read anything of the flow. Disaster: as they were last seen."""
+    if order.way == "disaster":
+        with Journal.open(opened.flow, opened.ledger, "failover") as journal:
+            rows, _ = rows_as_last_seen(journal)
+    else:
+        with Mirror.open(opened.flow, opened.ledger, "failover") as mirror:
+            rows = group_positions(mirror)
+    return [row for row in rows if row.found is not Reason.NOT_REPLICATED]
+
+
+def fail_over(
+    opened: Opened, order: Order, tell: Tell = lambda phase: None
+) -> tuple[list[NotJudged], list[GroupOffset], float]:
+    """All steps; what is not proven, what became of groups, and the seconds that it took."""
+    begun = time.monotonic()
+    check_way(opened, order)
+    drain_step(opened, order, tell)
+    tell("closing the flow")
+    close_step(opened, order, tell)
+    tell("judging what is committed")
+    left = judge_step(opened, order)
+    tell("moving consumer groups")
+    moved = move_step(opened, order)
+    return left, moved, time.monotonic() - begun
+
+
+def _check_exact(opened: Opened, order: Order) -> None:
+    if order.inexact:
+        return
+    wrong = []
+    for row in positions(opened, order):
+        name = f"{row.group} in {row.topic}-{row.partition} at {row.committed.offset}"
+        if not isinstance(row.found, Translated):
+            wrong.append(f"{name}: {row.found}")
+        elif not row.found.exact or row.found.again:
+            wrong.append(f"{name}: estimated, or read again from {row.found.translation} on")
+    if wrong:
+        raise GroupsNotExact(opened.flow.name, tuple(wrong))
+
+
+def _window(step: str) -> str:
+    return f"failover-{step}-{uuid.uuid4().hex[:12]}"

@@ -1,0 +1,104 @@
+"""Undoing a failover while it is possible: groups stand where they stood before, and the flow is open again.
+
+It is possible as long as nobody has gone on over there: no group that was moved has moved on, and nobody has written to a
+remote topic. Else records would be read twice, or lie between those that windows copy.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_batches
+from airmirror.errors import AirmirrorError, command, listed
+from airmirror.failover.moving import PutBack, put_back, to_put_back
+from airmirror.flows.closing import append, closure, closures_now, overtaking
+from airmirror.flows.holds import check_decision
+from airmirror.flows.prepare import Opened, catch_up_ledger
+from airmirror.partitions import TopicPartition
+from airmirror.windows.mirror import Journal
+from airmirror.wire.closures import WHOLE, ClosureEvent
+
+Tell = Callable[[str], None]
+
+
+@dataclass(eq=False)
+class CannotUndo(AirmirrorError):
+    """A failover that can't be undone any more, because applications have gone on over there. Nothing was changed."""
+
+    flow: str
+    reasons: tuple[str, ...]
+
+    def __str__(self) -> str:
+        opening = command("flow", "open", "--reason", "…", "--yes", flow=self.flow)
+        return (
+            f"flow {self.flow!r}: the failover can't be undone any more; {opening} opens the flow alone, and leaves groups where "
+            f"they are\n{listed(self.reasons)}"
+        )
+
+
+@dataclass(frozen=True)
+class Undo:
+    """What an undo would do, or has done: groups put back, and whether the flow is opened; ``reasons`` why it can't."""
+
+    flow: str
+    groups: tuple[PutBack, ...]
+    is_closed: bool
+    reasons: tuple[str, ...]
+
+
+def undo_plan(opened: Opened) -> Undo:
+    """Return what an undo would do now. Only the target is asked; nothing is written but the ledger."""
+    is_closed = WHOLE in closures_now(opened)
+    with Journal.open(opened.flow, opened.ledger, "failover") as journal:
+        return _look(opened, journal, is_closed)
+
+
+def undo(opened: Opened, *, reason: str, by: str, tell: Tell = lambda phase: None) -> Undo:
+    """Put groups back and open the flow, under one claim; done again, it does what is left. Raises CannotUndo,
+    DecisionIncomplete, GroupsActive, FlowBusy, or the target's error.
+    """
+    check_decision(opened.flow.name, reason, by)
+    with overtaking(opened, f"undo-{uuid.uuid4().hex[:12]}", tell) as granted:
+        found = _look(opened, granted.journal, WHOLE in granted.closed)
+        if found.reasons:
+            raise CannotUndo(opened.flow.name, found.reasons)
+        tell(f"putting {len(found.groups)} positions of groups back")
+        put_back(granted, found.groups)
+        if found.is_closed:
+            append(granted, [closure(granted, WHOLE, ClosureEvent.OPENED, reason=reason, by=by)])
+    catch_up_ledger(opened)
+    return found
+
+
+def _look(opened: Opened, journal: Journal, is_closed: bool) -> Undo:
+    groups = to_put_back(opened, journal)
+    reasons = [each.why_not for each in groups if each.why_not]
+    if not opened.flow.is_aggregate:  # where others write between our records, nobody can tell
+        reasons += written_since(opened, journal)
+    return Undo(opened.flow.name, tuple(groups), is_closed, tuple(reasons))
+
+
+def written_since(opened: Opened, journal: Journal) -> list[str]:
+    """Return the remote partitions that hold records after the flow's last one, in words, one each."""
+    ends: dict[TopicPartition, int] = {}
+    for last in opened.ledger.last_segments().values():
+        ends[TopicPartition(last.remote_topic, last.partition)] = last.target_end
+    missing = journal.target.refresh_existing({key.topic for key in ends})
+    there = [
+        key for key in sorted(ends) if key.topic not in missing and key.partition < journal.target.partitions(key.topic)
+    ]
+    now = offsets_with_patience(journal.target, there, LATEST)
+    stable = offsets_with_patience(journal.target, there, LATEST, read_committed=True)
+    found = []
+    for key in there:
+        if stable[key] < now[key]:
+            found.append(f"{key}: a transaction is open from offset {stable[key]} on")
+        if stable[key] <= ends[key]:
+            continue
+        batches = read_batches(journal.target, key, ends[key], stable[key], read_committed=True)
+        count = sum(batch.count for _, its in batches for batch, aborted in its if not aborted and not batch.is_control)
+        if count:
+            found.append(f"{key}: {count:,} records were written there after offset {ends[key] - 1}")
+    return found

@@ -1,0 +1,337 @@
+"""A failover carried out: planned without any loss, after a disaster with what the target alone can prove, and undone."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from airmirror.clusters.admin.appender import Appender
+from airmirror.clusters.protocol.transactions import TransactionalId
+from airmirror.failover import alone, moving, steps
+from airmirror.failover import plan as planning
+from airmirror.failover.draining import NotDrained, SourceNotQuiet
+from airmirror.failover.moving import GroupsActive
+from airmirror.failover.report import report_of, report_page, write_report
+from airmirror.failover.steps import Order, SourceAnswers, SourceGone, fail_over
+from airmirror.failover.undo import CannotUndo, undo, undo_plan
+from airmirror.flows import closing
+from airmirror.flows.closing import closures_now, reopen
+from airmirror.flows.groups import checkpoints_round
+from airmirror.flows.measure import measure_window
+from airmirror.flows.prepare import Opened, prepare
+from airmirror.ledger import Ledger
+from airmirror.naming import segment_topic
+from airmirror.windows.errors import FlowClosed
+from airmirror.windows.window import run_window
+from airmirror.wire.closures import WHOLE, GroupMove
+from airmirror_local.brokers import Broker, start_broker
+from airmirror_local.ports import LOOPBACK, free_port
+from support.flows import Mirror, at_once, in_this_process, mirror
+from support.following import numbered
+from support.groups import commit, committed, member, read_with_group
+from support.topics import Record, open_transaction, produce, read_all
+
+DISASTER = Order("disaster", "east burns", "ada")
+PLANNED = Order("planned", "moving day", "ada", wait=0.0)
+
+
+@pytest.fixture(autouse=True)
+def the_source_is_given_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "REACH_SECONDS", 1.0)
+
+
+def with_groups(flow: Mirror, *groups: str) -> Mirror:
+    settings = replace(
+        flow.flow.settings,
+        groups=groups,
+        emit_checkpoints_interval_seconds=0,
+        failover_quiet_ms=0,
+    )
+    return replace(flow, opened=replace(flow.opened, flow=replace(flow.flow, settings=settings)))
+
+
+def without_source(opened: Opened) -> Opened:
+    source = replace(opened.flow.source, bootstrap_servers=(f"{LOOPBACK}:{free_port()}",))
+    return replace(opened, flow=replace(opened.flow, source=source))
+
+
+def elsewhere(opened: Opened, directory: Path) -> Opened:
+    return replace(opened, ledger=Ledger(f"sqlite:///{directory}/{uuid4().hex}.db").flow(opened.flow.name))
+
+
+def windowed(flow: Mirror) -> None:
+    measure_window(flow.opened, flow.run(), lambda key: True)
+    checkpoints_round(flow.opened, "checkpoints")
+
+
+def test_a_planned_failover_loses_nothing_and_doubles_nothing(east: Broker, west: Broker, tmp_path: Path) -> None:
+    group = f"g-{uuid4().hex[:8]}"
+    flow = with_groups(mirror(east, west, tmp_path, partitions=2), group)
+    produce(east, flow.topic, numbered(60))
+    windowed(flow)
+    produce(east, flow.topic, numbered(60, 60))
+    read = read_with_group(east, group, flow.topic, {0: 25, 1: 25})
+    left, moved, seconds = fail_over(flow.opened, PLANNED)
+    made = report_of(flow.opened, PLANNED, left, moved, seconds)
+    assert made.is_good and made.plan.missing == 0 and "0 offsets are known not to be verified" in made.headline
+    assert made.plan.names == {flow.topic: flow.remote_topic}
+    assert flow.assert_equal() == 120
+    with pytest.raises(FlowClosed):
+        flow.run()
+    rest = read_with_group(west, group, flow.remote_topic)
+    everything = read_all(east, flow.topic)
+    for partition in (0, 1):
+        both = [each.content for each in read[partition]] + [each.content for each in rest[partition]]
+        assert both == [each.content for each in everything[partition]], "each record once, in order"
+
+
+def test_a_source_that_is_not_quiet_is_named_and_nothing_is_closed(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = with_groups(mirror(east, west, tmp_path), "none")
+    produce(east, flow.topic, numbered(10), partition=0)
+    with (
+        open_transaction(east, flow.topic, numbered(5), partition=0),
+        pytest.raises(
+            SourceNotQuiet,
+            match=r"open transaction from offset 10 on, by producer \d+ \(epoch \d+, last sequence 4, .*open",
+        ),
+    ):
+        fail_over(flow.opened, PLANNED)
+    assert closures_now(flow.opened) == {}
+
+
+def test_what_is_written_at_the_last_moment_keeps_the_flow_open(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = with_groups(mirror(east, west, tmp_path), "none")
+    produce(east, flow.topic, numbered(10), partition=0)
+    drain = steps.drain
+
+    def drain_and_write(*given: object) -> None:
+        drain(*given)  # type: ignore[arg-type]
+        produce(east, flow.topic, numbered(1, 10), partition=0)
+
+    monkeypatch.setattr(steps, "drain", drain_and_write)
+    with pytest.raises(NotDrained, match=f"{flow.topic}-0: verified up to 10, the source ends at 11"):
+        fail_over(flow.opened, PLANNED)
+    assert closures_now(flow.opened) == {}
+
+
+def test_a_disaster_is_judged_from_the_target_alone(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """What is committed and not judged is proven by its digests; a ledger that has seen nothing does the same."""
+    group, ahead = f"g-{uuid4().hex[:8]}", f"h-{uuid4().hex[:8]}"
+    flow = with_groups(mirror(east, west, tmp_path), group, ahead)
+    produce(east, flow.topic, numbered(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 20})
+    commit(east, ahead, {(flow.topic, 0): 30})
+    windowed(flow)
+    produce(east, flow.topic, numbered(10, 30), partition=0)
+    run_window(
+        flow.flow, flow.opened.ledger, prepare(flow.opened).topics, in_this_process, window="dies", slots=lambda: 1,
+        advance=False,
+    )  # fmt: skip
+    produce(east, flow.topic, numbered(7, 40), partition=0)  # nobody has seen these
+    with pytest.raises(SourceAnswers):
+        fail_over(flow.opened, DISASTER)
+    gone = without_source(elsewhere(flow.opened, tmp_path))
+    with pytest.raises(SourceGone):
+        fail_over(gone, PLANNED)
+    assert closures_now(flow.opened) == {}
+    left, moved, seconds = fail_over(gone, DISASTER)
+    made = report_of(gone, DISASTER, left, moved, seconds)
+    assert left == [] and [(each.verified_end, each.committed_end) for each in made.plan.partitions] == [(40, 40)]
+    assert committed(west, group) == {(flow.remote_topic, 0): 20}
+    assert committed(west, ahead) == {(flow.remote_topic, 0): 31}, "at the next record: a marker lies before it"
+    base = tmp_path / "reports" / "failover"
+    assert write_report(made, base) == base.with_name("failover.html")
+    told = json.loads(base.with_name("failover.json").read_text())
+    assert [(each["topic"], each["from"]) for each in told["not_known_to_have_crossed"]] == [(flow.topic, 40)]
+    assert told["names"] == {flow.topic: flow.remote_topic} and "east burns" in report_page(made)
+    with pytest.raises(FlowClosed):  # the source is back, and its own deployment runs
+        flow.run()
+    assert {key: len(found) for key, found in read_all(west, flow.remote_topic).items()} == {0: 40}
+
+
+def test_groups_stay_before_what_is_not_proven(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """Of three transactions the second is not as its digest says: the first is proven, and groups go no further."""
+    group = f"g-{uuid4().hex[:8]}"
+    flow = with_groups(mirror(east, west, tmp_path, settings={"window.commit.bytes": "1"}), group)
+    topics = prepare(flow.opened).topics
+    for begin in (0, 10, 20):
+        produce(east, flow.topic, numbered(10, begin), partition=0)
+        run_window(
+            flow.flow, flow.opened.ledger, topics, in_this_process, window=f"w{begin}", slots=lambda: 1,
+            advance=begin == 0,
+        )  # fmt: skip
+    commit(east, group, {(flow.topic, 0): 30})
+    checkpoints_round(flow.opened, "checkpoints")
+    second = flow.opened.ledger.unverified()[0]
+    other = replace(second, digest=bytes(16))  # as if the target held something else
+    with Appender(flow.flow.target, segment_topic(flow.flow.source.alias)) as appender:
+        appender.append([(other.encode_key(), other.encode_value())])
+    left, _, _ = fail_over(without_source(flow.opened), DISASTER)
+    assert [(each.first, each.last) for each in left] == [(10, 29)] and "are not as they were copied" in left[0].reason
+    assert flow.opened.ledger.verified()[flow.topic, 0].offset == 9
+    assert committed(west, group) == {(flow.remote_topic, 0): 10}
+
+
+def test_groups_with_members_are_refused_and_moved_when_they_have_gone(
+    east: Broker, west: Broker, tmp_path: Path
+) -> None:
+    group = f"g-{uuid4().hex[:8]}"
+    flow = with_groups(mirror(east, west, tmp_path), group)
+    produce(east, flow.topic, numbered(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 20})
+    windowed(flow)
+    gone = without_source(flow.opened)
+    with member(west, group, flow.remote_topic), pytest.raises(GroupsActive, match=group):
+        fail_over(gone, DISASTER)
+    assert committed(west, group) == {} and WHOLE in closures_now(gone)
+    fail_over(gone, DISASTER)
+    assert committed(west, group) == {(flow.remote_topic, 0): 20}
+
+
+def test_a_failover_is_undone_while_nobody_has_gone_on(east: Broker, west: Broker, tmp_path: Path) -> None:
+    group, new = f"g-{uuid4().hex[:8]}", f"n-{uuid4().hex[:8]}"
+    flow = with_groups(mirror(east, west, tmp_path), group, new)
+    produce(east, flow.topic, numbered(30), partition=0)
+    for name in (group, new):
+        commit(east, name, {(flow.topic, 0): 20})
+    windowed(flow)
+    commit(west, group, {(flow.remote_topic, 0): 4})
+    gone = without_source(flow.opened)
+    fail_over(gone, DISASTER)
+    fail_over(gone, DISASTER)  # from another Airflow: where groups stood at the first stays
+    assert committed(west, group) == {(flow.remote_topic, 0): 20}
+    commit(west, group, {(flow.remote_topic, 0): 22})
+    with pytest.raises(CannotUndo, match=f"{group} in {flow.remote_topic}-0: it was moved to 20 and has gone on to 22"):
+        undo(gone, reason="a false alarm", by="ada")
+    assert WHOLE in closures_now(gone)
+    commit(west, group, {(flow.remote_topic, 0): 20})
+    assert {each.move.before for each in undo_plan(gone).groups} == {4, -1}
+    undo(gone, reason="a false alarm", by="ada")
+    assert committed(west, group) == {(flow.remote_topic, 0): 4} and committed(west, new) == {}
+    assert closures_now(gone) == {} and gone.ledger.of_kind(GroupMove) == []
+    produce(east, flow.topic, numbered(10, 30), partition=0)
+    assert flow.run().is_verified and flow.assert_equal() == 40
+
+
+def test_a_failover_can_not_be_undone_once_others_have_written(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = with_groups(mirror(east, west, tmp_path), "none")
+    produce(east, flow.topic, numbered(30), partition=0)
+    windowed(flow)
+    gone = without_source(flow.opened)
+    fail_over(gone, DISASTER)
+    produce(west, flow.remote_topic, [Record(b"new")] * 3, partition=0)
+    with pytest.raises(CannotUndo, match=f"{flow.remote_topic}-0: 3 records were written there"):
+        undo(gone, reason="a false alarm", by="ada")
+    assert WHOLE in closures_now(gone)
+    reopen(flow.opened, (), reason="by force", by="ada")
+    produce(east, flow.topic, numbered(10, 30), partition=0)
+    assert not flow.run().is_verified
+    assert [each.value for each in read_all(west, flow.remote_topic)[0]][30:] == [b"new"] * 3, "written over by nobody"
+
+
+class Killed(BaseException):
+    """The end of a process, as far as the code under test can tell."""
+
+
+def test_killed_at_each_step_and_run_again(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each time by a ledger that has seen nothing, as another Airflow would; in the end as if nothing had happened."""
+    group = f"g-{uuid4().hex[:8]}"
+    flow = with_groups(mirror(east, west, tmp_path), group)
+    produce(east, flow.topic, numbered(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 20})
+    windowed(flow)
+    commit(west, group, {(flow.remote_topic, 0): 4})
+    produce(east, flow.topic, numbered(10, 30), partition=0)
+    topics = prepare(flow.opened).topics
+    run_window(flow.flow, flow.opened.ledger, topics, in_this_process, window="dies", slots=lambda: 1, advance=False)
+    before = read_all(west, flow.remote_topic)[0]
+
+    def dies(module: Any, name: str, *, after: bool) -> None:
+        real = getattr(module, name)
+
+        def die(*given: Any, **named: Any) -> None:
+            if after:
+                real(*given, **named)
+            raise Killed
+
+        with monkeypatch.context() as patched, pytest.raises(Killed):
+            patched.setattr(module, name, die)
+            fail_over(without_source(elsewhere(flow.opened, tmp_path)), DISASTER)
+
+    for module, name in ((closing, "append"), (alone, "_write"), (moving, "_remember"), (moving, "commit_offsets")):
+        for after in (False, True):
+            dies(module, name, after=after)
+            assert (WHOLE in closures_now(flow.opened)) == (module is not closing or after)
+    last = without_source(elsewhere(flow.opened, tmp_path))
+    left, moved, _ = fail_over(last, DISASTER)
+    assert left == [] and [(row.downstream, row.on_target, row.reason) for row in moved] == [(20, 20, "")]
+    assert [each.event.name for each in last.ledger.closures()] == ["CLOSED"], "closed once"
+    assert [each.before for each in last.ledger.of_kind(GroupMove)] == [4], "where it stood at the very first"
+    assert last.ledger.verified()[flow.topic, 0].offset == 39
+    undo(last, reason="a rehearsal", by="ada")
+    assert committed(west, group) == {(flow.remote_topic, 0): 4} and read_all(west, flow.remote_topic)[0] == before
+
+
+@pytest.mark.long
+def test_the_source_is_killed_in_mid_window_and_comes_back(
+    west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SIGKILL while a window copies and producers write: what was acknowledged is on the target, or on the list."""
+    group, source = f"g-{uuid4().hex[:8]}", start_broker(tmp_path, "source")
+    try:
+        settings = {"window.commit.bytes": "20000", "window.max.ms": "10000"}
+        flow = with_groups(mirror(source, west, tmp_path, partitions=2, settings=settings), group)
+        produce(source, flow.topic, numbered(2000))
+        windowed(flow)
+        read_with_group(source, group, flow.topic, {0: 700, 1: 700})
+        windowed(flow)  # which sees the group
+        produce(source, flow.topic, numbered(20_000, 2000), records_per_batch=50)
+        acknowledged: list[int] = []
+        end, commits = TransactionalId.end, list[int]()
+
+        def kill(self: TransactionalId, commit: bool) -> None:
+            end(self, commit)
+            commits.append(1)
+            if len(commits) == 3:
+                acknowledged.append(produce(source, flow.topic, numbered(300, 22_000)))
+                source.kill()
+
+        with monkeypatch.context() as patched:
+            patched.setattr(TransactionalId, "end", kill)
+            flow.run(at_once)
+        assert acknowledged == [300]
+        gone = elsewhere(flow.opened, tmp_path)
+        left, moved, seconds = fail_over(gone, DISASTER)
+        made = report_of(gone, DISASTER, left, moved, seconds)
+        crossed = {point.partition: point.verified_end for point in made.plan.partitions}
+        assert left == [] and seconds < 60 and all(not row.reason for row in moved) and len(moved) == 2
+        rest = read_with_group(west, group, flow.remote_topic)
+        source.restart()
+        there, here = read_all(source, flow.topic), read_all(west, flow.remote_topic)
+        assert sum(map(len, there.values())) == 22_300
+        missing = 0
+        for partition, records in there.items():
+            before = [each.content for each in records if each.offset < crossed[partition]]
+            assert [each.content for each in here[partition]] == before, "what crossed is there, once, in order"
+            missing += len(records) - len(before)
+            assert [each.content for each in rest[partition]] == before[700:], "groups go on at the very next record"
+        assert 0 < missing < 20_300, "it died in mid-window"
+        with pytest.raises(FlowClosed):  # the deployment that comes back with the source
+            flow.run()
+        with pytest.raises(CannotUndo):
+            undo(flow.opened, reason="it is back", by="ada")  # consumers have gone on over there
+        reopen(flow.opened, (), reason="it is back", by="ada")
+        while flow.run(at_once).is_cut:
+            pass
+        assert flow.assert_equal() == 22_300
+    finally:
+        source.kill()
