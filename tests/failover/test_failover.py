@@ -179,6 +179,7 @@ def test_groups_stay_before_what_is_not_proven(east: Broker, west: Broker, tmp_p
     assert committed(west, group) == {(flow.remote_topic, 0): 10}
 
 
+@pytest.mark.long
 def test_groups_with_members_are_refused_and_moved_when_they_have_gone(
     east: Broker, west: Broker, tmp_path: Path
 ) -> None:
@@ -220,6 +221,7 @@ def test_a_failover_is_undone_while_nobody_has_gone_on(east: Broker, west: Broke
     assert flow.run().is_verified and flow.assert_equal() == 40
 
 
+@pytest.mark.long
 def test_a_failover_can_not_be_undone_once_others_have_written(east: Broker, west: Broker, tmp_path: Path) -> None:
     flow = with_groups(mirror(east, west, tmp_path), "none")
     produce(east, flow.topic, numbered(30), partition=0)
@@ -240,6 +242,7 @@ class Killed(BaseException):
     """The end of a process, as far as the code under test can tell."""
 
 
+@pytest.mark.long
 def test_killed_at_each_step_and_run_again(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

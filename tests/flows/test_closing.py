@@ -153,6 +153,7 @@ def test_groups_of_a_closed_flow_are_left_where_they_are(east: Broker, west: Bro
     assert [row.reason for row in group_offsets_round(opened) or ()] == [""]
 
 
+@pytest.mark.long
 def test_closures_outlive_compaction_and_a_new_ledger(east: Broker, west: Broker, tmp_path: Path) -> None:
     flow = mirror(east, west, tmp_path)
     produce(east, flow.topic, numbered(10), partition=0)
@@ -180,6 +181,7 @@ def test_a_closure_needs_a_person_and_a_reason(east: Broker, west: Broker, tmp_p
         reopen(flow.opened, (), **WHY)
 
 
+@pytest.mark.long
 def test_the_commands_close_and_open(east: Broker, west: Broker, tmp_path: Path) -> None:
     topic = create_topic(east, f"orders-{uuid4().hex[:8]}")
     produce(east, topic, [Record(b"v")], partition=0)
