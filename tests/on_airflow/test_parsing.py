@@ -42,15 +42,10 @@ KINDS = {
     "audit",
     "compare",
     "decide",
-<<<<<<< HEAD
-    "heartbeats",
-    "maintenance",
-    "migration_plan",
-=======
     "failover",
     "heartbeats",
     "maintenance",
->>>>>>> 47a1a41 (airmirror failover run and undo, and a DAG that asks: planned, or as after a disaster)
+    "migration_plan",
     "replay",
     "replicate",
     "report",
@@ -122,11 +117,7 @@ def test_dags_parse_quickly(tmp_path: Path) -> None:
 def test_dags_parse_equally_and_load_nothing_heavy(tmp_path: Path) -> None:
     ((_, heavy, errors, found, _),) = parse(tmp_path, GOOD)
     assert heavy == [] and errors == {}
-<<<<<<< HEAD
-    kinds = ("audit", "decide", "migration_plan", "replay", "replicate", "report")
-=======
-    kinds = ("audit", "decide", "failover", "replay", "replicate", "report")
->>>>>>> 47a1a41 (airmirror failover run and undo, and a DAG that asks: planned, or as after a disaster)
+    kinds = ("audit", "decide", "failover", "migration_plan", "replay", "replicate", "report")
     expected = [f"{kind}.{flow}" for kind in kinds for flow in ("a.b", "b.a")] + ["heartbeats.a", "heartbeats.b"]
     expected += ["compare.nightly", "compare.now", "takeover.a.b"]
     assert list(found) == sorted([*expected, "maintenance"])

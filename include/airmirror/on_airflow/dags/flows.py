@@ -22,11 +22,8 @@ from airmirror.on_airflow.dags import heartbeats, maintenance
 from airmirror.on_airflow.dags.audit import audit_dag, audit_id, replay_dag, replay_id
 from airmirror.on_airflow.dags.compare import compare_dag, compare_id
 from airmirror.on_airflow.dags.decide import decide_dag
-<<<<<<< HEAD
-from airmirror.on_airflow.dags.migration import migration_plan_dag, migration_plan_id
-=======
 from airmirror.on_airflow.dags.failover import failover_dag, failover_id
->>>>>>> 47a1a41 (airmirror failover run and undo, and a DAG that asks: planned, or as after a disaster)
+from airmirror.on_airflow.dags.migration import migration_plan_dag, migration_plan_id
 from airmirror.on_airflow.dags.notifications import KEY, callbacks
 from airmirror.on_airflow.dags.replicate import dag_id, decide_id, replicate_dag
 from airmirror.on_airflow.dags.report import report_dag, report_id
@@ -42,11 +39,8 @@ OF_A_FLOW = (
     (replay_id, replay_dag),
     (decide_id, decide_dag),
     (report_id, report_dag),
-<<<<<<< HEAD
     (migration_plan_id, migration_plan_dag),
-=======
     (failover_id, failover_dag),
->>>>>>> 47a1a41 (airmirror failover run and undo, and a DAG that asks: planned, or as after a disaster)
 )
 
 
