@@ -25,7 +25,7 @@ REACH_SECONDS = 10.0  # for the source to answer at all
 
 @dataclass(frozen=True)
 class FailoverPlan:
-    """What a failover of a flow would mean at ``made_ms`` (epoch milliseconds).
+    """The meaning of a failover of a flow at ``made_ms`` (epoch milliseconds).
 
     ``source_error``: why the source can't be reached, empty where it can; then everything about it is as it was last seen.
     ``names``: topics as producers and consumers know them on the source, with their names on the target. ``drift``: what

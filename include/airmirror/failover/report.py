@@ -39,7 +39,7 @@ class FailoverNotWritten(AirmirrorError):
 
 @dataclass(frozen=True)
 class FailoverReport:
-    """What a failover has done. ``plan``: how things are after it; ``not_judged``: what is committed and not proven;
+    """The outcome of a failover. ``plan``: how things are after it; ``not_judged``: what is committed and not proven;
     ``groups``: what became of each position; ``seconds``: how long it took.
     """
 

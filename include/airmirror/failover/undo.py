@@ -40,7 +40,7 @@ class CannotUndo(AirmirrorError):
 
 @dataclass(frozen=True)
 class Undo:
-    """What an undo would do, or has done: groups put back, and whether the flow is opened; ``reasons`` why it can't."""
+    """An undo that would be done, or was: groups put back, and whether the flow is opened; ``reasons`` why it can't."""
 
     flow: str
     groups: tuple[PutBack, ...]
