@@ -99,8 +99,11 @@ def test_duplicates_and_strangers_before_the_take_over(
     assert_positions(flow, 0)
 
 
-def test_before_a_gap_nothing_is_exact(east: Broker, west: Broker, tmp_path: Path) -> None:
+def test_before_a_gap_nothing_is_exact(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """MirrorMaker 2 skipped some records: they are named, and no position before them jumps over them."""
+    monkeypatch.setattr(history, "AT_ONCE", 16)
     flow = taken_over(east, west, tmp_path, [(0, 30), (40, 70)])
     row = exact(flow)
     assert row.history is not None and row.is_lossy
