@@ -11,7 +11,6 @@ from uuid import uuid4
 import pytest
 
 from airmirror.clusters.admin.appender import Appender
-from airmirror.clusters.protocol.transactions import TransactionalId
 from airmirror.failover import alone, moving, steps
 from airmirror.failover import plan as planning
 from airmirror.failover.draining import NotDrained, SourceNotQuiet
@@ -29,9 +28,9 @@ from airmirror.naming import segment_topic
 from airmirror.windows.errors import FlowClosed
 from airmirror.windows.window import run_window
 from airmirror.wire.closures import WHOLE, GroupMove
-from airmirror_local.brokers import Broker, start_broker
+from airmirror_local.brokers import Broker
 from airmirror_local.ports import LOOPBACK, free_port
-from support.flows import Mirror, at_once, in_this_process, mirror
+from support.flows import Mirror, in_this_process, mirror
 from support.following import numbered
 from support.groups import commit, committed, member, read_with_group
 from support.topics import Record, open_transaction, produce, read_all
@@ -282,59 +281,3 @@ def test_killed_at_each_step_and_run_again(
     assert last.ledger.verified()[flow.topic, 0].offset == 39
     undo(last, reason="a rehearsal", by="ada")
     assert committed(west, group) == {(flow.remote_topic, 0): 4} and read_all(west, flow.remote_topic)[0] == before
-
-
-@pytest.mark.long
-def test_the_source_is_killed_in_mid_window_and_comes_back(
-    west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """SIGKILL while a window copies and producers write: what was acknowledged is on the target, or on the list."""
-    group, source = f"g-{uuid4().hex[:8]}", start_broker(tmp_path, "source")
-    try:
-        settings = {"window.commit.bytes": "20000", "window.max.ms": "10000"}
-        flow = with_groups(mirror(source, west, tmp_path, partitions=2, settings=settings), group)
-        produce(source, flow.topic, numbered(2000))
-        windowed(flow)
-        read_with_group(source, group, flow.topic, {0: 700, 1: 700})
-        windowed(flow)  # which sees the group
-        produce(source, flow.topic, numbered(20_000, 2000), records_per_batch=50)
-        acknowledged: list[int] = []
-        end, commits = TransactionalId.end, list[int]()
-
-        def kill(self: TransactionalId, commit: bool) -> None:
-            end(self, commit)
-            commits.append(1)
-            if len(commits) == 3:
-                acknowledged.append(produce(source, flow.topic, numbered(300, 22_000)))
-                source.kill()
-
-        with monkeypatch.context() as patched:
-            patched.setattr(TransactionalId, "end", kill)
-            flow.run(at_once)
-        assert acknowledged == [300]
-        gone = elsewhere(flow.opened, tmp_path)
-        left, moved, seconds = fail_over(gone, DISASTER)
-        made = report_of(gone, DISASTER, left, moved, seconds)
-        crossed = {point.partition: point.verified_end for point in made.plan.partitions}
-        assert left == [] and seconds < 60 and all(not row.reason for row in moved) and len(moved) == 2
-        rest = read_with_group(west, group, flow.remote_topic)
-        source.restart()
-        there, here = read_all(source, flow.topic), read_all(west, flow.remote_topic)
-        assert sum(map(len, there.values())) == 22_300
-        missing = 0
-        for partition, records in there.items():
-            before = [each.content for each in records if each.offset < crossed[partition]]
-            assert [each.content for each in here[partition]] == before, "what crossed is there, once, in order"
-            missing += len(records) - len(before)
-            assert [each.content for each in rest[partition]] == before[700:], "groups go on at the very next record"
-        assert 0 < missing < 20_300, "it died in mid-window"
-        with pytest.raises(FlowClosed):  # the deployment that comes back with the source
-            flow.run()
-        with pytest.raises(CannotUndo):
-            undo(flow.opened, reason="it is back", by="ada")  # consumers have gone on over there
-        reopen(flow.opened, (), reason="it is back", by="ada")
-        while flow.run(at_once).is_cut:
-            pass
-        assert flow.assert_equal() == 22_300
-    finally:
-        source.kill()
