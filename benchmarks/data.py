@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 from dataclasses import dataclass, replace
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from airmirror.wire.batch import Batch
 from airmirror.wire.batches import parse
@@ -68,7 +68,7 @@ def delete_topics(bootstrap: str, *topics: str) -> None:
 
 
 def fill(bootstrap: str, data: Data, partitions: int = PARTITIONS) -> None:
-    """Create the topic and produce its records. Raises CalledProcessError with what the tool said."""
+    """Create the topic and produce its records. Raises CalledProcessError or ValueError with what the tool said."""
     create_topic(bootstrap, data.topic, partitions=partitions)
     settings = {"bootstrap.servers": bootstrap, **dict(data.producer)}
     command = [
@@ -89,7 +89,16 @@ def fill(bootstrap: str, data: Data, partitions: int = PARTITIONS) -> None:
         "--producer-props",
         *(f"{key}={value}" for key, value in settings.items()),
     ]
-    subprocess.run(command, check=True, capture_output=True, text=True)
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    there = sum(latest(AdminClient({"bootstrap.servers": bootstrap, "log_level": 0}), data.topic, partitions))
+    if there != data.records:  # the tool ends well where records have expired in its buffer
+        raise ValueError(f"{there:,} of {data.records:,} records were produced: {done.stdout[-300:]}")
+
+
+def latest(admin: AdminClient, topic: str, partitions: int) -> list[int]:
+    """The end offset of each partition."""
+    asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in range(partitions)}
+    return [future.result().offset for future in admin.list_offsets(asked).values()]
 
 
 def largest_batch(broker: Broker, topic: str) -> tuple[Batch, bytes]:

@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient
 
 from airmirror_local.brokers import LOGGING
 from airmirror_local.jars import classpath
 from airmirror_local.java import find_java
 from airmirror_local.processes import Process, ProcessFailed, start_process
-from benchmarks.data import PARTITIONS, Data, create_topic, delete_topics
+from benchmarks.data import PARTITIONS, Data, create_topic, delete_topics, latest
 from benchmarks.measurements import Measurement
 from benchmarks.usage import processor_seconds
 from benchmarks.windows import Sites
@@ -87,7 +86,7 @@ def measure(
         samples: list[tuple[float, int, float]] = []  # time, records on the target, processor seconds
         begun = time.monotonic()
         while True:
-            now, records = time.monotonic(), _records(admin, remote, partitions)
+            now, records = time.monotonic(), sum(latest(admin, remote, partitions))
             if not process.running or (not samples and now - begun > START_SECONDS):
                 raise ProcessFailed("MirrorMaker 2", "copied nothing", process.log, process.log_tail())
             if records and (not samples or records > samples[-1][1]):
@@ -136,8 +135,3 @@ def steady(samples: list[tuple[float, int, float]]) -> Measurement:
     chosen = warm if len(warm) >= 8 else samples
     (first, before, used), (last, after, all_used) = chosen[0], chosen[-1]
     return Measurement(after - before, last - first, all_used - used)
-
-
-def _records(admin: AdminClient, topic: str, partitions: int) -> int:
-    asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in range(partitions)}
-    return sum(future.result().offset for future in admin.list_offsets(asked).values())

@@ -235,8 +235,9 @@ def test_nobody_sees_a_flow_whose_runs_they_may_not_read(
 
 def test_any_dag_of_a_flow_leads_to_it(client: TestClient, ledger: Ledger, viewer: Viewer, now: int) -> None:
     fill(ledger, now)
-    viewer.dags.add("audit.east.west")
-    assert asked(client, "/console/api/flows/audit.east.west")["summary"]["flow"] == "east->west"
+    for kind in ("audit", "takeover", "migration_plan"):
+        viewer.dags.add(f"{kind}.east.west")
+        assert asked(client, f"/console/api/flows/{kind}.east.west")["summary"]["flow"] == "east->west"
 
 
 def test_a_ledger_that_is_not_there_is_told_and_not_made(client: TestClient, viewer: Viewer, tmp_path: Path) -> None:

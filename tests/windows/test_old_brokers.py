@@ -124,14 +124,8 @@ def test_a_take_over_on_an_old_kafka(old: Pair, tmp_path: Path) -> None:
     test_takeover.test_three_times_there_and_back(*old, tmp_path)
 
 
-def test_groups_on_an_old_kafka(
-    old: Pair, tmp_path: Path, topic: Callable[[str], str], request: pytest.FixtureRequest
-) -> None:
+def test_groups_on_an_old_kafka(old: Pair, tmp_path: Path, topic: Callable[[str], str]) -> None:
     """A group fails over and back, of transactions and plain records, and reads every record once."""
-    if (
-        old[0].version == OLDEST
-    ):  # tried once, first on fresh brokers of a busy machine: the first window was not verified
-        request.applymarker(pytest.mark.xfail(strict=False, reason="not seen to pass on 2.8.2 yet, nor understood"))
     test_groups.test_a_group_fails_over_and_back_and_reads_every_record_once(
         *old, tmp_path, test_groups.mixed, "classic", topic
     )
