@@ -126,6 +126,7 @@ def test_a_take_over_on_an_old_kafka(old: Pair, tmp_path: Path) -> None:
 
 def test_groups_on_an_old_kafka(old: Pair, tmp_path: Path, topic: Callable[[str], str]) -> None:
     """A group fails over and back, of transactions and plain records, and reads every record once."""
+    create_topic(old[1], topic("any"))  # which tells which configs the target knows (docs/compatibility.md)
     test_groups.test_a_group_fails_over_and_back_and_reads_every_record_once(
         *old, tmp_path, test_groups.mixed, "classic", topic
     )
