@@ -43,6 +43,7 @@ class Viewer:
     logged_in: bool = True
     paused: set[str] = field(default_factory=set)
     sees_connections: bool = True
+    red: dict[str, str] = field(default_factory=dict)
 
 
 def configuration(directory: Path, flows: Mapping[str, str] | None = None) -> Path:
@@ -87,6 +88,7 @@ def pretend(directory: Path, patch: pytest.MonkeyPatch, flows: Mapping[str, str]
     patch.setattr(security, "may_see_dag", lambda: Depends(may_see_dag))
     patch.setattr(security, "logged_in", lambda: Depends(user))
     patch.setattr(security, "readable", readable)
+    patch.setattr(security, "red", lambda dag_ids: {each: found.red[each] for each in dag_ids if each in found.red})
     patch.setattr(security, "may_read_records", lambda _user: found.sees_connections)
     return found
 

@@ -52,6 +52,17 @@ def test_the_overview_has_each_flow_in_a_few_numbers(client: TestClient, ledger:
     assert (found["hidden"], found["broken"]) == (0, 0)
 
 
+def test_a_run_that_failed_before_its_window_is_told_though_the_ledger_knows_nothing_of_it(
+    client: TestClient, ledger: Ledger, viewer: Viewer, now: int
+) -> None:
+    viewer.red[DAG] = RUN
+    (flow,) = asked(client, "/console/api/overview")["flows"]
+    assert (flow["state"], flow["red_run"]) == ("failing", RUN)
+    fill(ledger, now)  # which knows of what is held and fails: that says more
+    (flow,) = asked(client, "/console/api/overview")["flows"]
+    assert (flow["state"], flow["red_run"]) == ("held", "")
+
+
 def test_a_flow_without_a_window_is_new_and_has_no_made_up_numbers(client: TestClient, ledger: Ledger) -> None:
     (flow,) = asked(client, "/console/api/overview")["flows"]
     assert flow["state"] == "new" and flow["lag_records"] is None and flow["verified_ms"] is None

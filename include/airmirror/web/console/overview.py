@@ -23,11 +23,12 @@ RATE_MS = 10 * 60_000  # rates are of the samples of the last ten minutes
 
 @dataclass(frozen=True)
 class Shown:
-    """A flow that is shown: its DAG, and whether that is paused."""
+    """A flow that is shown: its DAG, whether that is paused, and its last finished run where that failed."""
 
     flow: Flow
     dag_id: str
     is_paused: bool
+    red_run: str = ""
 
 
 def overview(ledger: Ledger, shown: Mapping[str, Shown], now: int) -> list[dict[str, Any]]:
@@ -46,9 +47,10 @@ def summary(shown: Shown, ledger: FlowLedger, sums: Totals | None, rates: list[S
     """One flow; times in epoch milliseconds, so that an answer stays the same until a number changes."""
     numbers, failing = ledger.numbers(), failing_now(ledger)
     holds = ledger.holds().values()
-    state = _state(
-        sums, numbers, held=any(hold.by == GATE for hold in holds), failing=any(f.needs_somebody for f in failing)
-    )
+    held = any(hold.by == GATE for hold in holds)
+    # A run that ends before its window does leaves nothing in the ledger: bad expectations, a cluster that is away.
+    stopped = bool(shown.red_run) and not held and not failing
+    state = _state(sums, numbers, held=held, failing=stopped or any(f.needs_somebody for f in failing))
     shut = closed(ledger.closures())
     return {
         "flow": shown.flow.name,
@@ -56,6 +58,7 @@ def summary(shown: Shown, ledger: FlowLedger, sums: Totals | None, rates: list[S
         "target": shown.flow.target.alias,
         "dag_id": shown.dag_id,
         "paused": shown.is_paused,
+        "red_run": shown.red_run if stopped else "",
         "state": "closed" if WHOLE in shut else state,
         "closed": [
             {"topic": each.topic, "by": each.by, "time_ms": each.time_ms, "reason": each.reason[:MOST_TEXT]}

@@ -183,7 +183,11 @@ def _flows() -> Flows:
 
 
 def _shown(known: Flows, readable: Mapping[str, bool]) -> dict[str, Shown]:
-    return {dag_id: Shown(known.by_dag[dag_id], dag_id, is_paused) for dag_id, is_paused in readable.items()}
+    red = security.red(readable)
+    return {
+        dag_id: Shown(known.by_dag[dag_id], dag_id, is_paused, red.get(dag_id, ""))
+        for dag_id, is_paused in readable.items()
+    }
 
 
 def _one(dag_id: str, user: Any) -> Shown:

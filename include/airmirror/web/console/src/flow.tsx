@@ -45,6 +45,7 @@ function Shown({ data }: { data: FlowAnswer }) {
       </dl>
       <p>
         In Airflow: <Outer to={`dags/${dag}/runs`}>runs</Outer> · <Outer to={`dags/${dag}`}>DAG</Outer>
+        {summary.red_run && <strong className="am-failing"> The last run failed before its window ended, for a reason that the ledger does not know: <Outer to={`dags/${encodeURIComponent(summary.dag_id)}/runs/${encodeURIComponent(summary.red_run)}`}>its log says it</Outer>. What follows is of the time before.</strong>}
         {summary.paused && <strong> The DAG is switched off: no window begins by itself.</strong>}
         {summary.follows_ms > 0 && <span className="am-muted"> Windows follow the log for {ms(summary.follows_ms)}; lags are measured when one ends, throughput while it runs.</span>}
       </p>

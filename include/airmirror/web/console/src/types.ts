@@ -7,6 +7,7 @@ export interface Summary {
   target: string;
   dag_id: string;
   paused: boolean;
+  red_run: string;
   state: "failing" | "closed" | "held" | "new" | "behind" | "verified" | "unverified";
   closed: { topic: string; by: string; time_ms: number; reason: string }[];
   topics: number;
