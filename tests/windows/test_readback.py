@@ -93,10 +93,10 @@ def test_a_slow_path_that_writes_something_else(
     flow = filled(east, west, tmp_path, "slow")
     compress = transcode.compress
 
-    def other(codec: int, payload: memoryview) -> object:
+    def other(codec: int, payload: memoryview, level: int | None) -> object:
         data = bytearray(payload)
         data[20] ^= 1
-        return compress(codec, bytes(data))
+        return compress(codec, bytes(data), level)
 
     with monkeypatch.context() as patch:
         patch.setattr(transcode, "compress", other)

@@ -137,6 +137,9 @@ def test_a_partition_that_fails_is_not_asked_without_a_pause(monkeypatch: pytest
         def connection(self, _node: int, _purpose: str) -> object:
             return connection
 
+        def round_trip(self, _node: int) -> float:
+            return 0.0
+
     source = Source(OneNode(), takers[0].context.slot, takers, Pace(60_000), Limit.of(takers[0].context.slot))  # type: ignore[arg-type]
     for _ in range(3):
         source.ask()
