@@ -35,6 +35,12 @@ def listed(reasons: Sequence[str], most: int = 20) -> str:
     return "\n".join(reasons[:most]) + more
 
 
+def named(names: Sequence[str], most: int = 5, between: str = ", ") -> str:
+    """The first names in one line, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return between.join(names[:most]) + more
+
+
 def counted(count: int, what: str) -> str:
     """A number of things, as in "1 partition" and "2 partitions"."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"

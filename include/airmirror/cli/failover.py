@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
@@ -22,9 +22,11 @@ from airmirror.cli.options import (
     opened_flow,
 )
 from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, print_json, show, table
-from airmirror.failover.plan import FailoverPlan
-from airmirror.failover.report import FailoverReport
-from airmirror.failover.steps import Way
+from airmirror.failover.ways import Way
+
+if TYPE_CHECKING:  # every command would load them at its start
+    from airmirror.failover.plan import FailoverPlan
+    from airmirror.failover.report import FailoverReport
 
 MOST_SHOWN = 20  # groups that were left; the report has all
 STYLES = {"ok": GOOD, "warn": DOUBTFUL, "stop": BAD}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
@@ -22,8 +22,10 @@ from airmirror.cli.options import (
     opened_flow,
 )
 from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, print_json, show, table
-from airmirror.migration.facts import named
-from airmirror.migration.plan import MigrationPlan
+from airmirror.errors import named
+
+if TYPE_CHECKING:  # every command would load it at its start
+    from airmirror.migration.plan import MigrationPlan
 
 STYLES = {"ready": GOOD, "warn": DOUBTFUL, "stop": BAD}
 

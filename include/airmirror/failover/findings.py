@@ -6,14 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from airmirror.errors import command, counted
+from airmirror.errors import command, counted, named
 from airmirror.evidence.reports import when
 from airmirror.failover.groups import GroupPoint
 from airmirror.failover.partitions import PartitionPoint
 from airmirror.offsets.translation import Reason
 from airmirror.topics.drift import Drift
-
-MOST_NAMED = 5
 
 Level = Literal["ok", "warn", "stop"]
 
@@ -74,7 +72,7 @@ def _crossed(flow: str, partitions: Sequence[PartitionPoint], source_error: str)
     unknown = [point.name for point in partitions if point.missing is None]
     behind = [point for point in partitions if point.missing]
     if unknown:
-        said = f"of {_named(unknown)} nobody knows where the source ends"
+        said = f"of {named(unknown)} nobody knows where the source ends"
         return Finding("warn", what, said, "" if source_error else command("run-window", flow=flow))
     if not behind:
         said = "all that was last seen is verified" if source_error else "all that the source has is verified"
@@ -84,7 +82,7 @@ def _crossed(flow: str, partitions: Sequence[PartitionPoint], source_error: str)
     return Finding(
         "warn",
         what,
-        f"{total:,} offsets of the source are not verified on the target: {_named(names)}",
+        f"{total:,} offsets of the source are not verified on the target: {named(names)}",
         "they can't cross while the source is gone" if source_error else command("run-window", flow=flow),
     )
 
@@ -94,7 +92,7 @@ def _verified(flow: str, partitions: Sequence[PartitionPoint]) -> Finding:
     found = [f"{point.name} ({point.unverified:,})" for point in partitions if point.unverified]
     if not found:
         return Finding("ok", what, "it is")
-    return Finding("warn", what, f"committed, not verified: {_named(found)}", command("verify", flow=flow))
+    return Finding("warn", what, f"committed, not verified: {named(found)}", command("verify", flow=flow))
 
 
 def _held(flow: str, partitions: Sequence[PartitionPoint]) -> Finding:
@@ -103,7 +101,7 @@ def _held(flow: str, partitions: Sequence[PartitionPoint]) -> Finding:
     if not found:
         return Finding("ok", what, "nothing is")
     return Finding(
-        "stop", what, f"held, and groups would stop before it: {_named(found)}", command("hold", "list", flow=flow)
+        "stop", what, f"held, and groups would stop before it: {named(found)}", command("hold", "list", flow=flow)
     )
 
 
@@ -113,11 +111,11 @@ def _on_target(flow: str, partitions: Sequence[PartitionPoint]) -> Finding:
     unread = [point.name for point in partitions if point.lost_on_target < 0]
     if lost:
         return Finding(
-            "stop", what, f"its log is shorter than what was verified: {_named(lost)}", command("verify", flow=flow)
+            "stop", what, f"its log is shorter than what was verified: {named(lost)}", command("verify", flow=flow)
         )
     if unread:
         return Finding(
-            "stop", what, f"without a leader, or gone: {_named(unread)}", "bring these partitions of the target back"
+            "stop", what, f"without a leader, or gone: {named(unread)}", "bring these partitions of the target back"
         )
     return Finding("ok", what, "its logs reach at least as far")
 
@@ -136,15 +134,15 @@ def _groups(flow: str, groups: Sequence[GroupPoint], source_error: str, now_ms: 
     rough = [f"{point.group} in {point.topic}-{point.partition}" for point in groups if point.exact is False]
     again = sum(point.again for point in groups)
     if lost:
-        yield Finding("stop", what, f"no position on the target: {_named(lost)}", shown)
+        yield Finding("stop", what, f"no position on the target: {named(lost)}", shown)
     elif rough:
-        yield Finding("warn", what, f"estimated, some records are read twice: {_named(rough)}", shown)
+        yield Finding("warn", what, f"estimated, some records are read twice: {named(rough)}", shown)
     elif again:
         yield Finding("warn", what, f"{count}; {again:,} offsets would be read again, or are not there", shown)
     else:
         yield Finding("ok", what, f"{count}, exact, nothing is read twice")
     if elsewhere:
-        said = f"what they read besides is not replicated: {_named(elsewhere)}"
+        said = f"what they read besides is not replicated: {named(elsewhere)}"
         yield Finding("warn", "all that these groups read is replicated", said, shown)
     if source_error:
         oldest = min((point.seen_ms for point in groups), default=-1)
@@ -158,7 +156,7 @@ def _groups(flow: str, groups: Sequence[GroupPoint], source_error: str, now_ms: 
         yield Finding(
             "stop",
             asked,
-            f"they have members there: {_named(active)}",
+            f"they have members there: {named(active)}",
             "stop these consumers; their offsets can't be written",
         )
     else:
@@ -170,15 +168,13 @@ def _drift(flow: str, drift: Sequence[Drift] | None, refused: Sequence[str]) -> 
     if drift is None:
         return Finding("warn", what, "not known while the source can't be reached")
     if refused:
-        return Finding("stop", what, f"not replicated at all: {_named(list(refused))}", command("topics", flow=flow))
+        return Finding("stop", what, f"not replicated at all: {named(list(refused))}", command("topics", flow=flow))
     lacking, stays = ([each for each in drift if each.will_change is wanted] for wanted in (True, False))
     if lacking:
-        said = f"{counted(len(lacking), 'difference')}: {_named([f'{each.remote}: {each.what}' for each in lacking])}"
+        said = f"{counted(len(lacking), 'difference')}: {named([f'{each.remote}: {each.what}' for each in lacking])}"
         return Finding("warn", what, said, command("topics", flow=flow))
     names = sorted({each.what for each in stays})
-    return Finding(
-        "ok", what, f"no difference but what stays on purpose: {_named(names)}" if names else "no difference"
-    )
+    return Finding("ok", what, f"no difference but what stays on purpose: {named(names)}" if names else "no difference")
 
 
 def _way_back(flow: str, has_way_back: bool) -> Finding:
@@ -189,8 +185,3 @@ def _way_back(flow: str, has_way_back: bool) -> Finding:
     return Finding(
         "warn", what, f"{back} is not in the configuration", f"add `{source}->{target}.enabled = true` before the day"
     )
-
-
-def _named(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more

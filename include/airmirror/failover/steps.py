@@ -11,7 +11,6 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 from airmirror.errors import AirmirrorError, command, listed
 from airmirror.failover.alone import NotJudged, judge_alone
@@ -19,6 +18,7 @@ from airmirror.failover.draining import NotDrained, await_quiet, drain, undraine
 from airmirror.failover.groups import rows_as_last_seen
 from airmirror.failover.moving import move_groups
 from airmirror.failover.plan import unreachable
+from airmirror.failover.ways import Way
 from airmirror.flows.closing import close, closures_now
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.ledger import GroupOffset
@@ -27,7 +27,6 @@ from airmirror.offsets.translation import Reason, Translated
 from airmirror.windows.mirror import Journal, Mirror
 from airmirror.wire.closures import WHOLE
 
-Way = Literal["planned", "disaster"]
 Tell = Callable[[str], None]
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from airmirror.config import Flow
+from airmirror.errors import named
 from airmirror.failover.groups import GroupPoint
 from airmirror.migration.inventory import Inventory
 from airmirror.migration.moving import Moving
@@ -14,7 +15,6 @@ from airmirror.topics.remote import TopicPlan
 from airmirror.windows.plan import Planned
 
 Level = Literal["ready", "warn", "stop"]
-MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,3 @@ def known(facts: Facts, rule: Rule, *needs: str) -> Rule:
     return Rule(
         "warn", rule.what, f"not known, for want of {named(lacking)}", "grant this user what the rule below names"
     )
-
-
-def named(names: Sequence[str], most: int = MOST_NAMED) -> str:
-    """The first names, and how many more there are."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more

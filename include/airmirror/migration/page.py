@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from airmirror.errors import counted
+from airmirror.errors import counted, named
 from airmirror.evidence.reports import when
 from airmirror.migration.inventory import Inventory
 from airmirror.migration.plan import MigrationPlan
@@ -23,11 +23,11 @@ def page(plan: MigrationPlan) -> str:
         (
             each.name,
             "configured" if each.configured else "proposed",
-            _names(each.topics),
-            _names(each.groups),
-            _names(each.transactional_ids),
-            _names(each.principals),
-            _names(each.ties),
+            named(each.topics, MOST_NAMES),
+            named(each.groups, MOST_NAMES),
+            named(each.transactional_ids, MOST_NAMES),
+            named(each.principals, MOST_NAMES),
+            named(each.ties, MOST_NAMES),
         )
         for each in plan.moves[:MOST_ROWS]
     ]
@@ -76,8 +76,8 @@ def _cluster(side: str, found: Inventory) -> Iterator[str]:
             each.name,
             each.kind or each.protocol,
             each.state,
-            _names(each.topics),
-            _names(sorted({f"{member.client_id} at {member.host}" for member in each.members})),
+            named(each.topics, MOST_NAMES),
+            named(sorted({f"{member.client_id} at {member.host}" for member in each.members}), MOST_NAMES),
         )
         for each in list(found.groups.values())[:MOST_ROWS]
     ]
@@ -90,7 +90,7 @@ def _cluster(side: str, found: Inventory) -> Iterator[str]:
     ]
     yield table(("partition", "producer id", "epoch", "last sequence", "last write", "open from"), producers)
     ids = [
-        (each.transactional_id, str(each.producer_id), each.state, _names(list(map(str, each.partitions))))
+        (each.transactional_id, str(each.producer_id), each.state, named(list(map(str, each.partitions)), MOST_NAMES))
         for each in found.transactions[:MOST_ROWS]
     ]
     yield f"<h3>{counted(len(found.transactions), 'transactional id')}</h3>"
@@ -101,8 +101,3 @@ def _cluster(side: str, found: Inventory) -> Iterator[str]:
     yield f"<h3>{counted(len(found.quotas), 'quota')}</h3>" + table(("of", "quota", "value"), quotas)
     users = [(name, ", ".join(mechanisms)) for name, mechanisms in list(found.users.items())[:MOST_ROWS]]
     yield f"<h3>{counted(len(found.users), 'user')} with SCRAM</h3>" + table(("user", "mechanisms"), users)
-
-
-def _names(names: tuple[str, ...] | list[str]) -> str:
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    return ", ".join(names[:MOST_NAMES]) + more

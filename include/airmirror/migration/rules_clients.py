@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from airmirror.errors import command, counted
-from airmirror.migration.facts import Facts, Rule, judged, known, named
+from airmirror.errors import command, counted, named
+from airmirror.migration.facts import Facts, Rule, judged, known
 from airmirror.migration.inventory import GROUPS, POSITIONS, PRODUCERS, TRANSACTIONS
 from airmirror.migration.moving import STREAMS_TOPICS, readers, writers
 from airmirror.offsets.translation import Reason

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from airmirror.clusters.protocol.producers import producers_by_id
-from airmirror.errors import command, counted
-from airmirror.migration.facts import Facts, Rule, judged, known, named
+from airmirror.errors import command, counted, named
+from airmirror.migration.facts import Facts, Rule, judged, known
 from airmirror.migration.inventory import GROUPS, PRODUCERS, TRANSACTIONS
 from airmirror.migration.moving import OWN_IDS, readers, writers
 

@@ -7,7 +7,7 @@ the window (``refused``); configs and ACLs that can't be had hold up nothing (``
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from airmirror.clusters.admin.acls import Acl, NoAuthorizer, create_acls, topic_acls
@@ -16,7 +16,7 @@ from airmirror.clusters.admin.client import TIMEOUT, AccessDenied, Admin, connec
 from airmirror.clusters.admin.creation import create_partitions, create_topics
 from airmirror.clusters.admin.description import ClusterDescription, ConfigChange, ConfigValue, NewPartitions, NewTopic
 from airmirror.config import Flow
-from airmirror.errors import AirmirrorError, command
+from airmirror.errors import AirmirrorError, command, named
 from airmirror.topics.acls import missing_acls
 from airmirror.topics.conflicts import duplicates, other_writers, refusals
 from airmirror.topics.names import select
@@ -110,7 +110,10 @@ def look(
         refreshes=refreshes,
     )
     if new:
-        warnings = (*warnings, f"{len(new)} new topics are not replicated ({REFRESHES} = false): {_names(new)}")
+        warnings = (
+            *warnings,
+            f"{len(new)} new topics are not replicated ({REFRESHES} = false): {named(new, MOST_NAMED)}",
+        )
     gone = {topic: remote for topic, remote in select(flow, ours).items() if topic not in here.topics}
     planned = replace(planned, warnings=warnings, refused=(*planned.refused, *_gone(flow, gone)))
     if not flow.settings.sync_topic_acls_enabled or not planned.topics:
@@ -215,11 +218,6 @@ def _gone(flow: Flow, topics: Mapping[str, str]) -> list[RefusedTopic]:
         )
         for topic, remote in topics.items()
     ]
-
-
-def _names(topics: Sequence[str]) -> str:
-    more = f" and {len(topics) - MOST_NAMED} more" if len(topics) > MOST_NAMED else ""
-    return ", ".join(topics[:MOST_NAMED]) + more
 
 
 def _acls_denied(error: AccessDenied) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import fill
 
-from airmirror.errors import AirmirrorError, command, counted, listed
+from airmirror.errors import AirmirrorError, command, counted, listed, named
 from airmirror.flows.prepare import Opened, Prepared, dry_run
 from airmirror.flows.selection import Selection
 from airmirror.quality import report
@@ -107,8 +107,7 @@ def _by_reason(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
         spans.setdefault(f"{before}\0{after}", []).append(span)
     lines = []
     for said, of in spans.items():
-        more = f" and {len(of) - MOST_NAMED} more" if len(of) > MOST_NAMED else ""
-        lines.append(said.replace("\0", "; ".join(of[:MOST_NAMED]) + more, 1))
+        lines.append(said.replace("\0", named(of, MOST_NAMED, "; "), 1))
     return tuple(lines)
 
 

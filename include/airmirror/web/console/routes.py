@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -94,7 +95,7 @@ def _numbers() -> APIRouter:
     @router.get("/overview")
     def flows(request: Request, user: Any = logged_in) -> Response:
         known = _flows()
-        shown = _shown(known, security.readable(user, known.by_dag))
+        shown = _with_runs(_shown(known, security.readable(user, known.by_dag)))
         return _answer(
             request,
             lambda ledger, now: {
@@ -120,7 +121,8 @@ def _of_a_flow() -> APIRouter:
 
     @router.get("")
     def flow(dag_id: str, request: Request, span: Span, user: Any = logged_in) -> Response:
-        shown = _one(dag_id, user)
+        one = _one(dag_id, user)
+        (shown,) = _with_runs({one.dag_id: one}).values()
         return _answer(
             request,
             lambda ledger, now: (
@@ -183,11 +185,13 @@ def _flows() -> Flows:
 
 
 def _shown(known: Flows, readable: Mapping[str, bool]) -> dict[str, Shown]:
-    red = security.red(readable)
-    return {
-        dag_id: Shown(known.by_dag[dag_id], dag_id, is_paused, red.get(dag_id, ""))
-        for dag_id, is_paused in readable.items()
-    }
+    return {dag_id: Shown(known.by_dag[dag_id], dag_id, is_paused) for dag_id, is_paused in readable.items()}
+
+
+def _with_runs(shown: Mapping[str, Shown]) -> dict[str, Shown]:
+    """The same, with their last finished runs that failed: Airflow's database is asked once more."""
+    red = security.red(shown)
+    return {dag_id: replace(each, red_run=red.get(dag_id, "")) for dag_id, each in shown.items()}
 
 
 def _one(dag_id: str, user: Any) -> Shown:
