@@ -17,10 +17,10 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.slot.intake import Intake
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
+from airmirror_local.certificates import authority
 from airmirror_local.zookeeper import old_broker
 from flows import test_takeover
 from offsets import test_groups
-from support.certificates import authority
 from support.faults import filled, in_a_process_that_dies, records
 from support.flows import in_this_process, mirror
 from support.topics import create_topic, delete_topic, produce
