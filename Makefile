@@ -9,6 +9,7 @@ PYTHON = $(shell for candidate in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 JARS := .local/kafka-4.2.0
+OLDEST := .local/kafka-2.8.2
 SEED ?= 1
 MINUTES ?= 2
 FOLLOW ?= 60
@@ -17,7 +18,7 @@ CONSOLE ?= yes
 CONSOLE_BUILT := include/airmirror/web/console/dist/manifest.json
 CONSOLE_SOURCES := $(filter-out %/dist,$(wildcard include/airmirror/web/console/src/* include/airmirror/web/console/*.json include/airmirror/web/console/*.mjs))
 
-.PHONY: help install check house test-quick test test-long chaos model mutate mutate-all bench bench-airflow bench-topics bench-groups bench-segments bench-scale bench-flows bench-following bench-distance bench-tls bench-compare soak demo demo-takeover up down status requirements audit dist docs screenshots clean
+.PHONY: help install check house test-quick test test-long chaos model mutate mutate-all bench bench-airflow bench-topics bench-groups bench-segments bench-scale bench-flows bench-following bench-distance bench-compare soak demo demo-takeover up down status requirements audit dist docs screenshots clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 16
@@ -38,6 +39,10 @@ $(INSTALLED): requirements.txt requirements-dev.txt pyproject.toml
 
 $(JARS): $(INSTALLED)
 	@[ -d $@ ] || { echo "Resolving Kafka 4.2.0 into .local: 55 MB to download."; $(BIN)/python -m airmirror_local.jars >/dev/null; }
+	@touch $@
+
+$(OLDEST): $(INSTALLED)
+	@[ -d $@ ] || { echo "Resolving Kafka 2.8.2 into .local, for one test: 80 MB to download."; KAFKA_VERSION=2.8.2 $(BIN)/python -m airmirror_local.jars >/dev/null; }
 	@touch $@
 
 $(CONSOLE_BUILT): $(INSTALLED) $(CONSOLE_SOURCES)
@@ -71,7 +76,7 @@ test-quick: install ## the quick tests, with fewer made-up examples: no broker, 
 	$(BIN)/pytest $(QUICK) $(addprefix --ignore=,$(COUNTING) $(SERVERS)); rest=$$?; \
 	wait $$counting; counting=$$?; cat .local/test-counting.log; exit $$((rest || counting))
 
-test: install ## the tests, real brokers and Spark included (under 20 minutes on 2 cores)
+test: install $(OLDEST) ## the tests, real brokers and Spark included (under 20 minutes on 2 cores)
 	@$(BIN)/pytest -m "not long" $(FIRST) >.local/test-first.log 2>&1 & first=$$!; \
 	$(BIN)/pytest -m "not long" $(SECOND) >.local/test-second.log 2>&1 & second=$$!; \
 	$(BIN)/pytest -m "not long" $(addprefix --ignore=,$(FIRST) $(SECOND)); rest=$$?; \
@@ -97,7 +102,6 @@ bench: install ## measure side by side with MirrorMaker 2; writes benchmarks/RES
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks.following
 	$(BIN)/python -m benchmarks.distance
-	$(BIN)/python -m benchmarks.tls
 
 bench-airflow: install ## measure runs in Airflow; writes their part of benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks.airflow
@@ -122,9 +126,6 @@ bench-following: install ## measure how late windows are that follow the log; wr
 
 bench-distance: install ## measure clusters that are far from each other; writes their part of benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks.distance
-
-bench-tls: install ## measure TLS on both sides; writes its part of benchmarks/RESULTS.md
-	$(BIN)/python -m benchmarks.tls
 
 bench-compare: install ## measure airmirror compare: its rate, memory and reading; writes its part of benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks.compare

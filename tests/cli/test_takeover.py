@@ -53,8 +53,19 @@ def test_a_take_over_is_planned_carried_out_and_continued(
     exact = command("takeover", "history", "--yes", "--json")
     [its] = json.loads(exact.stdout)["partitions"]
     assert exact.exit_code == 0 and (its["exact_from"], its["copied"], its["twice"]) == ([60, 0], 60, [])
+    assert "airmirror handback --check" in command("handback").stdout
+    produce(east, topic, numbered(10, 100))
+    idle = command("handback", "--check", "--wait", "0")
+    assert idle.exit_code == 1 and "nothing yet" in idle.stdout and "No worker of MirrorMaker 2 is seen" in idle.stdout
+    produce(west, remote, read_all(east, topic)[0][100:], partition=0)
+    goes_on = command("handback", "--check", "--json")
+    [first] = json.loads(goes_on.stdout)["partitions"]
+    assert goes_on.exit_code == 0 and (first["found"], first["continues_at"], first["records"]) == ("goes on", 100, 10)
+    assert command("handback", "--check", "--yes").exit_code == 2
     produce(west, remote, [numbered(1)[0]], partition=0)  # it was started by mistake
     produce(west, remote, [numbered(1, 5000)[0]], partition=0)  # and somebody else
+    twice = command("handback", "--check")
+    assert twice.exit_code == 1 and "again source offsets 0 to 0" in twice.stdout and "not the source's" in twice.stdout
     wrong = command("takeover", "plan")
     assert wrong.exit_code == 1 and "are not what the source holds at MirrorMaker 2's place" in wrong.stdout
     refused = command("takeover", "run", "--yes")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from airmirror.config import ConfigurationError, UnknownComparison, explain, parse, survey
+from airmirror.config.values import names_topic, renamed
 
 CLUSTERS = """\
 clusters = east, west
@@ -95,3 +96,9 @@ def test_a_cluster_called_compare_has_its_keys_as_ever() -> None:
     )
     configuration = parse(text, "f")
     assert configuration.flow().source.bootstrap_servers == ("x:1",) and not configuration.comparisons
+
+
+def test_the_name_of_a_copy_of_a_copy() -> None:
+    assert renamed("shadow.{topic#east.}", "east.orders.east.x") == "shadow.orders.east.x"
+    assert renamed("{topic#east.}", "orders") == "orders" and renamed("a.{topic}", "b") == "a.b"
+    assert names_topic("{topic#east.}") and not names_topic("{topic#}") and not names_topic("topic")

@@ -17,7 +17,7 @@ from airmirror.config import load
 from airmirror.flows.prepare import Opened
 from airmirror.ledger import Ledger
 from airmirror_local.brokers import LOGGING, Broker
-from airmirror_local.jars import classpath
+from airmirror_local.jars import KAFKA_VERSION, classpath
 from airmirror_local.java import find_java
 from airmirror_local.mirrormaker import JAVA, start_mirrormaker
 from airmirror_local.ports import LOOPBACK, free_port
@@ -31,10 +31,12 @@ def numbered(count: int, start: int = 0) -> list[Record]:
 
 
 @contextmanager
-def dedicated(flow: Mirror, directory: Path, settings: Mapping[str, str] | None = None) -> Iterator[Process]:
+def dedicated(
+    flow: Mirror, directory: Path, settings: Mapping[str, str] | None = None, *, version: str = KAFKA_VERSION
+) -> Iterator[Process]:
     """MirrorMaker 2 in dedicated mode, as the flow's own configuration says; it writes its progress every half a second.
 
-    ``settings``: further lines of its properties.
+    ``settings``: further lines of its properties; ``version``: of Kafka.
     """
     source, target = flow.flow.source.alias, flow.flow.target.alias
     lines = {
@@ -56,7 +58,7 @@ def dedicated(flow: Mirror, directory: Path, settings: Mapping[str, str] | None 
     lines |= {"replication.factor": "1"} | dict(settings or {})
     file = directory / f"mm2-{uuid4().hex[:8]}.properties"
     file.write_text(javaproperties.dumps(lines, timestamp=None))
-    process = start_mirrormaker(file, directory)
+    process = start_mirrormaker(file, directory, version)
     try:
         yield process
     finally:
@@ -64,8 +66,10 @@ def dedicated(flow: Mirror, directory: Path, settings: Mapping[str, str] | None 
 
 
 @contextmanager
-def connect_worker(west: Broker, directory: Path) -> Iterator[tuple[Process, str, str]]:
-    """A distributed worker, the address of its REST API, and its topic of offsets."""
+def connect_worker(
+    west: Broker, directory: Path, more: Mapping[str, object] | None = None
+) -> Iterator[tuple[Process, str, str]]:
+    """A distributed worker, the address of its REST API, and its topic of offsets; ``more``: settings over its own."""
     name, address = f"connect-{uuid4().hex[:8]}", f"http://{LOOPBACK}:{free_port()}"
     settings = {
         "bootstrap.servers": west.bootstrap,
@@ -76,6 +80,7 @@ def connect_worker(west: Broker, directory: Path) -> Iterator[tuple[Process, str
         **{f"{side}.converter": "org.apache.kafka.connect.converters.ByteArrayConverter" for side in ("key", "value")},
         **{f"{what}.storage.topic": f"{name}-{what}" for what in ("config", "offset", "status")},
         **{f"{what}.storage.replication.factor": 1 for what in ("config", "offset", "status")},
+        **(more or {}),
     }
     file = directory / "worker.properties"
     file.write_text("\n".join(f"{key}={value}" for key, value in settings.items()))
@@ -83,7 +88,7 @@ def connect_worker(west: Broker, directory: Path) -> Iterator[tuple[Process, str
     command += ["org.apache.kafka.connect.cli.ConnectDistributed", str(file)]
     process = start_process("Connect", command, directory / "connect.log")
     try:
-        yield process, address, f"{name}-offset"
+        yield process, address, str(settings["offset.storage.topic"])
     finally:
         process.kill()
 
@@ -110,6 +115,7 @@ class Connected:
     worker: Process
     url: str
     offsets: str
+    is_own: bool = False  # the topic of offsets is the connector's own, which its configuration names
 
     @property
     def remote_topic(self) -> str:
@@ -118,9 +124,11 @@ class Connected:
     def flow(self, directory: Path) -> Mirror:
         """The flow that its configuration means, as Connect's REST API gives it."""
         (directory / "connector.json").write_bytes(asked(self.url))
-        over = {f"{self.alias}->west.takeover.offsets.topics": self.offsets} | {
+        over = {
             f"{self.alias}->west.{what}.replication.factor": "1" for what in ("offset.storage", "checkpoints.topic")
         }
+        if not self.is_own:
+            over[f"{self.alias}->west.takeover.offsets.topics"] = self.offsets
         configuration = load(directory / "connector.json", over)
         found = configuration.flow(f"{self.alias}->west")
         ledger = Ledger(f"sqlite:///{directory}/ledger.db").flow(found.name)
@@ -128,8 +136,8 @@ class Connected:
 
 
 @contextmanager
-def connected(east: Broker, west: Broker, directory: Path) -> Iterator[Connected]:
-    """A connector that has copied 200 records and written its progress."""
+def connected(east: Broker, west: Broker, directory: Path, *, exactly_once: bool = False) -> Iterator[Connected]:
+    """A connector that has copied 200 records and written its progress; ``exactly_once``: into an offsets topic of its own."""
     alias = f"s{uuid4().hex[:8]}"
     topic = create_topic(east, f"orders-{alias}", 2)
     produce(east, topic, numbered(200))
@@ -145,10 +153,19 @@ def connected(east: Broker, west: Broker, directory: Path) -> Iterator[Connected
         "emit.heartbeats.enabled": "false",
         "sync.topic.configs.enabled": "false",
     }
-    with connect_worker(west, directory) as (process, address, offsets):
+    worker = {}
+    if exactly_once:
+        worker = {"exactly.once.source.support": "enabled"}
+        config |= {
+            "exactly.once.support": "required",
+            "offsets.storage.topic": f"{alias}-own-offsets",
+            "consumer.isolation.level": "read_committed",
+        }
+    with connect_worker(west, directory, worker) as (process, address, of_workers):
         url = f"{address}/connectors/{alias}%20to%20west"
         asked(f"{url}/config", "PUT", config)
-        found = Connected(east, west, alias, topic, process, url, offsets)
+        offsets = config.get("offsets.storage.topic", of_workers)
+        found = Connected(east, west, alias, topic, process, url, offsets, is_own=exactly_once)
         await_records(west, found.remote_topic, 200, process)
         await_records(west, offsets, 2, process)  # its progress of both partitions
         yield found

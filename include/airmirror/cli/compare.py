@@ -25,6 +25,9 @@ MOST_DIFFERENCES = 20  # shown of a partition; --json has all
 Source = Annotated[str, typer.Option("--source", help="The source's bootstrap servers, HOST:PORT.")]
 Target = Annotated[str, typer.Option("--target", help="The target's bootstrap servers, HOST:PORT.")]
 Names = Annotated[str, typer.Option("--topics", help="Names and Java patterns of the source's topics, with commas.")]
+Rename = Annotated[
+    str, typer.Option(help="The target's topic for a source's: 'east.{topic}'; {topic#east.}: without that beginning.")
+]
 SettingsFile = Annotated[Path | None, typer.Option(help="A file of this side's Kafka client settings (TLS, SASL).")]
 Time = Annotated[str, typer.Option(help="Only records of this time on (or before it): ISO 8601, UTC by default.")]
 
@@ -35,7 +38,7 @@ def compare(
     target: Target = "",
     topics: Names = ".*",
     exclude: Annotated[str, typer.Option(help="Topics of the source to leave out.")] = "",
-    rename: Annotated[str, typer.Option(help="The target's topic for a source's: 'east.{topic}'.")] = "{topic}",
+    rename: Rename = "{topic}",
     from_time: Annotated[str, typer.Option("--from", help="Only records from this time on: ISO 8601.")] = "",
     to_time: Annotated[str, typer.Option("--to", help="Only records before this time: ISO 8601.")] = "",
     source_config: SettingsFile = None,

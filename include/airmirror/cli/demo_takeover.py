@@ -26,6 +26,7 @@ from airmirror.evidence.mirrors import compare_clusters
 from airmirror.evidence.rows import ComparedLogs
 from airmirror.flows.gates import expectations_of
 from airmirror.flows.handback import positions
+from airmirror.flows.handback_check import Verdict, check_handback
 from airmirror.flows.prepare import Opened, open_flow, prepare
 from airmirror.flows.takeover import Continued, take_over_copies
 from airmirror.flows.takeover_plan import TakeoverPlan, takeover_plan
@@ -73,6 +74,7 @@ class Course:
     windows: int = 0
     copied: int = 0
     handed_back: int = 0
+    goes_on: int = 0  # partitions in which MirrorMaker 2's first record was the very next one
     produced: Mapping[str, int] = field(default_factory=dict)
     compared: Sequence[ComparedLogs] = ()
     ours: Mapping[TopicPartition, Sequence[tuple[int, int]]] = field(default_factory=dict)
@@ -151,7 +153,11 @@ def _there_and_back(
     with step("handed back: MirrorMaker 2 copies what arrives"):
         course.handed_back = len(positions(opened))
         with mirrormaker.copying(MORE):
+            checked = check_handback(opened, COPIED_SECONDS)
             mirrormaker.kill()
+    course.goes_on = sum(row.verdict is Verdict.GOES_ON for row in checked.partitions)
+    if not checked.goes_on:
+        course.wrong += [f"{row.key}: after the hand-back: {row.verdict}" for row in checked.partitions]
     with step("it is killed, and taken over again"):
         _take_over(opened, course)
 
@@ -279,7 +285,8 @@ def summary(course: Course) -> Iterator[str]:
     yield (
         f"{counted(course.windows, 'window')} copied {course.copied:,} records and verified them. Taken over twice: "
         f"{recognised:,} records of MirrorMaker 2's that no progress or segment told of were recognised, and not copied again. "
-        f"Handed back once, in {counted(course.handed_back, 'partition')}. Everything is stopped."
+        f"Handed back once, in {counted(course.handed_back, 'partition')}: MirrorMaker 2's first record was the very next one in "
+        f"{course.goes_on}, and the others had none to copy. Everything is stopped."
     )
     twice = [(row, each) for row in course.compared for each in _twice(row)]
     for row, each in twice:

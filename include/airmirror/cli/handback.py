@@ -1,13 +1,15 @@
-"""``airmirror handback``: MirrorMaker 2 continues at the very next record."""
+"""``airmirror handback``: MirrorMaker 2 continues at the very next record; ``--check``: it has."""
 
 from __future__ import annotations
 
 import json
 import uuid
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import RenderableType
+from rich.text import Text
 
 from airmirror.cli.failures import failures_reported
 from airmirror.cli.options import (
@@ -21,10 +23,14 @@ from airmirror.cli.options import (
     console,
     opened_flow,
 )
-from airmirror.cli.tables import line, print_json, show, table
-from airmirror.errors import counted
+from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, print_json, show, table
+from airmirror.errors import command, counted
 from airmirror.flows.rounds import Round
 from airmirror.naming import progress_topic
+
+if TYPE_CHECKING:
+    from airmirror.flows.handback_check import Checked, Difference, FirstRecords
+    from airmirror.flows.prepare import Opened
 
 
 @failures_reported
@@ -40,6 +46,15 @@ def handback(
         Path | None, typer.Option(help="Write the body for PATCH /connectors/<name>/offsets of Connect's REST API.")
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="With --topic: write; without it nothing is.")] = False,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check", help="Afterwards: does MirrorMaker 2 go on at the very next record? By its first records."
+        ),
+    ] = False,
+    wait: Annotated[
+        float, typer.Option(help="With --check: how many seconds to wait for a partition's first record.")
+    ] = 300.0,
     config: Config = DEFAULT_CONFIG,
     ledger: LedgerUrl = DEFAULT_LEDGER,
     secrets: Secrets = None,
@@ -47,11 +62,17 @@ def handback(
 ) -> None:
     """Show where MirrorMaker 2 would continue, and hand the flow back to it. Pause the flow's DAGs first.
 
-    A dedicated MirrorMaker 2 needs nothing: its progress is up to date.
+    A dedicated MirrorMaker 2 needs nothing: its progress is up to date. Once it runs, --check compares its first records with
+    the source's. Exit status 1: something is not verified, or it does not go on at the very next record.
     """
     from airmirror.flows.handback import positions, rest_body, write_offsets
 
+    if check and (topic or write or yes):
+        raise typer.BadParameter("--check only reads: first hand back, then start MirrorMaker 2, then check")
     with opened_flow(config, flow, ledger, secrets, shows=not (topic and yes)) as opened:
+        if check:
+            _check(opened, wait, as_json)
+            return
         name = connector or opened.flow.settings.takeover_connector_name
         rounds: list[Round] = []
         if topic and yes:
@@ -72,6 +93,7 @@ def handback(
         title = f"{opened.flow.name}: where MirrorMaker 2 continues"
         show(console, table(title, ("topic", *numbers), rows, right=numbers, empty="nothing was copied"))
         show(console, _done(found_in=progress_topic(alias), topic=topic, name=name, yes=yes, count=len(found)))
+        show(console, f"Once it runs: {command('handback', '--check', flow=opened.flow.name)}")
     for each in rounds:
         show(console, line(each.name, each.error or each.said, "red" if each.error else "green"))
     if any(each.error for each in rounds):
@@ -83,3 +105,70 @@ def _done(*, found_in: str, topic: str, name: str, yes: bool, count: int) -> str
         return f"A dedicated MirrorMaker 2 finds it in {found_in}. For one on Connect: --topic, or --write."
     what = f"{counted(count, 'partition')} of {name!r} in {topic}"
     return f"Written: the progress of {what}." if yes else f"Nothing is written: --yes writes the progress of {what}."
+
+
+def _check(opened: Opened, wait: float, as_json: bool) -> None:
+    from airmirror.flows.handback_check import check_handback
+
+    with console.status("") as status:
+        checked = check_handback(opened, wait, status.update)
+    if as_json:
+        print_json(console, checked.as_dict())
+    else:
+        show(console, *shown_check(checked))
+    if not checked.goes_on:
+        raise typer.Exit(1)
+
+
+def shown_check(checked: Checked) -> list[RenderableType]:
+    """The first records after a hand-back, for people: who is seen, a table, then what is wrong, run by run."""
+    shown: list[RenderableType] = [line("running", each, GOOD) for each in checked.running]
+    if checked.warning:
+        shown.append(line("warning", checked.warning, DOUBTFUL))
+    elif not checked.running:
+        shown.append("No worker of MirrorMaker 2 is seen on the target.")
+    cells: list[list[Cell]] = [
+        [
+            row.key.topic,
+            row.key.partition,
+            row.position,
+            *(row.first or (None, None)),
+            row.records,
+            Text(f"{row.verdict}: {row.reason}" if row.reason else str(row.verdict), _colour(row)),
+        ]
+        for row in checked.partitions
+    ]
+    numbers = ("partition", "handed back at", "first record's offset", "on the target", "compared")
+    title = f"{checked.flow}: how MirrorMaker 2 goes on"
+    columns = ("topic", *numbers, "found")
+    shown.append(table(title, columns, cells, right=numbers, empty="nothing was copied, so nothing was handed back"))
+    shown += [_difference(row, each) for row in checked.partitions for each in row.differences]
+    if checked.is_wrong:
+        look = command("takeover", "plan", flow=checked.flow)
+        shown.append(f"Stop MirrorMaker 2; what it has copied since is told by {look}")
+    return shown
+
+
+def _colour(row: FirstRecords) -> str:
+    from airmirror.flows.handback_check import WRONG, Verdict
+
+    if row.verdict in WRONG:
+        return BAD
+    return GOOD if row.verdict in (Verdict.GOES_ON, Verdict.NOTHING_NEW) else DOUBTFUL
+
+
+def _difference(row: FirstRecords, each: Difference) -> Text:
+    from airmirror.flows.handback_check import Verdict
+
+    records = "records" if each.records < 0 else counted(each.records, "record")
+    of_source = f"source offsets {each.source[0]} to {each.source[1] - 1}"
+    place = f"{row.remote_topic}-{row.key.partition}"
+    if each.what is Verdict.GAP:
+        return line(
+            "gap", f"{row.key}, {of_source}: {records} not on the target before {place} offset {each.target[0]}"
+        )
+    where = f"{place}, offsets {each.target[0]} to {each.target[1] - 1}"
+    if each.what is Verdict.TWICE:
+        more = "" if each.records >= 0 else ", and what follows there"
+        return line("twice", f"{where}: again {of_source}{more}")
+    return line("not the source's", where)

@@ -24,7 +24,7 @@ from airmirror.cli.options import (
     opened_flow,
 )
 from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, print_json, show, table
-from airmirror.errors import command
+from airmirror.errors import command, counted
 
 if TYPE_CHECKING:
     from airmirror.flows.takeover import Continued
@@ -207,6 +207,9 @@ def shown_history(flow: str, rows: Sequence[Compared], *, done: bool) -> list[Re
             shown.append(line("copied twice", what, DOUBTFUL))
         for first, end in found.strange:
             shown.append(line("not the source's", f"{place}, offsets {first} to {end - 1}", DOUBTFUL))
+        if found.cleaned:
+            what = f"{row.key}: {counted(found.cleaned, 'record')} that one side has, superseded by a later one of their key"
+            shown.append(line("taken by a cleaner", what, GOOD))
         for gap in found.gaps:
             what = f"{row.key}, {gap.count or 'some'} records between source offsets {gap.first} and {gap.last}"
             shown.append(line("not copied", what, BAD))

@@ -9,7 +9,7 @@ from airmirror.config.keys import COMPARE_KEYS
 from airmirror.config.model import Cluster, Comparison
 from airmirror.config.places import Level, Place, client_setting
 from airmirror.config.resolve import Placed
-from airmirror.config.values import TOPIC, as_boolean, as_integer, as_list
+from airmirror.config.values import TOPIC, as_boolean, as_integer, as_list, names_topic
 
 SIDES = ("source", "target")
 
@@ -27,7 +27,7 @@ def problems(placed: Iterable[Placed], aliases: Collection[str]) -> Iterator[Pro
                 yield Problem(
                     setting.line, setting.key, f"must be one of {', '.join(aliases)} (it is {setting.value!r})"
                 )
-        if "rename" in given and TOPIC not in given["rename"].setting.value:
+        if "rename" in given and not names_topic(given["rename"].setting.value):
             setting = given["rename"].setting
             yield Problem(setting.line, setting.key, f"has no {TOPIC}; write for example east.{TOPIC}")
 

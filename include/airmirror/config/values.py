@@ -17,12 +17,23 @@ _SECRET = re.compile(
     re.IGNORECASE,
 )
 TOPIC = "{topic}"
-"""Stands for a source's topic in the name of its copy."""
+"""Stands for a source's topic in the name of its copy; ``{topic#east.}``: without that beginning, as in a shell."""
+_TOPIC = re.compile(r"\{topic(?:#([^{}]+))?\}")
 
 _SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,3})?)%", re.ASCII)
 _SECONDS = re.compile(r"[+-]?\d{1,12}(?:\.\d{1,3})?", re.ASCII)
 _RANGES = re.compile(r"\d{1,5}", re.ASCII)
 _BITS = {Type.SHORT: 16, Type.INT: 32, Type.LONG: 64}
+
+
+def names_topic(template: str) -> bool:
+    """Return whether the name of a copy has a place for the source's topic."""
+    return bool(_TOPIC.search(template))
+
+
+def renamed(template: str, topic: str) -> str:
+    """The name of a topic's copy."""
+    return _TOPIC.sub(lambda found: topic.removeprefix(found[1] or ""), template)
 
 
 def is_secret(key: str) -> bool:

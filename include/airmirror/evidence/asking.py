@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from airmirror.config.values import TOPIC, as_sample
+from airmirror.config.values import TOPIC, as_sample, renamed
 from airmirror.errors import AirmirrorError
 from airmirror.evidence.borders import Sample
 from airmirror.evidence.parts import View
@@ -30,7 +30,10 @@ class BadRename(AirmirrorError):
     template: str
 
     def __str__(self) -> str:
-        return f"--rename {self.template!r} has no {TOPIC}; write for example 'east.{TOPIC}'"
+        return (
+            f"--rename {self.template!r} has no {TOPIC}; write for example 'east.{TOPIC}', or 'shadow.{{topic#east.}}' where "
+            "the source's topics begin with 'east.'"
+        )
 
 
 @dataclass(eq=False)
@@ -64,7 +67,7 @@ class Asked:
     sample: Sample | None = None
 
     def remote(self, topic: str) -> str:
-        return self.rename.replace(TOPIC, topic)
+        return renamed(self.rename, topic)
 
     @property
     def view(self) -> View:

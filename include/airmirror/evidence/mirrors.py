@@ -14,7 +14,7 @@ from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patie
 from airmirror.clusters.protocol.routes import Routes, TopicNotFound
 from airmirror.clusters.protocol.topic_configs import topic_configs
 from airmirror.config import Cluster
-from airmirror.config.values import TOPIC
+from airmirror.config.values import names_topic
 from airmirror.evidence.asking import Asked, BadRename, NothingToCompare
 from airmirror.evidence.borders import cut, sampled
 from airmirror.evidence.found import Findings
@@ -57,7 +57,7 @@ def compare_clusters(
 
     ``execute`` compares the parts of all topics at once; without it they are compared here, topic by topic.
     """
-    if TOPIC not in asked.rename:
+    if not names_topic(asked.rename):
         raise BadRename(asked.rename)
     if asked.first_ms is not None and asked.end_ms is not None and asked.first_ms >= asked.end_ms:
         raise EmptyTimeRange(when(asked.first_ms), when(asked.end_ms))

@@ -16,13 +16,14 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_f
 
 from airmirror.errors import AirmirrorError, command
 from airmirror.flows.prepare import Opened, catch_up_ledger, caught_up
+from airmirror.flows.takeover_compacted import compared
 from airmirror.ledger import FlowLedger
 from airmirror.partitions import TopicPartition
 from airmirror.windows import driver
 from airmirror.windows.declared import compacted_topics
 from airmirror.windows.errors import FlowBusy
 from airmirror.windows.fence import claimed, fence_around
-from airmirror.windows.history import History, compare_history
+from airmirror.windows.history import History
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import BYTES_GUESSED, Planned
 from airmirror.windows.takeover import TakenOver, start_records
@@ -78,6 +79,7 @@ class Compared:
             ],
             "not_of_the_source": [] if found is None else [list(run) for run in found.strange],
             "not_copied": [] if found is None else [[gap.first, gap.last + 1, gap.count] for gap in found.gaps],
+            "cleaned": 0 if found is None else found.cleaned,
             "reason": self.reason or ("" if found is None else found.refused),
         }
 
@@ -107,7 +109,7 @@ def make_exact(
                 first = firsts[key]
                 gone = next((name for name in (topic, first.remote_topic) if name in missing), "")
                 reason = f"{gone} is not there" if gone else _unfit(mirror, first)
-                history = None if reason else compare_history(mirror, first, compacted=compacted[topic])
+                history = None if reason else compared(mirror, first, compacted=compacted[topic])
                 rows.append(_row(key, first, history, reason))
             if write:
                 _commit_patiently(mirror, rows, wait, tell)

@@ -85,7 +85,8 @@ class TopicPlan:
     """``topics``: every source topic that can be replicated, with its remote topic; the rest is what that needs.
 
     ``differences``: by source topic, the configs that differ between it and its remote topic, to be changed or not.
-    ``acls``: to be created; ``acls_not_synced`` says why there can be none.
+    ``acls``: to be created; ``acls_not_synced`` says why there can be none. ``configs_unknown``: nothing told which configs the
+    target has, so new topics may name others.
     """
 
     topics: Mapping[str, str]
@@ -98,6 +99,7 @@ class TopicPlan:
     acls_not_synced: str = ""
     warnings: tuple[str, ...] = ()
     waiting: tuple[Waiting, ...] = ()
+    configs_unknown: bool = False
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -166,6 +168,7 @@ def plan(
         larger=tuple(larger),
         differences=differences,
         waiting=tuple(waiting),
+        configs_unknown=known_configs is None,
     )
 
 

@@ -7,7 +7,7 @@ the window (``refused``); configs and ACLs that can't be had hold up nothing (``
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from airmirror.clusters.admin.acls import Acl, NoAuthorizer, create_acls, topic_acls
@@ -17,6 +17,7 @@ from airmirror.clusters.admin.creation import create_partitions, create_topics
 from airmirror.clusters.admin.description import ClusterDescription, ConfigChange, ConfigValue, NewPartitions, NewTopic
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError, command, named
+from airmirror.naming import segment_topic
 from airmirror.topics.acls import missing_acls
 from airmirror.topics.conflicts import duplicates, other_writers, refusals
 from airmirror.topics.names import select
@@ -138,7 +139,7 @@ def apply(flow: Flow, planned: TopicPlan, target: Admin | None = None, tell: Tel
     target = target or connect(flow.target)
     timeout = flow.settings.admin_timeout_ms / 1000
     tell(f"remote topics: {len(planned.create)} to create, {len(planned.grow)} to grow")
-    created = create_topics(target, planned.create, timeout)
+    created = create_topics(target, _with_known_configs(flow, planned, target), timeout)
     grown = create_partitions(target, planned.grow, timeout)
     errors = (*created.refused, *grown.refused)
     not_ready = {error.topic for error in errors}
@@ -161,6 +162,19 @@ def apply(flow: Flow, planned: TopicPlan, target: Admin | None = None, tell: Tel
         errors=errors,
     )
     return _told(flow, report)
+
+
+def _with_known_configs(flow: Flow, planned: TopicPlan, target: Admin) -> Sequence[NewTopic]:
+    """The topics to create, without configs that the target does not know. Where it had no topic at all when they were planned,
+    the segment topic, which is there by now, tells which."""
+    segments = segment_topic(flow.source.alias)
+    known = topic_configs(target, [segments]).get(segments) if planned.configs_unknown and planned.create else None
+    if known is None:
+        return planned.create
+    return [
+        replace(new, configs={key: value for key, value in new.configs.items() if key in known})
+        for new in planned.create
+    ]
 
 
 def _told(flow: Flow, report: SyncReport) -> SyncReport:

@@ -3,21 +3,24 @@
 The target's log below the first segment record is followed, record by record, in the source's, some at a time: every record
 that is mapped was seen to be equal on both sides (invariant D). A record that was copied twice is mapped where it lies first.
 What is mapped reaches without a gap to the first segment record (invariant C): what lies before a record that was skipped is
-not mapped. Only reads.
+not mapped. Of a compacted topic a record that one side has may belong to a hole of the other's; whether a cleaner may have taken
+it there, a later record of its key tells, which is looked at by ``flows.takeover_compacted``. Only reads.
 """
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from airmirror.clusters.protocol.log import EARLIEST, offsets_with_patience, read_records
 from airmirror.partitions import TopicPartition
 from airmirror.slot.account import MOST_SEGMENTS, Account
+from airmirror.windows.cleaned import between, filled, numbered
 from airmirror.windows.declared import times_replaced
 from airmirror.windows.mirror import Mirror
-from airmirror.windows.takeover import Log, Record, accounts_of, missing, read_log
+from airmirror.windows.takeover import Copies, Log, Record, accounts_of, missing, read_log
 from airmirror.windows.trail import Trail, follow
 from airmirror.wire.segments import Segment, SegmentRecord
 
@@ -41,7 +44,8 @@ class History:
     ``accounts``: what gets segments, up to ``before`` without a gap; ``again``: runs of records that were copied before, by
     source and target; ``strange``: records of the target that are not the source's (it has deleted them, or another writer
     wrote them), as runs (first, end); ``gaps``: what was not copied, by source offset. ``refused``: why nothing gets segments;
-    empty: it does, or there is nothing.
+    empty: it does, or there is nothing. Of a compacted topic ``skipped``: the source offsets of what was not copied, or was taken
+    by the target's cleaner; ``cleaned``: how many records of both sides a cleaner has taken on the other one.
     """
 
     before: SegmentRecord
@@ -50,6 +54,8 @@ class History:
     strange: tuple[tuple[int, int], ...]
     gaps: tuple[Gap, ...]
     refused: str = ""
+    skipped: Sequence[int] = ()
+    cleaned: int = 0
 
     @property
     def key(self) -> TopicPartition:
@@ -69,12 +75,12 @@ class History:
         return sum(run.count for run in self.again)
 
 
-def compare_history(mirror: Mirror, before: SegmentRecord, *, compacted: bool) -> History:
+def compare_history(mirror: Mirror, before: SegmentRecord, *, compacted: bool, after: int = -1) -> History:
     """Follow what the target holds before ``before``, the first segment record of its partition. Raises a cluster's error.
 
-    Of a ``compacted`` topic either side may lack records that the other has.
+    Of a ``compacted`` topic either side may lack records that the other has. Nothing gets segments up to source offset ``after``.
     """
-    walk = _Walk(mirror, before, compacted=compacted)
+    walk = _Walk(mirror, before, compacted=compacted, after=after)
     walk.run()
     refused = ""
     if not compacted and any(account.holes for account in walk.accounts):
@@ -86,6 +92,7 @@ def compare_history(mirror: Mirror, before: SegmentRecord, *, compacted: bool) -
         tuple(walk.strange),
         tuple(walk.gaps),
         refused,
+        walk.skipped,
     )
 
 
@@ -96,11 +103,15 @@ class _Walk:
     mirror: Mirror
     before: SegmentRecord
     compacted: bool = field(kw_only=True)
+    after: int = field(kw_only=True)
     accounts: list[Account] = field(default_factory=list)
     again: list[Segment] = field(default_factory=list)
     strange: list[tuple[int, int]] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
+    skipped: array[int] = field(default_factory=lambda: array("q"))
     at: int = -1
+    last: tuple[int, int] | None = None  # the offsets of the last copy
+    seen: int = -1  # the target's last record
 
     @property
     def key(self) -> TopicPartition:
@@ -149,33 +160,60 @@ class _Walk:
                 trail = follow([each.digest for each in view], marks, lowest)  # another writer's time led too far
             found.append((len(trail.strange) + sum(gap.count for gap in self._gaps_of(trail, view)), view, trail))
         _, chosen, trail = min(found, key=lambda each: each[0])
-        self.again += _runs((chosen[number].offset, theirs[there].offset) for number, there in trail.again)
-        self.strange += _ranges(theirs[number].offset for number in trail.strange)
-        copies = [(chosen[number], there) for number, there in trail.copies]
-        if gaps := self._gaps_of(trail, chosen):
+        self.again += runs((chosen[number].offset, theirs[there].offset) for number, there in trail.again)
+        self.strange += ranges(theirs[number].offset for number in trail.strange)
+        copies, theirs, gaps = self._copies(trail, chosen, theirs, ours)
+        if gaps:
             self.gaps += gaps
             self.accounts.clear()
             copies = [copy for copy in copies if copy[0].offset > gaps[-1].last]
             self.at = copies[0][0].offset
         elif self.at < 0 and copies:
             self.at = copies[0][0].offset
-        for first in range(0, len(copies), MOST_SEGMENTS):
-            made = accounts_of(self.at, theirs[-1].offset + 1, copies[first : first + MOST_SEGMENTS], theirs, ours)
+        mapped = [copy for copy in copies if copy[0].offset > self.after]
+        if mapped and not self.accounts:
+            self.at = max(self.at, self.after + 1)
+        for first in range(0, len(mapped), MOST_SEGMENTS):
+            made = accounts_of(self.at, theirs[-1].offset + 1, mapped[first : first + MOST_SEGMENTS], theirs, ours)
             self.accounts += [account for account in made if account.copied]
             self.at = self.accounts[-1].end if self.accounts else self.at
+        if copies and not mapped:
+            self.at = copies[-1][0].offset + 1
+
+    def _copies(
+        self, trail: Trail, view: Sequence[Record], theirs: Sequence[Record], ours: Log
+    ) -> tuple[Copies, Sequence[Record], list[Gap]]:
+        """The copies of a trail, the target's records by whose numbers they are, and what was skipped."""
+        if not self.compacted:
+            return [(view[number], at) for number, at in trail.copies], theirs, self._gaps_of(trail, view)
+        trail = self._between(trail)
+
+        def is_hole(offset: int) -> bool:
+            return not any(ours.left_out(what, offset, offset + 1) for what in ("control", "aborted"))
+
+        pairs, skipped = filled(trail, view, theirs, last=self.last, seen=self.seen, is_hole=is_hole)
+        gone = {record.offset for run in skipped for record in run}
+        self.skipped.extend(each.offset for each in missing(trail, view) if each.offset not in gone)
+        if pairs:
+            self.last = pairs[-1][0].offset, pairs[-1][1]
+        self.seen = theirs[-1].offset
+        return *numbered(pairs, theirs), [Gap(run[0].offset, run[-1].offset, len(run)) for run in skipped]
 
     def _gaps_of(self, trail: Trail, view: Sequence[Record]) -> list[Gap]:
         """The records that were skipped between copies: not before the first one that is known, nor by a cleaner."""
         if self.compacted:
             return []
-        ranges = trail.skipped
-        if self.at < 0 and trail.copies:
-            ranges = tuple(each for each in ranges if each[1] > trail.copies[0][0])
         found = []
-        for each in ranges:
-            if lost := missing(Trail((), (), (each,), ()), view):
+        for each in self._between(trail).skipped:
+            if lost := missing(replace(trail, skipped=(each,)), view):
                 found.append(Gap(lost[0].offset, lost[-1].offset, len(lost)))
         return found
+
+    def _between(self, trail: Trail) -> Trail:
+        """The trail with what was skipped between copies: not before the first one that is known."""
+        if self.at >= 0 or not trail.copies:
+            return trail
+        return replace(trail, skipped=tuple(each for each in trail.skipped if each[1] > trail.copies[0][0]))
 
     def _guess(self, offset: int) -> int:
         """The source offset at which the target's first record may lie, by its timestamp."""
@@ -190,18 +228,26 @@ class _Walk:
             return
         last, end = self.accounts[-1], self.before.source_start
         ours = self._read(target=False, start=last.end, end=end, most=0 if self.compacted else 1)
-        if not self.compacted and ours.committed:
-            between = ours.committed
-            self.gaps.append(Gap(between[0].offset, end - 1, 0))
-            self.accounts.clear()
-            return
+        if lost := ours.committed:
+            made = None
+            if self.compacted and self.last is not None:
+                to = (end, self.before.target_start)
+                made = between(lost, (), (self.last, to), to[1] - self.seen - 1)
+            if made is None:
+                self.gaps.append(Gap(lost[0].offset, end - 1, len(lost) if self.compacted else 0))
+                self.accounts.clear()
+                return
+            for record, at in made:
+                last.written([(record.offset, 1)], at)
+            last.holes -= len(made)
+            self.skipped.extend(record.offset for record in lost)
         others = {what: ours.left_out(what, last.end, end) for what in ("control", "aborted")}
         last.control, last.aborted = last.control + others["control"], last.aborted + others["aborted"]
         last.holes += end - last.end - sum(others.values())
         last.end = end
 
 
-def _runs(pairs: Iterable[tuple[int, int]]) -> Iterator[Segment]:
+def runs(pairs: Iterable[tuple[int, int]]) -> Iterator[Segment]:
     """Join pairs of offsets that follow one another on both sides."""
     run: Segment | None = None
     for source, target in pairs:
@@ -215,5 +261,5 @@ def _runs(pairs: Iterable[tuple[int, int]]) -> Iterator[Segment]:
         yield run
 
 
-def _ranges(offsets: Iterable[int]) -> list[tuple[int, int]]:
-    return [(run.target_first, run.target_end) for run in _runs((offset, offset) for offset in offsets)]
+def ranges(offsets: Iterable[int]) -> list[tuple[int, int]]:
+    return [(run.target_first, run.target_end) for run in runs((offset, offset) for offset in offsets)]

@@ -25,7 +25,7 @@ KEYS = (
         "rename",
         Type.STRING,
         "{topic}",
-        "The target's topic for each of the source's, as in `east.{topic}`.",
+        "The target's topic for each of the source's, as in `east.{topic}`; `{topic#east.}` is its name without that beginning.",
         Scope.COMPARE,
     ),
     Key(

@@ -1,0 +1,281 @@
+"""The first records that MirrorMaker 2 copies after a hand-back: does it go on at the very next one? Only reads.
+
+Of each partition the target is read after what the flow's newest segment record maps, and followed in the source from there on,
+record by record: key, value, headers and timestamp are equal (invariant D), nothing lies between, and nothing is there again.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience, read_records
+from airmirror.errors import AirmirrorError, counted
+from airmirror.flows.prepare import Opened, catch_up_ledger
+from airmirror.partitions import TopicPartition
+from airmirror.windows.declared import compacted_topics, times_replaced
+from airmirror.windows.handover import BACK
+from airmirror.windows.history import ranges, runs
+from airmirror.windows.mirror import Mirror
+from airmirror.windows.mirrormaker import writers
+from airmirror.windows.takeover import Record, missing, read_log
+from airmirror.windows.trail import Trail, follow
+from airmirror.wire.segments import SegmentRecord
+
+FIRST = 1_000  # records of the target that are followed, of each partition
+SAMPLE_SECONDS = 1.0
+
+Tell = Callable[[str], None]
+
+
+class Verdict(StrEnum):
+    """How MirrorMaker 2 goes on in a partition."""
+
+    GOES_ON = "goes on"
+    NOTHING_NEW = "nothing to copy"
+    NOTHING_YET = "nothing yet"
+    GAP = "gap"
+    TWICE = "twice"
+    STRANGE = "not the source's"
+    UNKNOWN = "can't be told"
+
+
+WRONG = frozenset({Verdict.GAP, Verdict.TWICE, Verdict.STRANGE})
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Records that are not copied once and in their place, by offsets (first, end) of the source and of the target.
+
+    Of a gap the target's range is empty: it lies before the record at that offset. Of what is not the source's, the source's
+    is (-1, -1). ``records`` -1: not counted, since it lies too far away.
+    """
+
+    what: Verdict
+    source: tuple[int, int]
+    target: tuple[int, int]
+    records: int
+
+
+@dataclass(frozen=True)
+class FirstRecords:
+    """One partition: what follows after the hand-back at source offset ``position``.
+
+    ``first``: the source's and the target's offset of MirrorMaker 2's first record; ``records``: how many were followed.
+    """
+
+    key: TopicPartition
+    remote_topic: str
+    position: int
+    verdict: Verdict
+    first: tuple[int, int] | None = None
+    records: int = 0
+    differences: tuple[Difference, ...] = ()
+    reason: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {
+            "topic": self.key.topic,
+            "partition": self.key.partition,
+            "remote_topic": self.remote_topic,
+            "continues_at": self.position,
+            "found": str(self.verdict),
+            "first": None if self.first is None else list(self.first),
+            "records": self.records,
+            "differences": [
+                {"what": str(it.what), "source": list(it.source), "target": list(it.target), "records": it.records}
+                for it in self.differences
+            ],
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True)
+class Checked:
+    """All partitions that were handed back. ``running``: who of MirrorMaker 2 is seen; ``warning``: why nobody can be seen."""
+
+    flow: str
+    running: tuple[str, ...]
+    partitions: tuple[FirstRecords, ...]
+    warning: str = ""
+
+    @property
+    def goes_on(self) -> bool:
+        """Return whether each partition with records to copy was seen to go on at the very next one."""
+        return bool(self.partitions) and all(
+            row.verdict in (Verdict.GOES_ON, Verdict.NOTHING_NEW) for row in self.partitions
+        )
+
+    @property
+    def is_wrong(self) -> bool:
+        return any(row.verdict in WRONG for row in self.partitions)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {
+            "flow": self.flow,
+            "goes_on": self.goes_on,
+            "running": list(self.running),
+            "partitions": [row.as_dict() for row in self.partitions],
+            "warning": self.warning,
+        }
+
+
+def check_handback(opened: Opened, wait: float = 0.0, tell: Tell = lambda phase: None) -> Checked:
+    """Look at MirrorMaker 2's first records of each partition; for ``wait`` seconds where it has copied none yet.
+
+    Ends at once where one partition is wrong. Writes only the ledger. Raises a cluster's error.
+    """
+    flow, begun = opened.flow, time.monotonic()
+    catch_up_ledger(opened)
+    state = opened.ledger.state()
+    lasts = {TopicPartition(*key): state.segments[key] for key in state.known if key in state.segments}
+    with Mirror.open(flow, opened.ledger, "handback") as mirror:
+        mirror.refresh()
+        gone = set(mirror.source.refresh_existing({last.topic for last in lasts.values()}))
+        gone |= set(mirror.target.refresh_existing({last.remote_topic for last in lasts.values()}))
+        compacted = compacted_topics(mirror, {last.topic for last in lasts.values()} - gone)
+        found: dict[TopicPartition, FirstRecords] = {}
+        while True:
+            for key, last in lasts.items():
+                if key not in found or found[key].verdict is Verdict.NOTHING_YET:
+                    unfit = _unfit(mirror, last, last.topic in gone or last.remote_topic in gone)
+                    found[key] = unfit or first_records(mirror, last, compacted=compacted[last.topic])
+            checked = Checked(flow.name, (), tuple(found.values()))
+            idle = sum(row.verdict is Verdict.NOTHING_YET for row in checked.partitions)
+            if not idle or checked.is_wrong or time.monotonic() - begun >= wait:
+                break
+            tell(f"waiting for the first records of {counted(idle, 'partition')}")
+            time.sleep(SAMPLE_SECONDS)  # the sampling interval: nothing tells what it has copied
+        try:
+            return replace(checked, running=tuple(writers(mirror.target, flow)))
+        except AirmirrorError as error:
+            return replace(checked, warning=f"whether MirrorMaker 2 runs can't be told: {error}")
+
+
+def first_records(mirror: Mirror, last: SegmentRecord, *, compacted: bool) -> FirstRecords:
+    """Follow the target's first records after those of a partition's newest segment record. Raises a cluster's error.
+
+    Of a ``compacted`` topic either side may lack records that the other has.
+    """
+    key, remote = TopicPartition(last.topic, last.partition), TopicPartition(last.remote_topic, last.partition)
+    times = not times_replaced(mirror.flow).matches(last.topic)
+    nothing = FirstRecords(key, last.remote_topic, last.source_end, Verdict.NOTHING_NEW)
+    end = offsets_with_patience(mirror.target, [remote], LATEST, read_committed=True)[remote]
+    begin = offsets_with_patience(mirror.target, [remote], EARLIEST)[remote]
+    if not begin <= last.target_end <= end:
+        reason = f"the remote log has offsets {begin} to {end}, and {last.target_end} was reached: the target has lost records"
+        return replace(nothing, verdict=Verdict.UNKNOWN, reason=reason)
+    theirs = read_log(
+        routes=mirror.target,
+        partition=remote,
+        start=last.target_end,
+        end=end,
+        read_committed=True,
+        most=FIRST,
+        times=times,
+    ).committed[:FIRST]
+    earliest = offsets_with_patience(mirror.source, [key], EARLIEST)[key]
+    if earliest > last.source_end:
+        reason = f"the source has deleted offsets {last.source_end} to {earliest - 1} since"
+        return replace(nothing, verdict=Verdict.UNKNOWN, records=len(theirs), reason=reason)
+    if not theirs:
+        committed = mirror.flow.isolation_level == "read_committed"
+        is_idle = not _ours(mirror, key, last.source_end, read_committed=committed, most=1, times=times)
+        return replace(nothing, verdict=Verdict.NOTHING_NEW if is_idle else Verdict.NOTHING_YET)
+    first, differences = _compared(mirror, last, theirs, earliest, times)
+    found = replace(nothing, first=first, records=len(theirs), differences=tuple(differences))
+    what = differences[0].what if differences else Verdict.GOES_ON
+    if compacted and what in (Verdict.GAP, Verdict.STRANGE):
+        return replace(found, verdict=Verdict.UNKNOWN, reason="the topic is compacted: a cleaner may have been there")
+    return replace(found, verdict=what)
+
+
+def _unfit(mirror: Mirror, last: SegmentRecord, is_gone: bool) -> FirstRecords | None:
+    """The row of a partition of which nothing can be told; None: its records can be followed."""
+    reason = ""
+    if mirror.flow.is_aggregate:
+        reason = "other flows write to its remote topic too"
+    elif is_gone:
+        reason = "its topic is not there any more"
+    elif mirror.source.topic_ids[last.topic] != last.source_topic_id:
+        reason = "the source topic was created again"
+    elif mirror.target.topic_ids[last.remote_topic] != last.target_topic_id:
+        reason = "the remote topic was created again"
+    key = TopicPartition(last.topic, last.partition)
+    return FirstRecords(key, last.remote_topic, last.source_end, Verdict.UNKNOWN, reason=reason) if reason else None
+
+
+def _compared(
+    mirror: Mirror, last: SegmentRecord, theirs: Sequence[Record], earliest: int, times: bool
+) -> tuple[tuple[int, int] | None, list[Difference]]:
+    """The place of the first record on both sides, and what is wrong with all of them, in the target's order."""
+    key, position, marks = TopicPartition(last.topic, last.partition), last.source_end, [it.digest for it in theirs]
+    best: tuple[int, tuple[int, int] | None, list[Difference]] | None = None
+    for start in dict.fromkeys((position, max(earliest, position - BACK))):
+        for committed in (True, False):  # as MirrorMaker 2 may read it: committed records, or everything, its default
+            most = position - start + 2 * len(theirs)
+            view = _ours(mirror, key, start, read_committed=committed, most=most, times=times)
+            trail = follow([it.digest for it in view], marks, bisect_left(view, position, key=lambda it: it.offset))
+            found = sorted(_differences(trail, view, theirs), key=lambda it: it.target)
+            wrong = sum(it.records for it in found if it.what is not Verdict.TWICE)
+            if best is None or wrong < best[0]:
+                place = {at: view[number].offset for number, at in (*trail.copies, *trail.again)}
+                best = wrong, (place[0], theirs[0].offset) if 0 in place else None, found
+            if not wrong:
+                return best[1:]
+    assert best is not None
+    if best[1] is None and times and (at := _far(mirror, last, theirs[0])) >= 0:
+        first = theirs[0].offset
+        is_before = at < position
+        source, target = ((at, at + 1), (first, first + 1)) if is_before else ((position, at), (first, first))
+        return (at, first), [Difference(Verdict.TWICE if is_before else Verdict.GAP, source, target, -1)]
+    return best[1:]
+
+
+def _ours(
+    mirror: Mirror, key: TopicPartition, start: int, *, read_committed: bool, most: int, times: bool
+) -> list[Record]:
+    """The source's records from ``start`` on: about the first ``most`` of those that are committed, or of all."""
+    end = offsets_with_patience(mirror.source, [key], LATEST, read_committed=read_committed)[key]
+    log = read_log(
+        routes=mirror.source,
+        partition=key,
+        start=start,
+        end=end,
+        read_committed=read_committed,
+        most=most,
+        times=times,
+    )
+    return log.committed[:most]
+
+
+def _differences(trail: Trail, view: Sequence[Record], theirs: Sequence[Record]) -> Iterator[Difference]:
+    for run in runs((view[number].offset, theirs[at].offset) for number, at in trail.again):
+        source, target = (run.source_first, run.source_end), (run.target_first, run.target_end)
+        yield Difference(Verdict.TWICE, source, target, run.count)
+    for first, end in ranges(theirs[at].offset for at in trail.strange):
+        yield Difference(Verdict.STRANGE, (-1, -1), (first, end), end - first)
+    copies = dict(trail.copies)
+    for skipped in trail.skipped:
+        if lost := missing(replace(trail, skipped=(skipped,)), view):
+            at = theirs[copies[skipped[1]]].offset
+            yield Difference(Verdict.GAP, (lost[0].offset, lost[-1].offset + 1), (at, at), len(lost))
+
+
+def _far(mirror: Mirror, last: SegmentRecord, first: Record) -> int:
+    """The source offset of the target's ``first`` record, found by its timestamp; -1: it is not there."""
+    key, remote = TopicPartition(last.topic, last.partition), TopicPartition(last.remote_topic, last.partition)
+    found = next(read_records(mirror.target, remote, first.offset, first.offset + 1, read_committed=True), None)
+    if found is None or found.timestamp < 0:
+        return -1
+    start = offsets_with_patience(mirror.source, [key], found.timestamp)[key]
+    if start < 0:
+        return -1
+    view = _ours(mirror, key, start, read_committed=False, most=FIRST, times=True)
+    return next((it.offset for it in view if it.digest == first.digest), -1)

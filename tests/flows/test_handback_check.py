@@ -1,0 +1,122 @@
+"""MirrorMaker 2's first records after a hand-back: the very next one, nothing yet, a gap, a duplicate, or somebody else's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from airmirror.flows import handback_check
+from airmirror.flows.handback_check import Checked, Difference, Verdict, check_handback, first_records
+from airmirror.windows.mirror import Mirror as Session
+from airmirror_local.brokers import Broker
+from support.flows import Mirror, mirror
+from support.hostile import delete_records
+from support.mirrormaker import numbered
+from support.topics import Record, end_offsets, produce, read_all
+
+AT = 100  # the source offset that is handed back
+GOES_ON, YET, GAP, TWICE, STRANGE = (
+    Verdict.GOES_ON,
+    Verdict.NOTHING_YET,
+    Verdict.GAP,
+    Verdict.TWICE,
+    Verdict.STRANGE,
+)
+Found = tuple[Verdict, tuple[int, int] | None, list[Difference]]
+
+
+def handed_back(east: Broker, west: Broker, directory: Path, partitions: int) -> tuple[Mirror, int]:
+    """A flow that has copied ``AT`` records of each partition, and verified them; the target's end after the marker."""
+    flow = mirror(east, west, directory, partitions=partitions)
+    for partition in range(partitions):
+        produce(east, flow.topic, numbered(AT, 1000 * partition), partition=partition)
+    assert flow.run().is_verified
+    [first] = set(end_offsets(west, flow.remote_topic).values())
+    return flow, first
+
+
+def found_in(checked: Checked) -> list[Found]:
+    return [(row.verdict, row.first, list(row.differences)) for row in checked.partitions]
+
+
+def test_its_first_records_are_told_by_partition(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """Each partition another case; MirrorMaker 2's records are written by hand, after those of the window."""
+    flow, first = handed_back(east, west, tmp_path, 10)
+    for partition in set(range(10)) - {2}:
+        if partition in (7, 8):
+            produce(east, flow.topic, numbered(5, 9000), partition=partition, transactional="abort")
+        produce(east, flow.topic, numbered(50, 1000 * partition + AT), partition=partition)
+    every = read_all(east, flow.topic, "read_uncommitted")
+
+    def copied(partition: int, *runs: tuple[int, int], change: Callable[[Record], Record] = lambda it: it) -> None:
+        records = [each for begin, end in runs for each in every[partition] if begin <= each.offset < end]
+        produce(west, flow.remote_topic, [change(each) for each in records], partition=partition)
+
+    copied(0, (100, 150))
+    copied(3, (110, 150))
+    copied(4, (90, 150))
+    produce(west, flow.remote_topic, [Record(b"foreign", timestamp=1)], partition=5)
+    copied(5, (100, 150))
+    copied(6, (100, 120), (130, 150), (140, 150))
+    copied(7, (100, 160))  # as by default: what was aborted too
+    copied(8, (106, 160))  # as it reads committed records
+    copied(9, (100, 150), change=lambda each: replace(each, timestamp=each.timestamp + 1))
+    checked = check_handback(flow.opened)
+    gap = Difference(GAP, (100, 110), (first, first), 10)
+    assert found_in(checked) == [
+        (GOES_ON, (100, first), []),
+        (YET, None, []),
+        (Verdict.NOTHING_NEW, None, []),
+        (GAP, (110, first), [gap]),
+        (TWICE, (90, first), [Difference(TWICE, (90, 100), (first, first + 10), 10)]),
+        (STRANGE, None, [Difference(STRANGE, (-1, -1), (first, first + 1), 1)]),
+        (
+            GAP,
+            (100, first),
+            [
+                Difference(GAP, (120, 130), (first + 20, first + 20), 10),
+                Difference(TWICE, (140, 150), (first + 40, first + 50), 10),
+            ],
+        ),
+        (GOES_ON, (100, first), []),
+        (GOES_ON, (106, first), []),
+        (STRANGE, None, [Difference(STRANGE, (-1, -1), (first, first + 50), 50)]),
+    ]
+    assert checked.is_wrong and not checked.goes_on and not checked.running
+    with Session.open(flow.flow, flow.opened.ledger, "test") as session:
+        session.source.refresh([flow.topic])
+        session.target.refresh([flow.remote_topic])
+        row = first_records(session, flow.opened.ledger.state().segments[flow.topic, 3], compacted=True)
+    assert (row.verdict, row.differences) == (Verdict.UNKNOWN, (gap,)), "a cleaner may have taken them"
+
+
+def test_one_that_begins_far_away_and_one_that_is_waited_for(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They copy while they are waited for: one as it should, one the latest records, and then one from the beginning."""
+    monkeypatch.setattr(handback_check, "FIRST", 5)
+    monkeypatch.setattr(handback_check, "BACK", 10)
+    flow, first = handed_back(east, west, tmp_path, 3)
+    for partition in range(3):
+        produce(east, flow.topic, numbered(100, 1000 * partition + AT), partition=partition)
+    records = read_all(east, flow.topic)
+    steps = iter([(2, AT), (1, 190)])
+
+    def copies(_: float) -> None:
+        partition, begin = next(steps)
+        produce(west, flow.remote_topic, records[partition][begin:], partition=partition)
+
+    monkeypatch.setattr(handback_check.time, "sleep", copies)
+    goes_on = (GOES_ON, (100, first), [])
+    gap = (GAP, (190, first), [Difference(GAP, (100, 190), (first, first), -1)])
+    waited = check_handback(flow.opened, wait=60)
+    assert found_in(waited) == [(YET, None, []), gap, goes_on], "where one is wrong nobody waits any longer"
+    produce(west, flow.remote_topic, records[0][:AT], partition=0)
+    twice = (TWICE, (0, first), [Difference(TWICE, (0, 1), (first, first + 1), -1)])
+    assert found_in(check_handback(flow.opened)) == [twice, gap, goes_on]
+    delete_records(east, flow.topic, 150)
+    row = check_handback(flow.opened).partitions[0]
+    assert row.verdict is Verdict.UNKNOWN and row.reason == "the source has deleted offsets 100 to 149 since"
