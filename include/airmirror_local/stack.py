@@ -100,6 +100,7 @@ def start_stack(
         dags = directory / "dags"
         dags.mkdir(exist_ok=True)
         (dags / "airmirror_dags.py").write_text(DAGS)
+        link_expectations(directory)
         ledger = f"sqlite:///{directory / 'ledger.db'}"
         with step("starting Airflow"):
             airflow = start_airflow(
@@ -124,6 +125,14 @@ def start_stack(
             process.kill()
         raise
     return stack
+
+
+def link_expectations(directory: Path, home: Path = Path()) -> None:
+    """Let a stack have the expectations of where it was started: its Airflow and the commands that talk to it look there."""
+    found, link = (home / "include" / "expectations").resolve(), directory / "include" / "expectations"
+    if found.is_dir() and not link.exists():
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(found)
 
 
 def airflow_environment(configuration: Path, ledger: str, data_docs: Path, spark: ConnectServer) -> Mapping[str, str]:
