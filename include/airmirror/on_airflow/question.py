@@ -75,7 +75,8 @@ def question(held: Sequence[HeldRange], flow: str) -> str:
     source, target = flow.split("->")
     lines = [
         f"The gate holds {counted(len(held), 'partition')} of **{escape(flow)}**; the others continue. Your answer is for "
-        "every line of this table, as long as it is held at these offsets.",
+        "every line of this table, as long as it is held at these offsets. *Airmirror*, *Decisions* in the navigation has the "
+        "same question with a form.",
         "",
         "| topic | partition | offsets | records | held since (UTC) | why |",
         "|---|---|---|---|---|---|",

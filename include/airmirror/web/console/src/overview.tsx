@@ -71,10 +71,10 @@ export function Card() {
   const recovery = flows.some((flow) => flow.verified_ms === null) ? null : Math.max(...flows.map((flow) => now() - flow.verified_ms!)) / 1000;
   return (
     <p className="am-card">
-      <Link to="">Airmirror</Link>: {verified.length} of {counted(flows.length, "flow")} verified{Number.isFinite(to) && <> to <Time at={to} /></>}
+      <Link to="">Airmirror</Link>: <Link to="">{verified.length} of {counted(flows.length, "flow")} verified</Link>{Number.isFinite(to) && <> to <Time at={to} /></>}
       {" · "}
       {held ? <Link to="decisions" className="am-held">{counted(held, "partition")} held</Link> : "nothing held"}
-      {failing > 0 && <> · <span className="am-failing">{counted(failing, "flow")} failing</span></>}
+      {failing > 0 && <> · <Link to="decisions" className="am-failing">{counted(failing, "flow")} failing</Link></>}
       {" · "}
       <span title={HOW.recovery}>recovery point {seconds(recovery)}</span>
     </p>
