@@ -18,7 +18,7 @@ CONSOLE ?= yes
 CONSOLE_BUILT := include/airmirror/web/console/dist/manifest.json
 CONSOLE_SOURCES := $(filter-out %/dist,$(wildcard include/airmirror/web/console/src/* include/airmirror/web/console/*.json include/airmirror/web/console/*.mjs))
 
-.PHONY: help install check house test-quick test test-long chaos model mutate mutate-all bench bench-airflow bench-topics bench-groups bench-segments bench-scale bench-flows bench-following bench-distance bench-compare soak demo demo-takeover up down status requirements audit dist docs screenshots clean
+.PHONY: help install check house test-quick test test-long chaos model mutate mutate-all bench bench-airflow bench-topics bench-groups bench-segments bench-scale bench-flows bench-following bench-distance bench-tls bench-compare soak demo demo-takeover up down status requirements audit dist docs screenshots clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 16
@@ -102,6 +102,7 @@ bench: install ## measure side by side with MirrorMaker 2; writes benchmarks/RES
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks.following
 	$(BIN)/python -m benchmarks.distance
+	$(BIN)/python -m benchmarks.tls
 
 bench-airflow: install ## measure runs in Airflow; writes their part of benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks.airflow
@@ -126,6 +127,9 @@ bench-following: install ## measure how late windows are that follow the log; wr
 
 bench-distance: install ## measure clusters that are far from each other; writes their part of benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks.distance
+
+bench-tls: install ## measure TLS on both sides; writes its part of benchmarks/RESULTS.md
+	$(BIN)/python -m benchmarks.tls
 
 bench-compare: install ## measure airmirror compare: its rate, memory and reading; writes its part of benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks.compare

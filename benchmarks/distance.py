@@ -47,6 +47,7 @@ class Wanted:
     times: float  # MirrorMaker 2's rate
 
 
+WARM = Data("warm-up", "dense", 50_000, RECORD_BYTES, tuple(DENSE.items()))
 TARGETS = (Wanted(8, 0.6, None, 5), Wanted(1, None, 30, 3))
 
 
@@ -134,6 +135,7 @@ def _measured(
     home.mkdir()
     with _clusters(home) as (east, west):
         fill(east.bootstrap, data, wanted.partitions)
+        fill(east.bootstrap, WARM, wanted.partitions)
         far = east if side == "source" else west
 
         def address(of: Broker, is_far: bool) -> str:
@@ -143,6 +145,8 @@ def _measured(
             return Sites(home, address(east, is_far), address(west, is_far), spark)
 
         def ours(is_far: bool) -> float:
+            run_window(sites(is_far), "readback", WARM.topic, alias=f"ours{is_far:d}")  # the session, Python workers
+            os.sync()
             window = run_window(sites(is_far), "readback", data.topic, alias=f"ours{is_far:d}")
             delete_topics(west.bootstrap, f"ours{is_far:d}.{data.topic}")
             return window.bytes / window.phases["copy"] / 1e6

@@ -163,7 +163,11 @@ class Bench:
             time.sleep(WARM_SECONDS)  # the window has begun, and copied what there was
             before, begun = _python_seconds(self._sites.spark), time.monotonic()
             time.sleep(self._seconds / 2)
-            used = (_python_seconds(self._sites.spark) - before) / (time.monotonic() - begun)
+            after = _python_seconds(self._sites.spark)
+            # Spark ends workers that have had nothing to do: what they used before is not the slot's.
+            used = sum(each - before.get(pid, 0.0) for pid, each in after.items()) / (time.monotonic() - begun)
+            if not before.keys() & after.keys():
+                raise RuntimeError("no Python worker was there all the time: the window did not follow")
             window.result()
         verdict = "met" if used <= IDLE_LIMIT else "missed"
         return "Airmirror, an idle slot's part of a core", f"≤ {IDLE_LIMIT:.0%}", f"{used:.1%}", "", "", "", verdict
@@ -235,17 +239,17 @@ def _judged(target: str, alias: str, topic: str, partitions: int) -> Sequence[Ju
     return found
 
 
-def _python_seconds(spark: ConnectServer) -> float:
-    """Processor time of Spark's Python workers so far."""
-    total = 0.0
+def _python_seconds(spark: ConnectServer) -> dict[int, float]:
+    """Processor time of Spark's Python workers so far, by process id."""
+    found = {}
     for process in spark.process.handle.children(recursive=True):
         try:
             if "python" in process.name():
                 times = process.cpu_times()
-                total += times.user + times.system
+                found[process.pid] = times.user + times.system
         except psutil.NoSuchProcess:
             continue
-    return total
+    return found
 
 
 if __name__ == "__main__":

@@ -24,8 +24,8 @@ from airmirror.clusters.security.settings import jaas_options, security_of, self
 from airmirror.clusters.security.stores import identity, trusted
 from airmirror.clusters.security.tls import context_of
 from airmirror.config import Cluster
+from airmirror_local.certificates import Authority, authority
 from airmirror_local.java import find_java
-from support.certificates import Authority, authority
 
 PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="me" password="a \\"b\\\\; c";'
 

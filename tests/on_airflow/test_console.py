@@ -102,6 +102,44 @@ def test_airflow_s_own_page_has_the_console(browser: Browser, ran: AirflowFlow, 
         only_ours(seen, url)
 
 
+GATE = """
+name: at-most-a-thousand
+flows: ["shown->west"]
+expectations:
+  - type: expect_column_values_to_be_between
+    kwargs: {column: copied, max_value: 1000}
+    notes: Nobody sells so much at night.
+"""
+
+
+def test_a_red_run_is_understood_and_decided_in_the_console(browser: Browser, ran: AirflowFlow) -> None:
+    airflow = ran.under_test
+    suite = airflow.expectations / "shown.yaml"
+    suite.write_text(GATE)
+    produce(ran.east, ran.topic, numbered(1_100), partition=0)
+    (incident,) = ran.client.wait(lambda: ran.client.runs("decide.shown.west"))
+    with watched(browser) as seen:
+        page = seen.page
+        log_in(page, airflow.stack.url, USER, airflow.stack.password)
+        page.goto(airflow.stack.url)
+        page.locator(".am-card").get_by_role("link", name="1 partition held").click()
+        expect(page.get_by_text("Nobody sells so much at night").first).to_be_visible()
+        form = page.get_by_role("group", name="What becomes of it?")
+        form.get_by_role("radio", name="Let it pass").check()
+        form.get_by_label("Reason").fill("It was the sale.")
+        form.get_by_role("button", name="Answer: Let it pass").click()
+        expect(page.get_by_text("Nothing waits for a decision")).to_be_visible()
+        only_ours(seen, airflow.stack.url)
+    assert ran.client.wait_for_run("decide.shown.west", incident["dag_run_id"]) == "success"
+    path = f"/dags/decide.shown.west/dagRuns/{incident['dag_run_id']}/taskInstances/ask/-1/hitlDetails"
+    given = ran.client.request("GET", path)
+    assert given["chosen_options"] == ["Let it pass"] and given["params_input"] == {"reason": "It was the sale."}
+    assert given["responded_by_user"]["name"] == USER
+    suite.unlink()
+    assert ran.run()[1] == "success"
+    assert ran.assert_equal() == 1_200
+
+
 @contextmanager
 def another_api_server(airflow: AirflowUnderTest, tmp_path: Path, shown: str) -> Iterator[str]:
     """A second API server of the same Airflow, under a base path, that shows the console its own way."""

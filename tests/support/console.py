@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 import pytest
 import uvicorn
-from fastapi import Depends, FastAPI, HTTPException
+from fastapi import Body, Depends, FastAPI, HTTPException
 
 from airmirror.config import Configuration
 from airmirror.errors import AirmirrorError
@@ -22,6 +22,7 @@ from airmirror.ledger import GroupLag, GroupOffset, Ledger
 from airmirror.ledger.metrics import Standing
 from airmirror.ledger.samples import Sample
 from airmirror.ledger.tables import samples
+from airmirror.on_airflow.question import OPTIONS
 from airmirror.partitions import Entry, TopicPartition
 from airmirror.topics.sound import sound
 from airmirror.web import app, security
@@ -217,11 +218,54 @@ def fill_many(ledger: Ledger, now: int, partitions: int, groups: int, flow: str 
     own.note_group_lags([replace(lag, group=f"group-{number:04d}") for number in range(groups)])
 
 
+@dataclass
+class Questions:
+    """Airflow's own routes for questions, as its API has them: what is asked by run, and what was answered."""
+
+    asked: dict[str, list[list[Any]]] = field(default_factory=dict)
+    answers: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    runs: list[dict[str, Any]] = field(default_factory=list)
+    refusal: str = ""
+
+    def app(self) -> FastAPI:
+        api, of_run = FastAPI(), "/dags/{dag_id}/dagRuns/{run}/taskInstances/ask"
+        api.get("/dags/{dag_id}/dagRuns/~/hitlDetails")(self.open)
+        api.get(f"{of_run}/xcomEntries/asked")(lambda run: {"value": self.asked[run]})
+        api.patch(f"{of_run}/-1/hitlDetails")(self.answer)
+        api.post("/dags/{dag_id}/dagRuns")(self.start)
+        return api
+
+    def open(self) -> dict[str, Any]:
+        answered = {run for run, _ in self.answers}
+        return {
+            "hitl_details": [
+                {
+                    "options": [option.name for option in OPTIONS],
+                    "created_at": "2026-11-22T14:00:00Z",
+                    "task_instance": {"dag_run_id": run, "task_id": "ask"},
+                }
+                for run in self.asked
+                if run not in answered
+            ]
+        }
+
+    def answer(self, run: str, body: Annotated[dict[str, Any], Body()]) -> dict[str, Any]:
+        if self.refusal:
+            raise HTTPException(403, self.refusal)
+        self.answers.append((run, body))
+        return body
+
+    def start(self, body: Annotated[dict[str, Any], Body()]) -> dict[str, str]:
+        self.runs.append(body)
+        return {"dag_run_id": "manual__1"}
+
+
 @contextmanager
-def served(console: FastAPI, base_path: str = "") -> Iterator[str]:
+def served(console: FastAPI, base_path: str = "", questions: Questions | None = None) -> Iterator[str]:
     """The app as Airflow's API server has it, mounted at /airmirror, without Airflow; the address before that."""
     whole = FastAPI()
     whole.mount(f"{base_path}/airmirror", console)
+    whole.mount(f"{base_path}/api/v2", (questions or Questions()).app())
     port = free_port()
     server = uvicorn.Server(uvicorn.Config(whole, host=LOOPBACK, port=port, log_level="warning"))
     thread = threading.Thread(target=server.run, daemon=True)

@@ -14,7 +14,7 @@ from airmirror.ledger import Ledger
 from airmirror.web import app
 from support import ROOT
 from support.browser import PATIENCE_MS, started, watched
-from support.console import fill, fill_many, pretend, served
+from support.console import Questions, fill, fill_many, pretend, served
 
 FLOWS = {"east->west": ".*", "south->west": ".*", "west->north": ".*", "north->east": ".*"}
 PAGES = {
@@ -22,7 +22,7 @@ PAGES = {
     "flow": ("/flow/replicate.east.west?span=3600000", 1280, 1100),
     "partition": ("/partition/replicate.east.west?topic=orders&partition=0", 1280, 620),
     "groups": ("/groups/replicate.east.west", 1280, 300),
-    "decisions": ("/decisions", 1280, 760),
+    "decisions": ("/decisions", 1280, 900),
 }
 
 
@@ -32,7 +32,7 @@ def take(into: Path) -> None:
         pretend(Path(place), patch, FLOWS)
         with (
             closing(Ledger(f"sqlite:///{place}/ledger.db")) as ledger,
-            served(app.build_app()) as url,
+            served(app.build_app(), "", Questions(asked={"incident__1": [["orders", 1, 49]]})) as url,
             started() as browser,
         ):
             now = int(time.time() * 1000)
@@ -42,6 +42,9 @@ def take(into: Path) -> None:
                 with watched(browser, viewport={"width": width, "height": height}) as seen:
                     seen.page.goto(f"{url}/airmirror/console/frame{path}")
                     expect(seen.page.locator(".am-old")).to_be_visible(timeout=PATIENCE_MS)
+                    if name == "decisions":
+                        seen.page.get_by_role("radio", name="Let it pass").check()
+                        seen.page.get_by_label("Reason").fill("The station sent its archive again.")
                     seen.page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
                     seen.page.screenshot(path=into / f"console-{name}.png")
 

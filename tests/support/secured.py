@@ -21,8 +21,8 @@ from confluent_kafka.admin import (
 )
 
 from airmirror_local.brokers import IMPATIENT, QUICK_START, Broker, start_broker
+from airmirror_local.certificates import Authority, authority
 from airmirror_local.ports import LOOPBACK
-from support.certificates import Authority, authority
 from support.topics import SECONDS, admin
 
 USER, PASSWORD = "mirror,=user", "pla nted-$ecret\"7;'\\"

@@ -17,7 +17,7 @@ from airmirror.ledger import Ledger
 from airmirror.local import LOCAL
 from airmirror.web import app
 from support.browser import PATIENCE_MS, Seen, started, watched
-from support.console import HOSTILE, Viewer, add_samples, fill, fill_many, sample, served
+from support.console import HOSTILE, Questions, Viewer, add_samples, fill, fill_many, sample, served
 
 pytestmark = pytest.mark.seconds
 expect.set_options(timeout=PATIENCE_MS)
@@ -72,7 +72,8 @@ def test_every_page_shows_what_the_ledger_has(
             light = seen.page.evaluate("getComputedStyle(document.querySelector('.airmirror')).color")
             assert (light == "rgb(24, 24, 27)") == (colours == "light"), light
         assert seen.errors == [] and seen.foreign(url) == []
-        assert all(each.startswith(f"{url}/airmirror/") for each in seen.requests if not each.endswith("/favicon.ico"))
+        ours = (f"{url}/airmirror/", f"{url}/api/v2/dags/decide.east.west/")
+        assert all(each.startswith(ours) for each in seen.requests if not each.endswith("/favicon.ico"))
 
 
 def test_what_comes_from_a_log_is_text_everywhere(seen: Seen, url: str, ledger: Ledger) -> None:
@@ -92,6 +93,42 @@ def test_what_comes_from_a_log_is_text_everywhere(seen: Seen, url: str, ledger: 
     open_page(seen.page, url, f"{HOSTILE}/{HOSTILE}")
     expect(seen.page.get_by_text("There is no such page")).to_be_visible()
     assert seen.errors == [] and seen.page.locator("img").count() == 0
+
+
+def test_a_question_is_answered_on_the_page(seen: Seen, viewer: Viewer, ledger: Ledger) -> None:
+    fill(ledger, int(time.time() * 1000))
+    questions = Questions(asked={"incident__1": [["orders", 1, 49]]}, refusal=f"not a respondent {HOSTILE}")
+    with served(app.build_app(), "/mirror", questions) as url:
+        open_page(seen.page, url, "decisions")
+        form = seen.page.get_by_role("group", name="What becomes of it?")
+        expect(form).to_contain_text("orders-1 up to offset 49")
+        send = form.get_by_role("button", name="Answer")
+        expect(send).to_be_disabled()
+        form.get_by_role("radio", name="Let it pass").check()
+        form.get_by_label("Reason").fill("known since Monday")
+        expect(send).to_have_text("Answer: Let it pass, which can't be undone")
+        send.click()
+        expect(form.get_by_role("alert")).to_contain_text("not a respondent")
+        assert questions.answers == [] and seen.page.locator("img").count() == 0
+        questions.refusal = ""
+        form.get_by_label("Reason").press("Enter")
+        expect(seen.page.get_by_role("status").filter(has_text="Answered: Let it pass")).to_be_visible()
+        expect(form).to_have_count(0)
+        given = {"chosen_options": ["Let it pass"], "params_input": {"reason": "known since Monday"}}
+        assert questions.answers == [("incident__1", given)]
+        questions.asked["incident__2"] = [["orders", 1, 20]]
+        expect(form).to_contain_text("None of it is held at these offsets any more")
+    assert seen.errors == []
+
+
+def test_where_nobody_asks_the_page_asks_again(seen: Seen, viewer: Viewer, ledger: Ledger) -> None:
+    fill(ledger, int(time.time() * 1000))
+    questions = Questions()
+    with served(app.build_app(), "/mirror", questions) as url:
+        open_page(seen.page, url, "decisions")
+        seen.page.get_by_role("button", name="Ask now about all of it").click()
+        expect(seen.page.get_by_role("status").filter(has_text="Asked")).to_be_visible()
+    assert questions.runs == [{"logical_date": None, "conf": {"held": [["orders", 1, 49]]}}]
 
 
 def test_a_number_that_changes_is_shown_without_a_reload_and_one_that_does_not_costs_nothing(

@@ -1,9 +1,11 @@
-"""A source that is far away: several fetches of one broker are under way, and nothing else differs."""
+"""Clusters that are far away: more is under way, batches are merged, and every record is there all the same."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partialmethod
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -12,11 +14,14 @@ from airmirror.clusters.protocol.connection import Connection
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.partitions import TopicPartition
 from airmirror.slot import source as source_module
+from airmirror.slot.pace import Pace
 from airmirror.slot.source import LANES
+from airmirror.wire.batches import parse
+from airmirror.wire.merging import MERGED_BELOW
 from airmirror_local.brokers import Broker
 from support.flows import mirror
 from support.following import numbered
-from support.topics import produce
+from support.topics import Record, produce
 
 PARTITIONS = 5
 
@@ -65,6 +70,62 @@ def test_every_partition_is_in_one_fetch_and_each_connection_has_one(
     assert sorted(len(partitions) for _, partitions in first) == ([1, 2, 2] if is_far else [PARTITIONS])
     assert len(frozenset.union(*[partitions for _, partitions in first])) == PARTITIONS
     assert {lane for lane in LANES if lane in purposes} == set(LANES[:3] if is_far else LANES[:1])
+
+
+def test_one_partition_of_a_far_source_is_fetched_in_larger_pieces(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = mirror(east, west, tmp_path)
+    sizes: list[int] = []
+    send = source_module.send_fetch
+
+    def note(*arguments: Any, max_bytes: int, **more: Any) -> int:
+        sizes.append(max_bytes)
+        return send(*arguments, max_bytes=max_bytes, **more)
+
+    monkeypatch.setattr(source_module, "send_fetch", note)
+    monkeypatch.setattr(source_module, "FETCH_BYTES", 64 << 10)
+    monkeypatch.setattr(Pace, "__init__", partialmethod(Pace.__init__, bytes=16 << 10))
+    monkeypatch.setattr(
+        Routes, "round_trip", lambda self, node: 4 * source_module.LANE_SECONDS if self.alias != "west" else 0.0
+    )
+    produce(east, flow.topic, sized(2_000), records_per_batch=20)
+    assert flow.run(slots=1).is_verified and flow.assert_equal() == 2_000
+    assert sizes[0] == 16 << 10 and max(sizes) == 4 * (64 << 10), "one fetch is as large as four lanes' together"
+
+
+@pytest.mark.parametrize("verify", ["readback", "acks"])
+def test_batches_that_do_not_fill_the_line_to_a_far_target_are_merged(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verify: str
+) -> None:
+    flow = mirror(east, west, tmp_path, partitions=2, settings={"window.verify": verify})
+    for partition in range(2):
+        produce(east, flow.topic, sized(1_000), partition=partition, records_per_batch=20)
+    produce(east, flow.topic, sized(400), transactional="abort", records_per_batch=20)
+    produce(east, flow.topic, sized(400), transactional="commit", records_per_batch=20)
+    monkeypatch.setattr(Routes, "round_trip", lambda self, node: 0.1 if self.alias == "west" else 0.0)
+    result = flow.run(slots=1)
+    assert not [row.error for row in result.rows if row.error]
+    assert flow.assert_equal() == 2_400
+    sizes = batch_sizes(west, flow.remote_topic)
+    assert median(batch_sizes(east, flow.topic)) > MERGED_BELOW[0], "a near target would get them as they are"
+    assert max(sizes) > 10 * MERGED_BELOW[0] and len(sizes) < 20, sizes
+
+
+def sized(count: int) -> list[Record]:
+    """Records of a thousand bytes: twenty are a batch that is not small."""
+    return [
+        Record(b"%04d" % number * 250, b"key-%d" % number, (), 1_700_000_000_000 + number) for number in range(count)
+    ]
+
+
+def batch_sizes(broker: Broker, topic: str) -> list[int]:
+    """The sizes of the batches with records in a topic's logs."""
+    found = []
+    for log in broker.directory.glob(f"data/{topic}-*/*.log"):
+        buffer = memoryview(log.read_bytes())
+        found += [batch.size for batch in parse(buffer, 0, len(buffer)) if not batch.is_control]
+    return found
 
 
 def test_the_round_trip_is_that_of_the_quickest_answer(east: Broker, tmp_path: Path) -> None:

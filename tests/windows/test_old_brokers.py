@@ -10,7 +10,6 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from airmirror_local.certificates import authority
 from confluent_kafka import KafkaException
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay
 
@@ -18,6 +17,7 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.slot.intake import Intake
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
+from airmirror_local.certificates import authority
 from airmirror_local.zookeeper import old_broker
 from flows import test_takeover
 from offsets import test_groups

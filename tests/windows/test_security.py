@@ -24,9 +24,9 @@ from airmirror.config import Cluster
 from airmirror.errors import AirmirrorError
 from airmirror.slot import source as source_module
 from airmirror.windows.errors import FlowBusy
+from airmirror_local.certificates import authority
 from airmirror_local.ports import free_port
 from airmirror_local.spark_connect import ConnectServer
-from support.certificates import authority
 from support.environments import connect, in_process, submit
 from support.faults import filled
 from support.flows import mirror

@@ -8,7 +8,18 @@ from collections.abc import Iterable
 import pytest
 
 from airmirror.wire.batch import Batch
-from airmirror.wire.merging import MERGED_BELOW, MERGED_FROM, Merging
+from airmirror.wire.merging import (
+    FAR_FROM,
+    FAR_SECONDS,
+    IN_FLIGHT,
+    LINE_BYTES,
+    MERGED_BELOW,
+    MERGED_FROM,
+    MERGED_SIZE,
+    RUN_BYTES,
+    Merging,
+    filling,
+)
 
 
 def batch(size: int, codec: int = 0) -> Batch:
@@ -37,8 +48,8 @@ def fetched(sizes: Iterable[int], codec: int = 0) -> memoryview:
     return memoryview(log)
 
 
-def looked(*answers: memoryview) -> Merging:
-    merging = Merging()
+def looked(*answers: memoryview, filling: int = 0) -> Merging:
+    merging = Merging(filling=filling)
     for buffer in answers:
         merging.look(buffer, 0, len(buffer))
     return merging
@@ -68,3 +79,21 @@ def test_lengths_that_can_not_be_end_the_look(length: int) -> None:
     struct.pack_into(">i", log, 8 + 100 * 3, length)
     assert not looked(memoryview(log)).wanted(batch(100))
     assert not looked(memoryview(bytes(30))).wanted(batch(100))
+
+
+def test_five_batches_of_every_partition_fill_the_line_to_a_far_target() -> None:
+    assert filling(0.1, 1) * IN_FLIGHT / 0.1 == LINE_BYTES
+    assert filling(0.1, 8) == filling(0.1, 1) // 8
+    assert filling(FAR_SECONDS / 2, 1) == 0, "a near target is left alone"
+
+
+def test_batches_that_do_not_fill_the_line_are_merged_up_to_the_largest_run() -> None:
+    merging = looked(fetched([131_000] * (FAR_FROM + 1)), filling=750_000)
+    assert merging.wanted(batch(749_999)) and not merging.wanted(batch(750_000))
+    assert not merging.wanted(batch(100_000, 3)), "what is compressed would have to be compressed again"
+    assert merging.size == RUN_BYTES
+    assert not looked(fetched([131_000] * FAR_FROM), filling=750_000).wanted(batch(131_000)), (
+        "it loads the compiled loops"
+    )
+    near = looked(fetched([131_000] * 64))
+    assert not near.wanted(batch(131_000)) and near.size == MERGED_SIZE

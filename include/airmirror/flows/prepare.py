@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from airmirror.clusters.admin.client import TIMEOUT
 from airmirror.clusters.protocol.errors import LastStableOffsetStuck
 from airmirror.clusters.protocol.routes import Routes, TopicNotDescribed, TopicNotFound
 from airmirror.config import Configuration, Flow
@@ -132,22 +133,30 @@ def plan_topics(opened: Opened, around: Neighbours | None = None, own: Collectio
 
     ``own``: topics that the flow may write although its backfill does. Raises what ``guard`` raises.
     """
-    flow, configuration = opened.flow, opened.configuration
-    strangers, warnings = flows_of_others(flow, around or guard(opened), configuration.flows)
+    strangers, warnings = flows_of_others(opened.flow, around or guard(opened), opened.configuration.flows)
     if around is None:
         with suppress(LastStableOffsetStuck):  # a dead window's transaction, which the next window ends
             catch_up_ledger(opened, PATIENCE_SECONDS)
+    planned = topics_as_known(opened, strangers, own)
+    return replace(planned, warnings=(*warnings, *planned.warnings))
+
+
+def topics_as_known(
+    opened: Opened, strangers: Collection[Flow] = (), own: Collection[str] = (), timeout: float = TIMEOUT
+) -> TopicPlan:
+    """The same by the ledger as it is, and the flows of other configurations that were found; ``timeout``: seconds for an
+    answer. Raises what describe() raises."""
     ours = {topic for topic, _ in opened.ledger.state().known}
     beside = backfill_of(opened)
     backfilled = {record.remote_topic for record in beside.ledger.last_segments().values()} if beside else set()
-    planned = look(
-        flow,
-        others=(*configuration.enabled, *strangers),
+    return look(
+        opened.flow,
+        timeout=timeout,
+        others=(*opened.configuration.enabled, *strangers),
         ours=ours,
         backfilled=backfilled - set(own),
         closed=why_closed(opened),
     )
-    return replace(planned, warnings=(*warnings, *planned.warnings))
 
 
 def why_closed(opened: Opened) -> dict[str, str]:

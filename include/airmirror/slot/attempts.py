@@ -41,8 +41,8 @@ from airmirror.slot.outbox import Outbox
 from airmirror.slot.pace import Pace
 from airmirror.slot.readback import ReadBack
 from airmirror.slot.refusals import Refusals
-from airmirror.slot.source import Source
-from airmirror.wire.merging import Merging
+from airmirror.slot.source import Source, lanes_for
+from airmirror.wire.merging import Merging, filling
 from airmirror.wire.segments import SegmentRecord
 
 LEADER_SECONDS = 3.0  # for an election on the target
@@ -185,9 +185,10 @@ def _attempt(slot: Slot, source: Routes, target: Routes, attempts: _Attempts, de
     partitions = _usable(slot, source, target, attempts, partitions)
     if not partitions:
         return True
-    read_back = (
-        ReadBack(target, deadline + GRACE_SECONDS, claim.look) if slot.flow.window.verify == "readback" else None
-    )
+    round_trip = max((target.round_trip(node) for node in target.nodes), default=0.0)
+    read_back = None
+    if slot.flow.window.verify == "readback":
+        read_back = ReadBack(target, deadline + GRACE_SECONDS, claim.look, lanes_for(round_trip))
     dead_letters = open_dead_letter_topic(slot.flow, target)
     context = CopyContext(
         slot=slot,
@@ -195,7 +196,7 @@ def _attempt(slot: Slot, source: Routes, target: Routes, attempts: _Attempts, de
         transaction=transaction,
         outbox=Outbox(target, transaction),
         read_back=read_back,
-        merging=Merging(compression_of(slot.flow)),
+        merging=Merging(compression_of(slot.flow), filling(round_trip, len(partitions))),
         dead_letters=dead_letters,
     )
     intakes = [

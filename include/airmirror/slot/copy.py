@@ -57,7 +57,7 @@ def copy(
         sending = time.monotonic()
         context.outbox.send_all()
         if context.read_back:
-            context.read_back.step(2 * source.pace.bytes)
+            context.read_back.step(2 * source.most_bytes)
         source.took(answers, max(time.monotonic() - sending, context.target.rest("produce")))
         if cut:
             break

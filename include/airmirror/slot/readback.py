@@ -74,10 +74,11 @@ class ReadBackTooSlow(AirmirrorError):
 class ReadBack:
     """The written batches that were not read back yet, by partition of the target."""
 
-    def __init__(self, routes: Routes, until: float, look: Look) -> None:
-        """``until``: how long it may take, by ``time.monotonic``; ``look`` is called every second while it waits for long."""
+    def __init__(self, routes: Routes, until: float, look: Look, times: int = 1) -> None:
+        """``until``: how long it may take, by ``time.monotonic``; ``look`` is called every second while it waits for long.
+        ``times``: of a far target, how many times as much is under way."""
         self._routes, self._look = routes, look
-        self._until = until
+        self._until, self._times = until, times
         self._expected: dict[TopicPartition, deque[Expected]] = {}
         self._bytes = 0
         self._under_way: dict[int, int] = {}  # node -> version of the fetch
@@ -89,9 +90,10 @@ class ReadBack:
     def step(self, most: int) -> None:
         """Compare what was asked for before, then ask for more: one fetch a broker is under way while the slot goes on.
 
-        Waits where more than ``most`` bytes are not compared yet. Raises what ``drain`` does.
+        Waits where more than ``most`` bytes (of a far target a multiple of it) are not compared yet. Raises what
+        ``drain`` does.
         """
-        self._down_to(max(most, LEAST_BYTES))
+        self._down_to(max(most, LEAST_BYTES) * self._times)
         if self._bytes >= LEAST_BYTES and not self._routes.rest(PURPOSE):
             self._send()
 
@@ -100,19 +102,22 @@ class ReadBack:
         self._down_to(0)
 
     def _down_to(self, most: int) -> None:
-        self._receive()
+        self._receive(self._bytes > most)
         while self._bytes > most:
             if time.monotonic() > self._until:
                 raise ReadBackTooSlow(self._routes.alias, self._bytes)
             self._send()
-            self._receive()
+            self._receive(True)
 
     def _send(self) -> None:
+        most = MOST_BYTES * self._times
         by_node: dict[int, dict[TopicPartition, FetchPosition]] = {}
         for target, expected in self._expected.items():
             if expected:
                 leader = self._routes.leader(target)
-                size = min(sum(item.size for item in expected), MOST_BYTES)
+                if leader.node in self._under_way:
+                    continue
+                size = min(sum(item.size for item in expected), most)
                 position = FetchPosition(expected[0].target_first, leader.epoch, -1, size)
                 by_node.setdefault(leader.node, {})[target] = position
         for node, positions in by_node.items():
@@ -121,15 +126,17 @@ class ReadBack:
                 self._routes.connection(node, PURPOSE),
                 positions,
                 max_wait_ms=500,
-                max_bytes=min(sum(position.max_bytes for position in positions.values()), MOST_BYTES),
+                max_bytes=min(sum(position.max_bytes for position in positions.values()), most),
                 read_committed=False,
             )
 
-    def _receive(self) -> None:
-        while self._under_way:
-            node, version = self._under_way.popitem()
+    def _receive(self, wait: bool) -> None:
+        """Compare what has come of what was asked for, and with ``wait`` all of it."""
+        for node, version in list(self._under_way.items()):
             connection = self._routes.connection(node, PURPOSE)
-            ready([connection], ANSWER_SECONDS, self._look)
+            if not ready([connection], ANSWER_SECONDS if wait else 0.0, self._look) and not wait:
+                continue
+            del self._under_way[node]
             buffer, partitions = receive_fetch(self._routes, connection, version)
             for target, fetched in partitions.items():
                 if fetched.error in MOVED:

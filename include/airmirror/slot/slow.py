@@ -133,8 +133,9 @@ class SlowPath:
             records, lost = records.split(self._lost)
             for number, offset in enumerate(lost.offsets.tolist()):
                 self._lose(lost.slice(number, number + 1), codec, delivery.refusals.lost[offset])
-        compression = delivery.context.merging.compression_of(codec)
-        for dense in dense_batches(records, compression, delivery.partition.max_message_bytes):
+        merging = delivery.context.merging
+        most = delivery.partition.max_message_bytes
+        for dense in dense_batches(records, merging.compression_of(codec), most, merging.size):
             self._send_dense(dense)
 
     def _leave_out(self, batch: Batch) -> None:

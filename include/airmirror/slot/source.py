@@ -1,7 +1,8 @@
 """The fetch side of a slot: a request a broker under way, for all partitions that it leads and that are not done.
 
 A broker that is far away has several under way, each on a connection of its own for a part of the partitions: one answer a
-round trip, and one TCP window, do not fill a long line. What comes waits in the kernel until it is this answer's turn.
+round trip, and one TCP window, do not fill a long line. What comes waits in the kernel until it is this answer's turn. Where
+there are fewer partitions than that, each of their fetches is so much larger: a partition has one fetch under way.
 
 Nothing is asked for while the flow's limit says so (``throttle.bytes.per.second``), or of a broker that has asked to be left
 alone for a time (its quotas).
@@ -50,6 +51,11 @@ ANSWER_SECONDS = 30.0  # a broker that is stopped keeps its connections open and
 LEAST_PAUSE, MOST_PAUSE = 0.05, 2.0  # seconds before a broker that had nothing to give is asked again
 
 
+def lanes_for(round_trip: float) -> int:
+    """Return the number of fetches of FETCH_BYTES that are on a line at a time; ``round_trip`` in seconds."""
+    return min(MOST_LANES, max(1, round(round_trip / LANE_SECONDS)))
+
+
 @dataclass(frozen=True)
 class _Asked:
     """A fetch under way: the version that its answer has, and the partitions that it is about."""
@@ -71,6 +77,7 @@ class Source:
         # A slot that follows is asked nothing by an idle log: it must come to its commit all the same.
         self._wait_ms = min(FETCH_WAIT_MS, slot.flow.window.follow_commit_ms) if slot.follow_ms else FETCH_WAIT_MS
         self._pause = LEAST_PAUSE
+        self.most_bytes = 0  # of the fetch that was asked for last
         self._heard = time.monotonic()  # of any broker
 
     def ask(self) -> None:
@@ -89,20 +96,23 @@ class Source:
                 by_node.setdefault(self._routes.leader(partition).node, []).append(intake)
         for node, intakes in by_node.items():
             lanes = self._lanes(node)
-            part = math.ceil((len(intakes) + busy[node]) / len(lanes))
+            total = len(intakes) + busy[node]
+            part = math.ceil(total / len(lanes))
+            times = len(lanes) // math.ceil(total / part)
             free = [lane for lane in lanes if (node, lane) not in self._under_way]
             for lane, first in zip(free, range(0, len(intakes), part), strict=False):
-                self._fetch(node, lane, intakes[first : first + part])
+                self._fetch(node, lane, intakes[first : first + part], times)
 
     def _lanes(self, node: int) -> Sequence[str]:
         """The lanes to a broker: as many as its distance takes, where the flow has no limit and there is enough to fetch."""
         if self.limit.is_set or self._is_idle:
             return LANES[:1]
-        return LANES[: max(1, round(self._routes.round_trip(node) / LANE_SECONDS))]
+        return LANES[: lanes_for(self._routes.round_trip(node))]
 
-    def _fetch(self, node: int, lane: str, intakes: Sequence[Intake]) -> None:
+    def _fetch(self, node: int, lane: str, intakes: Sequence[Intake], times: int) -> None:
         decodes = any(intake.delivery.decodes for intake in self._intakes.values())
-        most = int(min(DECODED_FETCH_BYTES if decodes else FETCH_BYTES, self.pace.bytes, self.limit.most))
+        size = DECODED_FETCH_BYTES if decodes else FETCH_BYTES * times
+        self.most_bytes = most = int(min(size, self.pace.bytes, self.limit.most))
         share = max(most // len(intakes), min(most, LEAST_PARTITION_BYTES))
         positions = {}
         for intake in intakes:
@@ -182,7 +192,8 @@ class Source:
 
     def took(self, answers: Sequence[tuple[Intake, Fetched]], seconds: float) -> None:
         """The target took what these answers had in ``seconds``."""
-        self.pace.took(sum(fetched.end - fetched.start for _, fetched in answers), seconds, FETCH_BYTES)
+        size = sum(fetched.end - fetched.start for _, fetched in answers)
+        self.pace.took(size, seconds, FETCH_BYTES * MOST_LANES)
 
     def _look_at_empty(self, found: Sequence[tuple[Intake, Fetched]]) -> None:
         """See what partitions without a batch in an answer mean (invariant E).

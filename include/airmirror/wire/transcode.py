@@ -37,9 +37,12 @@ class DenseBatch:
         return list(zip(self.offsets[starts].tolist(), counts.tolist(), strict=True))
 
 
-def dense_batches(records: Records, compression: Compression, max_bytes: int) -> Iterator[DenseBatch]:
-    """``records`` as dense batches of at most ``max_bytes`` on the wire; a larger one that comes out holds a single record."""
-    limit = min(MERGED_SIZE, max_bytes) - HEADER_SIZE
+def dense_batches(
+    records: Records, compression: Compression, max_bytes: int, size: int = MERGED_SIZE
+) -> Iterator[DenseBatch]:
+    """``records`` as dense batches of some ``size`` bytes, and of at most ``max_bytes`` on the wire; a larger one that comes out
+    holds a single record."""
+    limit = min(size, max_bytes) - HEADER_SIZE
     number = 0
     while number < len(records):
         payload, count = write(records, number, limit)

@@ -23,6 +23,7 @@ from sqlalchemy.engine import make_url
 
 from airmirror.config import ConfigurationError, Flow
 from airmirror.errors import AirmirrorError
+from airmirror.flows.prepare import Opened
 from airmirror.ledger import Ledger
 from airmirror.ledger.database import reading
 from airmirror.ledger.showing import partitions
@@ -34,6 +35,7 @@ from airmirror.quality.page import file_name
 from airmirror.web import security
 from airmirror.web.console import assets
 from airmirror.web.console.details import groups_page, partition_page, topics_page
+from airmirror.web.console.differences import differences_page
 from airmirror.web.console.flow import flow_page
 from airmirror.web.console.flows import Flows, flows_of
 from airmirror.web.console.overview import Shown, overview
@@ -47,6 +49,7 @@ HEADERS = {"Cache-Control": "private, no-cache"} | NOSNIFF
 MOST_OFFSET = 2**63 - 1
 VERIFIED = "-verify-"  # of the names of the gate's pages (airmirror.on_airflow.dags.operators)
 MOST_MS = 2**53
+MOST_TOLD = 1_000  # characters of an error of a cluster
 
 
 class _Span(BaseModel):
@@ -167,6 +170,13 @@ def _of_a_flow() -> APIRouter:
         shown = _one(dag_id, user)
         return _answer(request, lambda ledger, now: {"topics": topics_page(ledger, shown.flow.name)} | _named(shown))
 
+    @router.get("/differences")
+    def differences(dag_id: str, user: Any = logged_in) -> Response:
+        shown = _one(dag_id, user)
+        return JSONResponse(
+            _differences(shown.flow, user) | _named(shown), headers={"Cache-Control": "no-store"} | NOSNIFF
+        )
+
     @router.get("/groups")
     def groups(dag_id: str, request: Request, user: Any = logged_in) -> Response:
         shown = _one(dag_id, user)
@@ -221,6 +231,23 @@ def _record(flow: Flow, key: TopicPartition, offset: int | None, time_ms: int, u
         raise HTTPException(503, f"a cluster's connection can't be used: {type(error).__name__}", HEADERS) from error
     except TooMany:
         raise HTTPException(429, "as many records are looked at now as are allowed: ask again", HEADERS) from None
+
+
+def _differences(flow: Flow, user: Any) -> dict[str, Any]:
+    """Both clusters' topics, read now. 429; 502 where one can't be asked; 503."""
+    try:
+        with turn(), _ledger() as ledger:
+            log.info("%s compares the topics of %s", who(user), flow.name)
+            configuration, of_flow = _flows().configuration, ledger.flow(flow.name)
+            known = replace(with_connections(configuration, flow), remote_topics=of_flow.remote_topics())
+            try:
+                return differences_page(Opened(configuration, known, of_flow))
+            except AirmirrorError as error:
+                raise HTTPException(502, str(error)[:MOST_TOLD], HEADERS) from error
+    except BadConnection as error:
+        raise HTTPException(503, f"a cluster's connection can't be used: {type(error).__name__}", HEADERS) from error
+    except TooMany:
+        raise HTTPException(429, "as many pages read the clusters now as are allowed: ask again", HEADERS) from None
 
 
 def _named(shown: Shown) -> dict[str, Any]:

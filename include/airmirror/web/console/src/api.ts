@@ -3,12 +3,17 @@
 import { useEffect, useState } from "react";
 
 export const EVERY_MS = 5_000;
+export const AIRFLOW = "api/v2/"; // how the paths of Airflow's own API begin
 export const OLD_MS = 20_000; // without an answer so long, numbers are called old
 
+export interface Problem {
+  kind: "login" | "forbidden" | "missing" | "busy" | "ledger" | "unreachable";
+  text: string;
+}
 export interface Answer<T> {
   data?: T;
   at?: number; // when the server answered last, by our clock
-  problem?: { kind: "login" | "forbidden" | "missing" | "busy" | "ledger" | "unreachable"; text: string };
+  problem?: Problem;
 }
 interface Kept {
   data: unknown;
@@ -21,13 +26,16 @@ let skewMs = 0; // the server's clock less ours, to within a second
 export const now = (): number => Date.now() + skewMs;
 export const href = (path: string): string => new URL(path, document.baseURI).href;
 
+/** A route's address: of Airflow's own API, or of ours. */
+const address = (path: string): string => href(path.startsWith(AIRFLOW) ? path : `airmirror/console/api/${path}`);
+
 async function ask<T>(path: string, signal: AbortSignal): Promise<Answer<T>> {
   const before = kept.get(path);
   const headers: Record<string, string> = { accept: "application/json" };
   if (before?.tag) headers["if-none-match"] = before.tag;
   let answer: Response;
   try {
-    answer = await fetch(href(`airmirror/console/api/${path}`), { credentials: "same-origin", headers, signal, cache: "no-store" });
+    answer = await fetch(address(path), { credentials: "same-origin", headers, signal, cache: "no-store" });
   } catch (error) {
     if (signal.aborted) throw error;
     return { ...old<T>(before), problem: { kind: "unreachable", text: "Airflow's API server does not answer." } };
@@ -39,13 +47,28 @@ async function ask<T>(path: string, signal: AbortSignal): Promise<Answer<T>> {
     return old<T>(before);
   }
   if (!answer.ok) {
-    const kind = ({ 401: "login", 403: "forbidden", 404: "missing", 429: "busy", 503: "ledger" } as const)[answer.status as 401] ?? "unreachable";
-    return { ...old<T>(before), problem: { kind, text: await said(answer) } };
+    return { ...old<T>(before), problem: await problemOf(answer) };
   }
   const data = (await answer.json()) as T;
   if (kept.size > 50) kept.clear();
   kept.set(path, { data, tag: answer.headers.get("etag"), at: Date.now() });
   return { data, at: Date.now() };
+}
+
+async function problemOf(answer: Response): Promise<Problem> {
+  const kind = ({ 401: "login", 403: "forbidden", 404: "missing", 429: "busy", 503: "ledger" } as const)[answer.status as 401] ?? "unreachable";
+  return { kind, text: await said(answer) };
+}
+
+/** Ask Airflow's own API to change something: it checks who may, and writes down who did. */
+export async function send<T>(method: "PATCH" | "POST", path: string, body: unknown): Promise<Answer<T>> {
+  try {
+    const headers = { accept: "application/json", "content-type": "application/json" };
+    const answer = await fetch(address(path), { method, credentials: "same-origin", headers, body: JSON.stringify(body) });
+    return answer.ok ? { data: (await answer.json()) as T, at: Date.now() } : { problem: await problemOf(answer) };
+  } catch {
+    return { problem: { kind: "unreachable", text: "Airflow's API server does not answer." } };
+  }
 }
 
 async function said(answer: Response): Promise<string> {

@@ -3,6 +3,7 @@ import { useAnswer } from "./api";
 import { count, counted, plain } from "./format";
 import { Answered, Command, Link, Outer, Text, Time } from "./parts";
 import { pathOf, usePlace } from "./place";
+import { AskAgain, Questions } from "./question";
 import type { DecisionsAnswer, Waiting } from "./types";
 
 export function Decisions() {
@@ -33,11 +34,10 @@ function OfFlow({ waiting }: { waiting: Waiting }) {
               </li>
             ))}
           </ul>
-          <p>
-            The question is asked once an incident, and answered in Airflow, whose audit log has who answered: <Outer to={waiting.required_actions}>required actions of {waiting.decide}</Outer>. Ask again about all of it:
+          <Questions waiting={waiting} option={(name) => <About waiting={waiting} name={name} />} otherwise={<Unasked waiting={waiting} />} />
+          <p className="am-muted">
+            Airflow has the question too, and its audit log who answered: <Outer to={waiting.required_actions}>required actions of {waiting.decide}</Outer>.
           </p>
-          {waiting.ask && <Command>{waiting.ask}</Command>}
-          <Options waiting={waiting} />
         </>
       )}
       {waiting.held_by_people.length > 0 && (
@@ -68,29 +68,38 @@ function OfFlow({ waiting }: { waiting: Waiting }) {
   );
 }
 
-function Options({ waiting }: { waiting: Waiting }) {
-  const place = usePlace();
+/** Nobody is asked now: what could be answered, and the way to be asked. */
+function Unasked({ waiting }: { waiting: Waiting }) {
   return (
-    <ul className="am-options">
-      {waiting.options.map((option) => {
-        const key = `${waiting.dag_id} ${option.name}`;
-        const isOpen = place.query.get("answer") === key;
-        return (
-          <li key={option.name}>
-            <strong>{option.name}</strong>
-            {option.is_final && <span className="am-failing"> can't be undone</span>}
-            <br />
-            Does: {option.does}. Costs: {option.costs}.{" "}
-            {option.commands.length > 0 && (
-              <button type="button" aria-expanded={isOpen} onClick={() => place.set({ answer: isOpen ? undefined : key })}>
-                {isOpen ? "hide the commands" : "the same by command"}
-              </button>
-            )}
-            {isOpen && option.commands.map((command) => <Command key={command}>{command}</Command>)}
-            {isOpen && option.commands.some((command) => command.includes(" reset ")) && <p className="am-muted">Without <code>--yes</code> it is a dry run: it shows what would be done and writes nothing.</p>}
-          </li>
-        );
-      })}
-    </ul>
+    <>
+      <p>No question is open: it is asked once an incident. <AskAgain waiting={waiting} /></p>
+      {waiting.ask && <Command>{waiting.ask}</Command>}
+      <ul className="am-options">
+        {waiting.options.map(({ name }) => <li key={name}><strong>{name}</strong><About waiting={waiting} name={name} /></li>)}
+      </ul>
+    </>
+  );
+}
+
+/** What an answer does and costs, and the commands that do the same. */
+function About({ waiting, name }: { waiting: Waiting; name: string }) {
+  const place = usePlace();
+  const option = waiting.options.find((each) => each.name === name);
+  if (!option) return null;
+  const key = `${waiting.dag_id} ${name}`;
+  const isOpen = place.query.get("answer") === key;
+  return (
+    <>
+      {option.is_final && <span className="am-failing"> can't be undone</span>}
+      <br />
+      Does: {option.does}. Costs: {option.costs}.{" "}
+      {option.commands.length > 0 && (
+        <button type="button" aria-expanded={isOpen} onClick={() => place.set({ answer: isOpen ? undefined : key })}>
+          {isOpen ? "hide the commands" : "the same by command"}
+        </button>
+      )}
+      {isOpen && option.commands.map((command) => <Command key={command}>{command}</Command>)}
+      {isOpen && option.commands.some((command) => command.includes(" reset ")) && <p className="am-muted">Without <code>--yes</code> it is a dry run: it shows what would be done and writes nothing.</p>}
+    </>
   );
 }

@@ -4,6 +4,7 @@ import { bytes, count, counted, ms, plain } from "./format";
 import { HOW } from "./overview";
 import { Answered, Command, Fact, Link, Outer, Table, Text, Time, type Column } from "./parts";
 import { pathOf, usePlace } from "./place";
+import { Differences } from "./differences";
 import type { GroupRow, GroupsAnswer, PartitionAnswer, Range, TopicRow, TopicsAnswer } from "./types";
 
 export function Partition({ dagId }: { dagId: string }) {
@@ -84,7 +85,7 @@ export function Topics({ dagId }: { dagId: string }) {
       {(data) => (
         <>
           <Table name="Topics" columns={topicColumns(data.dag_id)} rows={data.topics} id={(row) => row.topic} text={(row) => `${row.topic} ${row.remote_topic}`} empty="No topic yet: the first window that ends tells which there are." />
-          <p className="am-muted">Not in the ledger: sizes of the logs, and drift of configs, ACLs and partitions. The task <code>sync_topics</code> of each run tells what it changes; <Command>{`airmirror plan --flow '${data.flow}'`}</Command> reads both clusters and writes nothing.</p>
+          <Differences dagId={data.dag_id} />
         </>
       )}
     </Answered>

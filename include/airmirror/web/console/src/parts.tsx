@@ -127,7 +127,7 @@ const TOLD = {
   unreachable: "No answer.",
 };
 
-function LogIn() {
+export function LogIn() {
   const place = usePlace();
   const { href: here } = window.parent.location;
   return <a {...place.outer(`auth/login?next=${encodeURIComponent(here)}`)}>Log in again</a>;

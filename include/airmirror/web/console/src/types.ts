@@ -217,6 +217,37 @@ export interface Waiting {
   held_by_people: { topic: string; partition: number; by: string; reason: string; time_ms: number; command: string }[];
   failing: Failing[];
 }
+export interface Difference {
+  topic: string;
+  remote: string;
+  what: string;
+  source: Maybe<string>;
+  target: Maybe<string>;
+  outcome: string;
+  reason: string;
+  will_change: boolean;
+}
+export interface DifferencesAnswer {
+  drift: Difference[];
+  drift_in_all: number;
+  topics: number;
+  acls_not_synced: Maybe<string>;
+  warnings: string[];
+  sizes: Record<string, [source: Maybe<number>, target: Maybe<number>]>;
+  sizes_missing: Maybe<string>;
+}
+/** A question of `decide.…` as Airflow's own API has it, and what it asks about: topic, partition, last offset. */
+export interface Question {
+  options: string[];
+  created_at: string;
+  task_instance: { dag_run_id: string; task_id: string };
+}
+export interface QuestionsAnswer {
+  hitl_details: Question[];
+}
+export interface AskedAnswer {
+  value: [topic: string, partition: number, last: number][];
+}
 export interface DecisionsAnswer {
   flows: Waiting[];
   of: number;
