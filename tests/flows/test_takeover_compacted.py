@@ -11,6 +11,7 @@ import pytest
 from airmirror.clusters.protocol.groups import Committed
 from airmirror.flows.prepare import caught_up
 from airmirror.flows.takeover_exact import Compared
+from airmirror.flows.takeover_stop import await_stopped
 from airmirror.flows.verification import compare_all
 from airmirror.offsets.positions import positions_of
 from airmirror.offsets.translation import Translated
@@ -21,7 +22,9 @@ from airmirror.windows.mirror import Mirror as Session
 from airmirror_local.brokers import Broker
 from flows.test_takeover import copied_by_mirrormaker, taken
 from flows.test_takeover_exact import exact
+from offsets.test_groups import COMPACTED, rest_of_the_cleaner, wait_until_compacted
 from support.flows import Mirror, mirror
+from support.mirrormaker import await_records, dedicated
 from support.topics import Record, end_offsets, produce, read_all
 
 TIME = 1_700_000_000_000
@@ -108,3 +111,32 @@ def test_what_was_never_copied_is_a_gap(
     assert row.is_lossy and row.exact_from == (60, first) and found_in(row)[3:] == ([gap], ())
     assert_positions(flow, first)
     assert [each.errors for each in compare_all(flow.opened, [])] == [()]
+
+
+@pytest.mark.long
+def test_the_copies_of_the_real_mirrormaker_2_after_both_cleaners(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """Both clusters' cleaners have been at work, before the take-over and after it."""
+    flow = mirror(east, west, tmp_path, config=COMPACTED)
+    keys = [f"k{n % 30}" if n % 2 else f"u{n}" for n in range(300)]
+    produce(east, flow.topic, of_keys(keys), partition=0, records_per_batch=7)
+    with dedicated(flow, tmp_path, {"sync.topic.configs.enabled": "true"}) as process:
+        await_records(west, flow.remote_topic, 100, process)
+        wait_until_compacted(east, flow.topic, roll=True)
+        produce(east, flow.topic, of_keys(keys, 300), partition=0, records_per_batch=7)
+        last = read_all(east, flow.topic)[0][-1].content
+        await_records(west, f"mm2-offsets.{flow.flow.source.alias}.internal", 1, process)
+        while not any(each.content == last for each in read_all(west, flow.remote_topic)[0][-1:]):
+            assert process.running, process.log_tail()
+        process.stop(60)
+    await_stopped(flow.opened, 120)
+    assert taken(flow).error is None
+    produce(east, flow.topic, of_keys(keys, 600), partition=0, records_per_batch=7)
+    assert flow.run().is_verified
+    wait_until_compacted(west, flow.remote_topic, roll=False)
+    source, target = rest_of_the_cleaner(east, flow.topic), rest_of_the_cleaner(west, flow.remote_topic)
+    assert len({each.content for each in source} ^ {each.content for each in target}) > 0
+    row = exact(flow)
+    assert row.history is not None and row.reason == "" and row.history.gaps == (), row.as_dict()
+    before, first = row.exact_from
+    assert row.history.cleaned > 0 and before is not None and first is not None and first < before - 300
+    assert_positions(flow, first)

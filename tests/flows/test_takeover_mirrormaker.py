@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from airmirror.flows.handback import write_offsets
+from airmirror.flows.handback_check import Verdict, check_handback
 from airmirror.flows.takeover import Continued, take_over_copies
 from airmirror.flows.takeover_plan import takeover_plan
 from airmirror.flows.takeover_stop import MirrorMakerRuns, await_stopped
@@ -76,6 +77,13 @@ def assert_complete(flow: Mirror, again: int) -> None:
     assert sum(row.lost for row in compared) == 0
 
 
+def assert_goes_on(flow: Mirror) -> None:
+    """After a hand-back its first record is the very next one, in every partition."""
+    checked = check_handback(flow.opened, SECONDS)
+    assert checked.goes_on and checked.running, checked
+    assert {row.verdict for row in checked.partitions} == {Verdict.GOES_ON}, checked
+
+
 def contents(records: Sequence[Record]) -> list[object]:
     return [record.content for record in records]
 
@@ -90,6 +98,8 @@ def test_three_round_trips_of_a_dedicated_one_under_a_running_producer(
         for number in range(3):
             with dedicated(flow, tmp_path) as process:
                 await_more_once_there(flow, process, first=number == 0)
+                if number:
+                    assert_goes_on(flow)
                 running = takeover_plan(flow.opened)
                 assert any("mm2" in each for each in running.running), running
                 assert not [str(row.error) for row in running.partitions if row.error]
@@ -190,6 +200,7 @@ def test_round_trips_of_a_connector_under_a_running_producer(east: Broker, west:
                 _, rounds = write_offsets(flow.opened, connector.offsets, name, "handback")
                 assert not [each.error for each in rounds if each.error]
                 asked(f"{connector.url}/resume", "PUT", {})
+                assert_goes_on(flow)
             await_more(flow, 200, connector.worker)
             connector.worker.kill()
             again += sum(row.again for row in taken_over(flow))

@@ -19,10 +19,11 @@ from airmirror.slot.intake import Intake
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from airmirror_local.certificates import authority
 from airmirror_local.zookeeper import old_broker
-from flows import test_takeover
+from flows import test_takeover, test_takeover_mirrormaker
 from offsets import test_groups
 from support.faults import filled, in_a_process_that_dies, records
 from support.flows import in_this_process, mirror
+from support.mirrormaker import dedicated
 from support.topics import create_topic, delete_topic, produce
 from windows import test_claims, test_faults
 
@@ -126,10 +127,24 @@ def test_a_take_over_on_an_old_kafka(old: Pair, tmp_path: Path) -> None:
 
 def test_groups_on_an_old_kafka(old: Pair, tmp_path: Path, topic: Callable[[str], str]) -> None:
     """A group fails over and back, of transactions and plain records, and reads every record once."""
-    create_topic(old[1], topic("any"))  # which tells which configs the target knows (docs/compatibility.md)
     test_groups.test_a_group_fails_over_and_back_and_reads_every_record_once(
         *old, tmp_path, test_groups.mixed, "classic", topic
     )
+
+
+def test_its_own_mirrormaker_2_on_an_old_kafka(old: Pair, tmp_path: Path) -> None:
+    """The real one of that version: killed in mid-stream, taken over, handed back, killed, and taken over again."""
+    flow, again, version = mirror(*old, tmp_path, partitions=2), 0, old[0].version
+    with test_takeover_mirrormaker.producing(flow, 2):
+        for number in range(2):
+            with dedicated(flow, tmp_path, version=version) as process:
+                test_takeover_mirrormaker.await_more_once_there(flow, process, first=number == 0)
+                if number:
+                    test_takeover_mirrormaker.assert_goes_on(flow)
+                process.kill()
+            again += sum(row.again for row in test_takeover_mirrormaker.taken_over(flow))
+    assert flow.run().is_verified
+    test_takeover_mirrormaker.assert_complete(flow, again)
 
 
 def test_the_fence_on_an_old_kafka(old: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
