@@ -32,8 +32,8 @@ def test_what_differs_and_will_be_done_and_sizes(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small, large = "drifts-a", "drifts-b"
-    create_topic(east, small, 3, config={"retention.ms": "1000000"})
-    create_topic(west, f"east.{small}", 1, config={"retention.ms": "5"})
+    create_topic(east, small, 3, config={"max.message.bytes": "900000"})
+    create_topic(west, f"east.{small}", 1, config={"max.message.bytes": "500000"})
     create_topic(east, large, 1)
     produce(east, small, numbered(100), partition=0)
     client = client_of(tmp_path, monkeypatch, east.bootstrap, west.bootstrap, f"{small},{large}")
@@ -42,8 +42,8 @@ def test_what_differs_and_will_be_done_and_sizes(
     assert found["drift_in_all"] == len(rows) and found["topics"] == 2
     grown = rows[(small, "partitions")]
     assert (grown["source"], grown["target"], grown["will_change"]) == ("3", "1", True)
-    kept = rows[(small, "retention.ms")]
-    assert (kept["source"], kept["target"], kept["outcome"], kept["will_change"]) == ("1000000", "5", "1000000", True)
+    kept = rows[(small, "max.message.bytes")]
+    assert (kept["source"], kept["target"], kept["outcome"], kept["will_change"]) == ("900000", "500000", "900000", True)
     assert rows[(large, "topic")]["outcome"] == "created with 1 partitions"
     on_source, on_target = found["sizes"][small]
     assert on_source > 100 * 20 and on_target == 0 and found["sizes"][large] == [0, None]
