@@ -121,7 +121,7 @@ def test_a_shop(
     assert found["no transaction is open on the source"] == found["there is a way back"] == "warn"
     assert f"{orders}-1 from 0" in said(plan, "no transaction is open on the source")
     assert found["every user with SCRAM can log in there"] == found["client quotas are the same there"] == "warn"
-    assert found["only the flow writes on the target"] == found["transactions stay within a move group"] == "ready"
+    assert found["only the flow writes on the target"] == found["transactions stay within a move group"] == "ok"
     assert a_user in said(plan, "every user with SCRAM can log in there")
     # Told apart, the two topics of one transaction stop it.
     split = replace(flow.flow, moves=(MoveGroup("first", (orders,)), MoveGroup("second", (payments, stock))))
@@ -166,7 +166,7 @@ def written(flow: Mirror) -> MigrationPlan:
 def test_records_of_others_on_the_target_stop(east: Broker, west: Broker, tmp_path: Path) -> None:
     """Also those that a producer wrote whom no leader remembers."""
     flow = mirror(east, west, tmp_path)
-    assert levels(written(flow))["only the flow writes on the target"] == "ready"
+    assert levels(written(flow))["only the flow writes on the target"] == "ok"
     produce(west, flow.remote_topic, [Record(b"foreign")], partition=0)
     plan = migration_plan(flow.opened)
     assert levels(plan)["only the flow writes on the target"] == "stop"

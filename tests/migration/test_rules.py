@@ -10,9 +10,10 @@ import pytest
 
 from airmirror.clusters.admin.members import Member
 from airmirror.clusters.protocol.described import AclBinding, Quota
+from airmirror.failover.findings import Finding
 from airmirror.failover.groups import GroupPoint
 from airmirror.migration import rules_access, rules_clients, rules_flow, rules_topics
-from airmirror.migration.facts import Facts, Rule
+from airmirror.migration.facts import Facts
 from airmirror.migration.inventory import GroupFacts
 from airmirror.migration.moving import Moving
 from airmirror.migration.rules_access import missing_acls
@@ -60,13 +61,13 @@ def facts(**more: Any) -> Facts:
     return Facts(**given | more)
 
 
-def judged(given: Facts) -> Iterator[Rule]:
+def judged(given: Facts) -> Iterator[Finding]:
     for room in (rules_flow, rules_topics, rules_clients, rules_access):
         yield from room.rules(given)
 
 
-def not_ready(given: Facts) -> list[Rule]:
-    return [rule for rule in judged(given) if rule.level != "ready"]
+def not_ready(given: Facts) -> list[Finding]:
+    return [rule for rule in judged(given) if rule.level != "ok"]
 
 
 def configured(here: dict[str, str], there: dict[str, str] | None = None, **more: Any) -> dict[str, Any]:
@@ -90,7 +91,7 @@ def grouped(side: str, name: str, kind: str = "classic", protocol: str = "consum
 def test_all_is_well_and_every_rule_says_so() -> None:
     found = list(judged(facts()))
     assert len(found) == 25 and len({rule.what for rule in found}) == 25
-    assert all(rule.level == "ready" and rule.evidence and not rule.way_out for rule in found), found
+    assert all(rule.level == "ok" and rule.evidence and not rule.way_out for rule in found), found
 
 
 ERROR = PartitionFailed("east", "orders", 0, "it is broken")

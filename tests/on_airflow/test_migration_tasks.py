@@ -47,4 +47,4 @@ def test_a_run_has_its_page(
     assert "Migration plan of" in text and flow.remote_topic in text and "<script" not in text
     assert json.loads(task.page.with_suffix(".json").read_text())["names"] == {flow.topic: flow.remote_topic}
     assert "warn records outlive the migration: kept for less than the 12 h" in caplog.text
-    assert "1 move group of 1 topic" in caplog.text and "ready a flow" not in caplog.text
+    assert "1 move group of 1 topic" in caplog.text and "ok a flow" not in caplog.text

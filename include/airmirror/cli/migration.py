@@ -27,7 +27,7 @@ from airmirror.errors import named
 if TYPE_CHECKING:  # every command would load it at its start
     from airmirror.migration.plan import MigrationPlan
 
-STYLES = {"ready": GOOD, "warn": DOUBTFUL, "stop": BAD}
+STYLES = {"ok": GOOD, "warn": DOUBTFUL, "stop": BAD}
 
 migration_commands = typer.Typer(no_args_is_help=True, help="Move a cluster's topics and clients to another one.")
 

@@ -4,27 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Literal
 
 from airmirror.config import Flow
 from airmirror.errors import named
+from airmirror.failover.findings import Finding, Level
 from airmirror.failover.groups import GroupPoint
 from airmirror.migration.inventory import Inventory
 from airmirror.migration.moving import Moving
 from airmirror.topics.remote import TopicPlan
 from airmirror.windows.plan import Planned
-
-Level = Literal["ready", "warn", "stop"]
-
-
-@dataclass(frozen=True)
-class Rule:
-    """One rule: ``what`` it asks, what it has seen, and what to do; ``way_out`` is empty where nothing is to be done."""
-
-    level: Level
-    what: str
-    evidence: str
-    way_out: str = ""
 
 
 @dataclass(frozen=True)
@@ -58,20 +46,20 @@ class Facts:
         return self.topics.topics
 
 
-def judged(level: Level, what: str, found: Sequence[str], fine: str, said: str, way_out: str = "") -> Rule:
-    """A rule about names: *ready* with ``fine`` where there are none, else ``level`` with ``said`` and the first of them."""
+def judged(level: Level, what: str, found: Sequence[str], fine: str, said: str, way_out: str = "") -> Finding:
+    """A rule about names: *ok* with ``fine`` where there are none, else ``level`` with ``said`` and the first of them."""
     if not found:
-        return Rule("ready", what, fine)
-    return Rule(level, what, f"{said}: {named(found)}", way_out)
+        return Finding("ok", what, fine)
+    return Finding(level, what, f"{said}: {named(found)}", way_out)
 
 
-def known(facts: Facts, rule: Rule, *needs: str) -> Rule:
-    """The rule; a warning where it is *ready* only for want of what could not be read (``Inventory.unknown``) on either side."""
+def known(facts: Facts, rule: Finding, *needs: str) -> Finding:
+    """The rule; a warning where it is *ok* only for want of what could not be read (``Inventory.unknown``) on either side."""
     lacking = [
         f"{what} of {each.alias}" for each in (facts.source, facts.target) for what in needs if what in each.unknown
     ]
-    if rule.level != "ready" or not lacking:
+    if rule.level != "ok" or not lacking:
         return rule
-    return Rule(
+    return Finding(
         "warn", rule.what, f"not known, for want of {named(lacking)}", "grant this user what the rule below names"
     )

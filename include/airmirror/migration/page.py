@@ -13,7 +13,7 @@ from airmirror.quality.page import document, table
 
 MOST_ROWS = 2_000  # of a section; the JSON has all
 MOST_NAMES = 20  # in a cell
-_MARKS = {"ready": "", "warn": "warned", "stop": "bad"}
+_MARKS = {"ok": "", "warn": "warned", "stop": "bad"}
 
 
 def page(plan: MigrationPlan) -> str:
@@ -50,7 +50,7 @@ def headline(plan: MigrationPlan) -> str:
     """The plan in one sentence."""
     count = Counter(rule.level for rule in plan.rules)
     moves = f"{counted(len(plan.moves), 'move group')} of {counted(len(plan.names), 'topic')}"
-    return f"{moves}: {count['ready']} rules are ready, {count['warn']} warn, {count['stop']} stop."
+    return f"{moves}: {count['ok']} rules are ok, {count['warn']} warn, {count['stop']} stop."
 
 
 def _cluster(side: str, found: Inventory) -> Iterator[str]:

@@ -9,11 +9,12 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from airmirror.clusters.protocol.groups import GroupsNotRead
+from airmirror.failover.findings import Finding
 from airmirror.failover.groups import GroupPoint, groups_now
 from airmirror.flows.prepare import Opened, caught_up, dry_run
 from airmirror.ledger import FlowLedger
 from airmirror.migration import rules_access, rules_clients, rules_flow, rules_topics
-from airmirror.migration.facts import Facts, Rule
+from airmirror.migration.facts import Facts
 from airmirror.migration.foreign import foreign_records
 from airmirror.migration.inventory import POSITIONS, Inventory, take
 from airmirror.migration.moving import Moving, move_groups, writers
@@ -36,7 +37,7 @@ class MigrationPlan:
     flow: str
     made_ms: int
     took_seconds: float
-    rules: tuple[Rule, ...]
+    rules: tuple[Finding, ...]
     moves: tuple[Moving, ...]
     names: dict[str, str]
     writers: dict[str, tuple[str, ...]]
@@ -47,7 +48,7 @@ class MigrationPlan:
     @property
     def is_ready(self) -> bool:
         """Return whether nothing warns and nothing stops."""
-        return all(rule.level == "ready" for rule in self.rules)
+        return all(rule.level == "ok" for rule in self.rules)
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything as plain data, with what follows from it."""

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from airmirror.clusters.protocol.described import AclBinding
 from airmirror.errors import counted
-from airmirror.migration.facts import Facts, Rule, judged, known
+from airmirror.failover.findings import Finding
+from airmirror.migration.facts import Facts, judged, known
 from airmirror.migration.inventory import ACLS, QUOTAS, USERS
 
 
-def rules(facts: Facts) -> Iterator[Rule]:
+def rules(facts: Facts) -> Iterator[Finding]:
     """Yield every rule."""
     yield known(facts, _acls(facts), ACLS)
     yield known(facts, _users(facts), USERS)
@@ -41,17 +42,17 @@ def missing_acls(facts: Facts) -> list[AclBinding]:
     return sorted(found - there)
 
 
-def _acls(facts: Facts) -> Rule:
+def _acls(facts: Facts) -> Finding:
     what, source, target = "clients may do there what they may here", facts.source, facts.target
     if source.acls is None:
-        return Rule("ready", what, f"{source.alias} has no authorizer, so it has no ACLs")
+        return Finding("ok", what, f"{source.alias} has no authorizer, so it has no ACLs")
     if not source.acls:
-        return Rule("ready", what, f"{source.alias} has no ACLs")
+        return Finding("ok", what, f"{source.alias} has no ACLs")
     if target.acls is None and ACLS in target.unknown:
-        return Rule("ready", what, "")  # which it is not: see ``known``
+        return Finding("ok", what, "")  # which it is not: see ``known``
     if target.acls is None:
         said = f"{target.alias} has no authorizer: what {counted(len(source.acls), 'ACL')} forbid on {source.alias} is allowed"
-        return Rule("warn", what, said, "set authorizer.class.name on its brokers, if that is not meant")
+        return Finding("warn", what, said, "set authorizer.class.name on its brokers, if that is not meant")
     found = missing_acls(facts)
     way_out = (
         "kafka-acls.sh --add on the target, before consumers are switched; sync.topic.acls.enabled copies who may read"
@@ -60,7 +61,7 @@ def _acls(facts: Facts) -> Rule:
     return judged("warn", what, [str(acl) for acl in found], "no ACL lacks", said, way_out)
 
 
-def _users(facts: Facts) -> Rule:
+def _users(facts: Facts) -> Finding:
     there = facts.target.users
     found = [
         f"{user} ({', '.join(mechanisms)})"
@@ -73,7 +74,7 @@ def _users(facts: Facts) -> Rule:
     return judged("warn", what, found, f"{count}, all are there", "they can't be copied", way_out)
 
 
-def _quotas(facts: Facts) -> Rule:
+def _quotas(facts: Facts) -> Finding:
     there = {(each.entity, each.key): each.value for each in facts.target.quotas}
     found = [str(each) for each in facts.source.quotas if there.get((each.entity, each.key)) != each.value]
     what = "client quotas are the same there"

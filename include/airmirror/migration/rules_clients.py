@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from airmirror.errors import command, counted, named
-from airmirror.migration.facts import Facts, Rule, judged, known
+from airmirror.failover.findings import Finding
+from airmirror.migration.facts import Facts, judged, known
 from airmirror.migration.inventory import GROUPS, POSITIONS, PRODUCERS, TRANSACTIONS
 from airmirror.migration.moving import STREAMS_TOPICS, readers, writers
 from airmirror.offsets.translation import Reason
 
 
-def rules(facts: Facts) -> Iterator[Rule]:
+def rules(facts: Facts) -> Iterator[Finding]:
     """Yield every rule."""
     crossing = _crossing(facts, "transactions stay within a move group", "transactional id", writers(facts.source))
     yield known(facts, crossing, PRODUCERS, TRANSACTIONS)
@@ -24,7 +25,7 @@ def rules(facts: Facts) -> Iterator[Rule]:
     yield _share(facts)
 
 
-def _crossing(facts: Facts, what: str, kind: str, topics_of: Mapping[str, frozenset[str]]) -> Rule:
+def _crossing(facts: Facts, what: str, kind: str, topics_of: Mapping[str, frozenset[str]]) -> Finding:
     """Something that needs topics of two move groups, or topics that do not move at all."""
     move_of = {topic: move.name for move in facts.moves for topic in move.topics}
     crossing, left = [], []
@@ -42,30 +43,30 @@ def _crossing(facts: Facts, what: str, kind: str, topics_of: Mapping[str, frozen
     return judged("warn", what, left, f"{counted(len(topics_of), kind)}, none crosses", "they read what stays", way_out)
 
 
-def _positions(facts: Facts) -> Rule:
+def _positions(facts: Facts) -> Finding:
     what, shown = "groups go on at the very next record", command("groups", flow=facts.flow.name)
     points = [point for point in facts.groups if point.reason != Reason.NOT_REPLICATED]
     if not points:
-        return Rule("ready", what, "no group has committed anything of these topics")
+        return Finding("ok", what, "no group has committed anything of these topics")
     lost = [f"{point.group} in {point.topic}-{point.partition}: {point.reason}" for point in points if point.reason]
     if lost:
-        return Rule("stop", what, f"no position on the target: {named(lost)}", shown)
+        return Finding("stop", what, f"no position on the target: {named(lost)}", shown)
     rough = [f"{point.group} in {point.topic}-{point.partition}" for point in points if point.exact is False]
     if rough:
-        return Rule("warn", what, f"estimated, some records are read twice: {named(rough)}", shown)
+        return Finding("warn", what, f"estimated, some records are read twice: {named(rough)}", shown)
     again = sum(point.again for point in points)
     count = counted(len({point.group for point in points}), "group")
     if again:
-        return Rule(
+        return Finding(
             "warn",
             what,
             f"{count}; {again:,} offsets are not verified yet",
             command("run-window", flow=facts.flow.name),
         )
-    return Rule("ready", what, f"{count}, {counted(len(points), 'position')}, exact: 0 records are read again")
+    return Finding("ok", what, f"{count}, {counted(len(points), 'position')}, exact: 0 records are read again")
 
 
-def _active_on_target(facts: Facts) -> Rule:
+def _active_on_target(facts: Facts) -> Finding:
     remote = set(facts.remote.values())
     found = sorted(
         f"{group.name} ({', '.join(sorted({f'{m.client_id} at {m.host}' for m in group.members})) or group.state})"
@@ -76,7 +77,7 @@ def _active_on_target(facts: Facts) -> Rule:
     return judged("stop", "no group is active on the target yet", found, "none is", "they have members there", way_out)
 
 
-def _streams(facts: Facts) -> Rule:
+def _streams(facts: Facts) -> Finding:
     internal = sorted(name for name in facts.source.topics if name.endswith(STREAMS_TOPICS))
     applications = {group.name for group in facts.source.groups.values() if group.kind == "streams"}
     applications |= {name for name in facts.source.groups if any(topic.startswith(f"{name}-") for topic in internal)}
@@ -86,7 +87,7 @@ def _streams(facts: Facts) -> Rule:
     return judged("warn", "Streams applications can move", found, "there are none", said, way_out)
 
 
-def _connect(facts: Facts) -> Rule:
+def _connect(facts: Facts) -> Finding:
     found = sorted(group.name for group in facts.source.groups.values() if group.protocol == "connect")
     way_out = (
         "workers keep three topics of their own, which are not copied: start workers on the target, and give connectors "
@@ -95,7 +96,7 @@ def _connect(facts: Facts) -> Rule:
     return judged("warn", "no Connect workers live here", found, "none do", "groups of workers", way_out)
 
 
-def _share(facts: Facts) -> Rule:
+def _share(facts: Facts) -> Finding:
     found = sorted(group.name for group in facts.source.groups.values() if group.kind == "share")
     way_out = "their positions are not followed: drain them on the source before producers are switched"
     return judged("stop", "no share groups", found, "there are none", "share groups", way_out)

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 from airmirror.clusters.protocol.producers import producers_by_id
 from airmirror.errors import command, counted, named
-from airmirror.migration.facts import Facts, Rule, judged, known
+from airmirror.failover.findings import Finding
+from airmirror.migration.facts import Facts, judged, known
 from airmirror.migration.inventory import GROUPS, PRODUCERS, TRANSACTIONS
 from airmirror.migration.moving import OWN_IDS, readers, writers
 
 
-def rules(facts: Facts) -> Iterator[Rule]:
+def rules(facts: Facts) -> Iterator[Finding]:
     """Yield every rule, in the order in which a person would ask."""
     yield _flow(facts)
     yield known(facts, _in_use(facts), GROUPS, PRODUCERS, TRANSACTIONS)
@@ -25,16 +26,16 @@ def rules(facts: Facts) -> Iterator[Rule]:
     yield _seen(facts)
 
 
-def _flow(facts: Facts) -> Rule:
+def _flow(facts: Facts) -> Finding:
     what, flow = "a flow replicates them", facts.flow.name
     copied = [item for item in facts.planned if item.last is not None]
     if copied:
         topics = {item.topic for item in copied}
-        return Rule("ready", what, f"{flow}: {counted(len(copied), 'partition')} of {counted(len(topics), 'topic')}")
-    return Rule("stop", what, f"{flow} has replicated nothing yet", command("run-window", flow=flow))
+        return Finding("ok", what, f"{flow}: {counted(len(copied), 'partition')} of {counted(len(topics), 'topic')}")
+    return Finding("stop", what, f"{flow} has replicated nothing yet", command("run-window", flow=flow))
 
 
-def _in_use(facts: Facts) -> Rule:
+def _in_use(facts: Facts) -> Finding:
     """Topics that are read or written and that the flow does not replicate are forgotten easily."""
     used = {topic for topics in (*readers(facts.source).values(), *writers(facts.source).values()) for topic in topics}
     used |= {each.partition.topic for each in facts.source.producers}
@@ -45,49 +46,49 @@ def _in_use(facts: Facts) -> Rule:
     return judged("warn", "everything in use is replicated", found, "it is", said, way_out)
 
 
-def _names(facts: Facts) -> Rule:
+def _names(facts: Facts) -> Finding:
     found = [f"{each.topic} as {each.remote}: {each.reason}" for each in facts.topics.refused]
     way_out = "rename or leave out what is named, or choose another replication.policy.class"
     fine = "no name is over 249 characters, and none is another topic's"
     return judged("stop", "every topic can have its name on the target", found, fine, "not replicated at all", way_out)
 
 
-def _verified(facts: Facts) -> Rule:
+def _verified(facts: Facts) -> Finding:
     what, flow = "all that was copied is verified", facts.flow.name
     if facts.held:
-        return Rule("stop", what, f"held: {named(facts.held)}", command("hold", "list", flow=flow))
+        return Finding("stop", what, f"held: {named(facts.held)}", command("hold", "list", flow=flow))
     if facts.unverified:
         said = f"{counted(facts.unverified, 'committed transaction')} not judged by the gate yet"
-        return Rule("warn", what, said, command("verify", flow=flow))
-    return Rule("ready", what, "it is, and nothing is held")
+        return Finding("warn", what, said, command("verify", flow=flow))
+    return Finding("ok", what, "it is, and nothing is held")
 
 
-def _lag(facts: Facts) -> Rule:
+def _lag(facts: Facts) -> Finding:
     """The time to drain comes from rates that were measured; it says so where they do not tell."""
     what = "the lag is gone in time"
     lag = sum(max(0, item.high_watermark - item.start) for item in facts.planned)
     written = sum(each.rate for name, each in facts.source.topics.items() if name in facts.remote)
     rates = f"{written:,.0f} offsets a second are written"
     if lag == 0:
-        return Rule("ready", what, f"there is none; {rates}")
+        return Finding("ok", what, f"there is none; {rates}")
     if not facts.copies:
-        return Rule("warn", what, f"{lag:,} offsets, {rates}, and no window has copied yet", _window(facts))
+        return Finding("warn", what, f"{lag:,} offsets, {rates}, and no window has copied yet", _window(facts))
     rates += f", the fastest of the last windows copied {facts.copies:,.0f} a second"
     if facts.copies <= written:
-        return Rule("warn", what, f"{lag:,} offsets; {rates}: that it catches up is not shown", _window(facts))
+        return Finding("warn", what, f"{lag:,} offsets; {rates}: that it catches up is not shown", _window(facts))
     seconds = lag / (facts.copies - written)
-    level = "warn" if seconds > 60 else "ready"
+    level = "warn" if seconds > 60 else "ok"
     said = f"{lag:,} offsets are gone in {seconds:,.0f} s: {rates}"
-    return Rule("warn", what, said, _window(facts)) if level == "warn" else Rule("ready", what, said)
+    return Finding("warn", what, said, _window(facts)) if level == "warn" else Finding("ok", what, said)
 
 
-def _errors(facts: Facts) -> Rule:
+def _errors(facts: Facts) -> Finding:
     found = [f"{item.key}: {item.error}" for item in facts.planned if item.error is not None]
     said = f"{counted(len(found), 'partition')} that the next window leaves out"
     return judged("stop", "no partition stands still", found, "none does", said, command("plan", flow=facts.flow.name))
 
 
-def _foreign(facts: Facts) -> Rule:
+def _foreign(facts: Facts) -> Finding:
     """Find who writes the remote topics besides the flow: their records, and the producers that the leaders remember."""
     names = producers_by_id(facts.target.transactions)
     remote = set(facts.remote.values())
@@ -103,7 +104,7 @@ def _foreign(facts: Facts) -> Rule:
     return judged("stop", "only the flow writes on the target", sorted(found), fine, "others write there", way_out)
 
 
-def _open(facts: Facts) -> Rule:
+def _open(facts: Facts) -> Finding:
     names = producers_by_id(facts.source.transactions)
     found = sorted(
         f"{each.partition} from {each.open_from} by {names.get(each.producer_id, f'producer {each.producer_id}')}"
@@ -114,16 +115,16 @@ def _open(facts: Facts) -> Rule:
     return judged("warn", "no transaction is open on the source", found, "none is", "open now", way_out)
 
 
-def _way_back(facts: Facts) -> Rule:
+def _way_back(facts: Facts) -> Finding:
     what = "there is a way back"
     source, target = facts.flow.source.alias, facts.flow.target.alias
     if facts.has_way_back:
-        return Rule("ready", what, f"{target}->{source} is in the configuration")
+        return Finding("ok", what, f"{target}->{source} is in the configuration")
     said = f"without a flow {target}->{source} nothing that is written on {target} reaches {source} again"
-    return Rule("warn", what, said, f"add `{target}->{source}.enabled = true` before producers are switched")
+    return Finding("warn", what, said, f"add `{target}->{source}.enabled = true` before producers are switched")
 
 
-def _seen(facts: Facts) -> Rule:
+def _seen(facts: Facts) -> Finding:
     found = [
         f"{each.alias}: {what} ({why})" for each in (facts.source, facts.target) for what, why in each.unknown.items()
     ]

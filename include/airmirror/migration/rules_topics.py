@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from airmirror.errors import command, counted
-from airmirror.migration.facts import Facts, Rule, judged, known
+from airmirror.failover.findings import Finding
+from airmirror.migration.facts import Facts, judged, known
 from airmirror.migration.inventory import CONFIGS_KNOWN, TopicFacts
 from airmirror.topics.drift import drifts
 
 HOUR_MS = 3_600_000
 
 
-def rules(facts: Facts) -> Iterator[Rule]:
+def rules(facts: Facts) -> Iterator[Finding]:
     """Yield every rule."""
     yield from (known(facts, rule(facts), CONFIGS_KNOWN) for rule in (_compacted, _append_time, _retention))
     yield _partitions(facts)
@@ -26,7 +27,7 @@ def _pairs(facts: Facts) -> Iterator[tuple[TopicFacts, TopicFacts | None]]:
             yield facts.source.topics[topic], facts.target.topics.get(remote)
 
 
-def _compacted(facts: Facts) -> Rule:
+def _compacted(facts: Facts) -> Finding:
     """A cleaner works on each cluster by itself: the target may keep less of old values than the source does now."""
     found, soon = [], []
     for here, there in _pairs(facts):
@@ -45,7 +46,7 @@ def _compacted(facts: Facts) -> Rule:
     return judged("warn", what, found, "no topic is compacted", said, way_out)
 
 
-def _append_time(facts: Facts) -> Rule:
+def _append_time(facts: Facts) -> Finding:
     found = [
         f"{topic.name} on {where}"
         for here, there in _pairs(facts)
@@ -59,7 +60,7 @@ def _append_time(facts: Facts) -> Rule:
     return judged("warn", "timestamps stay what they are", found, fine, "LogAppendTime", way_out)
 
 
-def _retention(facts: Facts) -> Rule:
+def _retention(facts: Facts) -> Finding:
     """Until the migration is over, and while it may be undone, neither side may drop what was not read."""
     found = []
     for here, there in _pairs(facts):
@@ -75,7 +76,7 @@ def _retention(facts: Facts) -> Rule:
     return judged("warn", "records outlive the migration", found, f"all are kept for {hours:,.0f} h", said, way_out)
 
 
-def _partitions(facts: Facts) -> Rule:
+def _partitions(facts: Facts) -> Finding:
     found = [
         f"{here.name}: {here.partitions}, {there.name}: {there.partitions}"
         for here, there in _pairs(facts)
@@ -85,7 +86,7 @@ def _partitions(facts: Facts) -> Rule:
     return judged("stop", "partition counts are equal", found, "they are", "they differ", way_out)
 
 
-def _configs(facts: Facts) -> Rule:
+def _configs(facts: Facts) -> Finding:
     flow = facts.flow.name
     lacking = [f"{each.remote}: {each.what}" for each in drifts(facts.topics) if each.will_change]
     missing = "topics and configs are as they will be needed"

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 TAKES, DAYS = "takes", 7
 DOC = """
 Plans the migration of what **{flow}** replicates, as `airmirror migration plan` does (docs/migration.md): inventories of both
-clusters, what must move together, and rules that each say *ready*, *warn* or *stop* with the way out. The button *Report* of the
-task leads to the page; a JSON lies next to it. Nothing is written to any cluster. The log has every rule that is not ready; the
+clusters, what must move together, and rules that each say *ok*, *warn* or *stop* with the way out. The button *Report* of the
+task leads to the page; a JSON lies next to it. Nothing is written to any cluster. The log has every rule that is not ok; the
 task fails only where no plan can be made.
 """
 

@@ -30,6 +30,6 @@ def plan(deployment: Deployment, flow: str, days: float, run: str, show: Callabl
     keep_newest(directory, PAGES_KEPT)
     show(file)
     for rule in found.rules:
-        if rule.level != "ready":
+        if rule.level != "ok":
             log.warning("%s %s: %s; %s", rule.level, rule.what, rule.evidence, rule.way_out)
     log.info("%s", headline(found))
