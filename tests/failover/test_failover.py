@@ -16,56 +16,27 @@ from airmirror.failover import plan as planning
 from airmirror.failover.draining import NotDrained, SourceNotQuiet
 from airmirror.failover.moving import GroupsActive
 from airmirror.failover.report import report_of, report_page, write_report
-from airmirror.failover.steps import Order, SourceAnswers, SourceGone, fail_over
+from airmirror.failover.steps import SourceAnswers, SourceGone, fail_over
 from airmirror.failover.undo import CannotUndo, undo, undo_plan
 from airmirror.flows import closing
 from airmirror.flows.closing import closures_now, reopen
 from airmirror.flows.groups import checkpoints_round
-from airmirror.flows.measure import measure_window
-from airmirror.flows.prepare import Opened, prepare
-from airmirror.ledger import Ledger
+from airmirror.flows.prepare import prepare
 from airmirror.naming import segment_topic
 from airmirror.windows.errors import FlowClosed
 from airmirror.windows.window import run_window
 from airmirror.wire.closures import WHOLE, GroupMove
 from airmirror_local.brokers import Broker
-from airmirror_local.ports import LOOPBACK, free_port
-from support.flows import Mirror, in_this_process, mirror
+from support.failovers import DISASTER, PLANNED, elsewhere, windowed, with_groups, without_source
+from support.flows import in_this_process, mirror
 from support.following import numbered
 from support.groups import commit, committed, member, read_with_group
 from support.topics import Record, open_transaction, produce, read_all
-
-DISASTER = Order("disaster", "east burns", "ada")
-PLANNED = Order("planned", "moving day", "ada", wait=0.0)
 
 
 @pytest.fixture(autouse=True)
 def the_source_is_given_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "REACH_SECONDS", 1.0)
-
-
-def with_groups(flow: Mirror, *groups: str) -> Mirror:
-    settings = replace(
-        flow.flow.settings,
-        groups=groups,
-        emit_checkpoints_interval_seconds=0,
-        failover_quiet_ms=0,
-    )
-    return replace(flow, opened=replace(flow.opened, flow=replace(flow.flow, settings=settings)))
-
-
-def without_source(opened: Opened) -> Opened:
-    source = replace(opened.flow.source, bootstrap_servers=(f"{LOOPBACK}:{free_port()}",))
-    return replace(opened, flow=replace(opened.flow, source=source))
-
-
-def elsewhere(opened: Opened, directory: Path) -> Opened:
-    return replace(opened, ledger=Ledger(f"sqlite:///{directory}/{uuid4().hex}.db").flow(opened.flow.name))
-
-
-def windowed(flow: Mirror) -> None:
-    measure_window(flow.opened, flow.run(), lambda key: True)
-    checkpoints_round(flow.opened, "checkpoints")
 
 
 def test_a_planned_failover_loses_nothing_and_doubles_nothing(east: Broker, west: Broker, tmp_path: Path) -> None:

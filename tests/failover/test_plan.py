@@ -173,6 +173,18 @@ def test_a_group_with_members_on_the_target_stops(
         assert levels(failover_plan(opened))["no group is active on the target yet"] == "stop"
 
 
+def test_a_group_that_uses_another_name_on_the_target_is_told(
+    east: Broker, west: Broker, tmp_path: Path, topic: Callable[[str], str]
+) -> None:
+    flow, group = mirror(east, west, tmp_path), topic("group")
+    produce(east, flow.topic, records(10), partition=0)
+    commit(east, group, {(flow.topic, 0): 5})
+    create_topic(west, flow.topic)
+    commit(west, group, {(flow.topic, 0): 0})
+    found = next(each for each in failover_plan(windowed(flow, group)).findings if "use the names" in each.what)
+    assert found.level == "warn" and f"{group} reads {flow.topic}, which is {flow.remote_topic}" in found.evidence
+
+
 def test_nothing_replicated_stops(east: Broker, west: Broker, tmp_path: Path) -> None:
     plan = failover_plan(mirror(east, west, tmp_path).opened)
     assert levels(plan)["something was replicated"] == "stop"

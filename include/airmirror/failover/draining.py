@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import time
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import ClassVar
 
 from airmirror.clusters.protocol.connection import UnsupportedBroker
-from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience
+from airmirror.clusters.protocol.log import EARLIEST, offsets_with_patience
 from airmirror.clusters.protocol.producers import ActiveProducer, active_producers
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError, command, listed
 from airmirror.evidence.reports import when
 from airmirror.flows.measure import measure_window
-from airmirror.flows.prepare import Opened, catch_up_ledger, plan_topics, prepare, without_closed
+from airmirror.flows.prepare import Opened, catch_up_soon, plan_topics, prepare
+from airmirror.flows.stillness import await_still, ends_of
 from airmirror.partitions import TopicPartition
 from airmirror.slot.attempts import run_slot
 from airmirror.slot.contract import Slot, SlotResult
@@ -24,12 +24,10 @@ from airmirror.windows.errors import FlowBusy
 from airmirror.windows.fence import end_window
 from airmirror.windows.window import run_window
 
-SAMPLE_SECONDS = 0.5
 SLOTS = 4
 MOST_WINDOWS = 100  # each of at most window.max.ms
 
 Tell = Callable[[str], None]
-Ends = Mapping[TopicPartition, int]
 
 
 @dataclass(eq=False)
@@ -68,25 +66,18 @@ class NotDrained(AirmirrorError):
 
 def await_quiet(opened: Opened, seconds: float, tell: Tell = lambda phase: None) -> None:
     """Return when for ``failover.quiet.ms`` no end offset has moved and no transaction was open. Raises SourceNotQuiet."""
-    flow, begun = opened.flow, time.monotonic()
-    still = flow.settings.failover_quiet_ms / 1000
-    topics = _topics(opened)
+    flow = opened.flow
     with Routes(flow.source, f"airmirror|{flow.name}|failover") as source:
-        before = _ends(source, topics)
-        quiet_since = time.monotonic()
-        while True:
-            time.sleep(SAMPLE_SECONDS)  # the sampling interval: nothing tells that a producer has gone
-            now = _ends(source, topics)
-            reasons = list(_moving(source, before, now))
-            before = now
-            if not reasons:
-                if time.monotonic() - quiet_since >= still:
-                    return
-                continue
-            quiet_since = time.monotonic()
-            if quiet_since - begun > seconds:
-                raise SourceNotQuiet(flow.name, seconds, tuple(reasons))
-            tell(f"waiting until the source is quiet: {reasons[0]}")
+        left = await_still(
+            source,
+            _topics(opened),
+            still=flow.settings.failover_quiet_ms / 1000,
+            seconds=seconds,
+            reasons=lambda moving: _with_writers(source, moving),
+            tell=tell,
+        )
+    if left:
+        raise SourceNotQuiet(flow.name, seconds, tuple(left))
 
 
 def drain(opened: Opened, tell: Tell = lambda phase: None) -> None:
@@ -123,11 +114,11 @@ def drain(opened: Opened, tell: Tell = lambda phase: None) -> None:
 
 def undrained(opened: Opened) -> list[str]:
     """Return the partitions of the source that have more than what is verified on the target, in words, one each."""
-    catch_up_ledger(opened)
+    catch_up_soon(opened)
     state, flow = opened.ledger.state(), opened.flow
     with Routes(flow.source, f"airmirror|{flow.name}|failover") as source:
         topics = _topics(opened) | {topic for topic, _ in state.known}
-        ends = _ends(source, topics)
+        ends = ends_of(source, topics)
         starts = offsets_with_patience(source, ends, EARLIEST)
     found = []
     for key, end in sorted(ends.items()):
@@ -140,29 +131,14 @@ def undrained(opened: Opened) -> list[str]:
 
 def _topics(opened: Opened) -> set[str]:
     """The source's topics that the flow replicates, also where it is closed."""
-    planned = without_closed(opened, plan_topics(opened))
+    planned = plan_topics(opened, closed_too=True)
     return set(planned.topics) | {topic for topic, _ in opened.ledger.state().known}
 
 
-def _ends(source: Routes, topics: Collection[str]) -> Ends:
-    there = set(topics) - source.refresh_existing(topics).keys()
-    keys = [TopicPartition(topic, number) for topic in sorted(there) for number in range(source.partitions(topic))]
-    return offsets_with_patience(source, keys, LATEST)
-
-
-def _moving(source: Routes, before: Ends, now: Ends) -> Iterator[str]:
-    """Yield what has moved between two samples, and where a transaction is open, with the producers."""
-    stable = offsets_with_patience(source, now, LATEST, read_committed=True)
-    found = {
-        key: f"{key} grew from {before.get(key, 0)} to {end}"
-        if end != before.get(key, end)
-        else f"{key} has an open transaction from offset {stable[key]} on"
-        for key, end in now.items()
-        if end != before.get(key, end) or stable[key] < end
-    }
-    writers = _writers(source, found) if found else {}
-    for key, what in found.items():
-        yield what + (f", by {writers[key]}" if key in writers else "")
+def _with_writers(source: Routes, moving: Mapping[TopicPartition, str]) -> list[str]:
+    """Return what moves, in words, with the last producer of each partition as far as brokers tell."""
+    writers = _writers(source, moving) if moving else {}
+    return [what + (f", by {writers[key]}" if key in writers else "") for key, what in moving.items()]
 
 
 def _writers(source: Routes, keys: Collection[TopicPartition]) -> dict[TopicPartition, str]:

@@ -46,8 +46,9 @@ def findings(
         _held(flow, partitions),
         _on_target(flow, partitions),
         *_groups(flow, groups, source_error, now_ms),
-        _drift(flow, drift, refused),
-        _way_back(flow, has_way_back),
+        _names(groups),
+        drift_finding(flow, drift, refused),
+        way_back_finding(flow, has_way_back),
     ]
 
 
@@ -163,7 +164,18 @@ def _groups(flow: str, groups: Sequence[GroupPoint], source_error: str, now_ms: 
         yield Finding("ok", asked, "none is")
 
 
-def _drift(flow: str, drift: Sequence[Drift] | None, refused: Sequence[str]) -> Finding:
+def _names(groups: Sequence[GroupPoint]) -> Finding:
+    what = "groups use the names that topics have on the target"
+    found = sorted(
+        {f"{point.group} reads {point.topic}, which is {point.remote_topic}" for point in groups if point.other_name}
+    )
+    if not found:
+        return Finding("ok", what, "none has read anything else there" if groups else "there are none")
+    return Finding("warn", what, named(found), "let their consumers subscribe to these names there")
+
+
+def drift_finding(flow: str, drift: Sequence[Drift] | None, refused: Sequence[str]) -> Finding:
+    """Differences of the target's topics, configs and ACLs; ``drift`` None: the source can't be asked."""
     what = "topics, configs and ACLs are as on the source"
     if drift is None:
         return Finding("warn", what, "not known while the source can't be reached")
@@ -177,7 +189,8 @@ def _drift(flow: str, drift: Sequence[Drift] | None, refused: Sequence[str]) -> 
     return Finding("ok", what, f"no difference but what stays on purpose: {named(names)}" if names else "no difference")
 
 
-def _way_back(flow: str, has_way_back: bool) -> Finding:
+def way_back_finding(flow: str, has_way_back: bool) -> Finding:
+    """The flow in the other direction, in the configuration or not."""
     what, back = "there is a flow back", "->".join(reversed(flow.split("->")))
     if has_way_back:
         return Finding("ok", what, f"{back} is in the configuration")

@@ -21,7 +21,8 @@ class GroupPoint:
 
     ``translation`` is where it goes on in ``remote_topic``, ``exact`` whether that is the very next record (else estimated),
     ``again`` how many offsets it reads again, ``reason`` why there is no translation. ``on_target`` is where it stands there
-    now, and ``state`` what it is there now, in Kafka's words; empty: the target does not know it.
+    now, and ``state`` what it is there now, in Kafka's words; empty: the target does not know it. ``other_name``: it has
+    read on the target what has the topic's name on the source, and is not the flow's copy.
     """
 
     group: str
@@ -36,6 +37,7 @@ class GroupPoint:
     reason: str
     on_target: int | None
     state: str
+    other_name: bool = False
 
     @property
     def is_active(self) -> bool:
@@ -125,6 +127,8 @@ def _points(
                 reason="" if translated else str(row.found),
                 on_target=on_target.offset if on_target else None,
                 state=group.state if group else "",
+                other_name=row.remote_topic not in ("", row.topic)
+                and any(key.topic == row.topic for key in positions.get(row.group, ())),
             )
         )
     return found

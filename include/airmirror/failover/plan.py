@@ -12,7 +12,7 @@ from airmirror.errors import AirmirrorError
 from airmirror.failover.findings import Finding, findings
 from airmirror.failover.groups import GroupPoint, groups_as_last_seen, groups_now
 from airmirror.failover.partitions import PartitionPoint, points
-from airmirror.flows.prepare import Opened, caught_up, plan_topics, without_closed
+from airmirror.flows.prepare import Opened, caught_up, plan_topics
 from airmirror.ledger.metrics import SEEN
 from airmirror.offsets.replicated import Extent, extents
 from airmirror.partitions import TopicPartition
@@ -68,10 +68,10 @@ class FailoverPlan:
 
 def failover_plan(opened: Opened) -> FailoverPlan:
     """Look at the target, and at the source where it answers. Raises what the target raises, and what guards the clusters."""
-    now_ms, opened = int(time.time() * 1000), caught_up(opened)
+    now_ms, opened = int(time.time() * 1000), caught_up(opened, soon=True)
     flow, ledger = opened.flow, opened.ledger
     source_error = unreachable(opened)
-    topics = None if source_error else without_closed(opened, plan_topics(opened))
+    topics = None if source_error else plan_topics(opened, closed_too=True)
     state, (shown, _) = ledger.state(), ledger.last_seen()
     seen = ledger.numbers().get((SEEN, ""))
     with Mirror.open(flow, ledger, "failover") as mirror:

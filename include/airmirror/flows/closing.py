@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from airmirror.errors import AirmirrorError
 from airmirror.flows.holds import check_decision
-from airmirror.flows.prepare import Opened, catch_up_ledger
+from airmirror.flows.prepare import Opened, catch_up_ledger, catch_up_soon
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.windows.errors import FlowBusy, open_command
 from airmirror.windows.fence import Granted, claimed, end_window, fence_around
@@ -55,7 +55,7 @@ class NoSuchTopic(AirmirrorError):
 
 def closures_now(opened: Opened) -> dict[str, Closure]:
     """Return what is closed now, by topic (``WHOLE``: the flow), read from the segment topic."""
-    catch_up_ledger(opened)
+    catch_up_soon(opened)
     return closed(opened.ledger.closures())
 
 

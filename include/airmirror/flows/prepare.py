@@ -71,13 +71,13 @@ def _as_decided(opened: Opened) -> Opened:
     return replace(opened, flow=replace(opened.flow, remote_topics=opened.ledger.remote_topics()))
 
 
-def caught_up(opened: Opened, under: Held | None = None) -> Opened:
+def caught_up(opened: Opened, under: Held | None = None, *, soon: bool = False) -> Opened:
     """The same when its ledger has read what is new: its remote topics are those that were decided on by now.
 
-    ``under``: the session of a window that follows, which has caught up already.
+    ``under``: the session of a window that follows, which has caught up already. ``soon``: see ``catch_up_soon``.
     """
     if under is None:
-        catch_up_ledger(opened)
+        (catch_up_soon if soon else catch_up_ledger)(opened)
     return _as_decided(opened)
 
 
@@ -86,8 +86,7 @@ def prepare(opened: Opened, tell: Callable[[str], None] = lambda phase: None) ->
     TopicNotDescribed where nothing of the flow may be seen any more."""
     around = guard(opened)
     for part in filter(None, (opened, backfill_of(opened))):  # what it knows may be of clusters that were there before
-        with suppress(LastStableOffsetStuck):
-            catch_up_ledger(part, PATIENCE_SECONDS)
+        catch_up_soon(part)
     opened = _as_decided(opened)
     if closure := closed(opened.ledger.closures()).get(WHOLE):
         raise flow_closed(opened.flow, closure)
@@ -128,21 +127,28 @@ def backfill_of(opened: Opened) -> Opened | None:
     return replace(opened, flow=beside, ledger=opened.ledger.part(f"backfill{suffix}"))
 
 
-def plan_topics(opened: Opened, around: Neighbours | None = None, own: Collection[str] = ()) -> TopicPlan:
+def plan_topics(
+    opened: Opened, around: Neighbours | None = None, own: Collection[str] = (), *, closed_too: bool = False
+) -> TopicPlan:
     """Return what ``prepare`` will do to remote topics, given the flows of this and other configurations.
 
-    ``own``: topics that the flow may write although its backfill does. Raises what ``guard`` raises.
+    ``own``: topics that the flow may write although its backfill does. ``closed_too``: as if nothing were closed. Raises what
+    ``guard`` raises.
     """
     strangers, warnings = flows_of_others(opened.flow, around or guard(opened), opened.configuration.flows)
     if around is None:
-        with suppress(LastStableOffsetStuck):  # a dead window's transaction, which the next window ends
-            catch_up_ledger(opened, PATIENCE_SECONDS)
-    planned = topics_as_known(opened, strangers, own)
+        catch_up_soon(opened)
+    planned = topics_as_known(opened, strangers, own, closed_too=closed_too)
     return replace(planned, warnings=(*warnings, *planned.warnings))
 
 
 def topics_as_known(
-    opened: Opened, strangers: Collection[Flow] = (), own: Collection[str] = (), timeout: float = TIMEOUT
+    opened: Opened,
+    strangers: Collection[Flow] = (),
+    own: Collection[str] = (),
+    timeout: float = TIMEOUT,
+    *,
+    closed_too: bool = False,
 ) -> TopicPlan:
     """The same by the ledger as it is, and the flows of other configurations that were found; ``timeout``: seconds for an
     answer. Raises what describe() raises."""
@@ -155,7 +161,7 @@ def topics_as_known(
         others=(*opened.configuration.enabled, *strangers),
         ours=ours,
         backfilled=backfilled - set(own),
-        closed=why_closed(opened),
+        closed={} if closed_too else why_closed(opened),
     )
 
 
@@ -213,6 +219,12 @@ def catch_up_ledger(opened: Opened, patience: float = 60.0) -> None:
                 return
             if missing.topic == names.segments and opened.ledger.state().scanned:
                 opened.ledger.forget()
+
+
+def catch_up_soon(opened: Opened) -> None:
+    """The same, but what comes after the open transaction of whoever was killed is left for now: the next claim ends it."""
+    with suppress(LastStableOffsetStuck):
+        catch_up_ledger(opened, PATIENCE_SECONDS)
 
 
 def _hidden(opened: Opened, planned: TopicPlan) -> list[TopicNotDescribed]:

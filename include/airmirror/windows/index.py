@@ -14,6 +14,7 @@ from typing import Protocol
 from uuid import UUID
 
 from airmirror.clusters.protocol.epochs import epoch_ends
+from airmirror.clusters.protocol.errors import LastStableOffsetStuck
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_records
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.ledger.errors import LedgerBegunAnew
@@ -193,20 +194,25 @@ def load_tail(
     if start >= end:
         return
     number, entries = partition.partition, list[Entry]()
-    for record in read_records(routes, partition, start, end, patience=patience):
-        entries.append(
-            Entry(
-                partition=number,
-                offset=record.offset,
-                timestamp=record.timestamp,
-                key=record.key,
-                value=record.value,
-                epoch=record.epoch,
+    try:
+        for record in read_records(routes, partition, start, end, patience=patience):
+            entries.append(
+                Entry(
+                    partition=number,
+                    offset=record.offset,
+                    timestamp=record.timestamp,
+                    key=record.key,
+                    value=record.value,
+                    epoch=record.epoch,
+                )
             )
-        )
-        if len(entries) >= LOADED_AT_ONCE:
-            load(entries, {number: record.offset + 1}, {number: start})
-            entries, start = [], record.offset + 1
+            if len(entries) >= LOADED_AT_ONCE:
+                load(entries, {number: record.offset + 1}, {number: start})
+                entries, start = [], record.offset + 1
+    except LastStableOffsetStuck:  # what lies before the open transaction is known
+        if entries:
+            load(entries, {number: entries[-1].offset + 1}, {number: start})
+        raise
     load(entries, {number: end}, {number: start})
 
 

@@ -1,0 +1,54 @@
+"""Failovers of a test: a flow with groups, its source gone, another deployment of it, and what crossed and was found after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from uuid import uuid4
+
+from airmirror.failover.steps import Order
+from airmirror.flows.groups import checkpoints_round
+from airmirror.flows.measure import measure_window
+from airmirror.flows.prepare import Opened
+from airmirror.ledger import Ledger
+from airmirror_local.ports import LOOPBACK, free_port
+from support.flows import Mirror
+from support.topics import Record
+
+DISASTER = Order("disaster", "east burns", "ada")
+PLANNED = Order("planned", "moving day", "ada", wait=0.0)
+
+
+def with_groups(flow: Mirror, *groups: str) -> Mirror:
+    """The flow that moves these groups, and never waits for its source to be quiet."""
+    settings = replace(
+        flow.flow.settings,
+        groups=groups,
+        emit_checkpoints_interval_seconds=0,
+        failover_quiet_ms=0,
+    )
+    return replace(flow, opened=replace(flow.opened, flow=replace(flow.flow, settings=settings)))
+
+
+def without_source(opened: Opened) -> Opened:
+    """The flow when nobody listens at the source's address any more."""
+    source = replace(opened.flow.source, bootstrap_servers=(f"{LOOPBACK}:{free_port()}",))
+    return replace(opened, flow=replace(opened.flow, source=source))
+
+
+def elsewhere(opened: Opened, directory: Path) -> Opened:
+    """The flow of another deployment, whose ledger has seen nothing."""
+    return replace(opened, ledger=Ledger(f"sqlite:///{directory}/{uuid4().hex}.db").flow(opened.flow.name))
+
+
+def windowed(flow: Mirror) -> None:
+    """One window, measured, and the checkpoints of groups."""
+    measure_window(flow.opened, flow.run(), lambda key: True)
+    checkpoints_round(flow.opened, "checkpoints")
+
+
+def at(records: Mapping[int, Iterable[Record]], partition: int, runs: Iterable[tuple[int, int]]) -> list[bytes | None]:
+    """The values of the records of a partition whose offsets lie in ``runs``."""
+    offsets = {offset for first, last in runs for offset in range(first, last + 1)}
+    return [each.value for each in records[partition] if each.offset in offsets]
