@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airmirror.wire.closures import Closure, ClosureEvent, GroupMove
+from airmirror.wire.closures import Closure, ClosureEvent, GroupMove, Rescue
 from airmirror.wire.mirrormaker import (
     SourceOffset,
     decode_source_offset,
@@ -112,6 +112,21 @@ RECORDS = [
         after=8,
         time_ms=9,
         metadata_before="",
+    ),
+    Rescue(
+        source_topic_id=ID,
+        topic="orders",
+        partition=3,
+        source_start=40,
+        window="rescue-1",
+        source_end=52,
+        into="east.orders.rescued.2026-11-22",
+        target_start=0,
+        target_end=10,
+        records=10,
+        time_ms=7,
+        reason="größer",
+        by="ann",
     ),
 ]
 

@@ -9,6 +9,7 @@ import typer
 
 from airmirror.cli import closing, configuration, decisions, windows
 from airmirror.cli.compare import compare
+from airmirror.cli.failback import failback_commands
 from airmirror.cli.failover import failover_commands
 from airmirror.cli.failures import failures_reported
 from airmirror.cli.handback import handback
@@ -47,6 +48,7 @@ app.add_typer(takeover_commands, name="takeover")
 app.command("handback")(handback)
 app.add_typer(closing.flow_commands, name="flow")
 app.add_typer(failover_commands, name="failover")
+app.add_typer(failback_commands, name="failback")
 app.add_typer(migration_commands, name="migration")
 app.add_typer(group_commands, name="groups")
 

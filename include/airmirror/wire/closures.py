@@ -1,4 +1,4 @@
-"""The records of the segment topic that a failover writes: flows and topics that are closed, groups that were moved."""
+"""The records of the segment topic that a failover writes, and what comes after it: closures, moved groups, rescued records."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import ClassVar
+from uuid import UUID
 
-from airmirror.wire.fields import INT32, INT64, STRING, Fields, enumerated, fields
+from airmirror.wire.fields import INT32, INT64, STRING, UUID_ID, Fields, enumerated, fields
 from airmirror.wire.kept import REASON, Kept
 
 WHOLE = ""  # the topic of a closure of the whole flow
@@ -60,6 +61,43 @@ class GroupMove(Kept):
     after: int
     time_ms: int
     metadata_before: str
+
+
+@dataclass(frozen=True)
+class Rescue(Kept):
+    """Records of the source that never crossed, copied in one transaction with this record.
+
+    The source offsets from ``source_start`` on and before ``source_end``; ``records`` of them hold data, and lie in ``into`` at
+    the target offsets from ``target_start`` on and before ``target_end``.
+    """
+
+    kind: ClassVar[int] = 10
+    key_fields: ClassVar[Fields] = fields(source_topic_id=UUID_ID, topic=STRING, partition=INT32, source_start=INT64)
+    value_fields: ClassVar[Fields] = fields(
+        window=STRING,
+        source_end=INT64,
+        into=STRING,
+        target_start=INT64,
+        target_end=INT64,
+        records=INT64,
+        time_ms=INT64,
+        reason=REASON,
+        by=STRING,
+    )
+
+    source_topic_id: UUID
+    topic: str
+    partition: int
+    source_start: int
+    window: str
+    source_end: int
+    into: str
+    target_start: int
+    target_end: int
+    records: int
+    time_ms: int
+    reason: str
+    by: str
 
 
 def closed(closures: Iterable[Closure]) -> dict[str, Closure]:

@@ -1,0 +1,178 @@
+"""``airmirror failback``: what diverged while the source of a flow was gone, and the rescue of what never crossed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from airmirror.cli.failures import failures_reported
+from airmirror.cli.options import (
+    DEFAULT_CONFIG,
+    DEFAULT_LEDGER,
+    AsJson,
+    Config,
+    FlowName,
+    LedgerUrl,
+    Secrets,
+    console,
+    opened_flow,
+)
+from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, print_json, show, table
+
+if TYPE_CHECKING:  # every command would load them at its start
+    from airmirror.failback.divergence import Written
+    from airmirror.failback.plan import FailbackPlan
+    from airmirror.failback.rescue import ToRescue
+
+MOST_RUNS = 3  # of a partition that are shown; --json and --write have all
+STYLES = {"ok": GOOD, "warn": DOUBTFUL, "stop": BAD}
+
+failback_commands = typer.Typer(no_args_is_help=True, help="Fail back to the source of a flow, when it is there again.")
+
+
+@failback_commands.callback()
+def failback() -> None:
+    """Fail back to the source of a flow, when it is there again."""
+
+
+@failback_commands.command("plan")
+@failures_reported
+def plan(
+    flow: FlowName = "",
+    write: Annotated[
+        Path | None, typer.Option(help="Write the whole plan as PATH.html and PATH.json, over what is there.")
+    ] = None,
+    config: Config = DEFAULT_CONFIG,
+    ledger: LedgerUrl = DEFAULT_LEDGER,
+    secrets: Secrets = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what diverged since a failover: records of the source that never crossed, records written on the target since.
+
+    Both clusters are read; nothing is written but the ledger. Exit status: 0 nothing diverged, 1 something did, 2 bad input.
+    """
+    from airmirror.failback.page import page
+    from airmirror.failback.plan import failback_plan
+
+    with opened_flow(config, flow, ledger, secrets, shows=True) as opened, console.status("reading both clusters"):
+        found = failback_plan(opened)
+    if write is not None:
+        for ending, text in ((".html", page(found)), (".json", json.dumps(found.as_dict(), indent=2))):
+            try:
+                write.with_name(write.name + ending).write_text(text)
+            except OSError as error:
+                raise typer.BadParameter(f"{write}{ending}: {error.strerror}", param_hint="--write") from error
+    if as_json:
+        print_json(console, found.as_dict())
+    else:
+        _show(found)
+    if not found.is_equal:
+        raise typer.Exit(1)
+
+
+@failback_commands.command("rescue")
+@failures_reported
+def rescue(
+    reason: Annotated[str, typer.Option(help="Why; it is kept with the account of what was rescued.")],
+    by: Annotated[str, typer.Option(help="Who decides; user@host if not given.")] = "",
+    flow: FlowName = "",
+    topic: Annotated[list[str] | None, typer.Option("--topic", help="Only this source topic; again for more.")] = None,
+    append: Annotated[
+        bool,
+        typer.Option("--append", help="After what the remote topics hold; the order across the failure is lost then."),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; else nothing is written.")] = False,
+    config: Config = DEFAULT_CONFIG,
+    ledger: LedgerUrl = DEFAULT_LEDGER,
+    secrets: Secrets = None,
+    as_json: AsJson = False,
+) -> None:
+    """Copy records that never crossed to <remote topic>.rescued.<date> on the target, with headers of their origin.
+
+    Each is copied once: run again, it does what is left. Exit status: 0 nothing is left, 1 something is, 2 bad input.
+    """
+    from airmirror.failback import rescue as rescuing
+    from airmirror.failback.plan import failback_plan
+    from airmirror.flows.reset import whoami
+
+    order = rescuing.RescueOrder(reason, by or whoami(), append, tuple(topic or ()))
+    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, console.status("") as status:
+        if yes:
+            chosen, found = rescuing.rescue(opened, order, status.update)
+        else:
+            found = failback_plan(opened)
+            chosen = rescuing.to_rescue(found, order)
+    if as_json:
+        rows = [
+            {
+                "topic": each.row.topic,
+                "partition": each.row.partition,
+                "into": each.into,
+                "records": each.row.never.records,
+                "runs": each.row.never.runs,
+            }
+            for each in chosen
+        ]
+        print_json(console, {"done": yes, "rescue": rows, "plan": found.as_dict()})
+    else:
+        _show_rescue(found, chosen, yes)
+    if found.never:
+        raise typer.Exit(1)
+
+
+def _show_rescue(found: FailbackPlan, chosen: list[ToRescue], done: bool) -> None:
+    rows: list[list[Cell]] = [
+        [each.row.topic, each.row.partition, each.row.never.records, _runs(each.row.never), each.into]
+        for each in chosen
+    ]
+    columns = ("topic", "partition", "records", "offsets", "copied to" if done else "would be copied to")
+    show(
+        console, table(f"{found.flow}: rescue", columns, rows, right=("partition", "records"), empty="nothing is left")
+    )
+    show(console, Text(found.headline, DOUBTFUL if found.never else GOOD))
+    if chosen and not done:
+        show(console, "Nothing was written: --yes does it.")
+
+
+def _show(found: FailbackPlan) -> None:
+    """Show each partition with its runs, what was asked, and the whole in one sentence."""
+    numbers = ("partition", "crossed", "source has", "never crossed", "rescued", "since")
+    rows: list[list[Cell]] = [
+        [
+            each.topic,
+            each.partition,
+            each.crossed_end,
+            None if each.kept_end < 0 else each.kept_end,
+            each.never.records,
+            each.rescued,
+            each.since.records,
+        ]
+        for each in found.partitions
+    ]
+    title = f"{found.flow}: partitions"
+    show(console, table(title, ("topic", *numbers), rows, right=numbers, empty="nothing was replicated"))
+    show(console, "")
+    for each in found.partitions:
+        if each.never.records:
+            show(console, line("never crossed", f"{each.name}: {_runs(each.never)}", DOUBTFUL))
+    for each in found.partitions:
+        if each.since.records:
+            show(console, line("since", f"{each.remote_topic}-{each.partition}: {_runs(each.since)}", DOUBTFUL))
+    for finding in found.findings:
+        text = f"{finding.what}: {finding.evidence}" + (f"; {finding.way_out}" if finding.way_out else "")
+        show(console, line(finding.level, text, STYLES[finding.level]))
+    show(console, Text(found.headline, GOOD if found.is_equal else DOUBTFUL))
+
+
+def _runs(written: Written) -> str:
+    """Return the first runs of offsets, how many more there are, and the times of their records."""
+    from airmirror.failover.page import known_time
+
+    runs = [str(first) if first == last else f"{first} to {last}" for first, last in written.runs[:MOST_RUNS]]
+    more = f" and {len(written.runs) - MOST_RUNS:,} more runs" if len(written.runs) > MOST_RUNS else ""
+    between = f"{known_time(written.earliest_ms)} to {known_time(written.latest_ms)}"
+    return f"{', '.join(runs)}{more} ({between})"

@@ -1,0 +1,199 @@
+"""The divergence of partitions after a failover: records of the source that never crossed, and others' on the target since.
+
+The account of what crossed is exact (invariants C and G): up to the end of the newest segment record all of the source's log
+crossed, or is accounted for. What its log has after that, or where it is not the log any more that was copied, never crossed.
+On the target, what lies after the flow's last record is of others; rescued records, which have an account too, are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
+from airmirror.clusters.protocol.routes import Routes
+from airmirror.evidence.logs import Log
+from airmirror.ledger.state import State
+from airmirror.partitions import TopicPartition
+from airmirror.windows import resetting
+from airmirror.windows.mirror import Mirror
+from airmirror.windows.resets import Choice, Facts
+from airmirror.wire.closures import Rescue
+from airmirror.wire.records import Records
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Written:
+    """Records of a log: their number, their bytes, their earliest and latest timestamps (epoch milliseconds, -1: no record).
+
+    ``runs``: the first and the last offset of each run of consecutive offsets; together they are exactly these records.
+    """
+
+    records: int = 0
+    size: int = 0
+    earliest_ms: int = -1
+    latest_ms: int = -1
+    runs: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """One partition. Offsets are of the next record.
+
+    ``crossed_end``: up to here the source's records crossed; ``kept_end``: of these the source still has the log that was copied
+    up to here, -1: it has no such partition. ``start``, ``end``: of what is on the source now and did not cross, as far as it can
+    be read and was not rescued; ``never``: the records there. ``open_from``: from here on it can't be read yet, because a
+    transaction is open, -1: all can. ``rescued``: records that were. ``since``: those of others on the target after the flow's
+    last one. ``unverified``: offsets that crossed and that no gate has let pass. ``problem``: what happened to a log.
+    """
+
+    topic: str
+    partition: int
+    remote_topic: str
+    source_topic_id: str
+    crossed_end: int
+    kept_end: int
+    start: int
+    end: int
+    never: Written
+    rescued: int
+    open_from: int
+    since: Written
+    unverified: int
+    problem: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+    @property
+    def lost(self) -> int:
+        """Offsets that crossed and that the source does not have any more; what its retention deletes does not count."""
+        return max(0, self.crossed_end - max(self.kept_end, 0))
+
+    @property
+    def is_equal(self) -> bool:
+        """Return whether both sides are as a failover left them, as far as this partition is concerned."""
+        return not (self.never.records or self.since.records or self.lost or self.problem) and self.open_from < 0
+
+
+def divergences(mirror: Mirror, topics: Mapping[str, str]) -> list[Divergence]:
+    """What became of each partition of ``topics`` (of the source, with their remote topics), by topic and partition.
+
+    Both clusters are read, and nothing is written. The ledger has caught up. Raises what reading a log does.
+    """
+    state, rescues = mirror.index.state(), mirror.index.of_kind(Rescue)
+    missing = mirror.source.refresh_existing(topics)
+    facts = resetting.look(mirror, {name: topics[name] for name in topics if name not in missing}, Choice.ACCEPT_LOSS)
+    committed = mirror.flow.isolation_level == "read_committed"
+    readable = offsets_with_patience(mirror.source, [each.key for each in facts], LATEST, read_committed=committed)
+    unverified = _unverified(mirror)
+    found = [_of(mirror, each, readable[each.key], rescues, unverified.get(each.key, 0)) for each in facts]
+    seen = {each.key for each in facts}
+    gone = [key for key in map(TopicPartition._make, state.known) if key.topic in topics and key not in seen]
+    found += [_gone(mirror, state, key, rescues, unverified.get(key, 0)) for key in gone]
+    return sorted(found, key=lambda each: (each.topic, each.partition))
+
+
+def written(parts: Iterable[Records], without: Collection[Span] = ()) -> Written:
+    """The account of records in the order of their offsets; ``without``: those from an offset on and before another."""
+    count, size, runs = 0, 0, list[Span]()
+    times: list[int] = []
+    for part in parts:
+        for first, end in without:
+            part = part.where((part.offsets < first) | (part.offsets >= end))
+        if not len(part):
+            continue
+        count, size = count + len(part), size + int((part.ends - part.starts).sum())
+        times += [int(part.timestamps.min()), int(part.timestamps.max())]
+        cuts = np.flatnonzero(np.diff(part.offsets) != 1)
+        firsts, lasts = part.offsets[np.append(0, cuts + 1)].tolist(), part.offsets[np.append(cuts, -1)].tolist()
+        if runs and runs[-1][1] + 1 == firsts[0]:
+            firsts[0] = runs.pop()[0]
+        runs += zip(firsts, lasts, strict=True)
+    return Written(count, size, min(times, default=-1), max(times, default=-1), tuple(runs))
+
+
+def rescued_end(rescues: Iterable[Rescue], topic: str, partition: int, source_topic_id: str) -> int:
+    """The source offset up to which a partition's records were rescued; 0: none was."""
+    return max((each.source_end for each in of(rescues, topic, partition, source_topic_id)), default=0)
+
+
+def of(rescues: Iterable[Rescue], topic: str, partition: int, source_topic_id: str) -> Iterator[Rescue]:
+    """Yield the rescues from a partition of a topic with this id."""
+    for each in rescues:
+        if (each.topic, each.partition, str(each.source_topic_id)) == (topic, partition, source_topic_id):
+            yield each
+
+
+def _of(mirror: Mirror, facts: Facts, readable: int, rescues: Sequence[Rescue], unverified: int) -> Divergence:
+    topic_id, key = str(facts.source_topic_id), facts.key
+    crossed = 0 if facts.last is None else facts.last.source_end
+    kept, begin = crossed, facts.goes_on
+    if facts.source_recreated:
+        kept, begin = 0, facts.earliest
+    elif facts.source_cut is not None:
+        kept = begin = facts.source_cut
+    start = max(begin, facts.earliest, rescued_end(rescues, *key, topic_id))
+    log = Log(mirror.source, key, start, readable, is_committed=mirror.flow.isolation_level == "read_committed")
+    since = 0 if facts.last is None or facts.target_recreated else facts.last.target_end
+    return Divergence(
+        topic=facts.topic,
+        partition=facts.partition,
+        remote_topic=facts.remote_topic,
+        source_topic_id=topic_id,
+        crossed_end=crossed,
+        kept_end=kept,
+        start=start,
+        end=max(start, readable),
+        never=written(log.records()),
+        rescued=sum(each.records for each in of(rescues, *key, topic_id)),
+        open_from=readable if readable < facts.high_watermark else -1,
+        since=_since(mirror.target, TopicPartition(facts.remote_topic, facts.partition), since, rescues),
+        unverified=unverified,
+        problem=replace(facts, foreign=False, tail=None).problem,
+    )
+
+
+def _gone(mirror: Mirror, state: State, key: TopicPartition, rescues: Sequence[Rescue], unverified: int) -> Divergence:
+    """A partition that the source does not have any more: all that crossed of it is on the target alone."""
+    last = state.segments.get(key)
+    remote = TopicPartition(last.remote_topic if last else "", key.partition)
+    topic_id = str(last.source_topic_id) if last else ""
+    return Divergence(
+        topic=key.topic,
+        partition=key.partition,
+        remote_topic=remote.topic,
+        source_topic_id=topic_id,
+        crossed_end=last.source_end if last else 0,
+        kept_end=-1,
+        start=0,
+        end=0,
+        never=Written(),
+        rescued=sum(each.records for each in of(rescues, *key, topic_id)),
+        open_from=-1,
+        since=_since(mirror.target, remote, last.target_end, rescues) if last else Written(),
+        unverified=unverified,
+        problem="the source has no such partition any more",
+    )
+
+
+def _since(target: Routes, remote: TopicPartition, start: int, rescues: Iterable[Rescue]) -> Written:
+    """Return what others have written to a partition of the target from an offset on."""
+    if target.refresh_existing([remote.topic]) or remote.partition >= target.partitions(remote.topic):
+        return Written()
+    end = offsets_with_patience(target, [remote], LATEST, read_committed=True)[remote]
+    ours = [(each.target_start, each.target_end) for each in rescues if (each.into, each.partition) == remote]
+    return written(Log(target, remote, start, end).records(), ours)
+
+
+def _unverified(mirror: Mirror) -> dict[TopicPartition, int]:
+    found: dict[TopicPartition, int] = {}
+    for record in mirror.index.unverified():
+        key = TopicPartition(record.topic, record.partition)
+        found[key] = found.get(key, 0) + record.source_end - record.source_start
+    return found
