@@ -43,7 +43,12 @@ def test_what_differs_and_will_be_done_and_sizes(
     grown = rows[(small, "partitions")]
     assert (grown["source"], grown["target"], grown["will_change"]) == ("3", "1", True)
     kept = rows[(small, "max.message.bytes")]
-    assert (kept["source"], kept["target"], kept["outcome"], kept["will_change"]) == ("900000", "500000", "900000", True)
+    assert (kept["source"], kept["target"], kept["outcome"], kept["will_change"]) == (
+        "900000",
+        "500000",
+        "900000",
+        True,
+    )
     assert rows[(large, "topic")]["outcome"] == "created with 1 partitions"
     on_source, on_target = found["sizes"][small]
     assert on_source > 100 * 20 and on_target == 0 and found["sizes"][large] == [0, None]
