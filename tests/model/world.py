@@ -19,7 +19,7 @@ class ClaimRecord(NamedTuple):
     claimant's clock in the claim itself, by the broker's in what follows. ``slots``: the most that any claim had."""
 
     window: int
-    event: str  # claimed, renewed, released, deleted (refused, or over)
+    event: str  # claimed, renewed, go, released, deleted (refused, or over)
     time: int
     said: int
     slots: int
@@ -74,18 +74,20 @@ class Driver(NamedTuple):
     ids: int = 0  # to fence: as many as any window had slots
     at: int = 0  # the id that is fenced next
     shares: tuple[Share, ...] = ()  # what it will write: starts, or what is verified
-    waiting: tuple[int, ...] = ()  # slots that have not answered
+    waiting: tuple[int, ...] = ()  # slots that have not answered, those that wait for go among them
     others: tuple[int, ...] = ()  # windows whose claims it will delete
 
 
 class Attempt(NamedTuple):
-    """An attempt of a slot: a process of its own, which its driver's death does not end. ``plan``: what it was told."""
+    """An attempt of a slot: a process of its own, which its driver's death does not end. ``plan``: what it was told; ``since``:
+    how many claims there were when its window looked ahead, before its own claim; -1: it did not."""
 
     window: int
     slot: int
     step: str
     plan: tuple[Share, ...]
     shares: tuple[Share, ...] = ()
+    since: int = -1
 
 
 class Ender(NamedTuple):
