@@ -18,7 +18,7 @@ CONSOLE ?= yes
 CONSOLE_BUILT := include/airmirror/web/console/dist/manifest.json
 CONSOLE_SOURCES := $(filter-out %/dist,$(wildcard include/airmirror/web/console/src/* include/airmirror/web/console/*.json include/airmirror/web/console/*.mjs))
 
-.PHONY: help install check house test-quick test test-long chaos model mutate mutate-all bench bench-airflow bench-topics bench-groups bench-segments bench-scale bench-flows bench-following bench-distance bench-tls bench-compare soak demo demo-takeover up down status requirements audit dist docs screenshots clean
+.PHONY: help install check house test-quick test test-long chaos model mutate mutate-all bench bench-airflow bench-topics bench-groups bench-segments bench-scale bench-flows bench-following bench-between bench-distance bench-tls bench-compare soak demo demo-takeover up down status requirements audit dist docs screenshots clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 16
@@ -124,6 +124,9 @@ bench-flows: install ## measure twenty flows in one Airflow; writes their part o
 
 bench-following: install ## measure how late windows are that follow the log; writes their part of benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks.following
+
+bench-between: install ## measure the time without a commit between two windows; writes their part of benchmarks/RESULTS.md
+	$(BIN)/python -m benchmarks.between --airflow 180
 
 bench-distance: install ## measure clusters that are far from each other; writes their part of benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks.distance
