@@ -129,7 +129,9 @@ def test_tasks_wait_as_long_as_a_window_follows(monkeypatch: pytest.MonkeyPatch)
     assert tasks["verify_window"].follows, "its assets count what was verified meanwhile"
     limit = tasks["replicate_window"].execution_timeout
     assert limit is not None and limit >= timedelta(minutes=30) + timedelta(minutes=5)
-    interval = deadline(flow).interval
+    alert = deadline(flow)
+    assert alert is not None
+    interval = alert.interval
     assert isinstance(interval, timedelta) and interval >= limit
     waited: list[float] = []
     monkeypatch.setattr(work, "stop_after_delay", lambda seconds: waited.append(seconds) or (lambda _state: True))
@@ -160,3 +162,35 @@ def test_an_application_follows_only_where_it_knows_the_gate_that_judges_last(
     for is_cluster, told in ((False, str(deployment().expectations)), (True, "")):
         submission = Submission(deployment(), "a->b", "w", "spark_test", Selection(), is_cluster=is_cluster)
         assert submission._expectations() == told
+
+
+def test_a_task_that_runs_windows_in_a_row() -> None:
+    """As long as all of them; until it is paused: no limit, and nobody waits for its run to end."""
+    four, endless = (
+        parse(f"{FOLLOWS}a->b.window.follow.windows = {count}\n", "mirror.properties").flow("a->b") for count in (4, 0)
+    )
+    limit = replicate_dag(four).task_dict["replicate_window"].execution_timeout
+    assert limit is not None and limit >= timedelta(hours=1)
+    assert replicate_dag(endless).task_dict["replicate_window"].execution_timeout is None
+    assert deadline(endless) is None and deadline(four) is not None
+    bounded = replace(endless, settings=replace(endless.settings, window_deadline_ms=60_000))
+    alert = deadline(bounded)
+    assert alert is not None and alert.interval == timedelta(minutes=1)
+
+
+def test_the_last_gate_trusts_all_windows_of_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that were run in a row have its name and a number."""
+    left = [SimpleNamespace(window=name) for name in ("r#1-ab", "r#1-ab-2", "r#1-abc", "r#1-ab-3")]
+    opened = SimpleNamespace(ledger=SimpleNamespace(unverified=lambda: left), flow=parse(FOLLOWS, "f").flow("a->b"))
+    trusted: list[set[str]] = []
+
+    def judge(*_: object, **how: Any) -> Any:
+        trusted.append(how["trusted"])
+        raise FlowBusy("a->b", "w", "host:1", 0)
+
+    monkeypatch.setattr(work, "opened_flow", Given(opened))
+    monkeypatch.setattr(work, "judge_flow", judge)
+    monkeypatch.setattr(work, "when_free", lambda _flow, doing: doing())
+    with pytest.raises(FlowBusy):
+        work.verify(deployment(), "a->b", "r#verify#1-cd", {"r#1-ab"}, Selection())
+    assert trusted == [{"r#1-ab", "r#1-ab-2", "r#1-ab-3"}]

@@ -355,7 +355,7 @@ def test_a_slot_that_was_started_again_follows_as_long_as_the_others() -> None:
 
 
 class _NO_SLOT:
-    segment_topic, claim_offset = "segments", 0
+    segment_topic, claim_offset, since = "segments", 0, -1
 
 
 def test_how_late_a_window_was() -> None:

@@ -30,9 +30,10 @@ from airmirror.cli.options import (
 )
 from airmirror.cli.tables import BAD, DOUBTFUL, line, print_json
 from airmirror.cli.tables import show as print_all
-from airmirror.config import ConfigurationError
+from airmirror.config import ConfigurationError, Flow
 from airmirror.config.schedules import interval_seconds
 from airmirror.flows.prepare import prepare
+from airmirror.windows.results import WindowResult
 
 
 @failures_reported
@@ -86,6 +87,13 @@ def run_window(
     follow: Annotated[
         str, typer.Option(help="Stay so long and copy what comes, as in `60s` or `5 min`; window.follow.ms by default.")
     ] = "",
+    windows: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="With --follow: this many windows in a row; 0: until it is ended. window.follow.windows by default.",
+        ),
+    ] = None,
     expectations: Expectations = None,
     no_expectations: Annotated[
         bool, typer.Option("--no-expectations", help="Judge by the engine's own checks alone; what is held stays held.")
@@ -118,9 +126,7 @@ def run_window(
     ]
     with opened_flow(config, flow, ledger, secrets) as opened, console.status(f"window {identifier}") as status:
         said = f"window {identifier}: "
-        if seconds:
-            staying = replace(opened.flow.window, follow_ms=seconds * 1000)
-            opened = replace(opened, flow=replace(opened.flow, window=staying))
+        opened = replace(opened, flow=_staying(opened.flow, seconds, windows))
         prepared = prepare(opened, lambda phase: status.update(said + phase))
         result = run_judged(
             prepared,
@@ -130,6 +136,7 @@ def run_window(
             rounds=wanted,
             tell=lambda phase: status.update(said + phase),
             report=lambda progress: status.update(said + show.progress(progress)),
+            done=_nothing if as_json or opened.flow.window.follow_windows == 1 else _told,
         ).result
         rounds = do_rounds(prepared.opened, wanted, identifier, lambda phase: status.update(said + phase))
     if as_json:
@@ -202,6 +209,20 @@ def status(
         print_all(console, *(part for item in found for part in show.status(item)))
     if any(item.needs_somebody for item in found):
         raise typer.Exit(1)
+
+
+def _staying(flow: Flow, seconds: int | None, windows: int | None) -> Flow:
+    """The flow, whose windows follow for ``seconds``, this many in a row, where that was said."""
+    window = flow.window if not seconds else replace(flow.window, follow_ms=seconds * 1000)
+    return replace(flow, window=window if windows is None else replace(window, follow_windows=windows))
+
+
+def _told(result: WindowResult) -> None:
+    console.print(show.one_of_several(result))
+
+
+def _nothing(_result: WindowResult) -> None:
+    """Tell nothing of one window."""
 
 
 def _seconds(follow: str) -> int | None:

@@ -71,8 +71,9 @@ def interrupt(url: str, flow: Flow) -> None:
         close(spark)
 
 
-def execute(spark: SparkSession, slots: Sequence[Slot], owner: str = "") -> list[SlotResult]:
-    """Run every slot in a task of its own; jobs of the flow that an earlier window left are interrupted first.
+def execute(spark: SparkSession, slots: Sequence[Slot], owner: str = "", *, alone: bool = True) -> list[SlotResult]:
+    """Run every slot in a task of its own; jobs of the flow that an earlier window left are interrupted first, if it is to be
+    ``alone``.
 
     ``owner``: the flow by whose name the jobs are known, where it is not the slots' own. A slot whose task dies is tried
     again by Spark and continues from the committed progress (invariant C). The clusters' settings, what is secret among
@@ -88,7 +89,8 @@ def execute(spark: SparkSession, slots: Sequence[Slot], owner: str = "") -> list
     limit = most_seconds(slots[0])
     late = threading.Timer(limit, spark.interruptTag, [tag(flow)])
     try:
-        spark.interruptTag(tag(flow))
+        if alone:
+            spark.interruptTag(tag(flow))
         spark.addTag(tag(flow))
         late.start()
         answers = run_tasks(spark, [replace(slot, flow=bare) for slot in slots], in_tasks(pickle.dumps(whole)))

@@ -35,6 +35,7 @@ from airmirror.slot.errors import (
     TopicRecreated,
 )
 from airmirror.slot.follow import NO_END, Following, seconds_left
+from airmirror.slot.go import await_go
 from airmirror.slot.intake import Intake
 from airmirror.slot.limit import Limit
 from airmirror.slot.outbox import Outbox
@@ -64,14 +65,30 @@ class _Attempts:
     limits: dict[TopicPartition, int] = field(default_factory=dict)  # copied up to here only: what comes is bad
     refusals: dict[TopicPartition, Refusals] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, slot: Slot) -> _Attempts:
+        """None so far, of a slot that begins now."""
+        positions = {partition.source: partition.start for partition in slot.partitions}
+        until = time.monotonic() + slot.follow_ms / 1000
+        return cls(positions, until, Pace(transaction_timeout_ms(slot.flow)), Limit.of(slot))
+
 
 def run_slot(slot: Slot) -> list[SlotResult]:
-    """Copy a slot's partitions; one result each. Raises nothing: errors are in the results."""
+    """Copy a slot's partitions, as soon as it may begin; one result each. Raises nothing: errors are in the results."""
+    begun = time.monotonic()
+    try:
+        slot = await_go(slot)
+    except AirmirrorError as error:
+        outcome = Outcome.FENCED if isinstance(error, SlotFenced) else Outcome.FAILED
+        return list(_results(slot, _Attempts.of(slot), outcome, error, time.monotonic() - begun))
+    return _run(slot)
+
+
+def _run(slot: Slot) -> list[SlotResult]:
     begun = time.monotonic()
     deadline = begun + slot.longest_ms / 1000
-    positions = {partition.source: partition.start for partition in slot.partitions}
-    pace = Pace(transaction_timeout_ms(slot.flow))
-    attempts = _Attempts(positions, begun + slot.follow_ms / 1000, pace, Limit.of(slot))
+    attempts = _Attempts.of(slot)
+    pace = attempts.pace
     outcome = Outcome.DONE
     error: AirmirrorError | None = None
     pause = LEAST_PAUSE

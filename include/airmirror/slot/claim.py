@@ -27,13 +27,14 @@ Seen = ClaimEntry | SegmentRecord | Hold | Decision
 
 
 class ClaimLog:
-    """The segment topic from the window's claim on, read on and on."""
+    """The segment topic from the window's claim on, read on and on; what was committed and held since the plan was made."""
 
     def __init__(self, slot: Slot, target: Routes) -> None:
         self._slot, self._target = slot, target
         self._log = TopicPartition(slot.segment_topic, 0)
         self._claims: list[ClaimEntry] = []
-        self._claims_next = self._segments_next = slot.claim_offset
+        self._claims_next = slot.claim_offset
+        self._segments_next = slot.since if slot.since >= 0 else slot.claim_offset
         self._newest: dict[TopicPartition, SegmentRecord] = {}
         self._looked = time.monotonic()
         self.commits = Commits()  # of the window's slots
@@ -42,7 +43,7 @@ class ClaimLog:
         )  # since the claim, by the gate or an operator, whether it was lifted or not
 
     def committed(self) -> dict[TopicPartition, SegmentRecord]:
-        """The newest segments committed since the claim. Raises SlotFenced where it is another's by now, or released."""
+        """The newest segments committed since the plan. Raises SlotFenced where it is another's by now, or released."""
         end = self._end(read_committed=False)
         for record in self._read(self._segments_next, end, read_committed=True):
             self._take(record)
@@ -85,7 +86,8 @@ class ClaimLog:
 
     def _take(self, record: Seen) -> None:
         if isinstance(record, ClaimEntry):
-            self._claims.append(record)
+            if record.offset >= self._slot.claim_offset:
+                self._claims.append(record)
         elif isinstance(record, SegmentRecord):
             self._newest[TopicPartition(record.topic, record.partition)] = record
             if record.window == self._slot.window:

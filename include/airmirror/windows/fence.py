@@ -6,7 +6,7 @@ import itertools
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
@@ -25,7 +25,7 @@ from airmirror.windows.errors import FenceStuck, FlowBusy, FlowClosed
 from airmirror.windows.index import ClaimsSince, read_claims, read_control, with_known
 from airmirror.windows.mirror import Journal, Mirror
 from airmirror.windows.renewal import Renewal
-from airmirror.wire.claims import LEASE_MS, holder, most_slots
+from airmirror.wire.claims import LEASE_MS, ClaimEntry, holder, most_slots
 from airmirror.wire.closures import WHOLE, Closure, closed
 from airmirror.wire.segments import Claim, ClaimEvent
 
@@ -36,7 +36,8 @@ FENCE_SECONDS = 60.0
 class Granted:
     """A claim that holds and is renewed; ``offset``: where it lies in the segment topic. ``appender`` writes to that topic.
 
-    ``closed``: the topics that were closed when it was claimed; who closes another one claims later.
+    ``closed``: the topics that were closed when it was claimed; who closes another one claims later. ``before``: the claims of
+    other windows that lay before it, of some their last record only.
     """
 
     journal: Journal
@@ -44,6 +45,7 @@ class Granted:
     renewal: Renewal
     offset: int
     closed: Mapping[str, Closure] = field(default_factory=dict)
+    before: Sequence[ClaimEntry] = ()
     _since: ClaimsSince = field(init=False, compare=False)  # of whoever checks: a copy for another thread has its own
 
     def __post_init__(self) -> None:
@@ -58,12 +60,22 @@ class Granted:
         """Claim more slots."""
         self.renewal.grow(slots)
 
+    def go(self) -> None:
+        """Tell slots that were started before the claim to begin."""
+        self.renewal.go()
+
     def check(self) -> None:
         """Check that it still holds, by the segment topic now. Raises SlotFenced if it is another's, or released."""
         held = holder(self._since.read(self.journal.target, self.journal.topics.segments))
         if held is None or held.offset != self.offset or held.released:
             by = "(released)" if held is None or held.released else held.claim.window
             raise SlotFenced(self.journal.flow.name, self.claim.window, by)
+
+    def wanted_by(self) -> str:
+        """The window that wanted the claim meanwhile, and was refused; empty: none. Raises SlotFenced as ``check`` does."""
+        self.check()
+        others = self._since.claimants - {self.claim.window}
+        return min(others, default="")
 
 
 @dataclass(frozen=True)
@@ -136,7 +148,7 @@ def _claimed(journal: Journal, window: str, slots: int, appender: Appender, *, c
 
     try:
         with renewal:
-            yield Granted(journal, appender, renewal, offset, closed_now)
+            yield Granted(journal, appender, renewal, offset, closed_now, before)
     except BaseException:
         with suppress(AirmirrorError):  # what went wrong before says more, and the claim ends with its lease
             release()
@@ -219,6 +231,11 @@ def _fence_stuck(flow: Flow, error: TransactionStuck) -> FenceStuck:
     return FenceStuck(flow.name, error.transactional_id, str(error), tuple(map(str, error.reasons)))
 
 
+def is_of(task: str, window: str) -> bool:
+    """Return whether ``window`` is that of a task, or one of those of a task that runs several."""
+    return f"{window}-".startswith(f"{task}-")
+
+
 def end_window(flow: Flow, index: FlowLedger, window: str) -> bool:
     """End a window from outside while no other has claimed since: release its claim, then fence its ids; whether it was.
 
@@ -237,7 +254,7 @@ def end_window(flow: Flow, index: FlowLedger, window: str) -> bool:
         end = offsets_with_patience(target, [log], LATEST)[log]
         scanned = index.scanned(segments, target.topic_ids[segments]).get(0, 0)
         held = holder(read_claims(target, segments, index.claims(), scanned, end), compacted=True)
-        if held is None or not f"{held.claim.window}-".startswith(f"{window}-"):
+        if held is None or not is_of(window, held.claim.window):
             return False
         if not held.released:
             with Appender(flow.target, segments) as appender:

@@ -6,7 +6,7 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
@@ -36,7 +36,8 @@ class Follow:
     ``gate`` judges meanwhile; None: the engine's own checks alone. ``ready`` makes it so, before there is anything to judge.
     ``rounds`` are done every ``seconds``, and after each judgement: they are given the window's claim, under which the ledger
     has caught up, and told whether anything was verified. Of errors they raise SlotFenced only. ``seen`` hears as often as it
-    judges where the partitions stand.
+    judges where the partitions stand. ``before``: windows whose slots are trusted as its own, and whose rest it judges;
+    ``spare``: this many seconds before the end nothing is begun any more.
     """
 
     gate: Gate | None
@@ -44,6 +45,8 @@ class Follow:
     seconds: float = math.inf
     seen: Callable[[Seen], None] = lambda seen: None
     ready: Callable[[], None] = lambda: None
+    before: Collection[str] = ()
+    spare: float = 0.0
 
 
 class Meanwhile(Alongside):
@@ -58,12 +61,13 @@ class Meanwhile(Alongside):
         self._granted, self._follow, self._planned = granted, follow, planned
         self._window = granted.claim.window
         self._left: set[TopicPartition] = set()
+        self._until = time.monotonic() + granted.journal.flow.window.follow_ms / 1000 - follow.spare
 
     def _run(self) -> None:
         flow, index = self._granted.journal.flow, self._granted.journal.index
         seconds = flow.window.verify_interval_ms / 1000
         pause = 0.0
-        while not self._ended.wait(pause):
+        while not self._is_over(pause):
             pause = seconds  # after an error
             try:
                 self._follow.ready()
@@ -81,7 +85,7 @@ class Meanwhile(Alongside):
         do the rounds; tell where the partitions stand."""
         turn = min(seconds, self._follow.seconds)
         judge_at = seen_at = time.monotonic()
-        while not self._ended.is_set():
+        while not self._is_over(0.0):
             begun = time.monotonic()
             ends = source_ends(mirror.source, self._planned) if begun >= seen_at else None
             state = mirror.catch_up()
@@ -99,13 +103,19 @@ class Meanwhile(Alongside):
             due = min(judge_at, seen_at, begun + turn)
             self._ended.wait(max(LEAST_PAUSE, due - time.monotonic()))
 
+    def _is_over(self, seconds: float) -> bool:
+        """Wait; whether nothing is to be begun any more."""
+        return self._ended.wait(seconds) or (self._follow.spare > 0 and time.monotonic() >= self._until)
+
     def _judge(self, mirror: Mirror, granted: Granted, state: State) -> bool | None:
         """Judge what is new and not left to the last judgement; whether anything has passed. None: there is nothing."""
         self._left |= {TopicPartition(*key) for key in state.holds}
         if set(map(key_of, mirror.index.unverified())) <= self._left:
             return None
         granted.check()  # a driver that slept for longer than its lease judges no more
-        judged = judge_unverified(mirror, granted, self._follow.gate, trusted={self._window}, left=self._left)
+        judged = judge_unverified(
+            mirror, granted, self._follow.gate, trusted={self._window, *self._follow.before}, left=self._left
+        )
         for verdict in judged.verdicts:
             if verdict.error is not None:
                 self._left.add(verdict.key)

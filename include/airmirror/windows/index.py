@@ -24,7 +24,7 @@ from airmirror.partitions import Entry, TopicPartition
 from airmirror.wire.claims import ClaimEntry
 from airmirror.wire.closures import Closure
 from airmirror.wire.primitives import MalformedRecord
-from airmirror.wire.segments import Claim, Hold, SegmentRecord, Verified, decode
+from airmirror.wire.segments import Claim, ClaimEvent, Hold, SegmentRecord, Verified, decode
 
 log = logging.getLogger(__name__)
 
@@ -254,6 +254,11 @@ class ClaimsSince:
     def __init__(self, offset: int) -> None:
         self._offset = self._next = offset
         self._entries: list[ClaimEntry] = []
+
+    @property
+    def claimants(self) -> set[str]:
+        """The windows whose claims were read, granted or refused."""
+        return {entry.claim.window for entry in self._entries if entry.claim.event is ClaimEvent.CLAIMED}
 
     def read(self, routes: Routes, segment_topic: str) -> list[ClaimEntry]:
         """All up to the topic's end now; only what has come since the last time is read."""

@@ -81,9 +81,19 @@ def chosen(
 
 
 def slots_of(
-    mirror: Mirror, granted: Granted, numbers: Sequence[int], planned: Sequence[Planned], follow_ms: int = 0
+    mirror: Mirror,
+    *,
+    window: str,
+    claim_offset: int,
+    numbers: Sequence[int],
+    planned: Sequence[Planned],
+    follow_ms: int = 0,
+    since: int = -1,
 ) -> list[Slot]:
-    """Slots of at most these numbers for what there is to do, and with ``follow_ms`` for what comes; as many as that needs."""
+    """Slots of at most these numbers for what there is to do, and with ``follow_ms`` for what comes; as many as that needs.
+
+    ``claim_offset``, ``since``: as slots have them.
+    """
     flow, target, topics = mirror.flow, mirror.target, mirror.topics
     work = [item for item in planned if item.takes_part(follow_ms > 0)]
     if not work:
@@ -121,9 +131,9 @@ def slots_of(
     return [
         Slot(
             flow=flow,
-            window=granted.claim.window,
+            window=window,
             number=number,
-            claim_offset=granted.offset,
+            claim_offset=claim_offset,
             max_ms=flow.window.max_ms,
             max_bytes=None if limit is None else max(1, int(limit * share)),
             progress_topic=topics.progress,
@@ -132,6 +142,7 @@ def slots_of(
             partitions=members,
             slots=len(packed),
             follow_ms=follow_ms,
+            since=since,
         )
         for number, (members, share) in zip(numbers, packed, strict=False)
     ]

@@ -23,6 +23,10 @@ class Renewal(Alongside):
         self.claim = claim
         self._append = append
 
+    def go(self) -> None:
+        """Renew the claim, and tell slots that were started before it to begin: everything is fenced."""
+        self._append(replace(self.claim, event=ClaimEvent.GO))
+
     def grow(self, slots: int) -> None:
         """Renew the claim for more slots, from now on."""
         self.claim = replace(self.claim, slots=slots)

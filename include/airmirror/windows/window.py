@@ -17,6 +17,7 @@ from airmirror.ledger import FlowLedger
 from airmirror.ledger.state import State
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Outcome, Slot, SlotResult
+from airmirror.windows.ahead import Ahead
 from airmirror.windows.committed import committed
 from airmirror.windows.connect_offsets import with_connect_offsets
 from airmirror.windows.ends import check_ends
@@ -58,6 +59,26 @@ class Phases:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - begun
 
 
+@dataclass(frozen=True)
+class Copied:
+    """The work of a window that has released its claim: all that its result is made of."""
+
+    window: str
+    planned: Sequence[Planned]
+    results: Sequence[SlotResult]
+    verdicts: Sequence[Verdict]
+    begun: float
+    phases: Phases
+    seen_ms: int
+    follows: bool
+
+    @property
+    def is_well(self) -> bool:
+        """Return whether every partition was copied as planned: what a gate holds is not told here."""
+        well = all(each.error is None and each.outcome is Outcome.DONE for each in self.results)
+        return well and all(item.error is None for item in self.planned)
+
+
 def run_window(
     flow: Flow,
     index: FlowLedger,
@@ -82,54 +103,138 @@ def run_window(
     Raises FlowBusy, FlowClosed, FenceStuck, SameCluster, EqualClusterIds, or a cluster's error; what is wrong with single
     partitions is in the rows.
     """
-    begun, phases = time.monotonic(), Phases(tell)
-    with _two_clusters(flow, index) as mirror:
-        with phases("offsets and progress"):
-            state, stuck = _state_before(mirror)
-            state = with_connect_offsets(mirror, state, remote_topics)
-            seen_ms = int(time.time() * 1000)
-            planned = make_plan(mirror, state, remote_topics)
-        results: list[SlotResult] = []
-        verdicts: list[Verdict] = []
-        follow_ms = flow.window.follow_ms if following and until is None else 0
-        new = any(
-            part.takes_part(follow_ms > 0) and part.key not in state.holds for part in chosen(planned, only, until)
+    with two_clusters(flow, index) as mirror:
+        copied = copy_window(
+            mirror,
+            remote_topics,
+            execute,
+            window=window,
+            slots=slots,
+            only=only,
+            until=until,
+            following=following,
+            advance=advance,
+            tell=tell,
+            report=report,
         )
-        doubtful = any(isinstance(item.error, ProgressDiffers) for item in planned)  # seen in mid-commit, or so
-        if stuck or new or doubtful or (advance and index.unverified()) or need_starts(flow, state, planned):
-            most = slots()
-            with claimed(mirror, window, most) as granted:
-                with phases("fence"):
-                    fenced = fence_around(granted, most)
-                with phases("offsets and progress"):
+        return result_of(mirror, copied)
+
+
+def copy_window(
+    mirror: Mirror,
+    remote_topics: Mapping[str, str],
+    execute: Execute,
+    *,
+    window: str,
+    slots: Callable[[], int],
+    only: Callable[[TopicPartition], bool] = lambda partition: True,
+    until: Mapping[TopicPartition, int] | None = None,
+    following: Follow | None = None,
+    advance: bool = True,
+    tell: Callable[[str], None] = lambda phase: None,
+    report: Callable[[CopyProgress], None] = lambda progress: None,
+    ahead: Ahead | None = None,
+    begins: Callable[[Granted, Fenced], None] = lambda granted, fenced: None,
+) -> Copied:
+    """``run_window`` without its result. ``ahead``: what was done before; ``begins`` hears that the slots begin."""
+    flow, begun, phases = mirror.flow, time.monotonic(), Phases(tell)
+    results: list[SlotResult] = []
+    verdicts: list[Verdict] = []
+    follow_ms = flow.window.follow_ms if following and until is None else 0
+    seen_ms = int(time.time() * 1000)
+    if ahead is None:
+        with phases("offsets and progress"):
+            planned, is_needed = _look(mirror, remote_topics, only, until, follows=follow_ms > 0, advance=advance)
+    else:
+        planned, is_needed = list(ahead.plan.planned), True
+    if is_needed:
+        most = slots() if ahead is None else ahead.most
+        with claimed(mirror, window, most) as granted:
+            with phases("fence"):
+                fenced = fence_around(granted, most)
+            run = execute
+            with phases("offsets and progress"):
+                if ahead is not None and ahead.begins(granted, fenced):
+                    work, run = list(ahead.plan.slots), ahead.answers
+                else:
                     state, planned = _plan_with_starts(mirror, granted, fenced, still_open(remote_topics, granted))
                     planned += closed_since(flow, state, remote_topics, granted)
                     free = [item for item in chosen(planned, only, until) if item.key not in state.holds]
-                    work = slots_of(mirror, granted, numbers=fenced.numbers, planned=free, follow_ms=follow_ms)
-                if work:
-                    offsets = sum(part.end - part.start for slot in work for part in slot.partitions)
-                    meanwhile = Meanwhile(granted, following, planned) if following and follow_ms else nullcontext()
-                    with phases("copy"), Watch(granted, offsets, report), meanwhile:
-                        results = list(execute(work))
-                with phases("verify"):
-                    mirror.catch_up()
-                    if advance:
-                        verdicts = list(judge_unverified(mirror, granted, None, trusted={window}).verdicts)
-        seen_ms = int(time.time() * 1000) if results else seen_ms
-        ends = watermarks(mirror.source, [item.key for item in planned]) if results else {}
-        late = Late({item.key: item.end for item in planned})
-        done = committed(late.noting(index.of_window(window)))
-        made = window_rows(
-            flow=flow, done=done, index=index, planned=planned, results=results, verdicts=verdicts, ends=ends
+                    work = slots_of(
+                        mirror,
+                        window=window,
+                        claim_offset=granted.offset,
+                        numbers=fenced.numbers,
+                        planned=free,
+                        follow_ms=follow_ms,
+                    )
+            if work:
+                begins(granted, fenced)
+                offsets = sum(part.end - part.start for slot in work for part in slot.partitions)
+                meanwhile = Meanwhile(granted, following, planned) if following and follow_ms else nullcontext()
+                with phases("copy"), Watch(granted, offsets, report), meanwhile:
+                    results = list(run(work))
+            with phases("verify"):
+                mirror.catch_up()
+                if advance:
+                    verdicts = list(judge_unverified(mirror, granted, None, trusted={window}).verdicts)
+    return Copied(
+        window=window,
+        planned=planned,
+        results=results,
+        verdicts=verdicts,
+        begun=begun,
+        phases=phases,
+        seen_ms=seen_ms,
+        follows=follow_ms > 0,
+    )
+
+
+def _look(
+    mirror: Mirror,
+    remote_topics: Mapping[str, str],
+    only: Callable[[TopicPartition], bool],
+    until: Mapping[TopicPartition, int] | None,
+    *,
+    follows: bool,
+    advance: bool,
+) -> tuple[list[Planned], bool]:
+    """The plan before anything is claimed, and whether there is anything to do that needs the claim."""
+    state, stuck = _state_before(mirror)
+    state = with_connect_offsets(mirror, state, remote_topics)
+    planned = make_plan(mirror, state, remote_topics)
+    new = any(part.takes_part(follows) and part.key not in state.holds for part in chosen(planned, only, until))
+    doubtful = any(isinstance(item.error, ProgressDiffers) for item in planned)  # seen in mid-commit, or so
+    left = advance and bool(mirror.index.unverified())
+    return planned, stuck or new or doubtful or left or need_starts(mirror.flow, state, planned)
+
+
+def result_of(mirror: Mirror, copied: Copied) -> WindowResult:
+    """The result of a window, from what its slots have said and what they have committed."""
+    flow, index, planned, results = mirror.flow, mirror.index, copied.planned, copied.results
+    seen_ms = int(time.time() * 1000) if results else copied.seen_ms
+    ends = watermarks(mirror.source, [item.key for item in planned]) if results else {}
+    late = Late({item.key: item.end for item in planned})
+    done = committed(late.noting(index.of_window(copied.window)))
+    rows = list(
+        window_rows(
+            flow=flow,
+            done=done,
+            index=index,
+            planned=planned,
+            results=results,
+            verdicts=copied.verdicts,
+            ends=ends,
         )
-        rows = list(made)
-        name_writers(mirror.target, flow, [row.error for row in rows])
+    )
+    name_writers(mirror.target, flow, [row.error for row in rows])
     is_cut = any(result.outcome is Outcome.CUT for result in results)
     return WindowResult(
-        flow=flow.name, window=window, rows=tuple(rows), partitions=len(planned), seconds=time.monotonic() - begun,
-        phases=phases.seconds, is_cut=is_cut,
+        flow=flow.name, window=copied.window, rows=tuple(rows), partitions=len(planned),
+        seconds=time.monotonic() - copied.begun,
+        phases=copied.phases.seconds, is_cut=is_cut,
         standings=tuple(standings_of(index, planned, ends)), seen_ms=seen_ms,
-        followed=late.followed() if follow_ms else None,
+        followed=late.followed() if copied.follows else None,
         limited=max((result.limited for result in results), default=0.0),
         throttled=max((result.throttled for result in results), default=0.0),
     )  # fmt: skip
@@ -173,7 +278,7 @@ def judge_window(
     ``window`` is who judges: a claim of that name is held meanwhile, so that nobody writes. ``gate`` None: the engine's
     own checks judge alone, and what is held stays held. Raises FlowBusy, or a cluster's error.
     """
-    with _two_clusters(flow, index) as mirror:
+    with two_clusters(flow, index) as mirror:
         mirror.catch_up()
         held = gate is not None and any(hold.by == GATE for hold in index.holds().values())
         if not index.unverified() and not held:
@@ -185,7 +290,8 @@ def judge_window(
 
 
 @contextmanager
-def _two_clusters(flow: Flow, index: FlowLedger) -> Iterator[Mirror]:
+def two_clusters(flow: Flow, index: FlowLedger) -> Iterator[Mirror]:
+    """A session at both clusters of a flow, which are what they are said to be. Raises SameCluster, EqualClusterIds."""
     with Mirror.open(flow, index) as mirror:
         mirror.refresh()
         check_ends(mirror)

@@ -39,6 +39,15 @@ KEYS = (
         minimum=1,
     ),
     Key(
+        "window.follow.windows",
+        Type.INT,
+        "1",
+        "This many windows that follow the log are run in a row by a run of the DAG or a command, the next one's plan and Spark "
+        "job ready when one ends, and all judged by the same gate. 0: until it is paused or ended. A Spark connection that is "
+        "not Spark Connect runs one.",
+        minimum=0,
+    ),
+    Key(
         "verify.interval.ms",
         Type.LONG,
         "5000",

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
@@ -33,11 +33,11 @@ from airmirror.on_airflow.tasks.telling import (
     tell_result,
     tell_topics,
 )
-from airmirror.on_spark.windows import run
+from airmirror.on_spark.windows import run, run_following
 from airmirror.partitions import TopicPartition
 from airmirror.quality.suites import BUILT_IN, check_suites, load_suites
 from airmirror.windows.errors import FlowBusy, PartitionHeld
-from airmirror.windows.fence import end_window
+from airmirror.windows.fence import end_window, is_of
 from airmirror.windows.findings import Finding, key_of
 from airmirror.windows.judging import Judged
 from airmirror.windows.results import WindowResult
@@ -92,30 +92,39 @@ def replicate(deployment: Deployment, name: str, window: str, spark_url: str, se
     Raises PartitionsFailed when all is done that can be.
     """
     with opened_flow(deployment, name, selection) as opened:
-        prepared, following = prepare(opened), None
-        if opened.flow.window.follow_ms:
-            following = following_of(prepared.opened, expectations_of(deployment.expectations), window=window)
+        prepared = prepare(opened)
+        how: dict[str, Any] = {"only": selection.takes, "tell": phase, "report": tell_progress}
         log.info("Window %s of flow %s: verify=%s.", window, name, opened.flow.window.verify)
-        result = when_free(
-            opened.flow,
-            lambda: run(
+
+        def follow() -> WindowResult:
+            by = expectations_of(deployment.expectations)
+            return run_following(
                 prepared,
                 spark_url,
                 window,
-                only=selection.takes,
-                following=following,
-                advance=False,
-                tell=phase,
-                report=tell_progress,
-            ),
-        )
-    check_result(prepared, result)
+                lambda each: following_of(prepared.opened, by, window=each),
+                done=tell_result,
+                **how,
+            )
+
+        def copy() -> WindowResult:
+            result = run(prepared, spark_url, window, advance=False, **how)
+            tell_result(result)
+            return result
+
+        result = when_free(opened.flow, follow if opened.flow.window.follow_ms else copy)
+    raise_errors(prepared, result)
     return result
 
 
 def check_result(prepared: Prepared, result: WindowResult) -> None:
-    """Tell what a window did. Raises PartitionsFailed where something is wrong that is not the gate's to tell."""
+    """Tell what a window did. Raises what ``raise_errors`` does."""
     tell_result(result)
+    raise_errors(prepared, result)
+
+
+def raise_errors(prepared: Prepared, result: WindowResult) -> None:
+    """Raise PartitionsFailed where something is wrong with a window that is not the gate's to tell."""
     # What the gate holds is its own to tell, in verify_window.
     errors = [row.error for row in result.rows if row.error is not None and not isinstance(row.error, PartitionHeld)]
     if errors or prepared.refused:
@@ -154,15 +163,17 @@ def verify(
 ) -> VerifiedWindow:
     """Judge what is not verified yet, advance what passes, hold what does not; ``show`` hears of the page. Raises NotVerified.
 
-    ``replicated``: this run's window that has followed the log; what it and the run's earlier ones had verified meanwhile was
-    received too.
+    ``trusted``: tasks, by their windows: those that a task has run in a row are trusted with its first. ``replicated``: this
+    run's window that has followed the log; what it and the run's earlier ones had verified meanwhile was received too.
     """
     by = expectations_of(deployment.expectations)
     docs = deployment.data_docs / name.replace("->", ".")
     with opened_flow(deployment, name, selection) as opened:
+        left = {record.window for record in opened.ledger.unverified()}
+        believed = {each for each in left if any(is_of(task, each) for task in trusted)} | set(trusted)
         judged, judgement = when_free(
             opened.flow,
-            lambda: judge_flow(opened, by, window=window, trusted=trusted, waived=waived, docs=docs, tell=phase),
+            lambda: judge_flow(opened, by, window=window, trusted=believed, waived=waived, docs=docs, tell=phase),
         )
         received = _received(opened, judged, replicated)
     if not judged.verdicts:
