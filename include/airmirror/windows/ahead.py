@@ -94,7 +94,7 @@ class Ahead:
 
 
 def _agrees(state: State, key: TopicPartition) -> bool:
-    """Whether MirrorMaker 2's progress says what the newest segment record says."""
+    """Return whether MirrorMaker 2's progress says what the newest segment record says."""
     last, recorded = state.segments.get(key), state.progress.get(key)
     return last is None or recorded is None or recorded + 1 == last.source_end
 

@@ -43,7 +43,7 @@ TRUSTED = 2  # windows before one whose slots are trusted as its own; what earli
 
 @dataclass(frozen=True)
 class Chain:
-    """How windows of a flow go on after one another.
+    """The way in which windows of a flow go on after one another.
 
     ``topics``: makes remote topics ready for the next window and names them; None: the chain ends. ``start`` runs slots next to
     those that run already; ``cancel`` ends them all. ``following``: how a window follows, by its name. ``done`` hears of each
@@ -169,8 +169,7 @@ class Scout:
         self._found = begin(lambda: self._look(granted, fenced))
 
     def found(self) -> Ahead | None:
-        """What was found, as soon as it is, at the end of the window before; None: nothing is to follow it. Raises a cluster's
-        error."""
+        """Wait for the next window, at the end of the one before; None: nothing is to follow it. Raises a cluster's error."""
         self._over.set()
         found, self._found = (self._found.result(), None) if self._found is not None else (None, None)
         return found

@@ -158,7 +158,7 @@ class Late:
             yield record
 
     def followed(self) -> Followed | None:
-        """How late they were; None: nothing came after the plan."""
+        """The lateness of what was counted; None: nothing came after the plan."""
         found, total = sorted(self._records.items()), self._records.total()
         if not total:
             return None
@@ -166,7 +166,7 @@ class Late:
 
 
 def followed(records: Iterable[SegmentRecord], planned: Mapping[TopicPartition, int]) -> Followed | None:
-    """How late ``records`` were."""
+    """The lateness of ``records``."""
     late = Late(planned)
     for _ in late.noting(records):
         pass
