@@ -15,7 +15,7 @@ from airmirror_local.brokers import Broker
 from support.flows import Mirror, mirror
 from support.hostile import delete_records
 from support.mirrormaker import numbered
-from support.topics import Record, end_offsets, produce, read_all
+from support.topics import Record, await_settled, end_offsets, produce, read_all
 
 AT = 100  # the source offset that is handed back
 GOES_ON, YET, GAP, TWICE, STRANGE = (
@@ -48,6 +48,7 @@ def test_its_first_records_are_told_by_partition(east: Broker, west: Broker, tmp
     for partition in set(range(10)) - {2}:
         if partition in (7, 8):
             produce(east, flow.topic, numbered(5, 9000), partition=partition, transactional="abort")
+            await_settled(east, flow.topic)  # its marker is there before what comes next
         produce(east, flow.topic, numbered(50, 1000 * partition + AT), partition=partition)
     every = read_all(east, flow.topic, "read_uncommitted")
 

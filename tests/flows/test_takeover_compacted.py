@@ -25,7 +25,7 @@ from flows.test_takeover_exact import exact
 from offsets.test_groups import COMPACTED, rest_of_the_cleaner, wait_until_compacted
 from support.flows import Mirror, mirror
 from support.mirrormaker import await_records, dedicated
-from support.topics import Record, end_offsets, produce, read_all
+from support.topics import Record, await_settled, end_offsets, produce, read_all
 
 TIME = 1_700_000_000_000
 
@@ -73,6 +73,7 @@ def after_mirrormaker(east: Broker, west: Broker, directory: Path, cleaned: set[
         if is_hole:  # with its marker as many offsets as records
             hole = [Record(b"x", b"x")] * (len(its) - 1)
             produce(west, flow.remote_topic, hole, partition=0, transactional="abort")
+            await_settled(west, flow.remote_topic)  # its marker is there before what comes next
         else:
             produce(west, flow.remote_topic, [source[at] for at in its if at not in skipped], partition=0)
         if 9 in its:
