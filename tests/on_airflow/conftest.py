@@ -53,6 +53,7 @@ NAMES = (
     "evident",
     "following",
     "taken",
+    "failing",
     "shown",
     "submitted",
 )
@@ -82,6 +83,7 @@ continuous->west.window.idle.ms = 3000
 # A run of it is late as soon as it takes longer than the last ten on average, which does it no harm.
 continuous->west.window.deadline.ms = 1
 taken->west.takeover.approval.enabled = true
+failing->west.groups = failing-billing
 following->west.window.follow.ms = 60000
 following->west.verify.interval.ms = 500
 following->west.groups = following-billing

@@ -42,6 +42,7 @@ KINDS = {
     "audit",
     "compare",
     "decide",
+    "failover",
     "heartbeats",
     "maintenance",
     "migration_plan",
@@ -116,7 +117,7 @@ def test_dags_parse_quickly(tmp_path: Path) -> None:
 def test_dags_parse_equally_and_load_nothing_heavy(tmp_path: Path) -> None:
     ((_, heavy, errors, found, _),) = parse(tmp_path, GOOD)
     assert heavy == [] and errors == {}
-    kinds = ("audit", "decide", "migration_plan", "replay", "replicate", "report")
+    kinds = ("audit", "decide", "failover", "migration_plan", "replay", "replicate", "report")
     expected = [f"{kind}.{flow}" for kind in kinds for flow in ("a.b", "b.a")] + ["heartbeats.a", "heartbeats.b"]
     expected += ["compare.nightly", "compare.now", "takeover.a.b"]
     assert list(found) == sorted([*expected, "maintenance"])

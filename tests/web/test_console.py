@@ -246,7 +246,7 @@ def test_nobody_sees_a_flow_whose_runs_they_may_not_read(
 
 def test_any_dag_of_a_flow_leads_to_it(client: TestClient, ledger: Ledger, viewer: Viewer, now: int) -> None:
     fill(ledger, now)
-    for kind in ("audit", "takeover", "migration_plan"):
+    for kind in ("audit", "takeover", "migration_plan", "failover"):
         viewer.dags.add(f"{kind}.east.west")
         assert asked(client, f"/console/api/flows/{kind}.east.west")["summary"]["flow"] == "east->west"
 

@@ -22,6 +22,7 @@ from airmirror.on_airflow.dags import heartbeats, maintenance
 from airmirror.on_airflow.dags.audit import audit_dag, audit_id, replay_dag, replay_id
 from airmirror.on_airflow.dags.compare import compare_dag, compare_id
 from airmirror.on_airflow.dags.decide import decide_dag
+from airmirror.on_airflow.dags.failover import failover_dag, failover_id
 from airmirror.on_airflow.dags.migration import migration_plan_dag, migration_plan_id
 from airmirror.on_airflow.dags.notifications import KEY, callbacks
 from airmirror.on_airflow.dags.replicate import dag_id, decide_id, replicate_dag
@@ -39,6 +40,7 @@ OF_A_FLOW = (
     (decide_id, decide_dag),
     (report_id, report_dag),
     (migration_plan_id, migration_plan_dag),
+    (failover_id, failover_dag),
 )
 
 

@@ -1,0 +1,158 @@
+"""The DAG ``failover.<source>.<target>``: a person approves what a failover would mean; then it is carried out, step by step."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.sdk import DAG, Param
+from airflow.sdk.exceptions import AirflowSkipException
+
+from airmirror.config import Flow
+from airmirror.on_airflow.dags.common import new_dag, tags
+from airmirror.on_airflow.dags.decide import deciders
+from airmirror.on_airflow.dags.links import ReportLink
+from airmirror.on_airflow.dags.operators import FlowOperator, window_id
+from airmirror.on_airflow.deployment import deployment
+from airmirror.on_airflow.retries import ByError
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from airmirror.failover.steps import Order
+    from airmirror.flows.selection import Selection
+
+PLAN, DRAIN, CLOSE, MOVE = "plan", "drain", "close", "move_groups"
+FAIL_OVER, LEAVE = "Fail over", "Leave it"
+WAIT_SECONDS = 900.0  # for the source to become quiet, of one attempt
+DOC = """
+Fails **{flow}** over to {target}, as `airmirror failover run` does (docs/disaster-recovery.md). **Leave this DAG switched on**:
+it runs only when it is triggered. *Trigger* asks for the way, the reason, and a dry run, which shows the plan only.
+
+1. `plan` looks at both clusters, or at {target} alone, and asks under *Required Actions*. Nothing is written.
+2. `drain`, of a *planned* failover: waits until {source} is quiet and names who still writes; copies and verifies the rest.
+3. `close` closes the flow by a record in its segment topic: no window of any deployment writes to the remote topics any more.
+4. `move_groups` judges what is committed from {target} alone (of a *disaster*), moves consumer groups and writes the report, to
+   which its button leads; its log has the names with which applications start.
+
+Every task reads again what is so now: clear any of them. `airmirror failover undo --flow '{flow}'` takes it back while that is
+possible.
+"""
+
+
+class PlanFailover(HITLOperator):
+    """Asks whether to fail over, as things are now; of a dry run, it tells so in its log and asks nobody."""
+
+    template_fields = ()
+
+    def __init__(self, *, flow: str, **arguments: Any) -> None:
+        super().__init__(retry_policy=ByError(), **arguments)
+        self.flow = flow
+
+    def execute(self, context: Context) -> None:
+        from airmirror.on_airflow.tasks.failover import ask
+
+        asked = ask(deployment(), self.flow, order_of(context, by="nobody yet"))
+        if context["params"]["dry_run"]:
+            self.log.info("%s\n\n%s", asked.subject, asked.body)
+            raise AirflowSkipException("a dry run")
+        self.subject, self.body = asked.subject, asked.body
+        super().execute(context)
+
+
+class FailoverStep(FlowOperator):
+    """The step that its task is called after, when a person has approved; skipped without that."""
+
+    def work(self, context: Context, selection: Selection) -> None:
+        given = context["ti"].xcom_pull(task_ids=PLAN)
+        if not given or given["chosen_options"][0] != FAIL_OVER:
+            raise AirflowSkipException("nobody wants it")
+        user = given.get("responded_by_user") or {}
+        self.step(context, order_of(context, by=str(user.get("name") or user.get("id") or "a user of Airflow")))
+
+    def step(self, context: Context, order: Order) -> None:
+        """Do the step. Raises AirmirrorError."""
+        from airmirror.on_airflow.tasks.failover import do_step
+
+        do_step(deployment(), self.flow, self.task_id, order)
+
+
+class MoveGroups(FailoverStep):
+    """Groups are moved, and the report is written."""
+
+    operator_extra_links = (ReportLink(),)
+    page: Path | None = None
+
+    def step(self, context: Context, order: Order) -> None:
+        from airmirror.on_airflow.tasks.failover import finish
+
+        begun = str(context["ti"].xcom_pull(task_ids=PLAN)["responded_at"])
+        finish(deployment(), self.flow, order, begun, window_id(context), partial(setattr, self, "page"))
+
+
+def order_of(context: Context, by: str) -> Order:
+    """The order of the trigger form."""
+    from airmirror.failover.steps import Order
+
+    given = context["params"]
+    return Order(
+        given["way"], given["reason"], by, WAIT_SECONDS, inexact=bool(given["inexact"]), anyway=bool(given["anyway"])
+    )
+
+
+def failover_id(flow: Flow) -> str:
+    return f"failover.{flow.source.alias}.{flow.target.alias}"
+
+
+def failover_dag(flow: Flow) -> DAG:
+    """The failover of a flow."""
+    source, target = flow.source.alias, flow.target.alias
+    users = [{"id": user, "name": user} for user in deciders(flow)]
+    with new_dag(
+        failover_id(flow),
+        None,
+        is_paused_upon_creation=False,
+        description=f"Leave it on: asks an operator, then fails {flow.name} over to {target}, planned or after a disaster.",
+        doc_md=DOC.format(flow=flow.name, source=source, target=target),
+        tags=tags(flow),
+        params=_form(source, target),
+    ) as dag:
+        plan = PlanFailover(
+            task_id=PLAN,
+            flow=flow.name,
+            subject=f"{flow.name}: fail over?",
+            options=[FAIL_OVER, LEAVE],
+            assigned_users=users or None,
+        )
+        limit = timedelta(seconds=WAIT_SECONDS) + timedelta(hours=1)
+        drain, close = (FailoverStep(task_id=name, flow=flow.name, execution_timeout=limit) for name in (DRAIN, CLOSE))
+        plan >> drain >> close >> MoveGroups(task_id=MOVE, flow=flow.name, execution_timeout=limit)
+    return dag
+
+
+def _form(source: str, target: str) -> dict[str, Param]:
+    return {
+        "way": Param(
+            "planned",
+            type="string",
+            enum=["planned", "disaster"],
+            title="Way",
+            description_md=f"*planned*: {source} answers, nothing is lost. *disaster*: what {target} alone can prove.",
+        ),
+        "reason": Param(
+            "", type="string", minLength=1, title="Reason", description_md="Why; it is kept with the closure."
+        ),
+        "dry_run": Param(False, type="boolean", title="Dry run", description_md="Show the plan; write nothing."),
+        "inexact": Param(
+            False,
+            type="boolean",
+            title="Inexact groups too",
+            description_md="*planned*: also where groups do not go on at the very next record.",
+        ),
+        "anyway": Param(
+            False, type="boolean", title="Anyway", description_md=f"*disaster*: although {source} answers."
+        ),
+    }

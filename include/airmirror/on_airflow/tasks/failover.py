@@ -1,0 +1,121 @@
+"""The work of the tasks of a failover: the steps of the command, each reported in its task's log. Loaded in tasks only."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from airmirror.errors import AirmirrorError
+from airmirror.failover import steps
+from airmirror.failover.page import headline
+from airmirror.failover.plan import FailoverPlan, failover_plan
+from airmirror.failover.report import report_of, write_report
+from airmirror.failover.steps import Order
+from airmirror.flows.selection import Selection
+from airmirror.on_airflow.deployment import Deployment
+from airmirror.on_airflow.question import escape
+from airmirror.on_airflow.tasks.telling import phase
+from airmirror.on_airflow.tasks.window import opened_flow, when_free
+from airmirror.quality.page import PAGES_KEPT, file_name, keep_newest
+
+log = logging.getLogger(__name__)
+
+MOST_SHOWN = 100  # partitions and groups of one question
+STEPS = {"drain": steps.drain_step, "close": steps.close_step}
+
+
+@dataclass(frozen=True)
+class AskedFailover:
+    """A question as it is shown."""
+
+    subject: str
+    body: str
+
+
+@dataclass(eq=False)
+class FailoverIncomplete(AirmirrorError):
+    """A failover that was carried out, and after which something is missing or left. Its report is written."""
+
+    flow: str
+    headline: str
+
+    def __str__(self) -> str:
+        return f"flow {self.flow!r}: {self.headline} The report says what; applications may be started all the same."
+
+
+def ask(deployment: Deployment, flow: str, order: Order) -> AskedFailover:
+    """Return the question: what a failover would mean now. Writes only the ledger. Raises SourceAnswers, SourceGone."""
+    with opened_flow(deployment, flow, Selection()) as opened:
+        steps.check_way(opened, order)
+        found = failover_plan(opened)
+    for each in found.findings:
+        log.info("%s: %s: %s %s", each.level, each.what, each.evidence, each.way_out)
+    return AskedFailover(f"{flow}: fail over ({order.way})? {headline(found)}", question(found, order))
+
+
+def question(found: FailoverPlan, order: Order) -> str:
+    """Return the plan as Markdown. Every text that is not ours is escaped."""
+    lines = [
+        f"Nothing is written yet. Why: {escape(order.reason)}. "
+        + (
+            "**Approve, then stop the source's producers and consumers**; nothing is closed before all is verified."
+            if order.way == "planned"
+            else "**Approve to close the flow** and to move groups to what the target alone can prove."
+        ),
+        "",
+    ]
+    lines += [
+        f"- **{each.level}** {escape(each.what)}: {escape(each.evidence)}"
+        + (f" ({escape(each.way_out)})" if each.way_out else "")
+        for each in found.findings
+    ]
+    lines += ["", "| on the source | on the target | verified | source's end | not verified |", "|---|---|---|---|---|"]
+    for point in found.partitions[:MOST_SHOWN]:
+        end = "not known" if point.source_end is None else f"{point.source_end:,}"
+        missing = "not known" if point.missing is None else f"{point.missing:,}"
+        name = f"{escape(point.topic)}-{point.partition}"
+        lines.append(f"| {name} | {escape(point.remote_topic)} | {point.verified_end:,} | {end} | {missing} |")
+    lines.append(f"\n{len(found.partitions):,} partitions in all.\n")
+    told = [each for each in found.groups if each.reason or not each.exact or each.again][:MOST_SHOWN]
+    lines += [
+        f"- {escape(each.group)}, {escape(each.topic)}-{each.partition}: "
+        + (escape(each.reason) or f"reads {each.again:,} offsets again")
+        for each in told
+    ]
+    return "\n".join(lines)
+
+
+def do_step(deployment: Deployment, flow: str, step: str, order: Order) -> None:
+    """Drain, of a planned failover, or close the flow. Raises SourceNotQuiet, NotDrained, GroupsNotExact, FlowBusy."""
+    with opened_flow(deployment, flow, Selection()) as opened:
+        when_free(opened.flow, lambda: STEPS[step](opened, order, phase))
+    if step == "close":
+        log.info("Flow %s is closed: no window writes to its remote topics any more.", flow)
+
+
+def finish(deployment: Deployment, flow: str, order: Order, begun: str, run: str, show: Callable[[Path], None]) -> None:
+    """Judge what is committed, of a disaster; move groups, write the report; ``show`` hears of its page.
+
+    ``begun``: when it was approved, ISO 8601. Raises GroupsActive, FlowBusy, and after the report FailoverIncomplete.
+    """
+    with opened_flow(deployment, flow, Selection()) as opened:
+        left = when_free(opened.flow, lambda: steps.judge_step(opened, order))
+        rows = when_free(opened.flow, lambda: steps.move_step(opened, order))
+        seconds = time.time() - datetime.fromisoformat(begun).timestamp()
+        made = report_of(opened, order, left, rows, seconds)
+    directory = deployment.data_docs / "failovers" / flow.replace("->", ".")
+    show(write_report(made, directory / file_name(run).removesuffix(".html")))
+    keep_newest(directory, PAGES_KEPT)
+    for each in left:
+        log.warning("%s-%d from offset %d on is not proven: %s", each.topic, each.partition, each.first, each.reason)
+    for row in made.left:
+        log.warning("%s in %s-%d was left: %s", row.group, row.topic, row.partition, row.reason)
+    for topic, remote in sorted(made.plan.names.items()):
+        log.info("Start applications of %s with %s.", topic, remote)
+    log.info("%s", made.headline)
+    if not made.is_good:
+        raise FailoverIncomplete(flow, made.headline)

@@ -1,0 +1,151 @@
+"""A person approves a failover in Airflow; it is carried out, step by step, and each can be done again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from airflow.sdk.exceptions import AirflowSkipException
+
+from airmirror.failover import plan as planning
+from airmirror.failover.steps import SourceGone
+from airmirror.flows.closing import closures_now
+from airmirror.flows.prepare import Opened
+from airmirror.on_airflow.dags import failover as dag
+from airmirror.on_airflow.dags.failover import FAIL_OVER, LEAVE, FailoverStep, MoveGroups, PlanFailover
+from airmirror.on_airflow.tasks import failover
+from airmirror.wire.closures import WHOLE
+from airmirror_local.brokers import Broker
+from airmirror_local.ports import LOOPBACK, free_port
+from on_airflow.conftest import AirflowFlow
+from support.flows import Mirror, mirror
+from support.following import numbered
+from support.groups import commit, committed
+from support.topics import assert_mirrored, produce
+
+
+@pytest.fixture
+def data_docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    found = replace(dag.deployment(), data_docs=tmp_path / "docs")
+    monkeypatch.setattr(dag, "deployment", lambda: found)
+    monkeypatch.setattr(planning, "REACH_SECONDS", 1.0)
+    return found.data_docs
+
+
+def given(option: str, way: str = "planned", dry_run: bool = False) -> Any:
+    answer = {
+        "chosen_options": [option],
+        "responded_by_user": {"name": "ada"},
+        "responded_at": "2026-11-22T20:00:00+00:00",
+    }
+    params = {"way": way, "reason": "INC-7", "dry_run": dry_run, "inexact": False, "anyway": False}
+    ti = SimpleNamespace(try_number=1, xcom_pull=lambda **_: None if dry_run else answer)
+    return {"run_id": "manual", "params": params, "ti": ti}
+
+
+def used(monkeypatch: pytest.MonkeyPatch, opened: Opened) -> None:
+    @contextmanager
+    def opened_flow(*_: object) -> Iterator[Opened]:
+        yield opened
+
+    monkeypatch.setattr(failover, "opened_flow", opened_flow)
+
+
+def filled(east: Broker, west: Broker, directory: Path) -> tuple[Mirror, str]:
+    flow, group = mirror(east, west, directory), f"g-{uuid4().hex[:8]}"
+    settings = replace(flow.flow.settings, groups=(group,), failover_quiet_ms=0)
+    produce(east, flow.topic, numbered(20), partition=0)
+    commit(east, group, {(flow.topic, 0): 15})
+    return replace(flow, opened=replace(flow.opened, flow=replace(flow.flow, settings=settings))), group
+
+
+def test_a_question_shows_the_plan_and_an_answer_fails_over(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data_docs: Path
+) -> None:
+    flow, group = filled(east, west, tmp_path)
+    used(monkeypatch, flow.opened)
+    asked = failover.ask(dag.deployment(), flow.flow.name, dag.order_of(given(FAIL_OVER), "ada"))
+    assert f"{flow.flow.name}: fail over (planned)?" in asked.subject and "INC-7" in asked.body
+    assert "not verified" in asked.body and flow.topic in asked.body.replace("\\", "")
+    with pytest.raises(AirflowSkipException):
+        PlanFailover(task_id="plan", flow=flow.flow.name, subject="?", options=[FAIL_OVER]).execute(
+            given(FAIL_OVER, dry_run=True)
+        )
+    last = MoveGroups(task_id=dag.MOVE, flow=flow.flow.name)
+    operators = [*(FailoverStep(task_id=name, flow=flow.flow.name) for name in (dag.DRAIN, dag.CLOSE)), last]
+    for option, dry_run in ((LEAVE, False), (FAIL_OVER, True)):
+        for operator in operators:
+            with pytest.raises(AirflowSkipException):
+                operator.execute(given(option, dry_run=dry_run))
+    assert closures_now(flow.opened) == {}
+    for _ in range(2):  # cleared, every task does what is left
+        for operator in operators:
+            operator.execute(given(FAIL_OVER))
+    assert flow.assert_equal() == 20 and committed(west, group) == {(flow.remote_topic, 0): 15}
+    assert closures_now(flow.opened)[WHOLE].by == "ada" and len(flow.opened.ledger.closures()) == 1
+    assert last.page is not None and last.page.is_relative_to(data_docs) and "INC-7" in last.page.read_text()
+    source = replace(flow.flow.source, bootstrap_servers=(f"{LOOPBACK}:{free_port()}",))
+    used(monkeypatch, replace(flow.opened, flow=replace(flow.flow, source=source)))
+    with pytest.raises(SourceGone):
+        failover.ask(dag.deployment(), flow.flow.name, dag.order_of(given(FAIL_OVER), "ada"))
+    after = dag.order_of(given(FAIL_OVER, "disaster"), "ada")
+    assert "fail over (disaster)?" in failover.ask(dag.deployment(), flow.flow.name, after).subject
+    for operator in operators:
+        operator.execute(given(FAIL_OVER, "disaster"))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+@pytest.mark.flow("failing")
+def test_a_failover_that_a_person_approves(flow: AirflowFlow) -> None:
+    for partition in (0, 1):
+        produce(flow.east, flow.topic, numbered(100, 1000 * partition), partition=partition)
+    commit(flow.east, "failing-billing", {(flow.topic, 0): 40})
+    dag_id = "failover.failing.west"
+    dry = flow.client.trigger(dag_id, {"way": "planned", "reason": "a dry run", "dry_run": True})
+    assert flow.client.wait_for_run(dag_id, dry) == "success"
+    assert {task["state"] for task in flow.client.tasks(dag_id, dry).values()} == {"skipped"}
+    says(flow, dag_id, dry, "plan", "fail over (planned)?")
+    run_id = flow.client.trigger(dag_id, {"way": "planned", "reason": "moving day"})
+    question = flow.asked(dag_id, run_id, "plan")
+    assert "fail over (planned)?" in question["subject"] and "moving day" in question["body"]
+    answer = {"chosen_options": [FAIL_OVER], "params_input": {}}
+    flow.client.request("PATCH", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/plan/-1/hitlDetails", answer)
+    ended(flow, dag_id, run_id)
+    says(flow, dag_id, run_id, "move_groups", "failed over (planned)")
+    says(flow, dag_id, run_id, "move_groups", "Start applications of failing-orders with failing.failing-orders.")
+    assert flow.assert_equal() == 200
+    assert committed(flow.west, "failing-billing") == {("failing.failing-orders", 0): 40}
+    flow.client.clear(dag_id, run_id, "drain")
+    ended(flow, dag_id, run_id)
+    assert committed(flow.west, "failing-billing") == {("failing.failing-orders", 0): 40}
+    flow.client.unpause(flow.dag_id)
+    flow.client.wait(lambda: len(flow.ended()) >= 1)
+    assert [run["state"] for run in flow.ended()] == ["failed"], "no window of a closed flow"
+    assert assert_mirrored(flow.east, flow.topic, flow.west, "failing.failing-orders") == 200
+
+
+def ended(flow: AirflowFlow, dag_id: str, run_id: str) -> None:
+    """The run succeeds; else what its tasks have said."""
+    state = flow.client.wait_for_run(dag_id, run_id)
+    tasks = flow.client.tasks(dag_id, run_id)
+    states = {name: task["state"] for name, task in tasks.items()}
+    told = {name: flow.client.log(dag_id, run_id, name, 1) for name, each in states.items() if each == "failed"}
+    assert state == "success", (states, told)
+    assert set(states.values()) == {"success"}, states
+
+
+def says(flow: AirflowFlow, dag_id: str, run_id: str, task: str, text: str) -> None:
+    """A task says so in its log, in whichever attempt: on a busy machine one may be taken for dead."""
+
+    def said() -> bool:
+        tries = flow.client.tasks(dag_id, run_id)[task]["try_number"]
+        return any(text in flow.client.log(dag_id, run_id, task, number) for number in range(1, tries + 1))
+
+    flow.client.wait(said, 60)
