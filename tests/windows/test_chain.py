@@ -51,6 +51,7 @@ class Row:
     by: Follow = field(default_factory=lambda: Follow(no_objection))
     between: Callable[[], None] = lambda: None  # after a window has been planned before its claim
     told: Callable[[WindowResult], None] = lambda result: None
+    looks: Callable[[], None] = lambda: None  # before the look at topics
     may_follow: bool = True
     fails: AirmirrorError | None = None  # of the look at topics
     results: list[WindowResult] = field(default_factory=list)
@@ -68,6 +69,7 @@ class Row:
             return found
 
         def topics() -> Mapping[str, str] | None:
+            self.looks()
             if self.fails is not None:
                 raise self.fails
             return prepare(self.flow.opened).topics if self.may_follow else None
@@ -155,6 +157,21 @@ def test_windows_in_a_row(east: Broker, west: Broker, tmp_path: Path) -> None:
         "the last window has judged the one before"
     )
     assert_all_once(flow)
+
+
+def test_a_look_ahead_that_takes_longer_than_the_window(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """It is waited for: by then the window has released its claim, which says nothing."""
+    flow = mirror(east, west, tmp_path, partitions=2, settings=SHORT)
+    produce(east, flow.topic, numbered(20))
+    row = Row(flow)
+
+    def late() -> None:
+        for attempt in patiently():
+            with attempt:
+                assert ("row", ClaimEvent.RELEASED) in row.claims()
+
+    row.looks = late
+    assert row.run().window == "row-2" and flow.assert_equal() == 20
 
 
 def test_what_was_committed_since_the_plan_is_not_copied_again(

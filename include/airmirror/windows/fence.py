@@ -72,8 +72,8 @@ class Granted:
             raise SlotFenced(self.journal.flow.name, self.claim.window, by)
 
     def wanted_by(self) -> str:
-        """The window that wanted the claim meanwhile, and was refused; empty: none. Raises SlotFenced as ``check`` does."""
-        self.check()
+        """Return a window that wanted the claim since, refused or not; empty: none. Whether it still holds is not asked."""
+        self._since.read(self.journal.target, self.journal.topics.segments)
         others = self._since.claimants - {self.claim.window}
         return min(others, default="")
 
