@@ -21,6 +21,7 @@ PAGES = {
     "overview": ("", 1280, 520),
     "flow": ("/flow/replicate.east.west?span=3600000", 1280, 1100),
     "partition": ("/partition/replicate.east.west?topic=orders&partition=0", 1280, 620),
+    "topics": ("/topics/replicate.east.west", 1280, 340),
     "groups": ("/groups/replicate.east.west", 1280, 300),
     "decisions": ("/decisions", 1280, 900),
 }
