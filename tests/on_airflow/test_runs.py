@@ -144,6 +144,7 @@ def test_a_failed_gate_holds_the_partition_until_it_passes(flow: AirflowFlow) ->
     assert shown["airmirror_last_verified_timestamp_seconds{" + of_flow.format("") + "}"] > 1.7e9
 
 
+@pytest.mark.long  # test_selection has the same without Airflow, in seconds
 @pytest.mark.flow("form")
 def test_the_trigger_form_narrows_a_run_down(flow: AirflowFlow) -> None:
     suite = flow.under_test.expectations / "broken.yaml"

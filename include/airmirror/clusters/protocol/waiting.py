@@ -20,11 +20,12 @@ def nothing() -> None:
 def ready(connections: Collection[Connection], timeout: float, look: Look = nothing) -> list[Connection]:
     """Those with bytes of an answer (or their end) within ``timeout`` seconds; ``look`` is called every second until then.
 
-    It may ask brokers on other connections. Raises what ``look`` does.
+    It may ask brokers on other connections, and close these, where it learns that a broker has moved: a closed one counts as
+    ended. Raises what ``look`` does.
     """
     until = time.monotonic() + timeout
     while True:
-        if found := [each for each in connections if each.has_bytes]:
+        if found := [each for each in connections if each.has_bytes or each.fileno() < 0]:
             return found
         left = until - time.monotonic()
         answering = select.select(list(connections), [], [], max(0.0, min(left, LOOK_SECONDS)))[0]
