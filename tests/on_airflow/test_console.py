@@ -117,7 +117,8 @@ def test_a_red_run_is_understood_and_decided_in_the_console(browser: Browser, ra
     suite = airflow.expectations / "shown.yaml"
     suite.write_text(GATE)
     produce(ran.east, ran.topic, numbered(1_100), partition=0)
-    (incident,) = ran.client.wait(lambda: ran.client.runs("decide.shown.west"))
+    assert ran.run()[1] == "failed"
+    (incident,) = ran.client.runs("decide.shown.west")
     with watched(browser) as seen:
         page = seen.page
         log_in(page, airflow.stack.url, USER, airflow.stack.password)
