@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from rich.console import Console
 
@@ -29,6 +30,8 @@ from benchmarks import mirrormaker, sections
 from benchmarks.data import DENSE, Data, delete_topics, fill
 from benchmarks.report import Grid
 from benchmarks.windows import Sites, run_window
+
+Measured = TypeVar("Measured")
 
 RECORDS, RECORD_BYTES = 2_000_000, 1_000
 LINE_BYTES = 4 << 30
@@ -159,10 +162,10 @@ def _measured(
             return found.rate * RECORD_BYTES / 1e6
 
         with ExitStack() as stack:
-            near = _settled(lambda: ours(False))
+            near = settled(lambda: ours(False))
             assert far.proxy_port is not None and far.proxied_port is not None
             stack.enter_context(start_line(home, far.proxy_port, far.proxied_port, delay))
-            rate, other = _settled(lambda: ours(True)), _settled(theirs)
+            rate, other = settled(lambda: ours(True)), settled(theirs)
     reached = [rate / other >= wanted.times]
     texts = [f"{wanted.times:g}×"]
     if wanted.share is not None:
@@ -177,7 +180,7 @@ def _measured(
     return f"the {side}", str(wanted.partitions), *figures, "≥ " + ", ".join(texts), verdict
 
 
-def _settled(measure: Callable[[], float]) -> float:
+def settled(measure: Callable[[], Measured]) -> Measured:
     """Measure when what was written before is on the disk."""
     os.sync()
     time.sleep(SETTLE_SECONDS)

@@ -10,9 +10,9 @@ import os
 import shutil
 import statistics
 import tempfile
-import time
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -24,13 +24,12 @@ from airmirror_local.ports import LOOPBACK
 from airmirror_local.spark_connect import start_connect_server
 from benchmarks import mirrormaker, sections
 from benchmarks.data import DENSE, Data, delete_topics, fill
+from benchmarks.distance import BROKER, settled
 from benchmarks.measurements import Measurement
 from benchmarks.report import Grid
 from benchmarks.windows import Sites, WindowFailed, run_window
 
 LISTENER = "GUARDED"
-SETTLE_SECONDS = 5.0  # after a sync, before each measurement
-BROKER = {"log.segment.delete.delay.ms": "1000"}
 
 
 @dataclass(frozen=True)
@@ -135,9 +134,8 @@ def measured(console: Console, site: Site, sites: Sites, wanted: Wanted, scale: 
     found: dict[str, list[Measurement]] = {"theirs": [], "ours": []}
     for number in range(runs):
         for side in ("ours", "theirs") if number % 2 else ("theirs", "ours"):
-            os.sync()
-            time.sleep(SETTLE_SECONDS)  # nothing tells when a broker has deleted what it was told to
-            one = theirs(site, data) if side == "theirs" else ours(site, sites, data, number)
+            measure = partial(theirs, site, data) if side == "theirs" else partial(ours, site, sites, data, number)
+            one = settled(measure)
             found[side].append(one)
             console.print(f"{data.topic}: {side}: {one.rate:,.0f} records/s", highlight=False)
     delete_topics(site.east.bootstrap, data.topic)

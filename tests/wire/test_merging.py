@@ -11,7 +11,6 @@ from airmirror.wire.batch import Batch
 from airmirror.wire.merging import (
     FAR_FROM,
     FAR_SECONDS,
-    IN_FLIGHT,
     LINE_BYTES,
     MERGED_BELOW,
     MERGED_FROM,
@@ -20,6 +19,7 @@ from airmirror.wire.merging import (
     Merging,
     filling,
 )
+from airmirror.wire.requests import IN_FLIGHT
 
 
 def batch(size: int, codec: int = 0) -> Batch:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,7 +20,8 @@ from airmirror.cli.options import (
     console,
     opened_flow,
 )
-from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, print_json, show, table
+from airmirror.cli.plans import finding_lines, write_plan
+from airmirror.cli.tables import DOUBTFUL, GOOD, Cell, line, print_json, show, table
 
 if TYPE_CHECKING:  # every command would load them at its start
     from airmirror.failback.divergence import Written
@@ -29,7 +29,6 @@ if TYPE_CHECKING:  # every command would load them at its start
     from airmirror.failback.rescue import ToRescue
 
 MOST_RUNS = 3  # of a partition that are shown; --json and --write have all
-STYLES = {"ok": GOOD, "warn": DOUBTFUL, "stop": BAD}
 
 failback_commands = typer.Typer(no_args_is_help=True, help="Fail back to the source of a flow, when it is there again.")
 
@@ -61,11 +60,7 @@ def plan(
     with opened_flow(config, flow, ledger, secrets, shows=True) as opened, console.status("reading both clusters"):
         found = failback_plan(opened)
     if write is not None:
-        for ending, text in ((".html", page(found)), (".json", json.dumps(found.as_dict(), indent=2))):
-            try:
-                write.with_name(write.name + ending).write_text(text)
-            except OSError as error:
-                raise typer.BadParameter(f"{write}{ending}: {error.strerror}", param_hint="--write") from error
+        write_plan(write, page(found), found.as_dict())
     if as_json:
         print_json(console, found.as_dict())
     else:
@@ -162,10 +157,7 @@ def _show(found: FailbackPlan) -> None:
     for each in found.partitions:
         if each.since.records:
             show(console, line("since", f"{each.remote_topic}-{each.partition}: {_runs(each.since)}", DOUBTFUL))
-    for finding in found.findings:
-        text = f"{finding.what}: {finding.evidence}" + (f"; {finding.way_out}" if finding.way_out else "")
-        show(console, line(finding.level, text, STYLES[finding.level]))
-    show(console, Text(found.headline, GOOD if found.is_equal else DOUBTFUL))
+    show(console, *finding_lines(found.findings), Text(found.headline, GOOD if found.is_equal else DOUBTFUL))
 
 
 def _runs(written: Written) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +20,7 @@ from airmirror.cli.options import (
     console,
     opened_flow,
 )
+from airmirror.cli.plans import finding_lines, write_plan
 from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, print_json, show, table
 from airmirror.failover.ways import Way
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:  # every command would load them at its start
     from airmirror.failover.report import FailoverReport
 
 MOST_SHOWN = 20  # groups that were left; the report has all
-STYLES = {"ok": GOOD, "warn": DOUBTFUL, "stop": BAD}
 
 failover_commands = typer.Typer(no_args_is_help=True, help="Fail over to the target of a flow.")
 
@@ -61,11 +60,7 @@ def plan(
     with opened_flow(config, flow, ledger, secrets, shows=True) as opened, console.status("looking at both clusters"):
         found = failover_plan(opened)
     if write is not None:
-        for ending, text in ((".html", page(found)), (".json", json.dumps(found.as_dict(), indent=2))):
-            try:
-                write.with_name(write.name + ending).write_text(text)
-            except OSError as error:
-                raise typer.BadParameter(f"{write}{ending}: {error.strerror}", param_hint="--write") from error
+        write_plan(write, page(found), found.as_dict())
     if as_json:
         print_json(console, found.as_dict())
     else:
@@ -226,7 +221,4 @@ def _show(found: FailoverPlan) -> None:
         table(f"{found.flow}: groups", ("group", "topic", *positions, ""), groups, right=positions, empty="none"),
     )
     show(console, "")
-    for each in found.findings:
-        text = f"{each.what}: {each.evidence}" + (f"; {each.way_out}" if each.way_out else "")
-        show(console, line(each.level, text, STYLES[each.level]))
-    show(console, Text(headline(found), GOOD if found.is_ready else DOUBTFUL))
+    show(console, *finding_lines(found.findings), Text(headline(found), GOOD if found.is_ready else DOUBTFUL))

@@ -21,13 +21,12 @@ from airmirror.cli.options import (
     console,
     opened_flow,
 )
-from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, print_json, show, table
+from airmirror.cli.plans import finding_lines
+from airmirror.cli.tables import DOUBTFUL, GOOD, Cell, print_json, show, table
 from airmirror.errors import named
 
 if TYPE_CHECKING:  # every command would load it at its start
     from airmirror.migration.plan import MigrationPlan
-
-STYLES = {"ok": GOOD, "warn": DOUBTFUL, "stop": BAD}
 
 migration_commands = typer.Typer(no_args_is_help=True, help="Move a cluster's topics and clients to another one.")
 
@@ -101,7 +100,4 @@ def _show(found: MigrationPlan) -> None:
     columns = ("name", "", "topics", "groups", "transactional ids")
     show(console, table(f"{found.flow}: move groups", columns, moves, empty="nothing moves"))
     show(console, "")
-    for each in found.rules:
-        text = f"{each.what}: {each.evidence}" + (f"; {each.way_out}" if each.way_out else "")
-        show(console, line(each.level, text, STYLES[each.level]))
-    show(console, Text(headline(found), GOOD if found.is_ready else DOUBTFUL))
+    show(console, *finding_lines(found.rules), Text(headline(found), GOOD if found.is_ready else DOUBTFUL))

@@ -26,9 +26,16 @@ from airmirror.clusters.protocol.transactions import (
 from airmirror.clusters.protocol.waiting import ready
 from airmirror.partitions import TopicPartition
 from airmirror.wire.batches import next_sequence
-from airmirror.wire.requests import PRODUCE, Buffer, MalformedResponse, Produced, decode_produce, encode_produce
+from airmirror.wire.requests import (
+    IN_FLIGHT,
+    PRODUCE,
+    Buffer,
+    MalformedResponse,
+    Produced,
+    decode_produce,
+    encode_produce,
+)
 
-IN_FLIGHT = 5  # the most for which a broker keeps the order and recognises a batch that it has already
 REQUEST_BYTES = 16 << 20
 PURPOSE = "produce"
 ANSWER_SECONDS = 40.0  # more than the time that the broker itself may take for a write

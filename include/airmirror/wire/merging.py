@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 
 from airmirror.wire.batch import CODEC_MASK, Batch, Compression
+from airmirror.wire.requests import IN_FLIGHT
 
 # The size in bytes, by codec, below which a batch is merged with its neighbours. What merging saves is one request of the
 # target's (about 80 µs); what it costs is to compress again, which gzip makes dear.
@@ -18,7 +19,6 @@ MERGED_SIZE = 262_144
 RUN_BYTES = 1 << 20  # of batches as they were fetched, which are merged at once
 RUN_RECORDS = 1 << 16
 
-IN_FLIGHT = 5  # requests a broker, with a batch of each partition at most
 LINE_BYTES = 300e6  # a second: what a line is taken to carry
 FAR_SECONDS = 0.01  # of a round trip: nearer targets are left alone
 

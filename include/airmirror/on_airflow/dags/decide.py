@@ -12,6 +12,7 @@ from airmirror.config import Flow
 from airmirror.on_airflow.dags.common import new_dag, tags
 from airmirror.on_airflow.dags.incidents import ASK
 from airmirror.on_airflow.dags.operators import FlowOperator, window_id
+from airmirror.on_airflow.dags.people import answered_by, respondents
 from airmirror.on_airflow.dags.replicate import decide_id
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.question import MOST_ASKED, OPTIONS, options_table
@@ -66,11 +67,10 @@ class CarryOut(FlowOperator):
 
         task = context["ti"]
         given, asked = task.xcom_pull(task_ids=ASK), task.xcom_pull(task_ids=ASK, key=ASKED)
-        user = given.get("responded_by_user") or {}
         answer = Answer(
             given["chosen_options"][0],
             str((given.get("params_input") or {}).get("reason") or ""),
-            str(user.get("name") or user.get("id") or "a user of Airflow"),
+            answered_by(given),
             f"{context['run_id']} of {given.get('responded_at')}",
         )
         carry_out(
@@ -86,7 +86,6 @@ class CarryOut(FlowOperator):
 def decide_dag(flow: Flow) -> DAG:
     """The decisions of a flow. On from the start: a question that has to be switched on first reaches nobody."""
     source, target = flow.source.alias, flow.target.alias
-    users = [{"id": user, "name": user} for user in deciders(flow)]
     with new_dag(
         decide_id(flow),
         None,
@@ -101,7 +100,7 @@ def decide_dag(flow: Flow) -> DAG:
             flow=flow.name,
             subject=f"{flow.name}: partitions did not pass the gate",
             options=[option.name for option in OPTIONS],
-            assigned_users=users or None,
+            assigned_users=respondents(flow),
             params={
                 "reason": Param(
                     "",
@@ -113,8 +112,3 @@ def decide_dag(flow: Flow) -> DAG:
         )
         ask >> CarryOut(task_id="carry_out", flow=flow.name)
     return dag
-
-
-def deciders(flow: Flow) -> list[str]:
-    """The users who may answer, by their ids in Airflow (``decide.users``); nobody named: all who may answer there."""
-    return [user for user in flow.settings.decide_users if user]

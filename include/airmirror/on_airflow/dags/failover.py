@@ -13,9 +13,9 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from airmirror.config import Flow
 from airmirror.on_airflow.dags.common import new_dag, tags
-from airmirror.on_airflow.dags.decide import deciders
 from airmirror.on_airflow.dags.links import ReportLink
 from airmirror.on_airflow.dags.operators import FlowOperator, window_id
+from airmirror.on_airflow.dags.people import answered_by, respondents
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.retries import ByError
 
@@ -70,8 +70,7 @@ class FailoverStep(FlowOperator):
         given = context["ti"].xcom_pull(task_ids=PLAN)
         if not given or given["chosen_options"][0] != FAIL_OVER:
             raise AirflowSkipException("nobody wants it")
-        user = given.get("responded_by_user") or {}
-        self.step(context, order_of(context, by=str(user.get("name") or user.get("id") or "a user of Airflow")))
+        self.step(context, order_of(context, by=answered_by(given)))
 
     def step(self, context: Context, order: Order) -> None:
         """Do the step. Raises AirmirrorError."""
@@ -110,7 +109,6 @@ def failover_id(flow: Flow) -> str:
 def failover_dag(flow: Flow) -> DAG:
     """The failover of a flow."""
     source, target = flow.source.alias, flow.target.alias
-    users = [{"id": user, "name": user} for user in deciders(flow)]
     with new_dag(
         failover_id(flow),
         None,
@@ -125,7 +123,7 @@ def failover_dag(flow: Flow) -> DAG:
             flow=flow.name,
             subject=f"{flow.name}: fail over?",
             options=[FAIL_OVER, LEAVE],
-            assigned_users=users or None,
+            assigned_users=respondents(flow),
         )
         limit = timedelta(seconds=WAIT_SECONDS) + timedelta(hours=1)
         drain, close = (FailoverStep(task_id=name, flow=flow.name, execution_timeout=limit) for name in (DRAIN, CLOSE))

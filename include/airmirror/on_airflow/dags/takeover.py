@@ -13,8 +13,8 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from airmirror.config import Flow
 from airmirror.on_airflow.dags.common import new_dag, tags
-from airmirror.on_airflow.dags.decide import deciders
 from airmirror.on_airflow.dags.operators import FlowOperator, window_id
+from airmirror.on_airflow.dags.people import answered_by, respondents
 from airmirror.on_airflow.dags.replicate import dag_id as replicate_id
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.pausing import dag_is_paused
@@ -67,9 +67,7 @@ class TakeOver(FlowOperator):
         given = context["ti"].xcom_pull(task_ids=PLAN)
         if given["chosen_options"][0] != TAKE_OVER:
             raise AirflowSkipException("nobody wants it")
-        user = given.get("responded_by_user") or {}
-        by = str(user.get("name") or user.get("id") or "a user of Airflow")
-        take_over(deployment(), self.flow, window_id(context, "takeover"), by, WAIT_SECONDS, selection)
+        take_over(deployment(), self.flow, window_id(context, "takeover"), answered_by(given), WAIT_SECONDS, selection)
 
 
 class FirstWindow(TriggerDagRunOperator):
@@ -88,7 +86,6 @@ def takeover_id(flow: Flow) -> str:
 def takeover_dag(flow: Flow) -> DAG:
     """The take-over of a flow."""
     source, target = flow.source.alias, flow.target.alias
-    users = [{"id": user, "name": user} for user in deciders(flow)]
     with new_dag(
         takeover_id(flow),
         None,
@@ -102,7 +99,7 @@ def takeover_dag(flow: Flow) -> DAG:
             flow=flow.name,
             subject=f"{flow.name}: take over from MirrorMaker 2?",
             options=[TAKE_OVER, LEAVE],
-            assigned_users=users or None,
+            assigned_users=respondents(flow),
         )
         limit = timedelta(seconds=WAIT_SECONDS) + timedelta(hours=1)
         run = TakeOver(task_id=RUN, flow=flow.name, max_active_tis_per_dag=1, execution_timeout=limit)

@@ -220,34 +220,36 @@ def _record(flow: Flow, key: TopicPartition, offset: int | None, time_ms: int, u
         raise HTTPException(404, "records are not shown: console.records.enabled is false for this flow", HEADERS)
     if not security.may_read_records(user):
         raise HTTPException(403, "records are shown to whoever may see Airflow's connections", HEADERS)
-    try:
-        with turn(), _ledger() as ledger:
-            with reading(ledger.engine) as connection:
-                if not partitions(connection, flow.name, (key.topic, key.partition)):
-                    raise HTTPException(404, "the flow does not replicate such a partition", HEADERS)
-            log.info("%s looks at a record of %s at %s", who(user), key, offset if offset is not None else time_ms)
-            return record_page(ledger, with_connections(_flows().configuration, flow), key, offset, time_ms)
-    except BadConnection as error:
-        raise HTTPException(503, f"a cluster's connection can't be used: {type(error).__name__}", HEADERS) from error
-    except TooMany:
-        raise HTTPException(429, "as many records are looked at now as are allowed: ask again", HEADERS) from None
+    with _at_clusters("records are looked at") as ledger:
+        with reading(ledger.engine) as connection:
+            if not partitions(connection, flow.name, (key.topic, key.partition)):
+                raise HTTPException(404, "the flow does not replicate such a partition", HEADERS)
+        log.info("%s looks at a record of %s at %s", who(user), key, offset if offset is not None else time_ms)
+        return record_page(ledger, with_connections(_flows().configuration, flow), key, offset, time_ms)
 
 
 def _differences(flow: Flow, user: Any) -> dict[str, Any]:
     """Both clusters' topics, read now. 429; 502 where one can't be asked; 503."""
+    with _at_clusters("pages read the clusters") as ledger:
+        log.info("%s compares the topics of %s", who(user), flow.name)
+        configuration, of_flow = _flows().configuration, ledger.flow(flow.name)
+        known = replace(with_connections(configuration, flow), remote_topics=of_flow.remote_topics())
+        try:
+            return differences_page(Opened(configuration, known, of_flow))
+        except AirmirrorError as error:
+            raise HTTPException(502, str(error)[:MOST_TOLD], HEADERS) from error
+
+
+@contextmanager
+def _at_clusters(what: str) -> Iterator[Ledger]:
+    """The ledger, for a page that reads the clusters too. 503; 429 where as many as are allowed do ``what`` now."""
     try:
         with turn(), _ledger() as ledger:
-            log.info("%s compares the topics of %s", who(user), flow.name)
-            configuration, of_flow = _flows().configuration, ledger.flow(flow.name)
-            known = replace(with_connections(configuration, flow), remote_topics=of_flow.remote_topics())
-            try:
-                return differences_page(Opened(configuration, known, of_flow))
-            except AirmirrorError as error:
-                raise HTTPException(502, str(error)[:MOST_TOLD], HEADERS) from error
+            yield ledger
     except BadConnection as error:
         raise HTTPException(503, f"a cluster's connection can't be used: {type(error).__name__}", HEADERS) from error
     except TooMany:
-        raise HTTPException(429, "as many pages read the clusters now as are allowed: ask again", HEADERS) from None
+        raise HTTPException(429, f"as many {what} now as are allowed: ask again", HEADERS) from None
 
 
 def _named(shown: Shown) -> dict[str, Any]:

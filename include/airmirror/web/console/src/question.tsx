@@ -4,6 +4,7 @@ import { useState, type ReactNode } from "react";
 import { AIRFLOW, send, useAnswer, type Answer } from "./api";
 import { count, counted, plain } from "./format";
 import { LogIn, Outer, Text, Time } from "./parts";
+import { pathOf } from "./place";
 import type { AskedAnswer, Question, QuestionsAnswer, Waiting } from "./types";
 
 const OPEN = "hitlDetails?response_received=false&state=awaiting_input&state=deferred&order_by=-created_at&limit=20";
@@ -12,7 +13,7 @@ const MOST_NAMED = 5;
 
 /** Forms for the questions that are open; `otherwise` where there is none. */
 export function Questions({ waiting, option, otherwise }: { waiting: Waiting; option: (name: string) => ReactNode; otherwise: ReactNode }) {
-  const answer = useAnswer<QuestionsAnswer>(`${AIRFLOW}dags/${encodeURIComponent(waiting.decide)}/dagRuns/~/${OPEN}`);
+  const answer = useAnswer<QuestionsAnswer>(`${AIRFLOW}${pathOf("dags", waiting.decide, "dagRuns", "~")}/${OPEN}`);
   const [answered, setAnswered] = useState<Record<string, string>>({});
   const all = answer.data?.hitl_details ?? [];
   const open = all.filter((each) => !(runOf(each) in answered));
@@ -22,7 +23,7 @@ export function Questions({ waiting, option, otherwise }: { waiting: Waiting; op
       {answer.problem && <Refused answer={answer} />}
       {done.map(([run, chosen]) => (
         <p key={run} role="status">
-          Answered: <strong>{plain(chosen)}</strong>. It is carried out now by <Outer to={`dags/${encodeURIComponent(waiting.decide)}/runs/${encodeURIComponent(run)}`}>the run that asked</Outer>; this page shows when it is done.
+          Answered: <strong>{plain(chosen)}</strong>. It is carried out now by <Outer to={pathOf("dags", waiting.decide, "runs", run)}>the run that asked</Outer>; this page shows when it is done.
         </p>
       ))}
       {open.map((each) => (
@@ -36,7 +37,7 @@ export function Questions({ waiting, option, otherwise }: { waiting: Waiting; op
 const runOf = (question: Question): string => question.task_instance.dag_run_id;
 
 function Form({ question, waiting, option, onAnswered }: { question: Question; waiting: Waiting; option: (name: string) => ReactNode; onAnswered: (chosen: string) => void }) {
-  const task = `${AIRFLOW}dags/${encodeURIComponent(waiting.decide)}/dagRuns/${encodeURIComponent(runOf(question))}/taskInstances/${encodeURIComponent(question.task_instance.task_id)}`;
+  const task = `${AIRFLOW}${pathOf("dags", waiting.decide, "dagRuns", runOf(question), "taskInstances", question.task_instance.task_id)}`;
   const asked = useAnswer<AskedAnswer>(`${task}/xcomEntries/asked`, true).data?.value;
   const [chosen, setChosen] = useState("");
   const [reason, setReason] = useState("");
@@ -44,7 +45,7 @@ function Form({ question, waiting, option, onAnswered }: { question: Question; w
   const [isSending, setSending] = useState(false);
   const answer = async () => {
     setSending(true);
-    const sent = await send(`PATCH`, `${task}/-1/hitlDetails`, { chosen_options: [chosen], params_input: { reason } });
+    const sent = await send("PATCH", `${task}/-1/hitlDetails`, { chosen_options: [chosen], params_input: { reason } });
     setSending(false);
     if (sent.problem) setRefused(sent);
     else onAnswered(chosen);
@@ -120,7 +121,7 @@ export function Refused({ answer }: { answer: Answer<unknown> }) {
 export function AskAgain({ waiting }: { waiting: Waiting }) {
   const [answer, setAnswer] = useState<Answer<{ dag_run_id: string }>>();
   const held = waiting.held.map((each) => [each.topic, each.partition, each.last]);
-  const ask = async () => setAnswer(await send("POST", `${AIRFLOW}dags/${encodeURIComponent(waiting.decide)}/dagRuns`, { logical_date: null, conf: { held } }));
+  const ask = async () => setAnswer(await send("POST", `${AIRFLOW}${pathOf("dags", waiting.decide, "dagRuns")}`, { logical_date: null, conf: { held } }));
   return (
     <>
       <button type="button" onClick={() => void ask()}>Ask now about all of it</button>
