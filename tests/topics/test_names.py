@@ -98,3 +98,24 @@ def test_a_suffix_of_backfills_that_makes_no_names(suffix: str, reason: str) -> 
     with pytest.raises(ConfigurationError, match=f"backfill.into.suffix.*{reason}"):
         check(parse(f"{lines}east->west.backfill.into.suffix = {suffix}\n", "f"))
     check(parse(f"{lines}east->west.backfill.into.suffix = .history\n", "f"))
+
+
+def test_topics_of_streams_applications_are_opted_in() -> None:
+    names = [
+        "app-counts-changelog",
+        "app-words-repartition",
+        "app-orders",
+        "other-counts-changelog",
+        "west.app-x-changelog",
+    ]
+    wanted = "topics = orders\ntopics.exclude = .*-changelog\nstreams.applications = app, west.app\n"
+    kept = "replication.policy.class = IdentityReplicationPolicy\n"
+    assert list(select(flow(wanted), names)) == ["app-counts-changelog", "app-words-repartition"], "and no cycles"
+    assert select(flow(wanted + kept), names[:2]) == {name: name for name in names[:2]}
+    assert select(flow("topics = .*"), names[:1]) == {names[0]: f"east.{names[0]}"}
+
+
+def test_the_group_of_a_streams_application_must_be_moved() -> None:
+    check(parse(f"{CLUSTERS}streams.applications = app\ngroups = ap.*", "f"))
+    with pytest.raises(ConfigurationError, match=r"line 5: streams\.applications: 'app' is not among groups"):
+        check(parse(f"{CLUSTERS}streams.applications = app\ngroups = billing", "f"))

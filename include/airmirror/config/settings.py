@@ -36,6 +36,8 @@ class Settings:
     errors_deadletterqueue_topic_name: str
     errors_tolerance: str
     failover_quiet_ms: int
+    failover_rehearsal_records: int
+    failover_rehearsal_schedule: str | None
     groups: tuple[str, ...]
     groups_exclude: tuple[str, ...]
     heartbeats_replication_enabled: bool
@@ -50,6 +52,7 @@ class Settings:
     refresh_topics_enabled: bool
     retention_days: int | None
     spark_conn_id: str
+    streams_applications: tuple[str, ...]
     sync_group_offsets_enabled: bool
     sync_group_offsets_interval_seconds: float
     sync_topic_acls_enabled: bool

@@ -15,9 +15,10 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.clusters.protocol.topic_configs import topic_configs
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened
+from airmirror.ledger.state import State
 from airmirror.windows.compare import look_at_target
 from airmirror.windows.coverage import account_error
-from airmirror.windows.declared import compacted_once
+from airmirror.windows.declared import may_lack
 from airmirror.windows.fence import Granted, claimed
 from airmirror.windows.findings import key_of
 from airmirror.windows.mirror import Journal
@@ -45,30 +46,35 @@ def judge_alone(opened: Opened, window: str) -> list[NotJudged]:
         Journal.open(opened.flow, opened.ledger, "failover") as journal,
         claimed(journal, window, slots=0, closed_too=True) as granted,
     ):
-        state = journal.catch_up()
-        unverified = opened.ledger.unverified()
-        compacted = _compacted(journal, unverified)
-        records, left = list[tuple[bytes, bytes]](), list[NotJudged]()
-        for key, group in groupby(unverified, key=key_of):
-            segments, before, hold = list(group), state.verified.get(key), state.holds.get(key)
-            if before and before.source_topic_id != segments[-1].source_topic_id:
-                before = None
-            reason = f"held by {hold.by}: {hold.reason}" if hold else ""
-            passed = 0
-            if not hold:
-                start = before.offset + 1 if before else None
-                passed, reason = _passed(
-                    journal.target, opened.flow.source.alias, segments, start, compacted[key.topic]
-                )
-            if passed:
-                mark = _mark(segments[:passed], before, window)
-                records.append((mark.encode_key(), mark.encode_value()))
-            if passed < len(segments):
-                rest = segments[passed:]
-                left.append(NotJudged(*key, rest[0].source_start, rest[-1].source_end - 1, reason))
-        _write(granted, records)
+        marks, left = judged(journal, journal.catch_up(), window)
+        _write(granted, [(mark.encode_key(), mark.encode_value()) for mark in marks])
         journal.catch_up()
     return left
+
+
+def judged(journal: Journal, state: State, window: str) -> tuple[list[Verified], list[NotJudged]]:
+    """The verified offsets that what is committed bears out, and what it does not. Only the target is read.
+
+    ``state``: of the journal, which has caught up. Raises the target's error.
+    """
+    unverified = journal.index.unverified()
+    compacted = _compacted(journal, unverified)
+    marks, left = list[Verified](), list[NotJudged]()
+    for key, group in groupby(unverified, key=key_of):
+        segments, before, hold = list(group), state.verified.get(key), state.holds.get(key)
+        if before and before.source_topic_id != segments[-1].source_topic_id:
+            before = None
+        reason = f"held by {hold.by}: {hold.reason}" if hold else ""
+        passed = 0
+        if not hold:
+            start = before.offset + 1 if before else None
+            passed, reason = _passed(journal.target, journal.flow.source.alias, segments, start, compacted[key.topic])
+        if passed:
+            marks.append(_mark(segments[:passed], before, window))
+        if passed < len(segments):
+            rest = segments[passed:]
+            left.append(NotJudged(*key, rest[0].source_start, rest[-1].source_end - 1, reason))
+    return marks, left
 
 
 def _passed(
@@ -106,12 +112,11 @@ def _mark(passed: Sequence[SegmentRecord], before: Verified | None, window: str)
 
 def _compacted(journal: Journal, records: Sequence[SegmentRecord]) -> dict[str, bool]:
     """Return whether holes are allowed, by source topic: by the flow's word, or because its remote topic is compacted."""
-    declared = compacted_once(journal.flow)
     remote = {record.topic: record.remote_topic for record in records}
     journal.target.refresh_existing(remote.values())
     configs = topic_configs(journal.target, set(remote.values()), ["cleanup.policy"])
     return {
-        topic: declared.matches(topic) or "compact" in configs.get(name, {}).get("cleanup.policy", "")
+        topic: may_lack(journal.flow, topic) or "compact" in configs.get(name, {}).get("cleanup.policy", "")
         for topic, name in remote.items()
     }
 

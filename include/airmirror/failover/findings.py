@@ -10,6 +10,7 @@ from airmirror.errors import command, counted, named
 from airmirror.evidence.reports import when
 from airmirror.failover.groups import GroupPoint
 from airmirror.failover.partitions import PartitionPoint
+from airmirror.naming import is_internal_of
 from airmirror.offsets.translation import Reason
 from airmirror.topics.drift import Drift
 
@@ -34,6 +35,7 @@ def findings(
     groups: Sequence[GroupPoint],
     drift: Sequence[Drift] | None,
     refused: Sequence[str],
+    applications: Sequence[str],
     has_way_back: bool,
     now_ms: int,
 ) -> list[Finding]:
@@ -47,6 +49,7 @@ def findings(
         _on_target(flow, partitions),
         *_groups(flow, groups, source_error, now_ms),
         _names(groups),
+        *_streams(applications, partitions),
         drift_finding(flow, drift, refused),
         way_back_finding(flow, has_way_back),
     ]
@@ -172,6 +175,24 @@ def _names(groups: Sequence[GroupPoint]) -> Finding:
     if not found:
         return Finding("ok", what, "none has read anything else there" if groups else "there are none")
     return Finding("warn", what, named(found), "let their consumers subscribe to these names there")
+
+
+def _streams(applications: Sequence[str], partitions: Sequence[PartitionPoint]) -> Iterator[Finding]:
+    """Yield for each Kafka Streams application whether it finds its state on the target."""
+    for application in applications:
+        what = f"Streams application {application} finds its state"
+        names = {each.topic: each.remote_topic for each in partitions if is_internal_of(application, each.topic)}
+        renamed = [f"{topic} is {remote}" for topic, remote in sorted(names.items()) if topic != remote]
+        if not names:
+            yield Finding("warn", what, "no changelog or repartition topic of it is there", "is it its application.id?")
+        elif renamed:
+            way_out = (
+                "replication.policy.class = IdentityReplicationPolicy, or let it build its state again from its input"
+            )
+            yield Finding("warn", what, f"it looks for other names: {named(renamed)}", way_out)
+        else:
+            said = f"{counted(len(names), 'topic')} under their own names; start it there with an empty state.dir"
+            yield Finding("ok", what, said)
 
 
 def drift_finding(flow: str, drift: Sequence[Drift] | None, refused: Sequence[str]) -> Finding:

@@ -99,6 +99,7 @@ def failover_plan(opened: Opened) -> FailoverPlan:
         groups=groups,
         drift=drift,
         refused=[str(each) for each in topics.refused] if topics else [],
+        applications=flow.settings.streams_applications,
         has_way_back=back in opened.configuration.flows,
         now_ms=now_ms,
     )

@@ -14,6 +14,7 @@ from airmirror.naming.policies import (
     policy,
 )
 from airmirror.naming.replicated import hops, is_cycle, replicated
+from airmirror.naming.streams import is_internal_of, is_internal_of_any, is_purged
 
 __all__ = [
     "DefaultReplicationPolicy",
@@ -25,6 +26,9 @@ __all__ = [
     "built_in_policy",
     "hops",
     "is_cycle",
+    "is_internal_of",
+    "is_internal_of_any",
+    "is_purged",
     "is_quick",
     "is_segment_topic",
     "policy",

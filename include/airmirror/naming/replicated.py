@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from airmirror.naming.filters import TopicFilter
 from airmirror.naming.internal import is_segment_topic
 from airmirror.naming.policies import IdentityReplicationPolicy, ReplicationPolicy
+from airmirror.naming.streams import is_internal_of_any
 
 
 def replicated(
@@ -16,9 +17,17 @@ def replicated(
     source: str,
     target: str,
     heartbeats_replication_enabled: bool = True,
+    applications: Collection[str] = (),
 ) -> bool:
-    """Return whether the flow source->target (aliases) replicates a topic of the source: named, not internal, not a cycle."""
-    named = topic_filter.matches(topic) or (heartbeats_replication_enabled and policy.is_heartbeats_topic(topic))
+    """Return whether the flow source->target (aliases) replicates a topic of the source: named, not internal, not a cycle.
+
+    ``applications``: the Kafka Streams applications whose topics are wanted whatever the filter says of them.
+    """
+    named = (
+        topic_filter.matches(topic)
+        or (heartbeats_replication_enabled and policy.is_heartbeats_topic(topic))
+        or is_internal_of_any(applications, topic)
+    )
     internal = policy.is_internal_topic(topic) or is_segment_topic(topic)
     return named and not internal and not is_cycle(topic, policy, source, target)
 

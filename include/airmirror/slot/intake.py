@@ -38,6 +38,7 @@ class Intake:
         self.partition = partition
         self.position = partition.start
         self.planned = end
+        self._first = partition.start  # nothing before it is copied, though a batch may hold it
         self.leader_epoch = partition.leader_epoch
         self.context = context
         self.refusals = refusals or Refusals()
@@ -160,6 +161,11 @@ class Intake:
         self._hole(end)
         self.account.end = self.position
 
+    def purged(self, begin: int) -> None:
+        """The log begins at ``begin`` by now; what was before it was handled, and counts as holes (``streams.applications``)."""
+        self.nothing_more(min(begin, self.end))
+        self._first = self.position
+
     def _hole(self, end: int) -> None:
         if not self.partition.compacted:
             self.delivery.unexpected_hole(self.position, end - 1)
@@ -178,7 +184,7 @@ class Intake:
         return (
             batch.is_dense
             and not batch.attributes & (LOG_APPEND_TIME | MESSAGE_SET)
-            and batch.base_offset >= self.partition.start
+            and batch.base_offset >= self._first
             and batch.next_offset <= self.end
             and batch.size <= self.partition.max_message_bytes
             and not self.refusals.rewritten

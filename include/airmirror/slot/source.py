@@ -170,7 +170,7 @@ class Source:
                 intake.withheld, failed = error_name(fetched.error), True
             elif fetched.error in MOVED:
                 moved = True
-            else:
+            elif not self._is_purged(intake, fetched):
                 self._check(intake, fetched)
                 found.append((intake, fetched))
                 self._to_the_end(partition)
@@ -222,6 +222,16 @@ class Source:
 
     def _connection(self, node: int, lane: str = LANES[0]) -> Connection:
         return self._routes.connection(node, lane)
+
+    def _is_purged(self, intake: Intake, fetched: Fetched) -> bool:
+        """Return whether what was asked for is gone, and was handled before it went: the log's beginning comes next."""
+        if fetched.error != OFFSET_OUT_OF_RANGE or not intake.partition.purged:
+            return False
+        begin = offsets_with_patience(self._routes, [intake.partition.source], EARLIEST)[intake.partition.source]
+        if begin <= intake.position:
+            return False
+        intake.purged(begin)
+        return True
 
     def _check(self, intake: Intake, fetched: Fetched) -> None:
         partition, alias = intake.partition, self._routes.alias

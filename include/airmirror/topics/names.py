@@ -47,6 +47,7 @@ def select(flow: Flow, topics: Iterable[str]) -> dict[str, str]:
             source=source,
             target=target,
             heartbeats_replication_enabled=heartbeats,
+            applications=flow.settings.streams_applications,
         )
         and not any(alias != source and also_target.matches(alias) for alias in hops(topic, names))
     }
@@ -103,6 +104,7 @@ def problems(configuration: Configuration) -> tuple[Problem, ...]:
             except AirmirrorError as error:
                 reasons.append((key, str(error)))
         reasons += [*_aggregate_problems(configuration, flow), *_suffix_problems(configuration, flow)]
+        reasons += _streams_problems(flow)
         if flow.settings.window_trigger_records is not None and flow.settings.window_schedule == CONTINUOUS:
             reasons.append(
                 ("window.trigger.records", f"window.schedule = {CONTINUOUS} waits for nothing: one or the other")
@@ -127,6 +129,21 @@ def _aggregate_problems(configuration: Configuration, flow: Flow) -> Iterator[tu
             f"flow {flow.name!r} is an aggregate: on its remote topics lie other sources' records too, so group offsets "
             "can follow one source only; name it in aggregate.groups.from, or set sync.group.offsets.enabled = false",
         )
+
+
+def _streams_problems(flow: Flow) -> Iterator[tuple[str, str]]:
+    """An application's group has its id for a name: its state is worth nothing without its positions."""
+    key, settings = "streams.applications", flow.settings
+    for application in settings.streams_applications:
+        try:
+            is_moved = TopicFilter(settings.groups, settings.groups_exclude).matches(application)
+        except AirmirrorError:
+            return  # it is told of groups
+        if not is_moved:
+            yield (
+                key,
+                f"{application!r} is not among groups, so that its positions would not be moved: name it there too",
+            )
 
 
 def _suffix_problems(configuration: Configuration, flow: Flow) -> Iterator[tuple[str, str]]:

@@ -6,21 +6,25 @@ from collections.abc import Collection
 
 from airmirror.clusters.protocol.topic_configs import topic_configs
 from airmirror.config import Flow
-from airmirror.naming import TopicFilter
+from airmirror.naming import TopicFilter, is_purged
 from airmirror.windows.mirror import Mirror
 
 
-def compacted_once(flow: Flow) -> TopicFilter:
-    """Source topics in which missing offsets count as compacted (invariant E): ``topics.compacted``."""
-    return TopicFilter(flow.settings.topics_compacted, ())
+def may_lack(flow: Flow, topic: str) -> bool:
+    """Return whether missing offsets are declared to be no loss (invariant E): by ``topics.compacted``, or as purged ones."""
+    return TopicFilter(flow.settings.topics_compacted, ()).matches(topic) or may_be_purged(flow, topic)
+
+
+def may_be_purged(flow: Flow, topic: str) -> bool:
+    """Return whether records that are gone from a log's beginning were handled: ``streams.applications`` deletes them."""
+    return is_purged(flow.settings.streams_applications, topic)
 
 
 def compacted_topics(mirror: Mirror, topics: Collection[str]) -> dict[str, bool]:
-    """Return whether holes are allowed, by topic: it is compacted, or the user says that it once was (invariant E)."""
-    declared = compacted_once(mirror.flow)
+    """Return whether holes are allowed, by topic: it is compacted, or the user says so (invariant E)."""
     configs = topic_configs(mirror.source, topics, ["cleanup.policy"])
     return {
-        topic: "compact" in configs.get(topic, {}).get("cleanup.policy", "") or declared.matches(topic)
+        topic: "compact" in configs.get(topic, {}).get("cleanup.policy", "") or may_lack(mirror.flow, topic)
         for topic in topics
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapreplace
 from uuid import UUID
@@ -74,11 +74,13 @@ def plan(
     extents: Mapping[TopicPartition, LogExtent],
     topic_ids: Mapping[str, UUID],
     state: State,
+    purged: Collection[str] = (),
 ) -> list[Planned]:
     """Return the work of a window: from each partition's position (else the earliest offset) to the end.
 
     The newest segment record says where that is; MirrorMaker 2's progress only where there is none. Where both are there
     and differ, where the source no longer has the position, or the topic has another id, it is an error of the partition.
+    ``purged``: topics from whose beginning records may go that were handled; offsets before it are holes of the window.
     """
     planned = []
     for key, extent in sorted(extents.items()):
@@ -89,7 +91,7 @@ def plan(
             error = TopicRecreated(source, *key, str(last.source_topic_id), str(topic_ids[key.topic]))
         elif last is not None and recorded is not None and recorded + 1 != start:
             error = ProgressDiffers(source, *key, progress_topic, recorded, start)
-        elif start < extent.earliest or start > extent.high_watermark:
+        elif start > extent.high_watermark or (start < extent.earliest and key.topic not in purged):
             error = SourceTruncated(source, *key, start, extent.earliest, extent.high_watermark)
         size = last.size / last.copied if last and last.copied else BYTES_GUESSED
         end = max(start, extent.end)

@@ -14,7 +14,7 @@ from airmirror.partitions import TopicPartition
 from airmirror.slot.adjacent import explained
 from airmirror.slot.contract import Slot, SlotPartition
 from airmirror.slot.errors import of_flow
-from airmirror.windows.declared import compacted_topics, times_replaced
+from airmirror.windows.declared import compacted_topics, may_be_purged, times_replaced
 from airmirror.windows.diverged import with_epochs
 from airmirror.windows.errors import TopicClosed
 from airmirror.windows.fence import Granted
@@ -40,7 +40,15 @@ def make_plan(mirror: Mirror, state: State, remote_topics: Mapping[str, str]) ->
     if flow.isolation_level == "read_committed":
         ends = offsets_with_patience(source, partitions, LATEST, read_committed=True)
     extents = {key: LogExtent(earliest[key], ends[key], watermarks[key]) for key in partitions}
-    planned = plan(flow.source.alias, mirror.topics.progress, remote_topics, extents, source.topic_ids, state)
+    planned = plan(
+        flow.source.alias,
+        mirror.topics.progress,
+        remote_topics,
+        extents,
+        topic_ids=source.topic_ids,
+        state=state,
+        purged={topic for topic in there if may_be_purged(flow, topic)},
+    )
     planned = with_targets(with_epochs(planned, source), flow.source.alias, mirror.target)
     if flow.isolation_level == "read_committed":
         planned = name_hanging(source, planned)
@@ -123,6 +131,7 @@ def slots_of(
             compacted=compacted[item.topic],
             max_message_bytes=int(limits[item.remote_topic]["max.message.bytes"]),
             keeps_times=not timeless.matches(item.topic),
+            purged=may_be_purged(flow, item.topic),
         )
         to_come = item.bytes_to_come(FOLLOW_SECONDS, now_ms) if follow_ms else 0.0
         partitions.append((partition, item.bytes + to_come))

@@ -230,6 +230,27 @@ KEYS = (
         minimum=0,
     ),
     Key(
+        "failover.rehearsal.schedule",
+        Type.SCHEDULE,
+        None,
+        "The schedule of the DAG rehearse_failover.<source>.<target>: an interval or a cron line. Not set: it runs when it is "
+        "triggered.",
+    ),
+    Key(
+        "failover.rehearsal.records",
+        Type.LONG,
+        "1000000",
+        "The newest source offsets of each partition whose records a rehearsal compares on both clusters.",
+        minimum=1,
+    ),
+    Key(
+        "streams.applications",
+        Type.LIST,
+        "",
+        "The application.id of Kafka Streams applications whose changelog and repartition topics are replicated, whatever "
+        "topics and topics.exclude say of them. What Streams has deleted from a repartition topic was handled: no loss.",
+    ),
+    Key(
         "takeover.approval.enabled",
         Type.BOOLEAN,
         "false",
