@@ -54,6 +54,8 @@ NAMES = (
     "following",
     "taken",
     "failing",
+    "burning",
+    "rehearsed",
     "shown",
     "submitted",
 )
@@ -84,6 +86,8 @@ continuous->west.window.idle.ms = 3000
 continuous->west.window.deadline.ms = 1
 taken->west.takeover.approval.enabled = true
 failing->west.groups = failing-billing
+burning->west.groups = burning-billing
+rehearsed->west.groups = rehearsed-billing
 following->west.window.follow.ms = 60000
 following->west.verify.interval.ms = 500
 following->west.groups = following-billing
@@ -109,6 +113,7 @@ secret.ssl.key.password = {SECRET}-key
 secret.sasl.jaas.config = org.apache.kafka.common.security.plain.PlainLoginModule required \\
   username="u" password="{SECRET}-jaas";
 """
+FROM_PROXY = ("burning",)  # whose source can be gone
 THROUGH_PROXY = ("paused", "terminated", "killed", "scheduler", "spark")
 
 
@@ -258,10 +263,11 @@ def airflow(
     directory.mkdir()
     lines = [HEAD, f"west.bootstrap.servers = {west.bootstrap}"]
     lines.append(f"proxied.bootstrap.servers = {LOOPBACK}:{west.proxy_port}")
+    east_proxied = f"{LOOPBACK}:{east.proxy_port}"
     for name in NAMES:
         target = "proxied" if name in THROUGH_PROXY else "west"
         lines += [
-            f"{name}.bootstrap.servers = {east.bootstrap}",
+            f"{name}.bootstrap.servers = {east_proxied if name in FROM_PROXY else east.bootstrap}",
             f"{name}->{target}.enabled = true",
             f"{name}->{target}.topics = {name}-.*",
         ]

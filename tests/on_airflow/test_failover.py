@@ -14,15 +14,25 @@ import pytest
 from airflow.sdk.exceptions import AirflowSkipException
 
 from airmirror.failover import plan as planning
-from airmirror.failover.steps import SourceGone
-from airmirror.flows.closing import closures_now
+from airmirror.failover.steps import SourceGone, fail_over
+from airmirror.failover.undo import CannotUndo
+from airmirror.flows.closing import NotClosed, closures_now
 from airmirror.flows.prepare import Opened
 from airmirror.on_airflow.dags import failover as dag
-from airmirror.on_airflow.dags.failover import FAIL_OVER, LEAVE, FailoverStep, MoveGroups, PlanFailover
+from airmirror.on_airflow.dags.failover import (
+    FAIL_OVER,
+    LEAVE,
+    TAKE_BACK,
+    FailoverStep,
+    MoveGroups,
+    PlanFailover,
+    UndoFailover,
+)
 from airmirror.on_airflow.tasks import failover
 from airmirror.wire.closures import WHOLE
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import LOOPBACK, free_port
+from airmirror_local.proxy import start_proxy
 from on_airflow.conftest import AirflowFlow
 from support.flows import Mirror, mirror
 from support.following import numbered
@@ -63,6 +73,29 @@ def filled(east: Broker, west: Broker, directory: Path) -> tuple[Mirror, str]:
     produce(east, flow.topic, numbered(20), partition=0)
     commit(east, group, {(flow.topic, 0): 15})
     return replace(flow, opened=replace(flow.opened, flow=replace(flow.flow, settings=settings))), group
+
+
+def test_a_failover_is_taken_back_by_whom_it_was_asked(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data_docs: Path
+) -> None:
+    flow, group = filled(east, west, tmp_path)
+    used(monkeypatch, flow.opened)
+    operator = UndoFailover(task_id=dag.UNDO, flow=flow.flow.name)
+    with pytest.raises(NotClosed):
+        failover.ask_undo(dag.deployment(), flow.flow.name, "a false alarm")
+    fail_over(flow.opened, dag.order_of(given(FAIL_OVER), "ada"))
+    asked = failover.ask_undo(dag.deployment(), flow.flow.name, "a false alarm")
+    assert "take the failover back?" in asked.subject and "no position" in asked.body and "a false alarm" in asked.body
+    for option in (LEAVE, FAIL_OVER):
+        with pytest.raises(AirflowSkipException):
+            operator.execute(given(option, "undo"))
+    assert committed(west, group) == {(flow.remote_topic, 0): 15}
+    operator.execute(given(TAKE_BACK, "undo"))
+    assert committed(west, group) == {} and closures_now(flow.opened) == {}
+    fail_over(flow.opened, dag.order_of(given(FAIL_OVER), "ada"))
+    commit(west, group, {(flow.remote_topic, 0): 17})
+    with pytest.raises(CannotUndo):
+        failover.ask_undo(dag.deployment(), flow.flow.name, "a false alarm")
 
 
 def test_a_question_shows_the_plan_and_an_answer_fails_over(
@@ -131,6 +164,52 @@ def test_a_failover_that_a_person_approves(flow: AirflowFlow) -> None:
     assert assert_mirrored(flow.east, flow.topic, flow.west, "failing.failing-orders") == 200
 
 
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+@pytest.mark.flow("burning")
+def test_a_disaster_that_a_person_approves_and_that_is_undone(flow: AirflowFlow) -> None:
+    """Its source is behind a proxy, which goes: a planned failover is refused, that after a disaster needs the target alone."""
+    dag_id, group, remote = "failover.burning.west", "burning-billing", "burning.burning-orders"
+    for partition in (0, 1):
+        produce(flow.east, flow.topic, numbered(100, 1000 * partition), partition=partition)
+    commit(flow.east, group, {(flow.topic, 0): 40})
+    with start_proxy(flow.east):
+        assert flow.first_run()["state"] == "success"
+    produce(flow.east, flow.topic, numbered(30, 100), partition=0)
+    refused = flow.client.trigger(dag_id, {"way": "planned", "reason": "moving day"})
+    assert flow.client.wait_for_run(dag_id, refused) == "failed"
+    says(flow, dag_id, refused, "plan", "a planned failover needs its source")
+    run_id = flow.client.trigger(dag_id, {"way": "disaster", "reason": "east burns"})
+    question = flow.asked(dag_id, run_id, "plan")
+    assert "fail over (disaster)?" in question["subject"] and "Recovery point" in question["subject"]
+    answer = {"chosen_options": [FAIL_OVER], "params_input": {}}
+    flow.client.request("PATCH", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/plan/-1/hitlDetails", answer)
+    ended(flow, dag_id, run_id)
+    says(flow, dag_id, run_id, "move_groups", "failed over (disaster)")
+    assert committed(flow.west, group) == {(remote, 0): 40}
+    flow.client.clear(dag_id, run_id, "close")  # done again, nothing is done twice
+    ended(flow, dag_id, run_id)
+    assert committed(flow.west, group) == {(remote, 0): 40}
+    with start_proxy(flow.east):
+        _, state = flow.run()
+        assert state == "failed", "the source is back, and its own deployment runs"
+        run_id = flow.client.trigger(dag_id, {"way": "undo", "reason": "a false alarm"})
+        question = flow.asked(dag_id, run_id, "plan")
+        assert "take the failover back? 1 positions" in question["subject"] and TAKE_BACK in question["options"]
+        answer = {"chosen_options": [TAKE_BACK], "params_input": {}}
+        flow.client.request("PATCH", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/plan/-1/hitlDetails", answer)
+        assert flow.client.wait_for_run(dag_id, run_id) == "success"
+        assert {name for name, task in flow.client.tasks(dag_id, run_id).items() if task["state"] == "success"} == {
+            "plan",
+            "undo",
+        }
+        assert committed(flow.west, group) == {}
+        again = flow.client.trigger(dag_id, {"way": "undo", "reason": "a false alarm"})
+        assert flow.client.wait_for_run(dag_id, again) == "failed", "there is none any more"
+        _, state = flow.run()
+        assert state == "success" and flow.assert_equal() == 230
+
+
 def ended(flow: AirflowFlow, dag_id: str, run_id: str) -> None:
     """The run succeeds; else what its tasks have said."""
     state = flow.client.wait_for_run(dag_id, run_id)
@@ -138,7 +217,7 @@ def ended(flow: AirflowFlow, dag_id: str, run_id: str) -> None:
     states = {name: task["state"] for name, task in tasks.items()}
     told = {name: flow.client.log(dag_id, run_id, name, 1) for name, each in states.items() if each == "failed"}
     assert state == "success", (states, told)
-    assert set(states.values()) == {"success"}, states
+    assert states.pop("undo") == "skipped" and set(states.values()) == {"success"}, states
 
 
 def says(flow: AirflowFlow, dag_id: str, run_id: str, task: str, text: str) -> None:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from airmirror.failover.steps import Order
     from airmirror.flows.selection import Selection
 
-PLAN, DRAIN, CLOSE, MOVE = "plan", "drain", "close", "move_groups"
-FAIL_OVER, LEAVE = "Fail over", "Leave it"
+PLAN, DRAIN, CLOSE, MOVE, UNDO = "plan", "drain", "close", "move_groups", "undo"
+FAIL_OVER, TAKE_BACK, LEAVE = "Fail over", "Take it back", "Leave it"
 WAIT_SECONDS = 900.0  # for the source to become quiet, of one attempt
 DOC = """
 Fails **{flow}** over to {target}, as `airmirror failover run` does (docs/disaster-recovery.md). **Leave this DAG switched on**:
@@ -38,8 +38,8 @@ it runs only when it is triggered. *Trigger* asks for the way, the reason, and a
 4. `move_groups` judges what is committed from {target} alone (of a *disaster*), moves consumer groups and writes the report, to
    which its button leads; its log has the names with which applications start.
 
-Every task reads again what is so now: clear any of them. `airmirror failover undo --flow '{flow}'` takes it back while that is
-possible.
+Every task reads again what is so now: clear any of them. The way *undo* takes a failover back, as `airmirror failover undo` does,
+while nobody has gone on on {target}: `plan` shows what it would do and asks, `undo` does it.
 """
 
 
@@ -53,14 +53,22 @@ class PlanFailover(HITLOperator):
         self.flow = flow
 
     def execute(self, context: Context) -> None:
-        from airmirror.on_airflow.tasks.failover import ask
+        from airmirror.on_airflow.tasks.failover import ask, ask_undo
 
-        asked = ask(deployment(), self.flow, order_of(context, by="nobody yet"))
+        self.options = options_of(context)
+        if context["params"]["way"] == UNDO:
+            asked = ask_undo(deployment(), self.flow, context["params"]["reason"])
+        else:
+            asked = ask(deployment(), self.flow, order_of(context, by="nobody yet"))
         if context["params"]["dry_run"]:
             self.log.info("%s\n\n%s", asked.subject, asked.body)
             raise AirflowSkipException("a dry run")
         self.subject, self.body = asked.subject, asked.body
         super().execute(context)
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
+        self.options = options_of(context)  # this is another process, after the answer
+        return super().execute_complete(context, event)
 
 
 class FailoverStep(FlowOperator):
@@ -90,6 +98,23 @@ class MoveGroups(FailoverStep):
 
         begun = str(context["ti"].xcom_pull(task_ids=PLAN)["responded_at"])
         finish(deployment(), self.flow, order, begun, window_id(context), partial(setattr, self, "page"))
+
+
+class UndoFailover(FlowOperator):
+    """A failover is taken back, when a person has approved; skipped without that."""
+
+    def work(self, context: Context, selection: Selection) -> None:
+        from airmirror.on_airflow.tasks.failover import take_back
+
+        given = context["ti"].xcom_pull(task_ids=PLAN)
+        if not given or given["chosen_options"][0] != TAKE_BACK:
+            raise AirflowSkipException("nobody wants it")
+        take_back(deployment(), self.flow, context["params"]["reason"], answered_by(given))
+
+
+def options_of(context: Context) -> list[str]:
+    """The answers that the trigger form's way has."""
+    return [TAKE_BACK if context["params"]["way"] == UNDO else FAIL_OVER, LEAVE]
 
 
 def order_of(context: Context, by: str) -> Order:
@@ -128,6 +153,7 @@ def failover_dag(flow: Flow) -> DAG:
         limit = timedelta(seconds=WAIT_SECONDS) + timedelta(hours=1)
         drain, close = (FailoverStep(task_id=name, flow=flow.name, execution_timeout=limit) for name in (DRAIN, CLOSE))
         plan >> drain >> close >> MoveGroups(task_id=MOVE, flow=flow.name, execution_timeout=limit)
+        plan >> UndoFailover(task_id=UNDO, flow=flow.name, execution_timeout=limit)
     return dag
 
 
@@ -136,9 +162,10 @@ def _form(source: str, target: str) -> dict[str, Param]:
         "way": Param(
             "planned",
             type="string",
-            enum=["planned", "disaster"],
+            enum=["planned", "disaster", UNDO],
             title="Way",
-            description_md=f"*planned*: {source} answers, nothing is lost. *disaster*: what {target} alone can prove.",
+            description_md=f"*planned*: {source} answers, nothing is lost. *disaster*: what {target} alone can prove. *undo*: "
+            "take back the last one.",
         ),
         "reason": Param(
             "", type="string", minLength=1, title="Reason", description_md="Why; it is kept with the closure."

@@ -15,6 +15,8 @@ from airmirror.failover.page import headline
 from airmirror.failover.plan import FailoverPlan, failover_plan
 from airmirror.failover.report import report_of, write_report
 from airmirror.failover.steps import Order
+from airmirror.failover.undo import CannotUndo, undo, undo_plan
+from airmirror.flows.closing import NotClosed
 from airmirror.flows.selection import Selection
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.question import escape
@@ -87,6 +89,36 @@ def question(found: FailoverPlan, order: Order) -> str:
         for each in told
     ]
     return "\n".join(lines)
+
+
+def ask_undo(deployment: Deployment, flow: str, reason: str) -> AskedFailover:
+    """Return the question: what taking the failover back would do now. Raises CannotUndo, NotClosed: there is none."""
+    with opened_flow(deployment, flow, Selection()) as opened:
+        found = undo_plan(opened)
+    if found.reasons:
+        raise CannotUndo(flow, found.reasons)
+    if not found.is_closed and not found.groups:
+        raise NotClosed(flow, (), ())
+    lines = [
+        f"Nothing is written yet. Why: {escape(reason)}. **Approve** to open the flow; groups go back as follows.",
+        "",
+    ]
+    lines += ["| group | topic | stands at | goes back to |", "|---|---|---|---|"]
+    for each in found.groups[:MOST_SHOWN]:
+        back = "no position" if each.move.before < 0 else f"{each.move.before:,}"
+        topic = f"{escape(each.move.topic)}-{each.move.partition}"
+        lines.append(f"| {escape(each.move.group)} | {topic} | {each.now:,} | {back} |")
+    lines.append(f"\n{len(found.groups):,} positions in all.")
+    return AskedFailover(
+        f"{flow}: take the failover back? {len(found.groups):,} positions of groups go back", "\n".join(lines)
+    )
+
+
+def take_back(deployment: Deployment, flow: str, reason: str, by: str) -> None:
+    """Put groups back and open the flow. Raises CannotUndo, GroupsActive, FlowBusy."""
+    with opened_flow(deployment, flow, Selection()) as opened:
+        found = when_free(opened.flow, lambda: undo(opened, reason=reason, by=by, tell=phase))
+    log.info("%d positions of groups are put back, and flow %s is open.", len(found.groups), flow)
 
 
 def do_step(deployment: Deployment, flow: str, step: str, order: Order) -> None:
