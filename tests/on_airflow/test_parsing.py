@@ -30,6 +30,7 @@ a->b.window.schedule = */5 * * * *
 b->a.window.schedule = @continuous
 a->b.retention.days = 30
 a->b.takeover.approval.enabled = true
+a->b.failover.rehearsal.schedule = @weekly
 """
 GOOD = f"""{FLOWS}
 compare.nightly.source = a
@@ -46,6 +47,7 @@ KINDS = {
     "heartbeats",
     "maintenance",
     "migration_plan",
+    "rehearse_failover",
     "replay",
     "replicate",
     "report",
@@ -117,7 +119,7 @@ def test_dags_parse_quickly(tmp_path: Path) -> None:
 def test_dags_parse_equally_and_load_nothing_heavy(tmp_path: Path) -> None:
     ((_, heavy, errors, found, _),) = parse(tmp_path, GOOD)
     assert heavy == [] and errors == {}
-    kinds = ("audit", "decide", "failover", "migration_plan", "replay", "replicate", "report")
+    kinds = ("audit", "decide", "failover", "migration_plan", "rehearse_failover", "replay", "replicate", "report")
     expected = [f"{kind}.{flow}" for kind in kinds for flow in ("a.b", "b.a")] + ["heartbeats.a", "heartbeats.b"]
     expected += ["compare.nightly", "compare.now", "takeover.a.b"]
     assert list(found) == sorted([*expected, "maintenance"])

@@ -21,6 +21,7 @@ from airmirror.cli.options import (
     opened_flow,
 )
 from airmirror.cli.plans import finding_lines, write_plan
+from airmirror.cli.rehearsal import rehearse
 from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, print_json, show, table
 from airmirror.failover.ways import Way
 
@@ -120,6 +121,9 @@ def run(
         show(console, f"Nothing was written: --yes fails {found.flow} over ({way}).")
     if not (made.is_good if yes else found.is_ready):
         raise typer.Exit(1)
+
+
+failover_commands.command("rehearse")(rehearse)
 
 
 @failover_commands.command("undo")

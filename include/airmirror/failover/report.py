@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -132,12 +133,16 @@ def report_page(made: FailoverReport) -> str:
 
 def write_report(made: FailoverReport, base: Path) -> Path:
     """Write ``base``.html and ``base``.json, over what is there; the page. Raises FailoverNotWritten."""
-    texts = {".json": json.dumps(made.as_dict(), indent=2), ".html": report_page(made)}
-    for ending, text in texts.items():
+    return write_files(base, report_page(made), made.as_dict(), partial(FailoverNotWritten, made.plan.flow))
+
+
+def write_files(base: Path, page: str, told: Mapping[str, Any], failed: Callable[[str, str], AirmirrorError]) -> Path:
+    """Write a report's ``base``.html and ``base``.json, over what is there; the page. Raises ``failed`` of file and reason."""
+    for ending, text in {".json": json.dumps(told, indent=2), ".html": page}.items():
         file = base.with_name(base.name + ending)
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text)
         except OSError as error:
-            raise FailoverNotWritten(made.plan.flow, str(file), error.strerror or str(error)) from error
+            raise failed(str(file), error.strerror or str(error)) from error
     return base.with_name(base.name + ".html")

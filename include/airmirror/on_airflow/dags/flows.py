@@ -25,6 +25,7 @@ from airmirror.on_airflow.dags.decide import decide_dag
 from airmirror.on_airflow.dags.failover import failover_dag, failover_id
 from airmirror.on_airflow.dags.migration import migration_plan_dag, migration_plan_id
 from airmirror.on_airflow.dags.notifications import KEY, callbacks
+from airmirror.on_airflow.dags.rehearsal import rehearsal_dag, rehearsal_id
 from airmirror.on_airflow.dags.replicate import dag_id, decide_id, replicate_dag
 from airmirror.on_airflow.dags.report import report_dag, report_id
 from airmirror.on_airflow.dags.takeover import takeover_dag, takeover_id
@@ -41,6 +42,7 @@ OF_A_FLOW = (
     (report_id, report_dag),
     (migration_plan_id, migration_plan_dag),
     (failover_id, failover_dag),
+    (rehearsal_id, rehearsal_dag),
 )
 
 

@@ -1,0 +1,67 @@
+"""The DAG ``rehearse_failover.<source>.<target>``: a failover rehearsed on a schedule; one that would go wrong fails."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from airflow.sdk import DAG
+
+from airmirror.config import Flow
+from airmirror.on_airflow.dags.common import new_dag, tags
+from airmirror.on_airflow.dags.links import ReportLink
+from airmirror.on_airflow.dags.notifications import callbacks
+from airmirror.on_airflow.dags.operators import FlowOperator, window_id
+from airmirror.on_airflow.dags.schedules import timetable
+from airmirror.on_airflow.deployment import deployment
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from airmirror.flows.selection import Selection
+
+KEY = "failover.rehearsal.schedule"
+LONGEST = timedelta(hours=6)
+DOC = """
+Rehearses a failover of **{flow}** to {target} while everything runs, as `airmirror failover rehearse` does
+(docs/disaster-recovery.md). Groups are moved under shadow names, and read on from there; records are written to shadow topics and
+read there; the newest records of {target} are compared with those of {source}. Production is only read; shadows are removed.
+
+The button *Report* of the task leads to the page. The task fails where a failover would go wrong, also where {source} does not
+answer; `on.failure.notifier` tells of the first of several in a row. `failover.rehearsal.schedule` says when it runs.
+"""
+
+
+class RehearseFailover(FlowOperator):
+    """A failover with shadows; its report."""
+
+    operator_extra_links = (ReportLink(),)
+    page: Path | None = None
+
+    def work(self, context: Context, selection: Selection) -> None:
+        from airmirror.on_airflow.tasks.rehearsal import rehearse_failover
+
+        rehearse_failover(deployment(), self.flow, window_id(context), show=partial(setattr, self, "page"))
+
+
+def rehearsal_id(flow: Flow) -> str:
+    return f"rehearse_failover.{flow.source.alias}.{flow.target.alias}"
+
+
+def rehearsal_dag(flow: Flow) -> DAG:
+    """The rehearsals of a flow's failover. Raises BadSchedule, BadNotifier."""
+    source, target, value = flow.source.alias, flow.target.alias, flow.settings.failover_rehearsal_schedule
+    begins = "Switch this on to rehearse" if value else "Leave it on, it runs only when triggered: rehearses"
+    with new_dag(
+        rehearsal_id(flow),
+        timetable(flow.name, value, KEY) if value else None,
+        description=f"{begins} a failover of {flow.name}; nothing of production is touched.",
+        doc_md=DOC.format(flow=flow.name, source=source, target=target),
+        tags=tags(flow),
+        is_paused_upon_creation=None if value else False,
+        **callbacks(flow, "rehearse_failover"),
+    ) as dag:
+        RehearseFailover(task_id="rehearse", flow=flow.name, max_active_tis_per_dag=1, execution_timeout=LONGEST)
+    return dag

@@ -1,0 +1,42 @@
+"""The work of the task that rehearses a failover. Loaded in tasks only."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from airmirror.errors import AirmirrorError, listed
+from airmirror.flows.selection import Selection
+from airmirror.on_airflow.deployment import Deployment
+from airmirror.on_airflow.tasks.telling import phase
+from airmirror.on_airflow.tasks.window import opened_flow
+from airmirror.quality.page import PAGES_KEPT, file_name, keep_newest
+from airmirror.rehearsal.rehearse import rehearse
+from airmirror.rehearsal.report import RehearsalReport, write_report
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(eq=False)
+class RehearsalFailed(AirmirrorError):
+    """A failover that would go wrong, by its rehearsal, whose report is written. Nothing of production was touched."""
+
+    flow: str
+    problems: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"flow {self.flow!r}: a failover would go wrong now; the report says more\n{listed(self.problems)}"
+
+
+def rehearse_failover(deployment: Deployment, flow: str, run: str, show: Callable[[Path], None]) -> None:
+    """Rehearse and write the report; ``show`` hears of its page. Raises RehearsalFailed after it, and what rehearsing does."""
+    with opened_flow(deployment, flow, Selection()) as opened:
+        report = RehearsalReport.of(rehearse(opened, phase))
+    directory = deployment.data_docs / "rehearsals" / flow.replace("->", ".")
+    show(write_report(report, directory / file_name(run).removesuffix(".html")))
+    keep_newest(directory, PAGES_KEPT)
+    log.info("%s", report.headline)
+    if not report.is_good:
+        raise RehearsalFailed(flow, report.problems)

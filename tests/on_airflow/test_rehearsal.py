@@ -1,0 +1,79 @@
+"""A failover rehearsed by Airflow: its report is kept and shown, and a rehearsal that fails is a red task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from confluent_kafka import TopicPartition
+
+from airmirror.flows.prepare import Opened
+from airmirror.on_airflow.dags import rehearsal as dag
+from airmirror.on_airflow.dags.rehearsal import RehearseFailover
+from airmirror.on_airflow.tasks import rehearsal as task
+from airmirror.on_airflow.tasks.rehearsal import RehearsalFailed
+from airmirror_local.brokers import Broker
+from on_airflow.conftest import AirflowFlow
+from support.failovers import windowed, with_groups
+from support.flows import mirror
+from support.following import numbered
+from support.groups import commit
+from support.topics import SECONDS, admin, produce
+
+
+def test_the_task_writes_its_report_and_fails_where_a_failover_would(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = f"g-{uuid4().hex[:8]}"
+    flow = with_groups(mirror(east, west, tmp_path), group)
+    produce(east, flow.topic, numbered(40), partition=0)
+    windowed(flow)
+    commit(east, group, {(flow.topic, 0): 25})
+
+    @contextmanager
+    def opened_flow(*_: object) -> Iterator[Opened]:
+        yield flow.opened
+
+    deployed = replace(dag.deployment(), data_docs=tmp_path / "docs")
+    monkeypatch.setattr(dag, "deployment", lambda: deployed)
+    monkeypatch.setattr(task, "opened_flow", opened_flow)
+    operator = RehearseFailover(task_id="rehearse", flow=flow.flow.name)
+    context: Any = {"run_id": "scheduled", "params": {}, "ti": SimpleNamespace(try_number=1)}
+    operator.execute(context)
+    assert operator.page is not None and "1 group exact" in operator.page.read_text()
+    asked = admin(west).delete_records([TopicPartition(flow.remote_topic, 0, 30)])
+    next(iter(asked.values())).result(SECONDS)
+    with pytest.raises(RehearsalFailed, match="a failover would go wrong now"):
+        operator.execute(context)
+    assert "The rehearsal has failed" in operator.page.read_text()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+@pytest.mark.flow("rehearsed")
+def test_a_rehearsal_is_a_green_run_with_a_report_or_a_red_one(flow: AirflowFlow) -> None:
+    for partition in (0, 1):
+        produce(flow.east, flow.topic, numbered(100, 1000 * partition), partition=partition)
+    commit(flow.east, "rehearsed-billing", {(flow.topic, 0): 40})
+    assert flow.first_run()["state"] == "success"
+    dag_id = "rehearse_failover.rehearsed.west"
+    run_id = flow.client.trigger(dag_id)
+    assert flow.client.wait_for_run(dag_id, run_id) == "success", flow.client.log(dag_id, run_id, "rehearse", 1)
+    link = flow.client.xcom(dag_id, run_id, "rehearse", "audit_report")
+    assert "rehearsals/rehearsed.west" in link
+    assert "0 of 200 records missing, 1 group exact" in flow.client.log(dag_id, run_id, "rehearse", 1)
+    remote = f"{flow.source}.{flow.topic}"
+    asked = admin(flow.west).delete_records([TopicPartition(remote, 0, 60)])
+    next(iter(asked.values())).result(SECONDS)
+    run_id = flow.client.trigger(dag_id)
+    assert flow.client.wait_for_run(dag_id, run_id) == "failed"
+    assert flow.client.tasks(dag_id, run_id)["rehearse"]["try_number"] == 1, (
+        "what would go wrong is no reason to try again"
+    )
+    assert "a failover would go wrong now" in flow.client.log(dag_id, run_id, "rehearse", 1)

@@ -1,0 +1,247 @@
+"""A failover rehearsed: what would go wrong is told, and nothing of production is touched."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from confluent_kafka import TopicPartition as Place
+
+from airmirror.clusters.admin.appender import Appender
+from airmirror.clusters.protocol.routes import Routes
+from airmirror.failover import plan as planning
+from airmirror.failover.plan import failover_plan
+from airmirror.flows.closing import close
+from airmirror.flows.prepare import Opened, prepare
+from airmirror.naming import segment_topic
+from airmirror.partitions import TopicPartition
+from airmirror.rehearsal import positions
+from airmirror.rehearsal import rehearse as rehearsing
+from airmirror.rehearsal.rehearse import RehearsalNeedsSource, rehearse
+from airmirror.rehearsal.report import RehearsalReport, report_page, write_report
+from airmirror.rehearsal.shadows import newest, shadow_group, shadow_topic
+from airmirror.windows.errors import FlowClosed
+from airmirror.windows.mirror import Mirror as Session
+from airmirror.windows.window import run_window
+from airmirror.wire.segments import Segment
+from airmirror_local.brokers import Broker
+from support.failovers import windowed, with_groups, without_source
+from support.flows import Mirror, in_this_process, mirror
+from support.following import numbered
+from support.groups import commit, committed
+from support.snapshots import snapshot
+from support.topics import SECONDS, Record, admin, produce, set_config
+
+
+@pytest.fixture(autouse=True)
+def the_source_is_given_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "REACH_SECONDS", 1.0)
+
+
+def filled(east: Broker, west: Broker, directory: Path, **more: Any) -> tuple[Mirror, str]:
+    """A flow with a group, 40 records verified, and its source."""
+    group = f"g-{uuid4().hex[:8]}"
+    flow = with_groups(mirror(east, west, directory, **more), group)
+    produce(east, flow.topic, numbered(40), partition=0)
+    windowed(flow)
+    return flow, group
+
+
+def rehearsed(flow: Mirror) -> RehearsalReport:
+    return RehearsalReport.of(rehearse(flow.opened))
+
+
+def test_everything_is_proven_and_nothing_of_production_is_touched(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """Groups in the middle, on a marker, at the end, and past what is verified; an empty partition; headers and no keys."""
+    middle, marker, end, past = (f"{name}-{uuid4().hex[:8]}" for name in ("middle", "marker", "end", "past"))
+    flow = with_groups(mirror(east, west, tmp_path, partitions=3), middle, marker, end, past)
+    produce(east, flow.topic, numbered(20), partition=0)
+    produce(east, flow.topic, numbered(3, 900), partition=0, transactional="abort")
+    produce(east, flow.topic, [Record(None, b"k"), Record(b"v", None, (("h", b"1"), ("h", None)))], partition=0)
+    produce(east, flow.topic, numbered(150, 1000), partition=1, transactional="commit")
+    windowed(flow)
+    commit(east, middle, {(flow.topic, 0): 7, (flow.topic, 1): 100})
+    commit(east, marker, {(flow.topic, 0): 21, (flow.topic, 1): 150})
+    commit(east, end, {(flow.topic, 0): 26, (flow.topic, 2): 0})
+    produce(east, flow.topic, numbered(10, 40), partition=0)
+    topics = prepare(flow.opened).topics
+    run_window(flow.flow, flow.opened.ledger, topics, in_this_process, window="w", slots=lambda: 1, advance=False)
+    produce(east, flow.topic, numbered(5, 50), partition=0)  # which no window has seen
+    commit(east, past, {(flow.topic, 0): 38})
+    commit(west, middle, {(flow.remote_topic, 0): 3})
+    before = snapshot(east), snapshot(west)
+    report = rehearsed(flow)
+    assert (snapshot(east), snapshot(west)) == before
+    assert report.is_good, report.problems
+    assert report.records == 172 and "0 of 172 records missing, 4 groups exact" in report.headline
+    proofs = {(each.group, each.partition): (each.translation, each.again) for each in report.made.proofs}
+    assert proofs[middle, 0] == (7, 0) and proofs[middle, 1] == (100, 0) and proofs[past, 0][1] == 12
+    (shadowed,) = report.made.shadowed
+    assert (shadowed.shadow, shadowed.partitions, shadowed.records) == (f"__{flow.remote_topic}.rehearsal", 3, 123)
+    assert 0 < report.seconds < sum(step.seconds for step in report.made.steps)
+    base = tmp_path / "reports" / "rehearsal"
+    assert write_report(report, base) == base.with_name("rehearsal.html")
+    told = json.loads(base.with_name("rehearsal.json").read_text())
+    assert told["is_good"] and told["records"] == 172 and told["headline"] == report.headline
+    assert middle in report_page(report) and "<script" not in report_page(report)
+
+
+def test_a_position_that_is_not_at_the_very_record_fails(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow, group = filled(east, west, tmp_path)
+    commit(east, group, {(flow.topic, 0): 25})
+
+    def one_further(opened: Opened) -> Any:
+        plan = failover_plan(opened)
+        return replace(plan, groups=tuple(replace(each, translation=26) for each in plan.groups))
+
+    monkeypatch.setattr(rehearsing, "failover_plan", one_further)
+    report = rehearsed(flow)
+    assert report.problems == (
+        f"group {group} in {flow.topic}-0 at 25: it would read the record at offset 25 next, its shadow reads the record at "
+        "offset 26, which is not the same record",
+    )
+    assert "0 of 1 group exact. The rehearsal has failed: 1 problem." in report.headline
+
+
+def test_what_the_target_has_lost_under_a_group_fails(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """Its retention, or a person, has deleted what the group would read next: nobody goes on from there unnoticed."""
+    flow, group = filled(east, west, tmp_path)
+    commit(east, group, {(flow.topic, 0): 10})
+    assert rehearsed(flow).is_good
+    asked = admin(west).delete_records([Place(flow.remote_topic, 0, 15)])
+    next(iter(asked.values())).result(SECONDS)
+    report = rehearsed(flow)
+    assert len(report.problems) == 1 and "its shadow reads the record at offset 15" in report.problems[0]
+    assert [each.expired for each in report.made.compared] == [15], "what retention takes is no loss of the flow's"
+
+
+def test_a_group_that_has_lost_its_place_on_the_source_is_no_problem(
+    east: Broker, west: Broker, tmp_path: Path
+) -> None:
+    """Groups that nobody uses any more stay for days below what retention has left."""
+    flow, group = filled(east, west, tmp_path)
+    commit(east, group, {(flow.topic, 0): 10})
+    asked = admin(east).delete_records([Place(flow.topic, 0, 15)])
+    next(iter(asked.values())).result(SECONDS)
+    assert rehearsed(flow).is_good
+
+
+@pytest.mark.parametrize(("policy", "wrong"), [("compact", 0), ("delete", 1)])
+def test_what_a_cleaner_has_taken_on_one_side_is_no_problem(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: str, wrong: int
+) -> None:
+    """As if the source had lost offsets 7 and 8: of a compacted topic these were superseded, of another one they are lost."""
+    flow, group = filled(east, west, tmp_path, config={"cleanup.policy": policy})
+    commit(east, group, {(flow.topic, 0): 7})
+    real = positions.next_record
+
+    def cleaned(
+        routes: Routes, key: TopicPartition, start: int, end: int, *, is_committed: bool
+    ) -> positions.Next | None:
+        is_source = key.topic == flow.topic
+        return real(routes, key, 9 if is_source else start, end, is_committed=is_committed)
+
+    monkeypatch.setattr(positions, "next_record", cleaned)
+    assert len(rehearsed(flow).problems) == wrong
+
+    def altered(*given: Any, **named: Any) -> positions.Next | None:
+        found = real(*given, **named)
+        return found if found is None or given[1].topic == flow.topic else replace(found, body=b"other")
+
+    monkeypatch.setattr(positions, "next_record", altered)
+    assert "which is not the same record" in rehearsed(flow).problems[0], "of one place they must be equal"
+
+
+def test_records_that_are_not_whole_fail(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow, _ = filled(east, west, tmp_path)
+    last = flow.opened.ledger.last_segments()[flow.topic, 0]
+    fewer = replace(last, segments=(Segment(0, 0, 39),), copied=39, control=last.control + 1)
+    with Appender(flow.flow.target, segment_topic(flow.flow.source.alias)) as appender:
+        appender.append([(fewer.encode_key(), fewer.encode_value())])
+    report = rehearsed(flow)
+    assert "the source holds more records in it than were copied" in "\n".join(report.problems)
+    assert "1 partition not whole" in report.headline and not report.is_good
+
+
+def test_only_the_newest_records_are_compared(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow, _ = filled(east, west, tmp_path, settings={"failover.rehearsal.records": "15"})
+    report = rehearsed(flow)
+    assert report.is_good and report.records == 15
+
+
+def test_a_topic_that_takes_no_records_fails(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """Its shadow has its configs: what a producer would meet there on the day, the rehearsal meets today."""
+    flow, _ = filled(east, west, tmp_path)
+    set_config(west, flow.remote_topic, "max.message.bytes", "70")
+    before = snapshot(west)
+    report = rehearsed(flow)
+    assert len(report.problems) == 1 and "a record was not taken" in report.problems[0], report.problems
+    assert snapshot(west) == before
+
+
+class Killed(BaseException):
+    """The end of a process, as far as the code under test can tell."""
+
+
+def test_what_a_killed_rehearsal_leaves_is_removed_by_the_next_one(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow, group = filled(east, west, tmp_path)
+    commit(east, group, {(flow.topic, 0): 25})
+    before = snapshot(east), snapshot(west)
+
+    def dies(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr(rehearsing, "compare_newest", dies)
+        patched.setattr(rehearsing, "remove_shadows", lambda *_: None)
+        rehearse(flow.opened)
+    shadow = shadow_group(flow.flow.source.alias, group)
+    assert committed(west, shadow) == {(flow.remote_topic, 0): 25}
+    assert shadow_topic(flow.remote_topic) in snapshot(west)["topics"]
+    with monkeypatch.context() as patched, pytest.raises(Killed):  # whatever happens, it removes its own
+        patched.setattr(rehearsing, "compare_newest", dies)
+        rehearse(flow.opened)
+    assert (snapshot(east), snapshot(west)) == before
+    assert rehearsed(flow).is_good and (snapshot(east), snapshot(west)) == before
+
+
+def test_nothing_is_rehearsed_of_a_flow_that_is_closed_or_whose_source_is_gone(
+    east: Broker, west: Broker, tmp_path: Path
+) -> None:
+    flow, _ = filled(east, west, tmp_path)
+    with pytest.raises(RehearsalNeedsSource):
+        rehearse(without_source(flow.opened))
+    close(flow.opened, (), reason="INC-7", by="ada")
+    with pytest.raises(FlowClosed):
+        rehearse(flow.opened)
+    empty = mirror(east, west, tmp_path)
+    report = rehearsed(empty)
+    assert not report.is_good and "nothing yet" in report.problems[0]
+
+
+def test_names_of_shadows_are_nobody_else_s() -> None:
+    assert shadow_topic("east.orders") == "__east.orders.rehearsal"
+    assert shadow_topic("o" * 249) != shadow_topic("p" * 249) and len(shadow_topic("o" * 249)) <= 249
+    assert shadow_group("east", "billing") == "__billing.east.rehearsal" != shadow_group("north", "billing")
+
+
+def test_the_newest_records_are_written_as_they_are(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """No more than some bytes of a partition, but always one."""
+    flow = mirror(east, west, tmp_path)
+    large = [Record(b"x" * 100_000, b"%d" % number, (("n", b"%d" % number),), 1_700_000_000_000) for number in range(3)]
+    produce(east, flow.topic, large, partition=0)
+    assert flow.run().is_verified
+    with Session.open(flow.flow, flow.opened.ledger, "test") as session:
+        session.target.refresh([flow.remote_topic])
+        key = TopicPartition(flow.remote_topic, 0)
+        (last,) = newest(session.target, key, 0, 3)
+        assert (last.key, last.headers, last.timestamp) == (b"2", (("n", b"2"),), 1_700_000_000_000)
+        assert len(newest(session.target, key, 0, 0)) == 1, "a probe"
