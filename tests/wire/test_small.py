@@ -21,10 +21,12 @@ from airmirror.slot.errors import PartitionError
 from airmirror.slot.intake import Intake
 from airmirror.wire import merging
 from airmirror.wire.aborted import AbortedFilter
-from airmirror.wire.batch import CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, Batch
+from airmirror.wire.batch import CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, Batch, Compression
 from airmirror.wire.batches import parse
+from airmirror.wire.records import records_of
 from airmirror.wire.requests import AbortedTransaction
 from airmirror.wire.small import _tables, take_run
+from airmirror.wire.transcode import dense_batches
 from support.hostile import NOON, batch
 from support.intakes import intake, take
 from support.old_formats import Message, compressed, plain
@@ -245,6 +247,32 @@ def test_a_run_is_what_small_batches_of_one_codec_are_taken_as() -> None:
     run = take_run(memoryview(log), 0, len(log), offset=0, last=300, leader_epoch=-1, may_lack=False, aborted=aborted)
     assert (run.stop, run.offset, run.leader_epoch, run.holes) == (len(log), 300, 7, 0)
     assert run.control == 100 and run.aborted > 0 and len(run) + run.aborted == 200
+
+
+def test_a_run_for_a_far_target_comes_out_as_one_batch() -> None:
+    """One of a megabyte and a small rest would each take a place of the five requests in flight."""
+    one = batch([Record(b"%0100d" % number, None, (), NOON) for number in range(1190)])
+    log = memoryview(b"".join(restamped(bytearray(one), number * 1190) for number in range(32)))
+    position, sizes = 0, []
+    while position < len(log):
+        run = take_run(
+            log,
+            position,
+            len(log),
+            offset=0,
+            last=1 << 62,
+            leader_epoch=-1,
+            may_lack=True,
+            aborted=None,
+            below={0: 6 << 20},
+            most=merging.FAR_RUN_BYTES,
+        )
+        records = records_of(log, run.table, 0, 1 << 62)
+        dense = list(dense_batches(records, Compression(0), 1_048_588, merging.RUN_BYTES))
+        assert [len(each.offsets) for each in dense] == [len(records)]
+        sizes.append(len(run))
+        position = run.stop
+    assert sum(sizes) == 32 and set(sizes[:-1]) == {merging.FAR_RUN_BYTES // len(one)}
 
 
 def test_checksums_of_processors_without_the_instruction() -> None:

@@ -145,11 +145,12 @@ def find(
     """Put the batches to be copied of ``data[state[AT]:end]`` into ``table``; return how many; all are of one codec.
 
     ``below``: by codec, the size that no small batch has; ``last``: the offset of the log where to stop; ``may_lack``: whether
-    it may have holes. Ends too where ``room`` is full, or there are more than ``most_bytes`` or ``most_records`` in it.
+    it may have holes. Ends too where ``room`` is full, before a further batch that makes more than ``most_bytes`` of it, and
+    after more than ``most_records``.
     """
     rows = 0
     codec: Any = np.int64(-1)
-    while rows < room and most_bytes >= 0 and most_records >= 0:
+    while rows < room and most_records >= 0:
         at = state[AT]
         offset = state[OFFSET]
         size = sound(data, at, end, below, tables)
@@ -168,7 +169,7 @@ def find(
             hole = base > offset or (count == 0 and not is_control and not is_open)
             if base >= last or (hole and not may_lack) or (base < offset and rows > 0):
                 break
-            if is_data and codec != -1 and codec != attributes & CODEC_MASK:
+            if is_data and rows > 0 and (size > most_bytes or codec != attributes & CODEC_MASK):
                 break
         if is_control and is_open and count > 0:
             kind = marker(data, at + HEADER_SIZE, at + size)

@@ -141,6 +141,7 @@ class Intake:
             may_lack=self.partition.compacted,
             aborted=self._aborted if self._read_committed else None,
             below=self.context.merging.below,
+            most=self.context.merging.run,
         )
         if run.stop == first.position:
             return None

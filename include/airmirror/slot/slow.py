@@ -15,7 +15,7 @@ from airmirror.slot.errors import ReadBackDiffers
 from airmirror.slot.refusals import RecordTooLarge
 from airmirror.wire.batch import CODEC_MASK, MESSAGE_SET, Batch, BatchTooLarge, CorruptBatch
 from airmirror.wire.batches import HEADER_SIZE, build, parse
-from airmirror.wire.merging import MERGED_SIZE, RUN_BYTES, RUN_RECORDS
+from airmirror.wire.merging import MERGED_SIZE, RUN_RECORDS
 
 if TYPE_CHECKING:
     from airmirror.wire.records import Records, Unpacked
@@ -45,7 +45,8 @@ class SlowPath:
         Those that wait already are sent first where they are of another kind, or many.
         """
         kind = batch.attributes & (CODEC_MASK | MESSAGE_SET)
-        if kind != self._kind or self._run_bytes > RUN_BYTES or self._run_records > RUN_RECORDS:
+        most = self._delivery.context.merging.run
+        if kind != self._kind or self._run_bytes + batch.size > most or self._run_records > RUN_RECORDS:
             self.flush(buffer)
         if not self._run:
             self._kind, self._run_first, self._run_bytes, self._run_records = kind, position, 0, 0

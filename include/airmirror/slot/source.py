@@ -110,8 +110,11 @@ class Source:
         return LANES[: lanes_for(self._routes.round_trip(node))]
 
     def _fetch(self, node: int, lane: str, intakes: Sequence[Intake], times: int) -> None:
-        decodes = any(intake.delivery.decodes for intake in self._intakes.values())
-        size = DECODED_FETCH_BYTES if decodes else FETCH_BYTES * times
+        deliveries = [intake.delivery for intake in self._intakes.values()]
+        decodes = any(each.decodes for each in deliveries)
+        # For a far target more is merged at once: what a fetch leaves over is a small batch, which takes a large one's place.
+        for_decoding = FETCH_BYTES if deliveries[0].context.merging.is_far else DECODED_FETCH_BYTES
+        size = for_decoding if decodes else FETCH_BYTES * times
         self.most_bytes = most = int(min(size, self.pace.bytes, self.limit.most))
         share = max(most // len(intakes), min(most, LEAST_PARTITION_BYTES))
         positions = {}

@@ -16,8 +16,9 @@ from airmirror.wire.requests import IN_FLIGHT
 MERGED_BELOW = {0: 16_384, 1: 512, 2: 4_096, 3: 4_096, 4: 4_096}
 ANY_SIZE = 1 << 40
 MERGED_SIZE = 262_144
-RUN_BYTES = 1 << 20  # of batches as they were fetched, which are merged at once
+RUN_BYTES = 1 << 20  # at most, of batches as they were fetched, which are merged at once
 RUN_RECORDS = 1 << 16
+FAR_RUN_BYTES = RUN_BYTES // 8 * 7  # so that a run comes out as one batch of RUN_BYTES, not as one and a small rest
 
 LINE_BYTES = 300e6  # a second: what a line is taken to carry
 FAR_SECONDS = 0.01  # of a round trip: nearer targets are left alone
@@ -44,10 +45,11 @@ class Merging:
         self._small = 0
         self.compression = compression
         self.below = MERGED_BELOW | {0: max(MERGED_BELOW[0], filling) if compression is None else ANY_SIZE}
-        is_far = filling > MERGED_BELOW[0]
-        self._least = self.below if is_far else MERGED_BELOW
-        self.size = RUN_BYTES if is_far else MERGED_SIZE
-        self._from = FAR_FROM if is_far else MERGED_FROM
+        self.is_far = filling > MERGED_BELOW[0]
+        self._least = self.below if self.is_far else MERGED_BELOW
+        self.size = RUN_BYTES if self.is_far else MERGED_SIZE
+        self.run = FAR_RUN_BYTES if self.is_far else RUN_BYTES
+        self._from = FAR_FROM if self.is_far else MERGED_FROM
 
     def look(self, buffer: memoryview, start: int, end: int) -> None:
         """Count the small batches in what was fetched, before they are sent: a backlog of them is merged from the first on."""

@@ -84,11 +84,13 @@ def take_run(
     may_lack: bool,
     aborted: AbortedFilter | None,
     below: Mapping[int, int] = MERGED_BELOW,
+    most: int = RUN_BYTES,
 ) -> Run:
     """The run of small batches that begins at ``buffer[start]``, of which the offsets in ``[offset, last)`` are wanted.
 
     ``leader_epoch``: of the batch before; ``may_lack``: whether the log may have holes; ``aborted`` is None where the records
-    of aborted transactions are wanted too, and goes on to the run's end; ``below``: the size by codec that no small batch has.
+    of aborted transactions are wanted too, and goes on to the run's end; ``below``: the size by codec that no small batch has;
+    ``most``: bytes of a run that has more than one batch.
     """
     table, pending, opened = (aborted or AbortedFilter()).table()
     state = np.zeros(STATES, np.int64)
@@ -105,7 +107,7 @@ def take_run(
         address(table.reshape(-1)),
         address(found.reshape(-1)),
         found.shape[1],
-        RUN_BYTES,
+        most,
         RUN_RECORDS,
         address(state),
     )
