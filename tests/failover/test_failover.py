@@ -11,16 +11,16 @@ from uuid import uuid4
 import pytest
 
 from airmirror.clusters.admin.appender import Appender
-from airmirror.failover import alone, moving, steps
+from airmirror.failover import alone, steps
 from airmirror.failover import plan as planning
-from airmirror.failover.draining import NotDrained, SourceNotQuiet
-from airmirror.failover.moving import GroupsActive
 from airmirror.failover.report import report_of, report_page, write_report
 from airmirror.failover.steps import SourceAnswers, SourceGone, fail_over
 from airmirror.failover.undo import CannotUndo, undo, undo_plan
-from airmirror.flows import closing
+from airmirror.flows import closing, moving
 from airmirror.flows.closing import closures_now, reopen
+from airmirror.flows.draining import NotDrained, SourceNotQuiet
 from airmirror.flows.groups import checkpoints_round
+from airmirror.flows.moving import GroupsActive, Pen
 from airmirror.flows.prepare import prepare
 from airmirror.naming import segment_topic
 from airmirror.windows.errors import FlowClosed
@@ -67,7 +67,8 @@ def test_a_source_that_is_not_quiet_is_named_and_nothing_is_closed(east: Broker,
         open_transaction(east, flow.topic, numbered(5), partition=0),
         pytest.raises(
             SourceNotQuiet,
-            match=r"open transaction from offset 10 on, by producer \d+ \(epoch \d+, last sequence 4, .*open",
+            match=r"open transaction from offset 10 on, by producer \d+ of transactional id test-.* "
+            r"\(epoch \d+, last sequence 4, .*open",
         ),
     ):
         fail_over(flow.opened, PLANNED)
@@ -240,7 +241,7 @@ def test_killed_at_each_step_and_run_again(
             patched.setattr(module, name, die)
             fail_over(without_source(elsewhere(flow.opened, tmp_path)), DISASTER)
 
-    for module, name in ((closing, "append"), (alone, "_write"), (moving, "_remember"), (moving, "commit_offsets")):
+    for module, name in ((closing, "append"), (alone, "_write"), (Pen, "write"), (moving, "commit_offsets")):
         for after in (False, True):
             dies(module, name, after=after)
             assert (WHOLE in closures_now(flow.opened)) == (module is not closing or after)

@@ -13,10 +13,10 @@ from airmirror.clusters.protocol.described import AclBinding, Quota
 from airmirror.failover.findings import Finding
 from airmirror.failover.groups import GroupPoint
 from airmirror.migration import rules_access, rules_clients, rules_flow, rules_topics
+from airmirror.migration.access import missing_bindings
 from airmirror.migration.facts import Facts
 from airmirror.migration.inventory import GroupFacts
 from airmirror.migration.moving import Moving
-from airmirror.migration.rules_access import missing_acls
 from airmirror.offsets.translation import Reason
 from airmirror.slot.errors import PartitionFailed
 from airmirror.topics.remote import RefusedTopic, TopicPlan
@@ -230,10 +230,7 @@ def test_acls_that_lack_have_the_names_of_the_target() -> None:
         AclBinding("TRANSACTIONAL_ID", "shop", "PREFIXED", "User:ann", "*", "WRITE", "DENY"),
     )
     there = AclBinding("TOPIC", "east.orders", "LITERAL", "User:ann", "*", "WRITE", "ALLOW")
-    base = facts()
-    found = missing_acls(
-        replace(base, source=replace(base.source, acls=(LITERAL, *others)), target=replace(base.target, acls=(there,)))
-    )
+    found = missing_bindings((LITERAL, *others), (there,), facts().remote)
     assert [(acl.resource, acl.pattern, acl.name) for acl in found] == [
         ("GROUP", "LITERAL", "billing"),
         ("TOPIC", "LITERAL", "*"),

@@ -56,6 +56,7 @@ NAMES = (
     "failing",
     "burning",
     "rehearsed",
+    "moving",
     "shown",
     "submitted",
 )
@@ -88,6 +89,10 @@ taken->west.takeover.approval.enabled = true
 failing->west.groups = failing-billing
 burning->west.groups = burning-billing
 rehearsed->west.groups = rehearsed-billing
+moving->west.move.shop.topics = moving-.*
+moving->west.move.shop.groups = moving-billing
+moving->west.move.quiet.ms = 500
+moving->west.move.soak.ms = 0
 following->west.window.follow.ms = 60000
 following->west.verify.interval.ms = 500
 following->west.groups = following-billing

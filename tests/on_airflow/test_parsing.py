@@ -31,6 +31,7 @@ b->a.window.schedule = @continuous
 a->b.retention.days = 30
 a->b.takeover.approval.enabled = true
 a->b.failover.rehearsal.schedule = @weekly
+a->b.move.shop.topics = orders
 """
 GOOD = f"""{FLOWS}
 compare.nightly.source = a
@@ -46,6 +47,7 @@ KINDS = {
     "failover",
     "heartbeats",
     "maintenance",
+    "migrate",
     "migration_plan",
     "rehearse_failover",
     "replay",
@@ -121,7 +123,7 @@ def test_dags_parse_equally_and_load_nothing_heavy(tmp_path: Path) -> None:
     assert heavy == [] and errors == {}
     kinds = ("audit", "decide", "failover", "migration_plan", "rehearse_failover", "replay", "replicate", "report")
     expected = [f"{kind}.{flow}" for kind in kinds for flow in ("a.b", "b.a")] + ["heartbeats.a", "heartbeats.b"]
-    expected += ["compare.nightly", "compare.now", "takeover.a.b"]
+    expected += ["compare.nightly", "compare.now", "takeover.a.b", "migrate.a.b"]
     assert list(found) == sorted([*expected, "maintenance"])
     ((*_, again, _),) = parse(tmp_path, GOOD, seed="2")
     assert found == again
@@ -174,7 +176,7 @@ def test_audits_and_replays_tell_nobody_of_positions(contracts: dict[str, Any]) 
 def test_what_people_rely_on_in_every_dag(contracts: dict[str, Any]) -> None:
     assert {name.split(".")[0] for name in contracts} == KINDS
     for name, dag in contracts.items():
-        assert not dag["catchup"] and dag["max_active_runs"] == (16 if name.startswith("decide.") else 1)
+        assert not dag["catchup"] and dag["max_active_runs"] == (16 if name.startswith(("decide.", "migrate.")) else 1)
         assert dag["doc"] and dag["tags"]
         # The list of DAGs says whether to switch each on; one that waits for nobody's clock is on from the start.
         assert re.match(r"Switch this on|Leave it on", dag["description"]) and len(dag["description"]) <= 110

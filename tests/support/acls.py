@@ -18,6 +18,7 @@ from tenacity import Retrying, stop_after_delay, wait_fixed
 from airmirror_local.brokers import Broker
 from support.topics import admin
 
+EVERYBODY = "User:ANONYMOUS"
 AUTHORIZER = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",
@@ -27,7 +28,7 @@ AUTHORIZER = {
 @contextmanager
 def denied(cluster: Broker, kind: ResourceType, name: str, operation: AclOperation) -> Iterator[None]:
     """In the block, everything but one operation on a resource is allowed. The cluster was started with AUTHORIZER."""
-    everybody = (kind, name, ResourcePatternType.LITERAL, "User:ANONYMOUS", "*")
+    everybody = (kind, name, ResourcePatternType.LITERAL, EVERYBODY, "*")
     acls = [
         AclBinding(*everybody, AclOperation.ALL, AclPermissionType.ALLOW),
         AclBinding(*everybody, operation, AclPermissionType.DENY),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airmirror.wire.closures import Closure, ClosureEvent, GroupMove, Rescue
+from airmirror.wire.closures import Closure, ClosureEvent, Fence, GroupMove, Rescue
 from airmirror.wire.mirrormaker import (
     SourceOffset,
     decode_source_offset,
@@ -128,6 +128,7 @@ RECORDS = [
         reason="größer",
         by="ann",
     ),
+    Fence(topic="orders", principal="User:ünn", move="shop", before="1048588", time_ms=7, by="ann"),
 ]
 
 

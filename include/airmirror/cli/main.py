@@ -169,12 +169,20 @@ def demo(
         bool,
         typer.Option("--take-over", help="Instead: take over from a real MirrorMaker 2 under load, hand back, again."),
     ] = False,
+    migration: Annotated[
+        bool,
+        typer.Option("--migration", help="Instead: move a small shop's producers and consumers to another cluster."),
+    ] = False,
 ) -> None:
     """Start two clusters, Spark and Airflow, let Airflow mirror real records while more arrive, show the proof, stop all."""
     if take_over:
         from airmirror.cli.demo_takeover import run_takeover_demo
 
         raise typer.Exit(run_takeover_demo(console, seconds))
+    if migration:
+        from airmirror.cli.demo_migration import run_migration_demo
+
+        raise typer.Exit(run_migration_demo(console, seconds))
     from airmirror.cli.demo import run_demo
 
     raise typer.Exit(run_demo(console, seconds))

@@ -1,4 +1,4 @@
-"""``airmirror migration plan``: what a migration of a flow's topics would meet."""
+"""``airmirror migration``: what one would meet, its steps for a move group, and their undo."""
 
 from __future__ import annotations
 
@@ -22,11 +22,18 @@ from airmirror.cli.options import (
     opened_flow,
 )
 from airmirror.cli.plans import finding_lines
-from airmirror.cli.tables import DOUBTFUL, GOOD, Cell, print_json, show, table
+from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, print_json, show, table
 from airmirror.errors import named
+from airmirror.migration.order import STEPS, MoveOrder
 
 if TYPE_CHECKING:  # every command would load it at its start
     from airmirror.migration.plan import MigrationPlan
+    from airmirror.migration.state import MoveState
+
+MoveName = Annotated[str, typer.Option("--move", help="The move group: <flow>.move.<name>.… in the configuration.")]
+Reason = Annotated[str, typer.Option(help="Why; it is kept.")]
+By = Annotated[str, typer.Option(help="Who decides; user@host if not given.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do it; else nothing is written.")]
 
 migration_commands = typer.Typer(no_args_is_help=True, help="Move a cluster's topics and clients to another one.")
 
@@ -70,6 +77,120 @@ def plan(
         _show(found)
     if not found.is_ready:
         raise typer.Exit(1)
+
+
+@migration_commands.command("run")
+@failures_reported
+def run(
+    move: MoveName,
+    reason: Reason = "",
+    by: By = "",
+    flow: FlowName = "",
+    step: Annotated[
+        list[str] | None,
+        typer.Option("--step", help=f"Only this step; again for more: {', '.join(STEPS)}. Default: all but finish."),
+    ] = None,
+    wait: Annotated[
+        float,
+        typer.Option(min=0.0, help="How many seconds a step waits: for windows, for applications to stop, to start."),
+    ] = 300.0,
+    yes: Yes = False,
+    config: Config = DEFAULT_CONFIG,
+    ledger: LedgerUrl = DEFAULT_LEDGER,
+    secrets: Secrets = None,
+    as_json: AsJson = False,
+) -> None:
+    """Move a move group, consumers first: each step looks again and does what is left, so it can be run again. Without --yes it
+    shows how far the move group is. Exit status: 0 the next step can be taken, 1 it can't, 2 bad input.
+    """
+    from airmirror.flows.reset import whoami
+    from airmirror.migration.chosen import chosen_move
+    from airmirror.migration.state import move_state
+    from airmirror.migration.steps import do_step
+
+    if unknown := set(step or ()) - set(STEPS):
+        raise typer.BadParameter(f"{', '.join(sorted(unknown))}: there is no such step", param_hint="--step")
+    order = MoveOrder(move, reason, by or whoami(), wait)
+    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, console.status("") as status:
+        if not yes:
+            found = move_state(opened, chosen_move(opened, move), order)
+        for each in [name for name in STEPS if name in (step or STEPS[:-1])] if yes else ():
+            for text in do_step(opened, order, each, status.update):
+                show(console, json.dumps({"step": each, "said": text}) if as_json else line(each, text, GOOD))
+    if not yes:
+        if as_json:
+            print_json(console, found.as_dict())
+        else:
+            _show_state(found)
+        if found.reasons or (found.is_closed and found.unfinished):
+            raise typer.Exit(1)
+
+
+@migration_commands.command("undo")
+@failures_reported
+def undo(
+    move: MoveName,
+    reason: Reason = "",
+    by: By = "",
+    flow: FlowName = "",
+    yes: Yes = False,
+    config: Config = DEFAULT_CONFIG,
+    ledger: LedgerUrl = DEFAULT_LEDGER,
+    secrets: Secrets = None,
+) -> None:
+    """Put a move group's consumer groups back, open its topics and take its fence down, as long as producers have written nothing
+    on the target. Exit status: 0 it can be undone, or was, 1 it can't, 2 bad input.
+    """
+    from airmirror.flows.reset import whoami
+    from airmirror.migration.chosen import chosen_move
+    from airmirror.migration.undo import undo_move, undo_plan
+
+    order = MoveOrder(move, reason, by or whoami())
+    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, console.status("") as status:
+        chosen = chosen_move(opened, move)
+        found = undo_move(opened, chosen, order, status.update) if yes else undo_plan(opened, chosen, order)
+    show(
+        console,
+        *(found.lines or [f"{move}: nothing was switched"]),
+        *(line("stop", each, BAD) for each in found.reasons),
+    )
+    show(console, f"{move} is undone." if yes else "Nothing was written: --yes does it.")
+    if found.reasons:
+        raise typer.Exit(1)
+
+
+def _show_state(found: MoveState) -> None:
+    from airmirror.migration.state import NO_WAY_BACK
+
+    partitions: list[list[Cell]] = [
+        [each.topic, each.partition, each.remote_topic, each.verified, each.end] for each in found.partitions
+    ]
+    groups: list[list[Cell]] = [
+        [
+            each.group,
+            each.positions,
+            each.left,
+            each.again,
+            named(each.members, between="; ") or "none",
+            str(each.there).removeprefix(f"{each.group}: "),
+        ]
+        for each in found.groups
+    ]
+    numbers = ("partition", "verified", "source's end")
+    columns = ("topic", "partition", "remote topic", *numbers[1:])
+    show(console, table(f"{found.flow}: {found.move.name}", columns, partitions, right=numbers), "")
+    counts = ("positions", "to switch", "read again")
+    there = ("members on the source", "on the target")
+    show(console, table("groups", ("group", *counts, *there), groups, right=counts, empty="none"), "")
+    show(console, *(line("stop", each, BAD) for each in found.reasons))
+    show(console, *(f"last writer of {each}" for each in found.writers))
+    show(console, *(f"fence: {each}" for each in found.fences))
+    show(console, *(f"{found.move.name}: {each}" for each in found.access))
+    if found.is_closed:
+        show(console, *(line("not yet", each, DOUBTFUL) for each in found.unfinished))
+    else:
+        show(console, NO_WAY_BACK)
+    show(console, found.headline, f"Nothing was written: --yes does it, --step {found.next} alone what comes next.")
 
 
 def _write(found: MigrationPlan, path: Path) -> None:

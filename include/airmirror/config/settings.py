@@ -42,6 +42,9 @@ class Settings:
     groups_exclude: tuple[str, ...]
     heartbeats_replication_enabled: bool
     heartbeats_topic_replication_factor: int
+    move_fence: str
+    move_quiet_ms: int
+    move_soak_ms: int
     offset_lag_max: int
     offset_storage_partitions: int
     offset_storage_replication_factor: int
@@ -56,6 +59,7 @@ class Settings:
     sync_group_offsets_enabled: bool
     sync_group_offsets_interval_seconds: float
     sync_topic_acls_enabled: bool
+    sync_topic_acls_mode: str
     sync_topic_configs_enabled: bool
     takeover_approval_enabled: bool
     takeover_connector_name: str

@@ -14,16 +14,17 @@ from dataclasses import dataclass
 
 from airmirror.errors import AirmirrorError, command, listed
 from airmirror.failover.alone import NotJudged, judge_alone
-from airmirror.failover.draining import NotDrained, await_quiet, drain, undrained
 from airmirror.failover.groups import rows_as_last_seen
-from airmirror.failover.moving import move_groups
 from airmirror.failover.plan import unreachable
 from airmirror.failover.ways import Way
 from airmirror.flows.closing import close, closures_now
+from airmirror.flows.draining import NotDrained, await_quiet, drain, undrained
+from airmirror.flows.moving import Pen, move_groups, not_exact
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.positions import GroupPosition, group_positions
-from airmirror.offsets.translation import Reason, Translated
+from airmirror.offsets.translation import Reason
+from airmirror.windows.fence import claimed
 from airmirror.windows.mirror import Journal, Mirror
 from airmirror.wire.closures import WHOLE
 
@@ -100,7 +101,7 @@ def drain_step(opened: Opened, order: Order, tell: Tell = lambda phase: None) ->
     """
     if order.way == "disaster":
         return
-    await_quiet(opened, order.wait, tell)
+    await_quiet(opened, still_ms=opened.flow.settings.failover_quiet_ms, seconds=order.wait, tell=tell)
     if WHOLE not in closures_now(opened):
         drain(opened, tell)
         _check_exact(opened, order)
@@ -127,7 +128,13 @@ def judge_step(opened: Opened, order: Order) -> list[NotJudged]:
 def move_step(opened: Opened, order: Order) -> list[GroupOffset]:
     """Move groups; what became of each position. Raises GroupsActive, GroupsNotRead, FlowBusy."""
     catch_up_ledger(opened)
-    return move_groups(opened, positions(opened, order), _window("groups"))
+    rows = positions(opened, order)
+    with (
+        Journal.open(opened.flow, opened.ledger, "failover") as journal,
+        claimed(journal, _window("groups"), slots=0, closed_too=True) as granted,
+    ):
+        journal.catch_up()
+        return move_groups(Pen.of(granted), rows)
 
 
 def positions(opened: Opened, order: Order) -> list[GroupPosition]:
@@ -158,15 +165,7 @@ def fail_over(
 
 
 def _check_exact(opened: Opened, order: Order) -> None:
-    if order.inexact:
-        return
-    wrong = []
-    for row in positions(opened, order):
-        name = f"{row.group} in {row.topic}-{row.partition} at {row.committed.offset}"
-        if not isinstance(row.found, Translated):
-            wrong.append(f"{name}: {row.found}")
-        elif not row.found.exact or row.found.again:
-            wrong.append(f"{name}: estimated, or read again from {row.found.translation} on")
+    wrong = [] if order.inexact else not_exact(positions(opened, order))
     if wrong:
         raise GroupsNotExact(opened.flow.name, tuple(wrong))
 

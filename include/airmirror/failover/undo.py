@@ -10,15 +10,16 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_batches
 from airmirror.errors import AirmirrorError, command, listed
-from airmirror.failover.moving import PutBack, put_back, to_put_back
 from airmirror.flows.closing import append, closure, closures_now, overtaking
 from airmirror.flows.holds import check_decision
+from airmirror.flows.moving import Pen, PutBack, put_back, to_put_back
 from airmirror.flows.prepare import Opened, catch_up_ledger
-from airmirror.partitions import TopicPartition
+from airmirror.flows.written import written_since
 from airmirror.windows.mirror import Journal
 from airmirror.wire.closures import WHOLE, ClosureEvent
+
+OURS = "failover-"  # the windows of a failover's steps: others move groups too
 
 Tell = Callable[[str], None]
 
@@ -65,7 +66,7 @@ def undo(opened: Opened, *, reason: str, by: str, tell: Tell = lambda phase: Non
         if found.reasons:
             raise CannotUndo(opened.flow.name, found.reasons)
         tell(f"putting {len(found.groups)} positions of groups back")
-        put_back(granted, found.groups)
+        put_back(Pen.of(granted), found.groups)
         if found.is_closed:
             append(granted, [closure(granted, WHOLE, ClosureEvent.OPENED, reason=reason, by=by)])
     catch_up_ledger(opened)
@@ -73,32 +74,8 @@ def undo(opened: Opened, *, reason: str, by: str, tell: Tell = lambda phase: Non
 
 
 def _look(opened: Opened, journal: Journal, is_closed: bool) -> Undo:
-    groups = to_put_back(opened, journal)
+    groups = to_put_back(journal, lambda move: move.window.startswith(OURS))
     reasons = [each.why_not for each in groups if each.why_not]
     if not opened.flow.is_aggregate:  # where others write between our records, nobody can tell
-        reasons += written_since(opened, journal)
+        reasons += written_since(journal)
     return Undo(opened.flow.name, tuple(groups), is_closed, tuple(reasons))
-
-
-def written_since(opened: Opened, journal: Journal) -> list[str]:
-    """Return the remote partitions that hold records after the flow's last one, in words, one each."""
-    ends: dict[TopicPartition, int] = {}
-    for last in opened.ledger.last_segments().values():
-        ends[TopicPartition(last.remote_topic, last.partition)] = last.target_end
-    missing = journal.target.refresh_existing({key.topic for key in ends})
-    there = [
-        key for key in sorted(ends) if key.topic not in missing and key.partition < journal.target.partitions(key.topic)
-    ]
-    now = offsets_with_patience(journal.target, there, LATEST)
-    stable = offsets_with_patience(journal.target, there, LATEST, read_committed=True)
-    found = []
-    for key in there:
-        if stable[key] < now[key]:
-            found.append(f"{key}: a transaction is open from offset {stable[key]} on")
-        if stable[key] <= ends[key]:
-            continue
-        batches = read_batches(journal.target, key, ends[key], stable[key], read_committed=True)
-        count = sum(batch.count for _, its in batches for batch, aborted in its if not aborted and not batch.is_control)
-        if count:
-            found.append(f"{key}: {count:,} records were written there after offset {ends[key] - 1}")
-    return found

@@ -59,11 +59,11 @@ def closures_now(opened: Opened) -> dict[str, Closure]:
     return closed(opened.ledger.closures())
 
 
-def to_close(opened: Opened, topics: Collection[str]) -> list[str]:
+def to_close(opened: Opened, topics: Collection[str], *, empty_too: bool = False) -> list[str]:
     """Return what ``close`` would close of ``topics`` (empty: the flow) and is not closed yet. Raises NoSuchTopic."""
     there = closures_now(opened)
     known = {topic for topic, _ in opened.ledger.state().known}
-    strangers = sorted(set(topics) - known)
+    strangers = [] if empty_too else sorted(set(topics) - known)
     if strangers:
         raise NoSuchTopic(opened.flow.name, tuple(strangers))
     return [topic for topic in sorted(topics) or [WHOLE] if topic not in there and WHOLE not in there]
@@ -77,21 +77,24 @@ def close(
     by: str,
     window: str = "",
     last: Callable[[], None] = lambda: None,
+    empty_too: bool = False,
     tell: Tell = lambda phase: None,
 ) -> list[Closure]:
     """Close a flow (no ``topics``), or some of its source's topics; what was closed, nothing where it was before.
 
     Whatever window is at work ends as fenced; in any case nobody writes for the flow when this returns. Only the target is
-    asked. ``window``: the name of the claim; ``last``: asked when nobody writes any more, what it raises keeps the flow open.
+    asked. ``window``: the name of the claim; ``last``: asked when nobody writes any more, what it raises keeps the flow open;
+    ``empty_too``: topics of which the flow has replicated nothing yet too, else they are taken for a mistake.
     Raises DecisionIncomplete, NoSuchTopic, FlowBusy, FenceStuck.
     """
     check_decision(opened.flow.name, reason, by)
     ensure_internal_topics(opened.flow)
-    to_close(opened, topics)
+    to_close(opened, topics, empty_too=empty_too)
     with overtaking(opened, window or _window("close"), tell) as granted:
         last()
         found = [
-            closure(granted, topic, ClosureEvent.CLOSED, reason=reason, by=by) for topic in to_close(opened, topics)
+            closure(granted, topic, ClosureEvent.CLOSED, reason=reason, by=by)
+            for topic in to_close(opened, topics, empty_too=empty_too)
         ]
         append(granted, found)
     catch_up_ledger(opened)

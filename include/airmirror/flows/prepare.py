@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from airmirror.clusters.admin.acls import Acl
 from airmirror.clusters.admin.client import TIMEOUT
 from airmirror.clusters.protocol.errors import LastStableOffsetStuck
 from airmirror.clusters.protocol.routes import Routes, TopicNotDescribed, TopicNotFound
@@ -26,7 +27,7 @@ from airmirror.windows.fence import Held, flow_closed
 from airmirror.windows.mirror import Journal, Mirror
 from airmirror.windows.plan import Planned
 from airmirror.windows.planning import make_plan
-from airmirror.wire.closures import WHOLE, closed
+from airmirror.wire.closures import WHOLE, Fence, closed
 
 PATIENCE_SECONDS = 2.0
 
@@ -155,13 +156,24 @@ def topics_as_known(
     ours = {topic for topic, _ in opened.ledger.state().known}
     beside = backfill_of(opened)
     backfilled = {record.remote_topic for record in beside.ledger.last_segments().values()} if beside else set()
-    return look(
+    planned = look(
         opened.flow,
         timeout=timeout,
         others=(*opened.configuration.enabled, *strangers),
         ours=ours,
         backfilled=backfilled - set(own),
         closed={} if closed_too else why_closed(opened),
+    )
+    return replace(planned, acls=_without_fences(opened, planned))
+
+
+def _without_fences(opened: Opened, planned: TopicPlan) -> tuple[Acl, ...]:
+    """The ACLs to copy, without what keeps writers out of the source for a migration: they go on writing on the target."""
+    fenced = {(planned.topics.get(each.topic), each.principal) for each in opened.ledger.of_kind(Fence)}
+    return tuple(
+        acl
+        for acl in planned.acls
+        if (acl.permission, acl.operation) != ("DENY", "WRITE") or (acl.topic, acl.principal) not in fenced
     )
 
 

@@ -76,9 +76,11 @@ def move_groups(source: Inventory, topics: Collection[str], configured: Sequence
     for move in configured:
         its = {topic for topic in left if TopicFilter(move.topics, ()).matches(topic)}
         left -= its
-        groups = _chosen(move.groups, source.groups, reading, its)
-        ids = _chosen(move.transactional_ids, {each.transactional_id for each in source.transactions}, writing, its)
-        principals = _principals(source.acls, its) if move.principals is None else move.principals
+        groups = chosen_names(move.groups, source.groups, reading, its)
+        ids = chosen_names(
+            move.transactional_ids, {each.transactional_id for each in source.transactions}, writing, its
+        )
+        principals = principals_of(source.acls, its) if move.principals is None else move.principals
         found.append(Moving(move.name, True, tuple(sorted(its)), groups, ids, tuple(principals)))
     taken = {each.name for each in configured}
     for component, ties in _components(left, reading, writing):
@@ -91,16 +93,17 @@ def move_groups(source: Inventory, topics: Collection[str], configured: Sequence
                 topics=component,
                 groups=_of(reading, component),
                 transactional_ids=_of(writing, component),
-                principals=_principals(source.acls, component),
+                principals=principals_of(source.acls, component),
                 ties=ties,
             )
         )
     return tuple(found)
 
 
-def _chosen(
+def chosen_names(
     patterns: Sequence[str] | None, names: Iterable[str], topics_of: Mapping[str, frozenset[str]], topics: set[str]
 ) -> tuple[str, ...]:
+    """Those of ``names`` that the configuration means; None: those that have to do with ``topics``. Raises InvalidPattern."""
     if patterns is None:
         return _of(topics_of, topics)
     chosen = TopicFilter(tuple(patterns), ())
@@ -141,7 +144,7 @@ def _components(
     return [(tuple(its), tuple(reasons.get(at, ()))) for at, its in sorted(members.items(), key=lambda item: item[1])]
 
 
-def _principals(acls: Sequence[AclBinding] | None, topics: Collection[str]) -> tuple[str, ...]:
+def principals_of(acls: Sequence[AclBinding] | None, topics: Collection[str]) -> tuple[str, ...]:
     """Return who may read or write any of these topics."""
     ordered = sorted(topics)
     may = (a for a in acls or () if a.resource == "TOPIC" and a.permission == "ALLOW" and a.operation in _MAY)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
-from airmirror.clusters.protocol.described import AclBinding
 from airmirror.errors import counted
 from airmirror.failover.findings import Finding
+from airmirror.migration.access import missing_bindings
 from airmirror.migration.facts import Facts, judged, known
 from airmirror.migration.inventory import ACLS, QUOTAS, USERS
 
@@ -17,29 +16,6 @@ def rules(facts: Facts) -> Iterator[Finding]:
     yield known(facts, _acls(facts), ACLS)
     yield known(facts, _users(facts), USERS)
     yield known(facts, _quotas(facts), QUOTAS)
-
-
-def missing_acls(facts: Facts) -> list[AclBinding]:
-    """The ACLs that clients will need on the target and that it lacks: topics' under their names there, all others as they are.
-
-    Topics that do not move are left out.
-    """
-    there = set(facts.target.acls or ())
-    found = set()
-    for acl in facts.source.acls or ():
-        if acl.resource == "TOPIC" and acl.pattern == "LITERAL" and acl.name != "*":
-            if acl.name not in facts.remote:
-                continue
-            acl = replace(acl, name=facts.remote[acl.name])
-        elif acl.resource == "TOPIC" and acl.pattern == "PREFIXED":
-            named = {topic: remote for topic, remote in facts.remote.items() if topic.startswith(acl.name)}
-            if not named:
-                continue
-            prefixes = {remote[: len(remote) - len(topic)] for topic, remote in named.items() if remote.endswith(topic)}
-            if len(prefixes) == 1:
-                acl = replace(acl, name=f"{prefixes.pop()}{acl.name}")
-        found.add(acl)
-    return sorted(found - there)
 
 
 def _acls(facts: Facts) -> Finding:
@@ -53,10 +29,8 @@ def _acls(facts: Facts) -> Finding:
     if target.acls is None:
         said = f"{target.alias} has no authorizer: what {counted(len(source.acls), 'ACL')} forbid on {source.alias} is allowed"
         return Finding("warn", what, said, "set authorizer.class.name on its brokers, if that is not meant")
-    found = missing_acls(facts)
-    way_out = (
-        "kafka-acls.sh --add on the target, before consumers are switched; sync.topic.acls.enabled copies who may read"
-    )
+    found = missing_bindings(source.acls, target.acls or (), facts.remote)
+    way_out = "sync.topic.acls.mode = migrate copies a move group's before its consumers are switched; else kafka-acls.sh --add"
     said = f"{counted(len(found), 'ACL')} lacking on {target.alias}"
     return judged("warn", what, [str(acl) for acl in found], "no ACL lacks", said, way_out)
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
+from typing import TypeVar
 
 from airmirror.clusters.protocol.error_codes import error_name
 from airmirror.clusters.protocol.groups import (
@@ -38,6 +39,7 @@ log = logging.getLogger(__name__)
 SHOWN = 50  # lines a reason in the log
 
 Key = tuple[str, str, int]
+Seen = TypeVar("Seen")
 
 
 def plan(
@@ -101,20 +103,19 @@ def sync_group_offsets(
     only. The ledger must have caught up. Raises GroupsNotRead, CoordinatorNotAvailable, or a cluster's error.
     """
     with nullcontext(under.mirror) if under else Mirror.open(flow, ledger, "groups") as mirror:
-        decided = _decided(mirror, known_resets(mirror))
-        while True:
+
+        def look() -> tuple[list[GroupPosition], list[GroupOffset]]:
             rows = group_positions(mirror, only)
             there = list_groups(mirror.target)
             known = {row.group for row in rows}
             idle = [name for name, group in there.items() if name in known and group.is_idle]
             on_target, closures = committed_offsets(mirror.target, idle), closed(mirror.index.closures())
-            planned = plan(rows, there, on_target, lagging_partitions(flow, rows), closures)
-            if dry_run:
-                return planned
-            offsets = moves(rows, planned)
-            before, decided = decided, _decided(mirror, resets(mirror))
-            if decided == before:  # else positions are elsewhere by now
-                break
+            return rows, plan(rows, there, on_target, lagging_partitions(flow, rows), closures)
+
+        if dry_run:
+            return look()[1]
+        rows, planned = settled(mirror, look)
+        offsets = moves(rows, planned)
         errors = commit_offsets(mirror.target, offsets)
     done = [_with_error(item, errors.get((row.group, row.remote))) for row, item in zip(rows, planned, strict=True)]
     if not only:
@@ -125,6 +126,16 @@ def sync_group_offsets(
     if moved or under is None:
         tell(flow, done, moved)
     return done
+
+
+def settled(mirror: Mirror, look: Callable[[], Seen]) -> Seen:
+    """What ``look`` has seen while no person has decided anything that moves positions: right before they are written."""
+    decided = _decided(mirror, known_resets(mirror))
+    while True:
+        found = look()
+        before, decided = decided, _decided(mirror, resets(mirror))
+        if decided == before:  # else positions are elsewhere by now
+            return found
 
 
 def _decided(mirror: Mirror, resets_: Sequence[ResetRecord]) -> list[ResetRecord | Closure]:

@@ -7,7 +7,7 @@ return trip) is translated by the segments of the flow that brought it, read bac
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from airmirror.clusters.protocol.groups import Committed, committed_offsets, list_groups
@@ -100,9 +100,7 @@ def positions_of(mirror: Mirror, committed: dict[str, dict[TopicPartition, Commi
     known = forward.known(_by_partition((key, offset) for _, key, offset in there))
     rows += [_row(group, key, offset, forward, known[key]) for group, key, offset in there]
     if backward and back:
-        names = {key: TopicPartition(original[key.topic], key.partition) for _, key, _ in back}
-        known = backward.known(_by_partition((names[key], offset) for _, key, offset in back))
-        rows += [_row(group, key, offset, backward, known[names[key]]) for group, key, offset in back]
+        rows += _rows_back(backward, original, back)
     if flow.is_aggregate:  # others write between our records, so that no position is past ours alone
         rows = [row if row.group in flow.settings.groups else replace(row, found=Reason.AGGREGATE) for row in rows]
     return sorted(rows, key=lambda row: (row.group, row.topic, row.partition))
@@ -129,6 +127,25 @@ def positions_without_source(
     known = lookup.known(_by_partition((key, each) for _, key, each in wanted))
     rows = [_row(group, key, each, lookup, known[key]) for group, key, each in wanted]
     return sorted(rows, key=lambda row: (row.group, row.topic, row.partition))
+
+
+def positions_on_source(
+    mirror: Mirror, committed: dict[str, dict[TopicPartition, Committed]], names: Mapping[str, str]
+) -> list[GroupPosition]:
+    """Offsets of groups on the flow's target, and what they are on its source: ``remote_topic`` is the source's topic here.
+
+    ``names``: the source's topics with their remote topics; ``committed`` is in the latter. The ledger must have caught up.
+    """
+    lookup = PositionLookup(
+        flow=mirror.flow,
+        ledger=mirror.index,
+        source=mirror.source,
+        target=mirror.target,
+        remote_topics=names,
+        groups_on="target",
+    )
+    back = [(group, key, each) for group, offsets in committed.items() for key, each in offsets.items()]
+    return _rows_back(lookup, {remote: topic for topic, remote in names.items()}, back)
 
 
 def known_resets(mirror: Mirror) -> list[ResetRecord]:
@@ -180,6 +197,15 @@ def _row(group: str, key: TopicPartition, offset: Committed, lookup: PositionLoo
     return GroupPosition(
         group, *key, offset, name, found, here, there, max(0, lag), newest.max_timestamp if newest else -1
     )
+
+
+def _rows_back(
+    lookup: PositionLookup, original: Mapping[str, str], back: Sequence[tuple[str, TopicPartition, Committed]]
+) -> list[GroupPosition]:
+    """The rows of groups on the lookup's target; ``original``: the source's topics by their remote topics."""
+    names = {key: TopicPartition(original[key.topic], key.partition) for _, key, _ in back}
+    known = lookup.known(_by_partition((names[key], offset) for _, key, offset in back))
+    return [_row(group, key, offset, lookup, known[names[key]]) for group, key, offset in back]
 
 
 def _by_partition(offsets: object) -> dict[TopicPartition, list[int]]:

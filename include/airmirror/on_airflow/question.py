@@ -20,6 +20,14 @@ MOST_REASON = 300  # characters
 
 
 @dataclass(frozen=True)
+class Question:
+    """A question as it is shown; ``body`` is Markdown."""
+
+    subject: str
+    body: str
+
+
+@dataclass(frozen=True)
 class Option:
     """An answer: what it does, and what it costs; whether it can be taken back."""
 

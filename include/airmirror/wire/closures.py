@@ -1,4 +1,5 @@
-"""The records of the segment topic that a failover writes, and what comes after it: closures, moved groups, rescued records."""
+"""The records of the segment topic that a failover or a migration writes, and what comes after it: closures, moved groups,
+rescued records, fences."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ class Closure(Kept):
 
 @dataclass(frozen=True)
 class GroupMove(Kept):
-    """A group that a failover has moved in a partition of the target, and where it stood there before (-1: nowhere)."""
+    """A group that a failover or a migration has moved in a partition of the target, and where it stood there before (-1:
+    nowhere)."""
 
     kind: ClassVar[int] = 9
     key_fields: ClassVar[Fields] = fields(group=STRING, topic=STRING, partition=INT32)
@@ -98,6 +100,29 @@ class Rescue(Kept):
     time_ms: int
     reason: str
     by: str
+
+
+@dataclass(frozen=True)
+class Fence(Kept):
+    """A fence that a migration has put around a topic of the source, written before it: nobody writes there any more.
+
+    ``principal``: whom an ACL denies WRITE; empty: everybody, by ``max.message.bytes = 0``. ``before``: the topic's own value of
+    that before, empty: it had none.
+    """
+
+    kind: ClassVar[int] = 11
+    key_fields: ClassVar[Fields] = fields(topic=STRING, principal=STRING)
+    value_fields: ClassVar[Fields] = fields(move=STRING, before=STRING, time_ms=INT64, by=STRING)
+
+    topic: str
+    principal: str
+    move: str
+    before: str
+    time_ms: int
+    by: str
+
+
+OfSwitches = Closure | GroupMove | Rescue | Fence
 
 
 def closed(closures: Iterable[Closure]) -> dict[str, Closure]:

@@ -15,7 +15,7 @@ from enum import IntEnum
 from typing import Any, ClassVar, get_args
 from uuid import UUID
 
-from airmirror.wire.closures import Closure, GroupMove, Rescue
+from airmirror.wire.closures import OfSwitches
 from airmirror.wire.fields import (
     BYTES_16,
     INT32,
@@ -347,7 +347,7 @@ class Tombstone:
     key: tuple[object, ...]
 
 
-Written = Claim | SegmentRecord | Verified | Hold | FlowIdentity | Decision | ResetRecord | Closure | GroupMove | Rescue
+Written = Claim | SegmentRecord | Verified | Hold | FlowIdentity | Decision | ResetRecord | OfSwitches
 Record = Written | Tombstone
 
 KINDS: dict[int, type[Written]] = {record.kind: record for record in get_args(Written)}

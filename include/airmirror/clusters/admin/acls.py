@@ -1,4 +1,4 @@
-"""ACLs of topics on a cluster: described and created."""
+"""ACLs of topics on a cluster: described, created and deleted."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class NoAuthorizer(AirmirrorError):
 
 @dataclass(eq=False)
 class AclRefused(AirmirrorError):
-    """An ACL that can't be created."""
+    """An ACL that can't be created, or deleted."""
 
     alias: str
     acl: Acl
@@ -59,7 +59,7 @@ class AclRefused(AirmirrorError):
 
     def __str__(self) -> str:
         return (
-            f"cluster {self.alias!r}: the ACL {self.acl} can't be created: {self.reason}; "
+            f"cluster {self.alias!r}: the ACL {self.acl} can't be changed: {self.reason}; "
             "the user needs ALTER on the cluster, or set sync.topic.acls.enabled = false"
         )
 
@@ -99,10 +99,25 @@ def create_acls(
             if error is None:
                 created.append(_acl(binding))
             else:
-                cause = error.args[0] if isinstance(error, KafkaException) else error
-                said = cause.str() if isinstance(cause, KafkaError) else str(cause)
-                refused.append(AclRefused(admin.cluster.alias, _acl(binding), said))
+                refused.append(AclRefused(admin.cluster.alias, _acl(binding), _said(error)))
     return tuple(created), tuple(refused)
+
+
+def delete_acls(admin: Admin, acls: Sequence[Acl], timeout: float = 60.0) -> tuple[AclRefused, ...]:
+    """Delete these ACLs and no others; those that could not be. One that is not there is no error."""
+    refused = []
+    for batch in _batches(acls):
+        exact = [AclBindingFilter(*_parts(acl)) for acl in batch]
+        for each, future in admin.client.delete_acls(exact, request_timeout=timeout).items():
+            error = future.exception()
+            if error is not None:
+                refused.append(AclRefused(admin.cluster.alias, _acl(each), _said(error)))
+    return tuple(refused)
+
+
+def _said(error: BaseException) -> str:
+    cause = error.args[0] if isinstance(error, KafkaException) else error
+    return cause.str() if isinstance(cause, KafkaError) else str(cause)
 
 
 def _has_no_authorizer(admin: Admin, timeout: float) -> bool:
@@ -135,7 +150,12 @@ def _acl(binding: Any) -> Acl:
 
 
 def _binding(acl: Acl) -> AclBinding:
-    return AclBinding(
+    return AclBinding(*_parts(acl))
+
+
+def _parts(acl: Acl) -> tuple[Any, ...]:
+    """The arguments of an ACL's binding, and of the filter that means it alone."""
+    return (
         ResourceType.TOPIC,
         acl.topic,
         ResourcePatternType[acl.pattern],

@@ -79,6 +79,11 @@ class Quota:
         return f"{self.whom}: {self.key} = {self.value:g}"
 
     @property
+    def user(self) -> str | None:
+        """Return the user, None where it is of no user, or of the default one."""
+        return dict(self.entity).get("user")
+
+    @property
     def whom(self) -> str:
         """Return the entity in words."""
         return ", ".join(f"{kind} {name if name is not None else '(default)'}" for kind, name in self.entity)
@@ -95,7 +100,7 @@ def acl_bindings(routes: Routes) -> list[AclBinding] | None:
         operation=_ANY,
         permission_type=_ANY,
     )
-    answer = _ask(routes, request, ACLS)
+    answer = ask(routes, request, ACLS)
     if answer.error_code == _SECURITY_DISABLED:
         return None
     _check(routes, "ACLs", "DESCRIBE on the cluster", answer.error_code)
@@ -116,7 +121,7 @@ def acl_bindings(routes: Routes) -> list[AclBinding] | None:
 
 def client_quotas(routes: Routes) -> list[Quota]:
     """Every client quota. Raises NotDescribed, BrokerUnreachable, UnsupportedBroker."""
-    answer = _ask(routes, DescribeClientQuotasRequest(components=[], strict=False), QUOTAS)
+    answer = ask(routes, DescribeClientQuotasRequest(components=[], strict=False), QUOTAS)
     _check(routes, "client quotas", "DESCRIBE_CONFIGS on the cluster", answer.error_code)
     found = []
     for entry in answer.entries or ():
@@ -127,7 +132,7 @@ def client_quotas(routes: Routes) -> list[Quota]:
 
 def scram_users(routes: Routes) -> dict[str, tuple[str, ...]]:
     """The users that have SCRAM credentials, with their mechanisms. Raises NotDescribed, BrokerUnreachable, UnsupportedBroker."""
-    answer = _ask(routes, DescribeUserScramCredentialsRequest(users=None), SCRAM)
+    answer = ask(routes, DescribeUserScramCredentialsRequest(users=None), SCRAM)
     _check(routes, "users with SCRAM", "DESCRIBE on the cluster", answer.error_code)
     return {
         each.user: tuple(sorted(_MECHANISMS.get(info.mechanism, str(info.mechanism)) for info in each.credential_infos))
@@ -141,7 +146,7 @@ def log_sizes(routes: Routes) -> dict[TopicPartition, int]:
     found: dict[TopicPartition, int] = {}
     routes.refresh([])
     for node in routes.nodes:
-        answer = _ask(routes, DescribeLogDirsRequest(topics=None), LOG_DIRS, node)
+        answer = ask(routes, DescribeLogDirsRequest(topics=None), LOG_DIRS, node)
         _check(routes, "sizes of logs", "DESCRIBE on the cluster", getattr(answer, "error_code", 0) or 0)
         for directory in answer.results:
             for topic in directory.topics:
@@ -163,7 +168,8 @@ def _check(routes: Routes, what: str, right: str, code: int) -> None:
         raise NotDescribed(routes.alias, what, right, code)
 
 
-def _ask(routes: Routes, request: Any, versions: tuple[int, int, int, str], node: int | None = None) -> Any:
+def ask(routes: Routes, request: Any, versions: tuple[int, int, int, str], node: int | None = None) -> Any:
+    """The answer of a node (None: of any). Raises BrokerUnreachable, UnsupportedBroker."""
     for attempt in patiently(PATIENCE_SECONDS, BrokerUnreachable):
         with attempt:
             if attempt.retry_state.attempt_number > 1 or not routes.nodes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from airmirror.config.keys import moves
 from airmirror.config.keys.key import Key, Scope, Type
 
 KEYS = (
@@ -294,4 +295,5 @@ KEYS = (
         "With errors.tolerance=all: the topic on the target for records that the remote topic does not take, made "
         "when it is missing; not set: they are only counted.",
     ),
+    *moves.OF_FLOW,
 )

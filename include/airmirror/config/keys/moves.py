@@ -1,4 +1,4 @@
-"""The keys ``<source>-><target>.move.<name>.…``: each name is a move group, what a migration moves together."""
+"""The keys of migrations: ``<source>-><target>.move.<name>.…``, each name a move group, and those of a flow for all of them."""
 
 from __future__ import annotations
 
@@ -33,5 +33,39 @@ KEYS = (
         "The principals that may, separated by semicolons as in super.users (`User:ann;User:CN=app,O=shop`); not set: those "
         "that ACLs name.",
         Scope.MOVE,
+    ),
+)
+
+OF_FLOW = (
+    Key(
+        "move.quiet.ms",
+        Type.LONG,
+        "5000",
+        "How long no end offset of a move group's topics may move, and no transaction be open, until its producers have stopped.",
+        minimum=0,
+    ),
+    Key(
+        "move.soak.ms",
+        Type.LONG,
+        "86400000",
+        "How long after its producers were switched a move group can be finished: so long there is a way back.",
+        minimum=0,
+    ),
+    Key(
+        "move.fence",
+        Type.STRING,
+        "none",
+        "A fence around a move group's topics on the source when its producers are switched. acl: its principals are denied "
+        "WRITE; topic: max.message.bytes = 0, which refuses every producer without a transactional id.",
+        values=("none", "acl", "topic"),
+    ),
+    Key(
+        "sync.topic.acls.mode",
+        Type.STRING,
+        "readers",
+        "migrate: a migration's step `mirror` copies what a move group's clients may, WRITE, groups and transactional ids "
+        "included, and their users' quotas. readers: only who may read, as every window does.",
+        Scope.FLOW_ONLY,
+        values=("readers", "migrate"),
     ),
 )

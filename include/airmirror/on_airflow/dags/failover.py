@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import DAG, Param
 from airflow.sdk.exceptions import AirflowSkipException
 
@@ -15,15 +14,15 @@ from airmirror.config import Flow
 from airmirror.on_airflow.dags.common import new_dag, tags
 from airmirror.on_airflow.dags.links import ReportLink
 from airmirror.on_airflow.dags.operators import FlowOperator, window_id
-from airmirror.on_airflow.dags.people import answered_by, respondents
+from airmirror.on_airflow.dags.people import AsksPeople, answered_by, respondents
 from airmirror.on_airflow.deployment import deployment
-from airmirror.on_airflow.retries import ByError
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airmirror.failover.steps import Order
     from airmirror.flows.selection import Selection
+    from airmirror.on_airflow.question import Question
 
 PLAN, DRAIN, CLOSE, MOVE, UNDO = "plan", "drain", "close", "move_groups", "undo"
 FAIL_OVER, TAKE_BACK, LEAVE = "Fail over", "Take it back", "Leave it"
@@ -43,28 +42,16 @@ while nobody has gone on on {target}: `plan` shows what it would do and asks, `u
 """
 
 
-class PlanFailover(HITLOperator):
-    """Asks whether to fail over, as things are now; of a dry run, it tells so in its log and asks nobody."""
+class PlanFailover(AsksPeople):
+    """Asks whether to fail over, as things are now."""
 
-    template_fields = ()
-
-    def __init__(self, *, flow: str, **arguments: Any) -> None:
-        super().__init__(retry_policy=ByError(), **arguments)
-        self.flow = flow
-
-    def execute(self, context: Context) -> None:
+    def ask(self, context: Context) -> Question:
         from airmirror.on_airflow.tasks.failover import ask, ask_undo
 
         self.options = options_of(context)
         if context["params"]["way"] == UNDO:
-            asked = ask_undo(deployment(), self.flow, context["params"]["reason"])
-        else:
-            asked = ask(deployment(), self.flow, order_of(context, by="nobody yet"))
-        if context["params"]["dry_run"]:
-            self.log.info("%s\n\n%s", asked.subject, asked.body)
-            raise AirflowSkipException("a dry run")
-        self.subject, self.body = asked.subject, asked.body
-        super().execute(context)
+            return ask_undo(deployment(), self.flow, context["params"]["reason"])
+        return ask(deployment(), self.flow, order_of(context, by="nobody yet"))
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         self.options = options_of(context)  # this is another process, after the answer

@@ -23,6 +23,7 @@ from airmirror.on_airflow.dags.audit import audit_dag, audit_id, replay_dag, rep
 from airmirror.on_airflow.dags.compare import compare_dag, compare_id
 from airmirror.on_airflow.dags.decide import decide_dag
 from airmirror.on_airflow.dags.failover import failover_dag, failover_id
+from airmirror.on_airflow.dags.migrate import migrate_dag, migrate_id
 from airmirror.on_airflow.dags.migration import migration_plan_dag, migration_plan_id
 from airmirror.on_airflow.dags.notifications import KEY, callbacks
 from airmirror.on_airflow.dags.rehearsal import rehearsal_dag, rehearsal_id
@@ -100,6 +101,8 @@ def _makers(configuration: Configuration) -> Iterator[tuple[str, Callable[[], DA
             yield name(flow), partial(make, flow)
         if flow.settings.takeover_approval_enabled:
             yield takeover_id(flow), partial(takeover_dag, flow)
+        if flow.moves:
+            yield migrate_id(flow), partial(migrate_dag, flow)
     for comparison in configuration.comparisons.values():
         yield compare_id(comparison), partial(compare_dag, comparison)
     # One for every cluster that heartbeats are written to.

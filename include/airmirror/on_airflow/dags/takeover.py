@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowSkipException
@@ -14,16 +13,16 @@ from airflow.sdk.exceptions import AirflowSkipException
 from airmirror.config import Flow
 from airmirror.on_airflow.dags.common import new_dag, tags
 from airmirror.on_airflow.dags.operators import FlowOperator, window_id
-from airmirror.on_airflow.dags.people import answered_by, respondents
+from airmirror.on_airflow.dags.people import AsksPeople, answered_by, respondents
 from airmirror.on_airflow.dags.replicate import dag_id as replicate_id
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.pausing import dag_is_paused
-from airmirror.on_airflow.retries import ByError
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airmirror.flows.selection import Selection
+    from airmirror.on_airflow.question import Question
 
 log = logging.getLogger(__name__)
 
@@ -41,21 +40,13 @@ and again after each hand-back. **Leave this DAG switched on**: it runs only whe
 """
 
 
-class PlanTakeOver(HITLOperator):
+class PlanTakeOver(AsksPeople):
     """Asks whether to do what a take-over would do, as both clusters have it now."""
 
-    template_fields = ()
-
-    def __init__(self, *, flow: str, **arguments: Any) -> None:
-        super().__init__(retry_policy=ByError(), **arguments)
-        self.flow = flow
-
-    def execute(self, context: Context) -> None:
+    def ask(self, context: Context) -> Question:
         from airmirror.on_airflow.tasks.takeover import ask
 
-        asked = ask(deployment(), self.flow)
-        self.subject, self.body = asked.subject, asked.body
-        super().execute(context)
+        return ask(deployment(), self.flow)
 
 
 class TakeOver(FlowOperator):

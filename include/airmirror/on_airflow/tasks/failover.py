@@ -19,7 +19,7 @@ from airmirror.failover.undo import CannotUndo, undo, undo_plan
 from airmirror.flows.closing import NotClosed
 from airmirror.flows.selection import Selection
 from airmirror.on_airflow.deployment import Deployment
-from airmirror.on_airflow.question import escape
+from airmirror.on_airflow.question import Question, escape
 from airmirror.on_airflow.tasks.telling import phase
 from airmirror.on_airflow.tasks.window import opened_flow, when_free
 from airmirror.quality.page import PAGES_KEPT, file_name, keep_newest
@@ -28,14 +28,6 @@ log = logging.getLogger(__name__)
 
 MOST_SHOWN = 100  # partitions and groups of one question
 STEPS = {"drain": steps.drain_step, "close": steps.close_step}
-
-
-@dataclass(frozen=True)
-class AskedFailover:
-    """A question as it is shown."""
-
-    subject: str
-    body: str
 
 
 @dataclass(eq=False)
@@ -49,14 +41,14 @@ class FailoverIncomplete(AirmirrorError):
         return f"flow {self.flow!r}: {self.headline} The report says what; applications may be started all the same."
 
 
-def ask(deployment: Deployment, flow: str, order: Order) -> AskedFailover:
+def ask(deployment: Deployment, flow: str, order: Order) -> Question:
     """Return the question: what a failover would mean now. Writes only the ledger. Raises SourceAnswers, SourceGone."""
     with opened_flow(deployment, flow, Selection()) as opened:
         steps.check_way(opened, order)
         found = failover_plan(opened)
     for each in found.findings:
         log.info("%s: %s: %s %s", each.level, each.what, each.evidence, each.way_out)
-    return AskedFailover(f"{flow}: fail over ({order.way})? {headline(found)}", question(found, order))
+    return Question(f"{flow}: fail over ({order.way})? {headline(found)}", question(found, order))
 
 
 def question(found: FailoverPlan, order: Order) -> str:
@@ -91,7 +83,7 @@ def question(found: FailoverPlan, order: Order) -> str:
     return "\n".join(lines)
 
 
-def ask_undo(deployment: Deployment, flow: str, reason: str) -> AskedFailover:
+def ask_undo(deployment: Deployment, flow: str, reason: str) -> Question:
     """Return the question: what taking the failover back would do now. Raises CannotUndo, NotClosed: there is none."""
     with opened_flow(deployment, flow, Selection()) as opened:
         found = undo_plan(opened)
@@ -109,7 +101,7 @@ def ask_undo(deployment: Deployment, flow: str, reason: str) -> AskedFailover:
         topic = f"{escape(each.move.topic)}-{each.move.partition}"
         lines.append(f"| {escape(each.move.group)} | {topic} | {each.now:,} | {back} |")
     lines.append(f"\n{len(found.groups):,} positions in all.")
-    return AskedFailover(
+    return Question(
         f"{flow}: take the failover back? {len(found.groups):,} positions of groups go back", "\n".join(lines)
     )
 

@@ -11,21 +11,13 @@ from airmirror.flows.takeover import take_over_copies
 from airmirror.flows.takeover_plan import TakeoverPlan, takeover_plan
 from airmirror.flows.takeover_stop import await_stopped
 from airmirror.on_airflow.deployment import Deployment
-from airmirror.on_airflow.question import escape
+from airmirror.on_airflow.question import Question, escape
 from airmirror.on_airflow.tasks.telling import phase
 from airmirror.on_airflow.tasks.window import opened_flow, when_free
 
 log = logging.getLogger(__name__)
 
 MOST_SHOWN = 100  # partitions, groups and incidents of one question
-
-
-@dataclass(frozen=True)
-class AskedTakeOver:
-    """A question as it is shown."""
-
-    subject: str
-    body: str
 
 
 @dataclass(eq=False)
@@ -41,7 +33,7 @@ class NotTakenOver(AirmirrorError):
         )
 
 
-def ask(deployment: Deployment, flow: str) -> AskedTakeOver:
+def ask(deployment: Deployment, flow: str) -> Question:
     """Return the question: what a take-over would do now. Writes only the ledger. Raises a cluster's error."""
     with opened_flow(deployment, flow, Selection()) as opened:
         found = takeover_plan(opened)
@@ -50,7 +42,7 @@ def ask(deployment: Deployment, flow: str) -> AskedTakeOver:
         log.warning("%s", row.error)
     goes_on = counted(len(found.partitions) - len(wrong), "partition")
     subject = f"{flow}: take over from MirrorMaker 2? {goes_on} can go on, {len(wrong)} can't"
-    return AskedTakeOver(subject, question(found))
+    return Question(subject, question(found))
 
 
 def question(found: TakeoverPlan) -> str:

@@ -1,0 +1,223 @@
+"""Consumer groups moved to their translated positions on the target, for good, and put back where they stood before.
+
+Where a group stood is written to the segment topic before it is moved, once: whoever is killed and runs again finds where it
+stood at the very first. Never past the verified offset (invariant F), and never back.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from airmirror.clusters.admin.appender import Appender
+from airmirror.clusters.protocol.error_codes import error_name
+from airmirror.clusters.protocol.groups import (
+    MEMBERS_ACTIVE,
+    Committed,
+    Group,
+    commit_offsets,
+    committed_offsets,
+    delete_offsets,
+    list_groups,
+)
+from airmirror.errors import AirmirrorError, listed
+from airmirror.ledger import GroupOffset
+from airmirror.offsets.groups import moves, plan
+from airmirror.offsets.positions import GroupPosition
+from airmirror.offsets.translation import Reason, Translated
+from airmirror.partitions import TopicPartition
+from airmirror.windows.fence import Granted
+from airmirror.windows.mirror import Journal
+from airmirror.wire.closures import GroupMove
+
+Moves = Mapping[tuple[str, str, int], GroupMove]  # by group, remote topic and partition
+
+
+@dataclass(eq=False)
+class GroupsActive(AirmirrorError):
+    """Groups with members on the target: a broker lets nobody else write their offsets. Nothing was moved."""
+
+    transient: ClassVar[bool] = True
+
+    flow: str
+    groups: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"flow {self.flow!r}: no group was moved, because some have members on the target; stop these consumers, and do "
+            f"this again\n{listed(self.groups)}"
+        )
+
+
+@dataclass(frozen=True)
+class Pen:
+    """What writes to a flow's segment topic, in the name of ``window``. ``check`` raises where that may not go on."""
+
+    journal: Journal
+    appender: Appender
+    window: str
+    check: Callable[[], None] = lambda: None
+
+    @classmethod
+    def of(cls, granted: Granted) -> Pen:
+        """Under a claim: SlotFenced where it is another's by now."""
+        return cls(granted.journal, granted.appender, granted.claim.window, granted.check)
+
+    def write(self, records: Sequence[tuple[bytes, bytes | None]]) -> None:
+        """Append records, null values delete. Raises AppendFailed, AccessDenied, SlotFenced."""
+        self.check()
+        if records:
+            self.appender.append(list(records))
+        self.check()
+
+
+@contextmanager
+def unclaimed(journal: Journal, window: str) -> Iterator[Pen]:
+    """A pen that needs no claim: for what people decide while windows go on."""
+    with Appender(journal.flow.target, journal.topics.segments) as appender:
+        yield Pen(journal, appender, window)
+
+
+def move_groups(pen: Pen, rows: Sequence[GroupPosition], *, all_too: bool = False) -> list[GroupOffset]:
+    """Move the groups of ``rows`` on the target; what became of each position. Done again, nothing is moved twice.
+
+    ``all_too``: where they stand is written also of those that stand there already, so that they can be put back when they
+    have gone on. Raises GroupsActive before anything is written, SlotFenced, GroupsNotRead.
+    """
+    journal = pen.journal
+    there = list_groups(journal.target)
+    names = {row.group for row in rows}
+    active = sorted(name for name in names & there.keys() if not there[name].is_idle)
+    if active:
+        raise GroupsActive(journal.flow.name, tuple(active))
+    on_target = committed_offsets(journal.target, names & there.keys())
+    planned = plan(rows, there, on_target)
+    journal.catch_up()  # after the positions were read: who moves them writes where they stood first
+    pen.write(_remembered(pen, planned, rows, on_target, all_too=all_too))
+    errors = commit_offsets(journal.target, moves(rows, planned))
+    journal.catch_up()
+    return [_with_error(item, errors.get((row.group, row.remote))) for row, item in zip(rows, planned, strict=True)]
+
+
+def moved(journal: Journal) -> Moves:
+    """What was moved and not put back, by the ledger, which must have caught up."""
+    return {(each.group, each.topic, each.partition): each for each in journal.index.of_kind(GroupMove)}
+
+
+def not_exact(rows: Sequence[GroupPosition]) -> list[str]:
+    """Return the positions that would not go on at the very next record, in words, one each."""
+    wrong = []
+    for row in rows:
+        name = f"{row.group} in {row.topic}-{row.partition} at {row.committed.offset}"
+        if not isinstance(row.found, Translated):
+            wrong.append(f"{name}: {row.found}")
+        elif not row.found.exact or row.found.again:
+            wrong.append(f"{name}: estimated, or read again from {row.found.translation} on")
+    return wrong
+
+
+def _remembered(
+    pen: Pen,
+    planned: Sequence[GroupOffset],
+    rows: Sequence[GroupPosition],
+    on_target: Mapping[str, Mapping[TopicPartition, Committed]],
+    *,
+    all_too: bool,
+) -> list[tuple[bytes, bytes]]:
+    """Records of where the groups stand that are to be moved; of those that were moved before, their first place stays."""
+    known, written = moved(pen.journal), []
+    for row, item in zip(rows, planned, strict=True):
+        if item.reason or item.downstream is None or (item.on_target == item.downstream and not all_too):
+            continue
+        stood = on_target.get(row.group, {}).get(row.remote)
+        before = known.get((row.group, row.remote_topic, row.partition))
+        if before is not None and (before.after, before.window) == (item.downstream, pen.window):
+            continue
+        move = GroupMove(
+            group=row.group,
+            topic=row.remote_topic,
+            partition=row.partition,
+            window=pen.window,
+            before=stood.offset if stood else -1,
+            after=item.downstream,
+            time_ms=int(time.time() * 1000),
+            metadata_before=stood.metadata if stood else "",
+        )
+        if before is not None:
+            move = replace(move, before=before.before, metadata_before=before.metadata_before)
+        written.append((move.encode_key(), move.encode_value()))
+    return written
+
+
+def _with_error(item: GroupOffset, error: int | None) -> GroupOffset:
+    if error is None:
+        return item
+    return replace(
+        item, reason=str(Reason.ACTIVE) if error in MEMBERS_ACTIVE else f"{Reason.REFUSED}: {error_name(error)}"
+    )
+
+
+@dataclass(frozen=True)
+class PutBack:
+    """A group in a partition of the target whose move is to be undone; ``now``: where it stands, -1 nowhere."""
+
+    move: GroupMove
+    now: int
+    state: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.move.group} in {self.move.topic}-{self.move.partition}"
+
+    @property
+    def why_not(self) -> str:
+        """The reason why it can't be put back, or ""."""
+        if self.state and not Group(self.move.group, self.state).is_idle:
+            return f"{self.name}: it has members on the target"
+        if self.now not in (self.move.before, self.move.after):
+            return f"{self.name}: it was moved to {self.move.after} and has gone on to {self.now}"
+        return ""
+
+
+def to_put_back(journal: Journal, ours: Callable[[GroupMove], bool]) -> list[PutBack]:
+    """Return the moves that are ``ours`` and were not undone yet. The ledger must have caught up."""
+    found = [each for each in journal.index.of_kind(GroupMove) if ours(each)]
+    there = list_groups(journal.target) if found else {}
+    at = committed_offsets(journal.target, {each.group for each in found} & there.keys())
+    rows = []
+    for move in found:
+        now = at.get(move.group, {}).get(TopicPartition(move.topic, move.partition))
+        state = there[move.group].state if move.group in there else ""
+        rows.append(PutBack(move, now.offset if now else -1, state))
+    return rows
+
+
+def put_back(pen: Pen, rows: Sequence[PutBack]) -> None:
+    """Put groups back where they stood; one that stood nowhere has no offset there any more. Then the moves are forgotten.
+
+    Raises SlotFenced where the claim is another's by now, GroupsActive.
+    """
+    offsets: dict[str, dict[TopicPartition, Committed]] = {}
+    nowhere: dict[str, list[TopicPartition]] = {}
+    for row in rows:
+        key = TopicPartition(row.move.topic, row.move.partition)
+        if row.now == row.move.before:
+            continue
+        if row.move.before < 0:
+            nowhere.setdefault(row.move.group, []).append(key)
+        else:
+            offsets.setdefault(row.move.group, {})[key] = Committed(row.move.before, row.move.metadata_before)
+    pen.check()
+    target = pen.journal.target
+    errors = {**commit_offsets(target, offsets), **delete_offsets(target, nowhere)}
+    if errors:
+        raise GroupsActive(pen.journal.flow.name, tuple(sorted({group for group, _ in errors})))
+    forget(pen, [row.move for row in rows])
+
+
+def forget(pen: Pen, moves_: Collection[GroupMove]) -> None:
+    """Delete moves: they were undone, or can't be any more."""
+    pen.write([(each.encode_key(), None) for each in moves_])

@@ -1,0 +1,272 @@
+"""The consumer groups of a move group: checked, and switched to the target at the very next record.
+
+A group is switched as a whole, when it has no members any more: rolled over member by member, both sides would read the same
+partitions. Nothing is claimed, so windows go on meanwhile.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from airmirror.clusters.admin.client import connect
+from airmirror.clusters.admin.members import members_of
+from airmirror.clusters.protocol.groups import Committed, committed_offsets, list_groups
+from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
+from airmirror.clusters.protocol.routes import Routes
+from airmirror.config import Cluster
+from airmirror.errors import AirmirrorError, command, counted, listed, named
+from airmirror.flows.draining import prove_past
+from airmirror.flows.moving import Moves, move_groups, moved, not_exact, unclaimed
+from airmirror.flows.prepare import Opened
+from airmirror.migration.chosen import PURPOSE, Move, session
+from airmirror.migration.order import MoveOrder
+from airmirror.offsets.groups import plan, settled
+from airmirror.offsets.positions import GroupPosition, group_positions, positions_of
+from airmirror.offsets.translation import Reason, Translated
+from airmirror.partitions import TopicPartition
+from airmirror.windows.mirror import Mirror
+
+LOOK_SECONDS = 0.5
+
+OnTarget = Mapping[str, Mapping[TopicPartition, Committed]]
+Tell = Callable[[str], None]
+
+
+@dataclass(eq=False)
+class GroupsHaveMembers(AirmirrorError):
+    """Consumers that are still in groups that are to be switched; none of these groups was moved."""
+
+    transient: ClassVar[bool] = True
+
+    flow: str
+    cluster: str
+    seconds: float
+    members: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"flow {self.flow!r}: consumers on {self.cluster!r} are still in groups that are to be switched, after "
+            f"{self.seconds:.0f} s. Stop all of a group's members, then do this again: no group is rolled over member by "
+            f"member\n{listed(self.members)}"
+        )
+
+
+@dataclass(eq=False)
+class GroupsNotReady(AirmirrorError):
+    """Positions of groups that would not go on at the very next record on the target. Nothing was moved."""
+
+    flow: str
+    move: str
+    reasons: tuple[str, ...]
+
+    def __str__(self) -> str:
+        shown = command("groups", flow=self.flow)
+        return (
+            f"flow {self.flow!r}: groups of move group {self.move!r} would not go on at the very next record; {shown} shows "
+            f"them; name those that move in {self.flow}.move.{self.move}.groups\n{listed(self.reasons)}"
+        )
+
+
+@dataclass(eq=False)
+class GroupsNotMoved(AirmirrorError):
+    """Positions that the target did not take, or does not show as they were written. Done again, what is left is moved."""
+
+    transient: ClassVar[bool] = True
+
+    flow: str
+    reasons: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"flow {self.flow!r}: the target does not have all positions as they were written\n{listed(self.reasons)}"
+        )
+
+
+@dataclass(frozen=True)
+class Looked:
+    """The positions of the groups: all of them, those that are still to be moved, why some can't be, and which are past what is
+    verified, as those of a group that reads on are for a while."""
+
+    rows: Sequence[GroupPosition]
+    left: Sequence[GroupPosition]
+    reasons: tuple[str, ...]
+    early: tuple[str, ...]
+
+
+def check_groups(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> Looked:
+    """Look at all positions as they are now, once what lies before them is verified. Raises GroupsNotReady, NotDrained,
+    GroupsNotRead."""
+    wanted: dict[TopicPartition, int] = {}
+    committed: dict[str, dict[TopicPartition, Committed]] = {}
+    with session(opened) as mirror:
+        for row in positions(mirror, move):
+            committed.setdefault(row.group, {})[row.key] = row.committed
+            if row.source is not None:
+                wanted[row.key] = max(wanted.get(row.key, 0), min(row.committed.offset, row.source.end))
+    prove_past(opened, wanted, order.wait, tell)
+    with session(opened) as mirror:  # the same positions: a group that reads on is further by now
+        found = _look(mirror, order, positions_of(mirror, committed) if committed else [])
+    return _ready(opened, move, found)
+
+
+def look_at_groups(opened: Opened, move: Move, order: MoveOrder) -> Looked:
+    """Look at all positions, as they are now. Writes only the ledger."""
+    with session(opened) as mirror:
+        return _look(mirror, order, positions(mirror, move))
+
+
+def positions(mirror: Mirror, move: Move) -> list[GroupPosition]:
+    """The positions of the groups in the topics of the move group. Raises GroupsNotRead."""
+    found = group_positions(mirror, move.groups) if move.groups else []
+    return [row for row in found if row.topic in move.names]
+
+
+def switch_groups(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> Looked:
+    """Wait until the groups have no members on the source, and write their positions on the target, with undo records.
+
+    Raises GroupsHaveMembers, GroupsNotReady, GroupsNotMoved, GroupsActive, NotDrained.
+    """
+    await_empty(opened, opened.flow.source, move.groups, order.wait, tell)
+    found = check_groups(opened, move, order, tell)
+    if not found.left:
+        return found
+    with session(opened) as mirror:
+        found = _ready(opened, move, settled(mirror, lambda: _look(mirror, order, positions(mirror, move))))
+        tell(f"writing {counted(len(found.left), 'position')} of groups")
+        with unclaimed(mirror, order.window) as pen:
+            done = move_groups(pen, found.left, all_too=True)
+        wrong = [f"{each.group} in {each.topic}-{each.partition}: {each.reason}" for each in done if each.reason]
+        wrong += _not_there(mirror, found.left)
+    if wrong:
+        raise GroupsNotMoved(opened.flow.name, tuple(wrong))
+    await_empty(opened, opened.flow.source, move.groups, 0.0, tell)  # who has come back has read on
+    return found
+
+
+def unswitched(opened: Opened, move: Move, order: MoveOrder) -> list[str]:
+    """Return the positions that were not switched as they are now on the source, in words, one each."""
+    return [f"{row.group} in {row.key} at {row.committed.offset}" for row in look_at_groups(opened, move, order).left]
+
+
+def await_empty(opened: Opened, cluster: Cluster, groups: Collection[str], seconds: float, tell: Tell) -> None:
+    """Return when none of the groups has members on a cluster of the flow. Raises GroupsHaveMembers."""
+    begun = time.monotonic()
+    with Routes(cluster, f"airmirror|{opened.flow.name}|{PURPOSE}") as routes:
+        while True:
+            there = list_groups(routes)
+            active = sorted(group for group in groups if group in there and not there[group].is_idle)
+            if not active:
+                return
+            if time.monotonic() - begun > seconds:
+                members = tuple(members_in_words(cluster, active))
+                raise GroupsHaveMembers(opened.flow.name, cluster.alias, seconds, members)
+            tell(f"waiting until {named(active)} have no members on {cluster.alias}")
+            time.sleep(LOOK_SECONDS)  # the sampling interval: nothing tells that a member has gone
+
+
+def members_in_words(cluster: Cluster, groups: Sequence[str]) -> list[str]:
+    """Return who is in the groups, one member each; of a group that may not be described, the reason."""
+    members, refused = members_of(connect(cluster), groups)
+    found = [f"{each.group}: {each.client_id} at {each.host}" for each in members]
+    found += [f"{group}: {reason}" for group, reason in refused.items()]
+    return found or [f"{group}: its members are leaving or joining" for group in groups]
+
+
+@dataclass(frozen=True)
+class GroupThere:
+    """A group on the target: whether it has members, and the records that it is behind; None: it stands nowhere."""
+
+    group: str
+    is_active: bool
+    lag: int | None
+
+    def __str__(self) -> str:
+        lag = "no position" if self.lag is None else f"{counted(self.lag, 'offset')} to read"
+        return f"{self.group}: {'consumes' if self.is_active else 'nobody consumes yet'}, {lag}"
+
+
+def on_target(opened: Opened, move: Move) -> list[GroupThere]:
+    """Return how the groups stand on the target now."""
+    with Routes(opened.flow.target, f"airmirror|{opened.flow.name}|{PURPOSE}") as target:
+        there = list_groups(target)
+        at = committed_offsets(target, [group for group in move.groups if group in there])
+        remote = set(move.names.values())
+        keys = {key for offsets in at.values() for key in offsets if key.topic in remote}
+        target.refresh({key.topic for key in keys})
+        ends = offsets_with_patience(target, keys, LATEST)
+    found = []
+    for group in move.groups:
+        lags = [ends[key] - each.offset for key, each in at.get(group, {}).items() if key in ends]
+        is_active = group in there and not there[group].is_idle
+        found.append(GroupThere(group, is_active, sum(max(0, lag) for lag in lags) if lags else None))
+    return found
+
+
+def await_consumers(opened: Opened, move: Move, seconds: float, tell: Tell) -> list[GroupThere]:
+    """Return how the groups stand on the target, as soon as all consume there, or after ``seconds``."""
+    ends = time.monotonic() + seconds
+    while True:
+        found = on_target(opened, move)
+        waiting = [each.group for each in found if not each.is_active]
+        if not waiting or time.monotonic() > ends:
+            return found
+        tell(f"waiting until consumers of {named(waiting)} are there")
+        time.sleep(LOOK_SECONDS)  # the sampling interval: nothing tells that a member has come
+
+
+def _look(mirror: Mirror, order: MoveOrder, rows: Sequence[GroupPosition]) -> Looked:
+    there = list_groups(mirror.target)
+    at = committed_offsets(mirror.target, {row.group for row in rows} & there.keys())
+    known = moved(mirror)
+    left = [row for row in rows if not _is_switched(row, known, at, order.window)]
+    exact = [row for row in left if isinstance(row.found, Translated)]
+    refused = [
+        f"{each.group} in {each.topic}-{each.partition}: {each.reason}"
+        for each in plan(exact, there, at)
+        if each.reason
+    ]
+    reasons = (*not_exact([row for row in rows if not _is_early(row)]), *refused)
+    return Looked(rows, left, reasons, tuple(not_exact([row for row in rows if _is_early(row)])))
+
+
+def _is_early(row: GroupPosition) -> bool:
+    """Return whether a position is only past what is verified by now."""
+    if isinstance(row.found, Translated):
+        return row.found.exact and row.found.again > 0
+    return row.found is Reason.NOT_VERIFIED
+
+
+def _ready(opened: Opened, move: Move, found: Looked) -> Looked:
+    """The same. Raises GroupsNotReady where a group would not go on at the very next record."""
+    if wrong := (*found.reasons, *found.early):
+        raise GroupsNotReady(opened.flow.name, move.name, wrong)
+    return found
+
+
+def _is_switched(row: GroupPosition, known: Moves, at: OnTarget, window: str) -> bool:
+    """Return whether a position was written on the target, from where its consumers may have gone on."""
+    move = known.get((row.group, row.remote_topic, row.partition))
+    stands = at.get(row.group, {}).get(row.remote)
+    return (
+        move is not None
+        and move.window == window
+        and isinstance(row.found, Translated)
+        and move.after == row.found.translation
+        and stands is not None
+        and stands.offset >= move.after
+    )
+
+
+def _not_there(mirror: Mirror, rows: Sequence[GroupPosition]) -> list[str]:
+    """Read back what was written."""
+    at = committed_offsets(mirror.target, {row.group for row in rows})
+    found = []
+    for row in rows:
+        stands = at.get(row.group, {}).get(row.remote)
+        wanted = row.found.translation if isinstance(row.found, Translated) else None
+        if stands is None or stands.offset != wanted:
+            found.append(f"{row.group} in {row.remote}: {stands.offset if stands else 'nothing'} instead of {wanted}")
+    return found

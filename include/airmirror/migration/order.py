@@ -1,0 +1,24 @@
+"""The steps of a migration, and an order to take them: for whoever only names them, nothing else is loaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+Step = Literal["mirror", "check_groups", "switch_consumers", "switch_producers", "finish"]
+STEPS: tuple[Step, ...] = get_args(Step)
+
+
+@dataclass(frozen=True)
+class MoveOrder:
+    """Who moves which move group, and why. ``wait``: seconds for windows to catch up, applications to stop and to start."""
+
+    move: str
+    reason: str
+    by: str
+    wait: float = 300.0
+
+    @property
+    def window(self) -> str:
+        """The name under which its groups are moved: the same in every attempt."""
+        return f"move-{self.move}"

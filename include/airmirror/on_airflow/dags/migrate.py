@@ -1,0 +1,167 @@
+"""The DAG ``migrate.<source>.<target>``: a run moves a move group, consumers first; people approve what applications notice."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import DAG, Param
+from airflow.sdk.exceptions import AirflowSkipException
+
+from airmirror.config import Flow
+from airmirror.migration.order import STEPS, MoveOrder, Step
+from airmirror.on_airflow.dags.common import new_dag, tags
+from airmirror.on_airflow.dags.operators import FlowOperator
+from airmirror.on_airflow.dags.people import AsksPeople, answered_by, respondents
+from airmirror.on_airflow.deployment import deployment
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from airmirror.flows.selection import Selection
+    from airmirror.on_airflow.question import Question
+
+GO, LEAVE = "Do it", "Leave it"
+MIGRATE, UNDO = "migrate", "undo"
+APPROVED: tuple[Step, ...] = ("switch_consumers", "switch_producers", "finish")
+WAIT_SECONDS = 900.0  # for applications to stop and to start, and for windows to catch up, of one attempt
+AT_ONCE = 16  # runs: other move groups, and an undo next to what it undoes
+DOC = """
+Moves a move group of **{flow}** to {target}, consumers first, as `airmirror migration run` does (docs/migration.md). **Leave this
+DAG switched on**: it runs only when it is triggered. *Trigger* asks for the move group, the reason, and a dry run, which shows
+what the steps would meet. Plan first: `migration_plan.{source}.{target}`.
+
+1. `mirror`: topics, configs and ACLs are on {target}, and all that {source} has is verified there.
+2. `check_groups`: every consumer group goes on at the very next record.
+3. `switch_consumers`, when you have approved: **stop the consumers on {source}**. It names the members that are still there,
+   writes the groups' positions on {target} and says with which settings consumers start; then it shows their lag there.
+4. `switch_producers`, when you have approved: **stop the producers on {source}**. It names those that still write, copies and
+   verifies the last record, closes the topics for every window, and says with which settings producers start.
+5. `finish`, when you have approved, after `move.soak.ms` with nothing written on {source}. Nothing is deleted.
+
+Every task reads both clusters again: clear any of them. To go back, trigger a run with *undo*: possible until producers have
+written on {target}.
+"""
+
+
+class AskStep(AsksPeople):
+    """Asks whether to take a step, as things are now."""
+
+    def __init__(self, *, step: Step, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.step = step
+
+    def ask(self, context: Context) -> Question:
+        from airmirror.on_airflow.tasks.migrate import ask
+
+        _only(context, MIGRATE)
+        return ask(deployment(), self.flow, order_of(context, by="nobody yet"), self.step)
+
+
+class MigrateStep(FlowOperator):
+    """The step that its task is called after; one that people approve is skipped where nobody has."""
+
+    def work(self, context: Context, selection: Selection) -> None:
+        from airmirror.on_airflow.tasks.migrate import do, tell_state
+
+        _only(context, MIGRATE)
+        given = context["ti"].xcom_pull(task_ids=asking(self.task_id)) or {}
+        if context["params"]["dry_run"]:
+            tell_state(deployment(), self.flow, order_of(context, by="nobody"))
+            return
+        if self.task_id in APPROVED and given.get("chosen_options", [LEAVE])[0] != GO:
+            raise AirflowSkipException("nobody wants it")
+        do(deployment(), self.flow, order_of(context, by=answered_by(given)), self.task_id)
+
+
+class UndoMigration(FlowOperator):
+    """Groups go back, topics are opened, the fence comes down: of a run that was triggered for it."""
+
+    def work(self, context: Context, selection: Selection) -> None:
+        from airmirror.on_airflow.tasks.migrate import undo
+
+        _only(context, UNDO)
+        order = order_of(context, by=str(context["dag_run"].triggering_user_name or "a user of Airflow"))
+        undo(deployment(), self.flow, order, dry_run=bool(context["params"]["dry_run"]))
+
+
+def order_of(context: Context, by: str) -> MoveOrder:
+    """The order of the trigger form."""
+    given = context["params"]
+    return MoveOrder(given["move"], given["reason"], by, WAIT_SECONDS)
+
+
+def asking(step: str) -> str:
+    """The task that asks whether to take a step."""
+    return f"approve_{step}"
+
+
+def _only(context: Context, way: str) -> None:
+    """Raise AirflowSkipException of a run that goes the other way."""
+    if context["params"]["way"] != way:
+        raise AirflowSkipException(f"the run is not to {way}")
+
+
+def migrate_id(flow: Flow) -> str:
+    return f"migrate.{flow.source.alias}.{flow.target.alias}"
+
+
+def migrate_dag(flow: Flow) -> DAG:
+    """The migration of a flow's move groups."""
+    source, target = flow.source.alias, flow.target.alias
+    with new_dag(
+        migrate_id(flow),
+        None,
+        max_active_runs=AT_ONCE,
+        is_paused_upon_creation=False,
+        description=f"Leave it on: moves a move group to {target}, consumers first, each step approved."[:110],
+        doc_md=DOC.format(flow=flow.name, source=source, target=target),
+        tags=tags(flow),
+        params=_form(flow),
+    ) as dag:
+        limit, before = timedelta(seconds=3 * WAIT_SECONDS) + timedelta(hours=1), None
+        for step in STEPS:
+            work = MigrateStep(task_id=step, flow=flow.name, execution_timeout=limit)
+            first: AskStep | MigrateStep = work
+            if step in APPROVED:
+                first = AskStep(
+                    task_id=asking(step),
+                    flow=flow.name,
+                    step=step,
+                    subject=f"{flow.name}: {step}?",
+                    options=[GO, LEAVE],
+                    assigned_users=respondents(flow),
+                )
+                first >> work
+            if before is not None:
+                before >> first
+            before = work
+        UndoMigration(task_id=UNDO, flow=flow.name, execution_timeout=timedelta(hours=1))
+    return dag
+
+
+def _form(flow: Flow) -> dict[str, Param]:
+    names = [each.name for each in flow.moves]
+    return {
+        "move": Param(
+            names[0],
+            type="string",
+            enum=names,
+            title="Move group",
+            description_md=f"As the configuration names it: `{flow.name}.move.<name>.…`.",
+        ),
+        "reason": Param("", type="string", minLength=1, title="Reason", description_md="Why; it is kept."),
+        "way": Param(
+            MIGRATE,
+            type="string",
+            enum=[MIGRATE, UNDO],
+            title="Way",
+            description_md=f"*undo*: consumer groups go back to {flow.source.alias}, topics are opened, the fence comes down.",
+        ),
+        "dry_run": Param(
+            False,
+            type="boolean",
+            title="Dry run",
+            description_md="Tell in the logs what each step would meet; write nothing.",
+        ),
+    }

@@ -1,0 +1,118 @@
+"""Real applications, each a process, while their move group moves: every record once, in order, read once by each of them."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from airmirror.flows.draining import SourceNotQuiet
+from airmirror.migration.consumers import GroupsHaveMembers
+from airmirror_local.brokers import Broker
+from airmirror_local.shop import App, start_consumer, start_producer, start_transformer
+from support.following import patiently
+from support.migrations import ORDER, moving, takes
+from support.topics import create_topic, read_all
+
+SOON = replace(ORDER, wait=2.0)
+
+
+@contextmanager
+def running(apps: list[App]) -> Iterator[list[App]]:
+    try:
+        yield apps
+    finally:
+        for app in apps:
+            app.process.kill()
+
+
+def values(cluster: Broker, topic: str) -> list[str]:
+    return [(each.value or b"").decode() for its in read_all(cluster, topic).values() for each in its]
+
+
+def await_lines(app: App, count: int) -> None:
+    for attempt in patiently():
+        with attempt:
+            assert len(app.lines()) >= count
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_producers_consumers_and_one_that_is_both(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """What reads and writes the move group stops with the consumers, and starts with the producers."""
+    into = create_topic(east, f"invoices-{uuid.uuid4().hex[:8]}", 2)
+    first, _ = moving(east, west, tmp_path, partitions=3)
+    flow, _ = moving(east, west, tmp_path, topics=f"{first.topic}, {into}", move_shop_topics=f"{first.topic}, {into}")
+    alias, topic = flow.flow.source.alias, first.topic
+    name = f"billing-{uuid.uuid4().hex[:8]}"
+    remote: Callable[[str], str] = lambda each: f"{alias}.{each}"  # noqa: E731
+    with running([]) as apps:
+
+        def start(app: App) -> App:
+            apps.append(app)
+            return app
+
+        def consumers(broker: Broker, at: Callable[[str], str]) -> list[App]:
+            return [
+                start(start_consumer(tmp_path, f"{name}-{protocol}", protocol, broker.bootstrap, [at(topic), at(into)]))
+                for protocol in ("classic", "consumer")
+            ]
+
+        def producers(broker: Broker, at: Callable[[str], str]) -> list[App]:
+            kinds = ("transactional", "idempotent", "plain")
+            return [
+                start(
+                    start_producer(
+                        tmp_path, f"{kind}.{'east' if broker is east else 'west'}", kind, broker.bootstrap, [at(topic)]
+                    )
+                )
+                for kind in kinds
+            ]
+
+        writers, readers = producers(east, str), consumers(east, str)
+        both = [start(start_transformer(tmp_path, f"{name}-both", east.bootstrap, topic, into))]
+        for app in (*readers, *both):
+            await_lines(app, 100)
+        takes(flow.opened, "mirror", order=replace(ORDER, wait=60.0))
+        with pytest.raises(GroupsHaveMembers, match=f"{name}-classic-app at"):
+            takes(flow.opened, "switch_consumers")
+        for app in (*readers, *both):
+            app.stop()
+        takes(flow.opened, "check_groups", "switch_consumers", order=SOON)
+        readers += consumers(west, remote)
+        takes(flow.opened, "mirror", order=replace(ORDER, wait=60.0))
+        for app in readers[2:]:
+            await_lines(app, 100)
+        with pytest.raises(SourceNotQuiet, match=r"of transactional id transactional\."):
+            takes(flow.opened, "switch_producers", order=SOON)
+        for app in writers:
+            app.stop()
+        takes(flow.opened, "switch_producers", order=replace(ORDER, wait=60.0))
+        writers += producers(west, remote)
+        both.append(start(start_transformer(tmp_path, f"{name}-both", west.bootstrap, remote(topic), remote(into))))
+        time.sleep(3)  # the time for which applications write over there
+        for app in writers:
+            app.stop()
+        acknowledged = Counter(each for app in writers for each in app.lines())
+        for attempt in patiently():
+            with attempt:
+                assert Counter(each for app in both for each in app.lines()) == acknowledged
+                for one, other in zip(readers[:2], readers[2:], strict=True):
+                    assert Counter((*one.lines(), *other.lines())).total() == 2 * acknowledged.total()
+        assert Counter(values(west, remote(topic))) == acknowledged, "every record once"
+        assert Counter(values(west, remote(into))) == acknowledged, "and what came of it"
+        twice = acknowledged + acknowledged
+        for one, other in zip(readers[:2], readers[2:], strict=True):
+            assert Counter((*one.lines(), *other.lines())) == twice, "each group has read every record of both once"
+        for its in read_all(west, remote(topic)).values():
+            last: dict[str, int] = {}
+            for each in its:
+                who, _, number = (each.value or b"").decode().rpartition("-")
+                assert int(number) > last.get(who, 0), "in order"
+                last[who] = int(number)

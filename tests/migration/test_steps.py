@@ -1,0 +1,267 @@
+"""A migration's steps on real clusters: consumers first, exact, nothing twice; refused where something is not as it must be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from airmirror.config import MoveGroup
+from airmirror.flows import closing
+from airmirror.flows import moving as group_moving
+from airmirror.flows.closing import closures_now
+from airmirror.flows.draining import NotDrained, SourceNotQuiet
+from airmirror.flows.holds import DecisionIncomplete
+from airmirror.flows.moving import Pen
+from airmirror.migration import producers
+from airmirror.migration.chosen import NoSuchMove, NotMovable, chosen_move
+from airmirror.migration.consumers import GroupsHaveMembers, GroupsNotReady
+from airmirror.migration.order import MoveOrder, Step
+from airmirror.migration.producers import ConsumersNotSwitched, MoveNotFinished, WrittenSinceClosed
+from airmirror.migration.state import move_state
+from airmirror.wire.closures import GroupMove
+from airmirror_local.brokers import Broker
+from support.failovers import elsewhere
+from support.following import numbered
+from support.groups import Protocol, commit, committed, member, read_with_group
+from support.migrations import IDENTITY, ORDER, move_of, moving, takes
+from support.topics import Record, assert_mirrored, end_offsets, open_transaction, produce, read_all
+
+FOUR: tuple[Step, ...] = ("mirror", "check_groups", "switch_consumers", "switch_producers")
+
+
+def a_group() -> str:
+    return f"g-{uuid4().hex[:8]}"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "policy"),
+    [("classic", ""), pytest.param("consumer", IDENTITY, marks=pytest.mark.long)],
+)
+def test_a_move_group_moves_and_the_rest_of_the_flow_goes_on(
+    east: Broker, west: Broker, tmp_path: Path, protocol: Protocol, policy: str
+) -> None:
+    """Every record once, in order; each read once by the group; and every step is taken twice."""
+    settings = {"replication_policy_class": policy} if policy else {}
+    flow, stays = moving(east, west, tmp_path, partitions=2, **settings)
+    group, remote = a_group(), flow.topic if policy else flow.remote_topic
+    produce(east, flow.topic, numbered(60), transactional="commit")
+    produce(east, stays, numbered(20))
+    read = read_with_group(east, group, flow.topic, {0: 11, 1: 12}, protocol=protocol)
+    for _ in range(2):
+        takes(flow.opened, "mirror")
+        assert f"{group}: 2 positions, exact: 0 records are read again" in takes(flow.opened, "check_groups")[0]
+    for _ in range(2):
+        said = takes(flow.opened, "switch_consumers")
+    assert "0 positions of 1 group written" in said[0] and f"  bootstrap.servers = {west.bootstrap}" in said
+    rest = read_with_group(west, group, remote, protocol=protocol)
+    produce(east, flow.topic, numbered(40, 60))
+    for _ in range(2):
+        said = takes(flow.opened, "switch_producers")
+    assert said[1] == "start your producers on west:" and closures_now(flow.opened).keys() == {flow.topic}
+    assert len(flow.opened.ledger.closures()) == 1, "closed once"
+    assert assert_mirrored(east, flow.topic, west, remote) == 100
+    after = read_with_group(west, group, remote, protocol=protocol)
+    everything = read_all(east, flow.topic)
+    for number in (0, 1):
+        seen = [each.content for part in (read, rest, after) for each in part[number]]
+        assert seen == [each.content for each in everything[number]], "each record once, in order"
+    produce(west, remote, [Record(b"new")], partition=0)  # producers go on over there
+    produce(east, stays, numbered(20, 20))
+    result = flow.run()
+    assert {row.topic for row in result.rows} == {stays} and result.is_verified
+    assert assert_mirrored(east, stays, west, stays if policy else f"{flow.flow.source.alias}.{stays}") == 40
+    for _ in range(2):
+        said = takes(flow.opened, "finish")
+    assert f", {flow.topic}; and take out {flow.flow.name}.move.shop" in said[1] and group in said[2]
+    assert flow.opened.ledger.of_kind(GroupMove) == []
+
+
+def test_an_empty_topic_is_closed_too(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow, stays = moving(east, west, tmp_path)
+    produce(east, stays, numbered(5), partition=0)
+    takes(flow.opened, "mirror", "check_groups", "switch_consumers", "switch_producers")
+    assert closures_now(flow.opened).keys() == {flow.topic}
+    produce(east, flow.topic, numbered(5), partition=0)
+    flow.run()
+    assert end_offsets(west, flow.remote_topic) == {0: 0}
+    with pytest.raises(WrittenSinceClosed, match=f"{flow.topic}-0: verified up to 0, the source ends at 5"):
+        takes(flow.opened, "finish")
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_group_with_members_is_named_and_not_switched(
+    east: Broker, west: Broker, tmp_path: Path, protocol: Protocol
+) -> None:
+    flow, _ = moving(east, west, tmp_path)
+    group = a_group()
+    produce(east, flow.topic, numbered(30), partition=0)
+    read_with_group(east, group, flow.topic, {0: 10}, protocol=protocol)
+    with (
+        member(east, group, flow.topic, protocol),
+        pytest.raises(GroupsHaveMembers, match=f"{group}: rdkafka at 127.0.0.1") as refused,
+    ):
+        takes(flow.opened, "switch_consumers")
+    assert refused.value.transient and committed(west, group) == {}
+    takes(flow.opened, "switch_consumers")
+    assert committed(west, group) == {(flow.remote_topic, 0): 10}
+    with member(west, group, flow.remote_topic, protocol):  # they consume there: again is no error (a marker counts)
+        assert f"{group}: consumes, 21 offsets to read" in takes(flow.opened, "switch_consumers")
+        state = move_state(flow.opened, move_of(flow.opened), ORDER)
+        assert state.groups[0].there.is_active and state.next == "switch_producers" and state.as_dict()["behind"] == 0
+
+
+def test_consumers_on_the_target_that_were_not_switched_are_refused(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow, _ = moving(east, west, tmp_path)
+    group = a_group()
+    produce(east, flow.topic, numbered(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 10})
+    takes(flow.opened, "mirror")
+    with member(west, group, flow.remote_topic), pytest.raises(GroupsNotReady, match="active on the target"):
+        takes(flow.opened, "check_groups")
+    commit(west, group, {(flow.remote_topic, 0): 25})
+    with pytest.raises(GroupsNotReady, match="ahead on the target already"):
+        takes(flow.opened, "switch_consumers")
+    assert committed(west, group) == {(flow.remote_topic, 0): 25}
+
+
+def test_producers_wait_for_their_consumers(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow, _ = moving(east, west, tmp_path)
+    group = a_group()
+    produce(east, flow.topic, numbered(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 10})
+    with pytest.raises(ConsumersNotSwitched, match=f"{group} in {flow.topic}-0 at 10"):
+        takes(flow.opened, "switch_producers")
+    takes(flow.opened, "switch_consumers")
+    commit(east, group, {(flow.topic, 0): 12})  # somebody has read on
+    with pytest.raises(ConsumersNotSwitched, match=f"{group} in {flow.topic}-0 at 12"):
+        takes(flow.opened, "switch_producers")
+    takes(flow.opened, "switch_consumers", "switch_producers")
+    assert committed(west, group) == {(flow.remote_topic, 0): 12}
+
+
+def test_a_producer_that_goes_on_writing_is_named(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow, _ = moving(east, west, tmp_path)
+    produce(east, flow.topic, numbered(10), partition=0)
+    with (
+        open_transaction(east, flow.topic, numbered(5), partition=0),
+        pytest.raises(
+            SourceNotQuiet, match=r"open transaction from offset 10 on, by producer \d+ of transactional id test"
+        ),
+    ):
+        takes(flow.opened, "switch_producers")
+    assert closures_now(flow.opened) == {}
+
+
+def test_what_is_written_at_the_last_moment_keeps_the_topics_open(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow, _ = moving(east, west, tmp_path)
+    produce(east, flow.topic, numbered(10), partition=0)
+    prove = producers.prove_past
+
+    def prove_and_write(*given: object) -> None:
+        prove(*given)  # type: ignore[arg-type]
+        produce(east, flow.topic, numbered(1, 10), partition=0)
+
+    monkeypatch.setattr(producers, "prove_past", prove_and_write)
+    with pytest.raises(NotDrained, match=f"{flow.topic}-0: verified up to 10, the source ends at 11"):
+        takes(flow.opened, "switch_producers")
+    assert closures_now(flow.opened) == {}
+
+
+def test_groups_that_would_read_again_or_skip_are_refused(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow, _ = moving(east, west, tmp_path)
+    group = a_group()
+    produce(east, flow.topic, numbered(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 10})
+    takes(flow.opened, "mirror")
+    commit(east, group, {(flow.topic, 0): 40})
+    with pytest.raises(GroupsNotReady, match=rf"{group} in {flow.topic}-0 at 40: position beyond the log end"):
+        takes(flow.opened, "check_groups")
+
+
+def test_what_can_not_be_asked_for(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow, _ = moving(east, west, tmp_path, groups="")
+    with pytest.raises(NoSuchMove, match="no move group 'shelf', but shop"):
+        chosen_move(flow.opened, "shelf")
+    with pytest.raises(DecisionIncomplete, match="a reason"):
+        takes(flow.opened, "mirror", order=replace(ORDER, reason=" "))
+    with pytest.raises(MoveNotFinished, match="not switched"):
+        takes(flow.opened, "finish")
+    group = a_group()
+    commit(east, group, {(flow.topic, 0): 0})
+    assert move_of(flow.opened).groups == (), "none is configured, and nothing is discovered then"
+    nothing, _ = moving(east, west, tmp_path, move_shop_topics="no-such-topic")
+    with pytest.raises(NotMovable, match="replicates none of no-such-topic"):
+        chosen_move(nothing.opened, "shop")
+
+
+def test_a_soak_is_waited_for(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow, _ = moving(east, west, tmp_path, move_soak_ms="3600000")
+    produce(east, flow.topic, numbered(10), partition=0)
+    takes(flow.opened, "switch_producers")
+    with pytest.raises(MoveNotFinished, match=r"move.soak.ms ends at"):
+        takes(flow.opened, "finish")
+
+
+class Killed(BaseException):
+    """The end of a process, as far as the code under test can tell."""
+
+
+PLACES: tuple[tuple[Step, object, str], ...] = (
+    ("switch_consumers", Pen, "write"),
+    ("switch_consumers", group_moving, "commit_offsets"),
+    ("switch_producers", closing, "append"),
+)
+
+
+@pytest.mark.long
+def test_killed_at_each_step_and_run_again(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each time by a ledger that has seen nothing, as another Airflow would; in the end as if nothing had happened."""
+    flow, _ = moving(east, west, tmp_path)
+    group = a_group()
+    produce(east, flow.topic, numbered(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 20})
+    takes(flow.opened, "mirror")
+    commit(west, group, {(flow.remote_topic, 0): 4})
+
+    def dies(step: Step, place: object, name: str, *, after: bool) -> None:
+        real = getattr(place, name)
+
+        def die(*given: object, **named: object) -> None:
+            if after:
+                real(*given, **named)
+            raise Killed
+
+        with monkeypatch.context() as patched, pytest.raises(Killed):
+            patched.setattr(place, name, die)
+            takes(elsewhere(flow.opened, tmp_path), step)
+
+    for step, place, name in PLACES:
+        for after in (False, True):
+            dies(step, place, name, after=after)
+        takes(elsewhere(flow.opened, tmp_path), step)
+    last = elsewhere(flow.opened, tmp_path)
+    takes(last, "switch_producers")
+    assert [each.event.name for each in last.ledger.closures()] == ["CLOSED"], "closed once"
+    assert [each.before for each in last.ledger.of_kind(GroupMove)] == [4], "where it stood at the very first"
+    assert committed(west, group) == {(flow.remote_topic, 0): 20} and flow.assert_equal() == 30
+    assert takes(last, "finish")
+
+
+def test_a_second_move_group_moves_after_the_first(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """The first one's closed topics are no concern of the second."""
+    flow, stays = moving(east, west, tmp_path)
+    moves = (*flow.flow.moves, MoveGroup("rest", (".*",)))  # what two name is the first one's
+    flow = replace(flow, opened=replace(flow.opened, flow=replace(flow.flow, moves=moves)))
+    for topic in (flow.topic, stays):
+        produce(east, topic, numbered(10), partition=0)
+    takes(flow.opened, *FOUR)
+    assert chosen_move(flow.opened, "rest").names.keys() == {stays}
+    takes(flow.opened, *FOUR, order=MoveOrder("rest", "moving day", "ada", 0.0))
+    assert closures_now(flow.opened).keys() == {flow.topic, stays} and flow.assert_equal() == 10

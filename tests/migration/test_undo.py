@@ -1,0 +1,157 @@
+"""A migration that is taken back at each of its steps: the old state, positions to the record; or a reason why it can't be."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from airmirror.flows import moving as group_moving
+from airmirror.flows.closing import closures_now
+from airmirror.flows.moving import Pen
+from airmirror.migration import undo as undoing
+from airmirror.migration.undo import CannotUndoMove, UndoneMove, undo_move, undo_plan
+from airmirror.wire.closures import GroupMove
+from airmirror_local.brokers import Broker
+from support.failovers import elsewhere
+from support.following import numbered
+from support.groups import Protocol, commit, committed, member, read_with_group
+from support.migrations import ORDER, move_of, moving, takes
+from support.topics import Record, produce, read_all
+
+
+def undone(opened: object) -> UndoneMove:
+    return undo_move(opened, move_of(opened), ORDER, lambda phase: None)  # type: ignore[arg-type]
+
+
+def a_group() -> str:
+    return f"g-{uuid4().hex[:8]}"
+
+
+def test_nothing_to_undo_is_no_error(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow, _ = moving(east, west, tmp_path)
+    produce(east, flow.topic, numbered(10), partition=0)
+    takes(flow.opened, "mirror", "check_groups")
+    assert undone(flow.opened).lines == []
+
+
+def test_groups_go_back_to_where_they_stood(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow, _ = moving(east, west, tmp_path)
+    group, new = a_group(), a_group()
+    produce(east, flow.topic, numbered(30), partition=0)
+    for name in (group, new):
+        commit(east, name, {(flow.topic, 0): 20})
+    takes(flow.opened, "mirror")
+    commit(west, group, {(flow.remote_topic, 0): 4})
+    takes(flow.opened, "switch_consumers")
+    found = undo_plan(flow.opened, move_of(flow.opened), ORDER)
+    assert {each.move.before for each in found.groups} == {4, -1} and not found.reasons
+    assert committed(west, group) == {(flow.remote_topic, 0): 20}, "a plan writes nothing"
+    begun = time.monotonic()
+    undone(flow.opened)
+    assert time.monotonic() - begun < 10
+    assert committed(west, group) == {(flow.remote_topic, 0): 4} and committed(west, new) == {}
+    assert committed(east, group) == {(flow.topic, 0): 20} and flow.opened.ledger.of_kind(GroupMove) == []
+    takes(flow.opened, "switch_consumers")
+    assert committed(west, group) == {(flow.remote_topic, 0): 20}
+
+
+@pytest.mark.parametrize("protocol", ["classic", pytest.param("consumer", marks=pytest.mark.long)])
+def test_a_group_that_has_read_on_goes_back_to_the_very_next_record(
+    east: Broker, west: Broker, tmp_path: Path, protocol: Protocol
+) -> None:
+    """Transactions' markers lie elsewhere on both sides. Over all, every record is read once, in order."""
+    flow, _ = moving(east, west, tmp_path, partitions=2)
+    group = a_group()
+    for begin in (0, 40, 80):
+        produce(east, flow.topic, numbered(40, begin), transactional="commit" if begin != 40 else "abort")
+    first = read_with_group(east, group, flow.topic, {0: 7, 1: 9}, protocol=protocol)
+    takes(flow.opened, "mirror", "switch_consumers")
+    second = read_with_group(west, group, flow.remote_topic, {0: 13, 1: 5}, protocol=protocol)
+    with (
+        member(west, group, flow.remote_topic, protocol),
+        pytest.raises(CannotUndoMove, match=f"on west: {group}: rdkafka"),
+    ):
+        undone(flow.opened)
+    undone(flow.opened)
+    third = read_with_group(east, group, flow.topic, {0: 3, 1: 3}, protocol=protocol)
+    takes(flow.opened, "switch_consumers")
+    rest = read_with_group(west, group, flow.remote_topic, protocol=protocol)
+    everything = read_all(east, flow.topic)
+    for number in (0, 1):
+        seen = [each.content for part in (first, second, third, rest) for each in part[number]]
+        assert seen == [each.content for each in everything[number]], "each record once, in order"
+
+
+def test_a_group_whose_position_was_synchronised_goes_back_too(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """It stood where it was to go already, and has read on since."""
+    flow, _ = moving(east, west, tmp_path)
+    group = a_group()
+    produce(east, flow.topic, numbered(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 20})
+    takes(flow.opened, "mirror")
+    commit(west, group, {(flow.remote_topic, 0): 20})
+    takes(flow.opened, "switch_consumers")
+    read_with_group(west, group, flow.remote_topic, {0: 5})
+    undone(flow.opened)
+    assert committed(east, group) == {(flow.topic, 0): 25} and committed(west, group) == {(flow.remote_topic, 0): 20}
+
+
+def test_topics_are_opened_while_nobody_has_written_there(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow, _ = moving(east, west, tmp_path)
+    group = a_group()
+    produce(east, flow.topic, numbered(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 20})
+    takes(flow.opened, "switch_consumers", "switch_producers")
+    read_with_group(west, group, flow.remote_topic)
+    undone(flow.opened)
+    assert closures_now(flow.opened) == {} and committed(east, group) == {(flow.topic, 0): 30}
+    produce(east, flow.topic, numbered(10, 30), partition=0)
+    assert flow.run().is_verified and flow.assert_equal() == 40
+
+
+def test_it_is_too_late_once_producers_have_written_there(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow, _ = moving(east, west, tmp_path)
+    group = a_group()
+    produce(east, flow.topic, numbered(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 20})
+    takes(flow.opened, "switch_consumers", "switch_producers")
+    produce(west, flow.remote_topic, [Record(b"new")] * 3, partition=0)
+    with pytest.raises(CannotUndoMove, match=f"{flow.remote_topic}-0: 3 records were written there"):
+        undone(flow.opened)
+    assert closures_now(flow.opened).keys() == {flow.topic}
+    assert committed(west, group) == {(flow.remote_topic, 0): 20}
+
+
+class Killed(BaseException):
+    """The end of a process, as far as the code under test can tell."""
+
+
+@pytest.mark.long
+def test_an_undo_that_is_killed_is_done_again(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow, _ = moving(east, west, tmp_path)
+    group = a_group()
+    produce(east, flow.topic, numbered(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 20})
+    takes(flow.opened, "switch_consumers", "switch_producers")
+    read_with_group(west, group, flow.remote_topic, {0: 5})
+    places = ((undoing, "reopen"), (undoing, "commit_offsets"), (group_moving, "delete_offsets"), (Pen, "write"))
+    for place, name in places:
+        for after in (False, True):
+            real = getattr(place, name)
+
+            def die(*given: object, real: object = real, after: bool = after, **named: object) -> None:
+                if after:
+                    real(*given, **named)  # type: ignore[operator]
+                raise Killed
+
+            with monkeypatch.context() as patched, pytest.raises(Killed):
+                patched.setattr(place, name, die)
+                undone(elsewhere(flow.opened, tmp_path))
+    undone(elsewhere(flow.opened, tmp_path))
+    assert committed(east, group) == {(flow.topic, 0): 25} and committed(west, group) == {}
+    assert closures_now(flow.opened) == {}

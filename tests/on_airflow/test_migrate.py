@@ -1,0 +1,138 @@
+"""A move group that people migrate in Airflow, step by step, each approved; every task can be done again, all of it undone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowSkipException
+
+from airmirror.flows.closing import closures_now
+from airmirror.flows.prepare import Opened
+from airmirror.migration.order import STEPS
+from airmirror.on_airflow.dags import migrate as dag
+from airmirror.on_airflow.dags.migrate import GO, LEAVE, AskStep, MigrateStep, UndoMigration, asking
+from airmirror.on_airflow.tasks import migrate
+from airmirror_local.brokers import Broker
+from on_airflow.conftest import AirflowFlow
+from on_airflow.test_failover import says
+from support.following import numbered
+from support.groups import commit, committed, member
+from support.migrations import moving
+from support.topics import assert_mirrored, produce
+
+
+def given(option: str = GO, way: str = dag.MIGRATE, dry_run: bool = False) -> Any:
+    answer = {"chosen_options": [option], "responded_by_user": {"name": "ada"}}
+    params = {"move": "shop", "reason": "moving day", "way": way, "dry_run": dry_run}
+    ti = SimpleNamespace(try_number=1, xcom_pull=lambda task_ids: answer if task_ids in APPROVALS else None)
+    return {"run_id": "manual", "params": params, "ti": ti, "dag_run": SimpleNamespace(triggering_user_name="ada")}
+
+
+GROUP, REMOTE = "moving-billing", "moving.moving-orders"
+APPROVALS = {asking(step) for step in dag.APPROVED}
+
+
+def used(monkeypatch: pytest.MonkeyPatch, opened: Opened) -> None:
+    @contextmanager
+    def opened_flow(*_: object) -> Iterator[Opened]:
+        yield opened
+
+    monkeypatch.setattr(migrate, "opened_flow", opened_flow)
+    monkeypatch.setattr(dag, "WAIT_SECONDS", 0.0)
+
+
+def test_questions_show_the_state_and_answers_move_it(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow, _ = moving(east, west, tmp_path)
+    used(monkeypatch, flow.opened)
+    produce(east, flow.topic, numbered(20), partition=0)
+    commit(east, f"{flow.topic}-billing", {(flow.topic, 0): 15})
+    steps = {step: MigrateStep(task_id=step, flow=flow.flow.name) for step in STEPS}
+    undo = UndoMigration(task_id=dag.UNDO, flow=flow.flow.name)
+    for step in STEPS:  # a dry run tells how things are
+        if step in dag.APPROVED:
+            ask = AskStep(task_id="ask", flow=flow.flow.name, step=step, subject="?", options=[GO, LEAVE])
+            with pytest.raises(AirflowSkipException):
+                ask.execute(given(dry_run=True))
+        steps[step].execute(given(dry_run=True))
+        with pytest.raises(AirflowSkipException):
+            steps[step].execute(given(way=dag.UNDO))
+    with pytest.raises(AirflowSkipException):
+        undo.execute(given())
+    assert not flow.opened.ledger.last_segments() and committed(west, f"{flow.topic}-billing") == {}
+    for step in ("mirror", "check_groups"):
+        steps[step].execute(given())
+    with member(east, f"{flow.topic}-billing", flow.topic):
+        asked = migrate.ask(dag.deployment(), flow.flow.name, dag.order_of(given(), "ada"), "switch_consumers")
+    assert "switch consumers of shop? shop: 1 topic, 0 offsets not verified yet" in asked.subject
+    assert "stop all consumers" in asked.body and "rdkafka at 127.0.0.1" in asked.body.replace("\\", "")
+    with pytest.raises(AirflowSkipException):
+        steps["switch_consumers"].execute(given(LEAVE))
+    for _ in range(2):  # cleared, every task does what is left
+        for step in STEPS[:-1]:
+            steps[step].execute(given())
+    assert closures_now(flow.opened)[flow.topic].by == "ada" and len(flow.opened.ledger.closures()) == 1
+    assert committed(west, f"{flow.topic}-billing") == {(flow.remote_topic, 0): 15} and flow.assert_equal() == 20
+    undo.execute(given(way=dag.UNDO, dry_run=True))
+    assert closures_now(flow.opened), "a dry run"
+    undo.execute(given(way=dag.UNDO))
+    assert closures_now(flow.opened) == {} and committed(west, f"{flow.topic}-billing") == {}
+    for step in STEPS:
+        steps[step].execute(given())
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1500)
+@pytest.mark.flow("moving")
+def test_a_migration_that_people_approve(flow: AirflowFlow) -> None:
+    for partition in (0, 1):
+        produce(flow.east, flow.topic, numbered(100, 1000 * partition), partition=partition)
+    commit(flow.east, GROUP, {(flow.topic, 0): 40})
+    dag_id = "migrate.moving.west"
+    dry = flow.client.trigger(dag_id, conf(dry_run=True))
+    assert flow.client.wait_for_run(dag_id, dry) == "success"
+    states = {name: task["state"] for name, task in flow.client.tasks(dag_id, dry).items()}
+    assert states["mirror"] == states["check_groups"] == "success" and states["finish"] == "skipped"
+    assert committed(flow.west, GROUP) == {}
+    run_id = flow.client.trigger(dag_id, conf())
+    question = flow.asked(dag_id, run_id, asking("switch_consumers"))
+    assert "switch consumers of shop?" in question["subject"] and "moving day" in question["body"]
+    answer(flow, dag_id, run_id, "switch_consumers")
+    consumers_come(flow, dag_id, run_id)
+    assert "switch producers of shop?" in flow.asked(dag_id, run_id, asking("switch_producers"))["subject"]
+    answer(flow, dag_id, run_id, "switch_producers")
+    flow.asked(dag_id, run_id, asking("finish"))
+    says(flow, dag_id, run_id, "switch_producers", "start your producers on west:")
+    assert assert_mirrored(flow.east, flow.topic, flow.west, REMOTE) == 200
+    undo = flow.client.trigger(dag_id, conf(way=dag.UNDO))  # next to the run that waits
+    assert flow.client.wait_for_run(dag_id, undo) == "success" and committed(flow.west, GROUP) == {}
+    flow.client.clear(dag_id, run_id, "switch_consumers")
+    consumers_come(flow, dag_id, run_id)
+    for step in ("switch_producers", "finish"):
+        flow.asked(dag_id, run_id, asking(step))
+        answer(flow, dag_id, run_id, step)
+    assert flow.client.wait_for_run(dag_id, run_id) == "success"
+    says(flow, dag_id, run_id, "finish", "move group shop has left the flow")
+    assert assert_mirrored(flow.east, flow.topic, flow.west, REMOTE) == 200
+
+
+def consumers_come(flow: AirflowFlow, dag_id: str, run_id: str) -> None:
+    """A member joins on the target when the group was moved, so that the task need not wait for it."""
+    flow.client.wait(lambda: committed(flow.west, GROUP) == {(REMOTE, 0): 40}, 300)
+    with member(flow.west, GROUP, REMOTE):
+        flow.client.wait(lambda: flow.client.tasks(dag_id, run_id)["switch_consumers"]["state"] == "success", 300)
+
+
+def conf(**more: Any) -> dict[str, Any]:
+    return {"move": "shop", "reason": "moving day"} | more
+
+
+def answer(flow: AirflowFlow, dag_id: str, run_id: str, step: str) -> None:
+    path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{asking(step)}/-1/hitlDetails"
+    flow.client.request("PATCH", path, {"chosen_options": [GO], "params_input": {}})

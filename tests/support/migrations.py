@@ -1,0 +1,39 @@
+"""Migrations of a test: a flow with a move group, orders for its steps, and what a step has said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from uuid import uuid4
+
+from airmirror.flows.prepare import Opened
+from airmirror.migration.chosen import Move, chosen_move
+from airmirror.migration.order import STEPS, MoveOrder, Step
+from airmirror.migration.steps import do_step
+from support.flows import Mirror, mirror
+from support.topics import Cluster, create_topic
+
+ORDER = MoveOrder("shop", "moving day", "ada", 0.0)
+IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+
+
+def moving(
+    east: Cluster, west: Cluster, directory: Path, *, partitions: int = 1, groups: str | None = None, **settings: str
+) -> tuple[Mirror, str]:
+    """A flow of two topics, of which ``flow.topic`` is the move group ``shop``; the other topic, which stays.
+
+    ``settings``: of the flow, ``_`` for ``.``; ``groups``: those of the move group, None: they are discovered.
+    """
+    stays, topic = (create_topic(east, f"{name}-{uuid4().hex[:8]}", partitions) for name in ("stays", "moves"))
+    lines = {"topics": f"{stays}, {topic}", "move.shop.topics": topic, "move.quiet.ms": "0", "move.soak.ms": "0"}
+    lines |= {} if groups is None else {"move.shop.groups": groups}
+    lines |= {key.replace("_", "."): value for key, value in settings.items()}
+    return mirror(east, west, directory, topic=topic, settings=lines), stays
+
+
+def takes(opened: Opened, *steps: Step, order: MoveOrder = ORDER) -> list[str]:
+    """Take these steps; what they said."""
+    return [line for step in steps or STEPS for line in do_step(opened, order, step)]
+
+
+def move_of(opened: Opened) -> Move:
+    return chosen_move(opened, ORDER.move)
