@@ -18,7 +18,7 @@ CONSOLE ?= yes
 CONSOLE_BUILT := include/airmirror/web/console/dist/manifest.json
 CONSOLE_SOURCES := $(filter-out %/dist,$(wildcard include/airmirror/web/console/src/* include/airmirror/web/console/*.json include/airmirror/web/console/*.mjs))
 
-.PHONY: help install check house test-quick test test-long chaos model mutate mutate-all bench bench-airflow bench-topics bench-groups bench-segments bench-scale bench-flows bench-following bench-between bench-distance bench-tls bench-compare soak demo demo-migration demo-takeover up down status requirements audit dist docs screenshots clean
+.PHONY: help install check house test-quick test test-long chaos model mutate mutate-all bench bench-airflow bench-topics bench-groups bench-segments bench-scale bench-flows bench-following bench-between bench-distance bench-tls bench-compare soak demo demo-failover demo-migration demo-takeover up down status requirements audit dist docs screenshots clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 16
@@ -145,6 +145,9 @@ demo: install ## Airflow mirrors real records between two clusters, with the pro
 
 demo-migration: install ## a small shop moves from one cluster to another, taken back once in between, with the proof
 	$(BIN)/airmirror demo --migration
+
+demo-failover: install ## a source's brokers are killed in mid-write: failed over, rescued and failed back, with the proof
+	$(BIN)/airmirror demo --failover
 
 demo-takeover: install ## a real MirrorMaker 2 is taken over from under load, handed back to, and again, with the proof
 	$(BIN)/airmirror demo --take-over

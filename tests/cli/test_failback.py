@@ -1,4 +1,4 @@
-"""``airmirror failback plan`` and ``rescue``: what is printed, the exit status, and that nothing is done without ``--yes``."""
+"""``airmirror failback``: what is printed, the exit status, and that nothing is done without ``--yes``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from uuid import uuid4
 from airmirror_local.brokers import Broker
 from support.deployment import Deployment
 from support.following import numbered
-from support.topics import create_topic, produce, read_all
+from support.groups import commit, committed
+from support.sides import Sides, sides, two_brokers
+from support.topics import assert_mirrored, create_topic, produce, read_all
+
+__all__ = ["sides", "two_brokers"]
 
 WHY = ("--reason", "INC-7", "--by", "ada")
 
@@ -42,3 +46,37 @@ def test_what_diverged_is_shown_and_rescued(east: Broker, west: Broker, tmp_path
     assert [each.value for each in read_all(west, row["into"])[0]] == [each.value for each in numbered(5, 20)]
     again = command("failback", "rescue", *WHY, "--yes")
     assert again.exit_code == 0 and "nothing is left" in again.stdout
+
+
+def test_a_failback_is_shown_begun_and_done(sides: Sides, tmp_path: Path) -> None:
+    east, west = sides.east, sides.west
+    topic, group = create_topic(east, "orders"), f"g-{uuid4().hex[:8]}"
+    command = Deployment(tmp_path, east.bootstrap, west.bootstrap, topic, groups=group, **{"failover.quiet.ms": "0"})
+    remote, back = f"{command.alias}.{topic}", f"west->{command.alias}"
+    produce(east, topic, numbered(20), partition=0)
+    commit(east, group, {(topic, 0): 12})
+    file = tmp_path / "report"
+    over = command("failover", "run", "--way", "planned", *WHY, "--yes", "--write", str(file))
+    assert over.exit_code == 0, over.output
+    none = command("failback", "run", *WHY)
+    assert none.exit_code == 1 and f"add `{back}.enabled = true`" in none.output
+    command.file.write_text(f"{command.file.read_text()}\n{back}.enabled = true\n{back}.topics = nothing\n")
+    produce(west, remote, numbered(5, 100), partition=0)
+    commit(west, group, {(remote, 0): 15})
+    dry = command("failback", "run", *WHY)
+    assert dry.exit_code == 0 and "Nothing was written" in dry.stdout and remote in dry.stdout, dry.output
+    begun = command("failback", "run", *WHY, "--begin", "--yes")
+    assert begun.exit_code == 0 and f"Windows of {back} copy it back" in begun.stdout, begun.output
+    assert "it has begun already" in command("failback", "run", *WHY, "--begin", "--yes").stdout
+    assert len(read_all(east, topic)[0]) == 20
+    opens = command("flow", "open", *WHY, "--yes")
+    assert opens.exit_code == 1 and f"{topic} return to its source; finish that first" in opens.output
+    done = command("failback", "run", *WHY, "--yes", "--write", str(file))
+    assert done.exit_code == 0, done.output
+    assert "5 records returned to 1 partition, 1 positions of groups are moved, 0 are left" in done.stdout
+    told = json.loads(file.with_name("report.json").read_text())
+    assert told["is_good"] and told["order"]["by"] == "ada" and told["returned"][0]["records"] == 5
+    assert "INC-7" in file.with_name("report.html").read_text()
+    assert assert_mirrored(west, remote, east, topic) == 25 and committed(east, group) == {(topic, 0): 15}
+    again = command("failback", "run", *WHY, "--yes")
+    assert again.exit_code == 0 and "there is nothing to fail back" in again.stdout

@@ -57,6 +57,7 @@ NAMES = (
     "burning",
     "rehearsed",
     "moving",
+    "returning",
     "shown",
     "submitted",
 )
@@ -93,6 +94,12 @@ moving->west.move.shop.topics = moving-.*
 moving->west.move.shop.groups = moving-billing
 moving->west.move.quiet.ms = 500
 moving->west.move.soak.ms = 0
+returning->west.groups = returning-billing
+# The way back of what is failed over. All aliases but west's are names of one cluster here.
+west->returning.enabled = true
+west->returning.topics = nothing-of-its-own
+west->returning.groups = returning-billing
+west->returning.target.cluster.other.aliases = .*
 following->west.window.follow.ms = 60000
 following->west.verify.interval.ms = 500
 following->west.groups = following-billing

@@ -44,6 +44,7 @@ KINDS = {
     "audit",
     "compare",
     "decide",
+    "failback",
     "failover",
     "heartbeats",
     "maintenance",
@@ -121,7 +122,17 @@ def test_dags_parse_quickly(tmp_path: Path) -> None:
 def test_dags_parse_equally_and_load_nothing_heavy(tmp_path: Path) -> None:
     ((_, heavy, errors, found, _),) = parse(tmp_path, GOOD)
     assert heavy == [] and errors == {}
-    kinds = ("audit", "decide", "failover", "migration_plan", "rehearse_failover", "replay", "replicate", "report")
+    kinds = (
+        "audit",
+        "decide",
+        "failback",
+        "failover",
+        "migration_plan",
+        "rehearse_failover",
+        "replay",
+        "replicate",
+        "report",
+    )
     expected = [f"{kind}.{flow}" for kind in kinds for flow in ("a.b", "b.a")] + ["heartbeats.a", "heartbeats.b"]
     expected += ["compare.nightly", "compare.now", "takeover.a.b", "migrate.a.b"]
     assert list(found) == sorted([*expected, "maintenance"])

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airmirror.wire.closures import Closure, ClosureEvent, Fence, GroupMove, Rescue
+from airmirror.wire.closures import Closure, ClosureEvent, Fence, GroupMove, Rescue, Return
 from airmirror.wire.mirrormaker import (
     SourceOffset,
     decode_source_offset,
@@ -129,6 +129,7 @@ RECORDS = [
         by="ann",
     ),
     Fence(topic="orders", principal="User:ünn", move="shop", before="1048588", time_ms=7, by="ann"),
+    Return(topic="east.orders", into="orders", window="return-1", time_ms=7, reason="größer", by="ann"),
 ]
 
 

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -85,20 +85,22 @@ class Shop:
     producers: list[App] = field(default_factory=list)
     consumers: dict[str, list[App]] = field(default_factory=dict)
 
-    def open(self, cluster: str, bootstrap: str) -> None:
-        """Producers start."""
+    def open(self, cluster: str, bootstrap: str, prefix: str = "") -> None:
+        """Producers start; ``prefix``: of the names that topics have there."""
         for name, (kind, topics) in PRODUCERS.items():
-            self.producers.append(start_producer(self.directory, f"{name}.{cluster}", kind, bootstrap, topics))
+            there = [f"{prefix}{topic}" for topic in topics]
+            self.producers.append(start_producer(self.directory, f"{name}.{cluster}", kind, bootstrap, there))
 
     def close(self) -> None:
         """Producers stop, all of what they began is acknowledged."""
         for app in self.producers:
             app.stop()
 
-    def read(self, bootstrap: str) -> None:
-        """Consumers start."""
+    def read(self, bootstrap: str, prefix: str = "") -> None:
+        """Consumers start; ``prefix``: of the names that topics have there."""
         for group, (protocol, topics) in GROUPS.items():
-            app = start_consumer(self.directory, group, protocol, bootstrap, topics)
+            there = [f"{prefix}{topic}" for topic in topics]
+            app = start_consumer(self.directory, group, protocol, bootstrap, there)
             self.consumers.setdefault(group, []).append(app)
 
     def leave(self) -> None:
@@ -106,6 +108,11 @@ class Shop:
         for apps in self.consumers.values():
             for app in apps:
                 app.stop()
+
+    def kill(self) -> None:
+        """All of them are gone at once. They may be."""
+        for app in (*self.producers, *(each for apps in self.consumers.values() for each in apps)):
+            app.process.kill()
 
     def acknowledged(self) -> list[str]:
         return [each for app in self.producers for each in app.lines()]
@@ -168,7 +175,7 @@ def _run(console: Console, directory: Path, seconds: int) -> Course:
             shop.leave()
         _take(console, opened, "finish")
         with step("reading every record of west again"):
-            course.there = _values(opened.flow.target)
+            course.there = values_of(opened.flow.target, TOPICS)
             course.acknowledged = _by_topic(shop.acknowledged(), course.there)
             course.read = {group: shop.read_by(group) for group in GROUPS}
     return course
@@ -252,12 +259,12 @@ def _by_topic(values: Sequence[str], there: Mapping[tuple[str, int], Sequence[st
     return found
 
 
-def _values(cluster: Cluster) -> dict[tuple[str, int], list[str]]:
-    """The values of all committed records of the shop's topics, in order."""
+def values_of(cluster: Cluster, topics: Collection[str]) -> dict[tuple[str, int], list[str]]:
+    """The values of all committed records of topics, in order, by topic and partition."""
     with Routes(cluster, "airmirror|demo") as routes:
         return {
             key: [(each.value or b"").decode() for each in read_records(routes, key, 0, end, read_committed=True)]
-            for key, end in ends_of(routes, TOPICS).items()
+            for key, end in ends_of(routes, topics).items()
         }
 
 
@@ -267,7 +274,7 @@ def doubts(course: Course) -> Iterator[str]:
         yield "nothing was produced, or nobody was named who still wrote"
     for topic, values in course.acknowledged.items():
         there = [value for key, its in course.there.items() if key[0] == topic for value in its]
-        yield from (f"{topic}: {what}" for what in _differences(values, there))
+        yield from (f"{topic}: {what}" for what in differences(values, there))
     for key, values in course.there.items():
         last: dict[str, int] = {}
         for value in values:
@@ -277,10 +284,11 @@ def doubts(course: Course) -> Iterator[str]:
             last[name] = int(number)
     for group, values in course.read.items():
         wanted = [value for its in course.acknowledged.values() for value in its if _reads(group, value)]
-        yield from (f"group {group}: {what}" for what in _differences(wanted, values))
+        yield from (f"group {group}: {what}" for what in differences(wanted, values))
 
 
-def _differences(wanted: Sequence[str], found: Sequence[str]) -> Iterator[str]:
+def differences(wanted: Sequence[str], found: Sequence[str]) -> Iterator[str]:
+    """Yield how records that were found differ from those that should be there, each once."""
     more, less = Counter(found) - Counter(wanted), Counter(wanted) - Counter(found)
     if less:
         yield f"{less.total():,} records are missing, the first is {next(iter(less))}"

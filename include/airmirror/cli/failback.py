@@ -1,4 +1,4 @@
-"""``airmirror failback``: what diverged while the source of a flow was gone, and the rescue of what never crossed."""
+"""``airmirror failback``: what diverged while a source was gone, the rescue of what never crossed, and the way back."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ from airmirror.cli.tables import DOUBTFUL, GOOD, Cell, line, print_json, show, t
 if TYPE_CHECKING:  # every command would load them at its start
     from airmirror.failback.divergence import Written
     from airmirror.failback.plan import FailbackPlan
+    from airmirror.failback.report import FailbackReport
     from airmirror.failback.rescue import ToRescue
+    from airmirror.windows.continuing import Continuation
 
 MOST_RUNS = 3  # of a partition that are shown; --json and --write have all
 
@@ -117,6 +119,103 @@ def rescue(
         _show_rescue(found, chosen, yes)
     if found.never:
         raise typer.Exit(1)
+
+
+@failback_commands.command("run")
+@failures_reported
+def run(
+    reason: Annotated[str, typer.Option(help="Why; it is kept with what is decided.")],
+    by: Annotated[str, typer.Option(help="Who decides; user@host if not given.")] = "",
+    flow: FlowName = "",
+    leave: Annotated[
+        bool,
+        typer.Option("--leave", help="Records that never crossed, and were not rescued, stay on the source alone."),
+    ] = False,
+    begin: Annotated[
+        bool, typer.Option("--begin", help="Only let records return, while applications go on; switch in another run.")
+    ] = False,
+    wait: Annotated[
+        float,
+        typer.Option(help="How many seconds to wait until applications have stopped, and until all has returned."),
+    ] = 300.0,
+    inexact: Annotated[
+        bool, typer.Option("--inexact", help="Also where groups do not go on at the very next record.")
+    ] = False,
+    write: Annotated[
+        Path | None,
+        typer.Option(help="Write the report as PATH.html and PATH.json; failback.<flow>.<time> by default."),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; else nothing is written.")] = False,
+    config: Config = DEFAULT_CONFIG,
+    ledger: LedgerUrl = DEFAULT_LEDGER,
+    secrets: Secrets = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fail back to the source: what was written on the target since returns by the flow in the opposite direction, groups are
+    moved back, the flow is open again. Killed and run again, it does what is left. Without --yes it shows where records would
+    begin to return. Exit status: 0 nothing is left, 1 something is, 2 bad input.
+    """
+    from airmirror.failback import steps
+    from airmirror.failback.pair import Pair, check_way_back
+    from airmirror.failback.report import report_of, write_report
+    from airmirror.failback.returning import look_ahead
+    from airmirror.flows.reset import whoami
+
+    order = steps.FailbackOrder(reason, by or whoami(), leave, wait, inexact)
+    with (
+        opened_flow(config, flow, ledger, secrets, shows=not yes) as forward,
+        opened_flow(config, check_way_back(forward), ledger, secrets, shows=not yes) as reverse,
+        console.status("reading both clusters") as status,
+    ):
+        pair = Pair(forward, reverse)
+        if steps.is_done(pair):
+            show(console, f"{forward.flow.name} is open, and nothing returns: there is nothing to fail back.")
+            return
+        if not yes or begin:
+            begun = steps.return_step(pair, order, status.update) if yes else look_ahead(pair, order.of_return)
+            _show_begun(reverse.flow.name, begun, yes, as_json)
+            return
+        made = report_of(pair, order, steps.fail_back(pair, order, status.update))
+        file = write_report(
+            made, write or Path(f"failback.{made.plan.flow.replace('->', '.')}.{made.ended_ms // 1000}")
+        )
+    if as_json:
+        print_json(console, made.as_dict())
+    else:
+        _show_done(made, file)
+    if not made.is_good:
+        raise typer.Exit(1)
+
+
+def _show_begun(flow: str, begun: list[Continuation], done: bool, as_json: bool) -> None:
+    """Show where partitions begin to return."""
+    columns = ("topic", "partition", "from offset", "returns to", "after offset")
+    rows: list[list[Cell]] = [
+        [each.key.topic, each.key.partition, each.end, each.facts.remote_topic, each.target_end - 1] for each in begun
+    ]
+    if as_json:
+        print_json(
+            console, {"flow": flow, "done": done, "begins": [dict(zip(columns, row, strict=True)) for row in rows]}
+        )
+        return
+    right = ("partition", "from offset", "after offset")
+    show(console, table(f"{flow}: what returns", columns, rows, right=right, empty="it has begun already"))
+    said = f"Windows of {flow} copy it back, and what comes." if done else "Nothing was written: --yes does it."
+    show(console, said)
+
+
+def _show_done(made: FailbackReport, file: Path) -> None:
+    """Show what returned, which groups were left, and the whole in one sentence."""
+    numbers = ("partition", "records", "stay behind", "goes on at")
+    rows: list[list[Cell]] = [
+        [each.topic, each.partition, each.remote_topic, each.records, each.behind, each.goes_on]
+        for each in made.returned
+    ]
+    columns = ("topic", "partition", "from", *numbers[1:])
+    show(console, table(f"{made.plan.flow}: what returned", columns, rows, right=numbers, empty="nothing since"))
+    for group, topic, partition, why in made.left:
+        show(console, line("left", f"{group} in {topic}-{partition}: {why}", DOUBTFUL))
+    show(console, Text(made.headline, GOOD if made.is_good else DOUBTFUL), f"The report: {file}")
 
 
 def _show_rescue(found: FailbackPlan, chosen: list[ToRescue], done: bool) -> None:

@@ -173,6 +173,10 @@ def demo(
         bool,
         typer.Option("--migration", help="Instead: move a small shop's producers and consumers to another cluster."),
     ] = False,
+    failover: Annotated[
+        bool,
+        typer.Option("--failover", help="Instead: kill a source in mid-write, fail over, rescue, fail back."),
+    ] = False,
 ) -> None:
     """Start two clusters, Spark and Airflow, let Airflow mirror real records while more arrive, show the proof, stop all."""
     if take_over:
@@ -183,6 +187,10 @@ def demo(
         from airmirror.cli.demo_migration import run_migration_demo
 
         raise typer.Exit(run_migration_demo(console, seconds))
+    if failover:
+        from airmirror.cli.demo_failover import run_failover_demo
+
+        raise typer.Exit(run_failover_demo(console, seconds))
     from airmirror.cli.demo import run_demo
 
     raise typer.Exit(run_demo(console, seconds))

@@ -87,7 +87,8 @@ class MoveGroup:
 class Flow:
     """Replication from one cluster to another. Its clusters hold the flow's own client settings too.
 
-    ``remote_topics``: by source topic, where an operator has decided on another remote topic than the policy's.
+    ``remote_topics``: by source topic, where an operator has decided on another remote topic than the policy's. ``returns``:
+    topics that the flow in the opposite direction has brought to the source, and into which of the target they return.
     """
 
     source: Cluster
@@ -105,12 +106,18 @@ class Flow:
     isolation_level: str = "read_committed"
     auto_offset_reset: str = "earliest"
     remote_topics: Mapping[str, str] = field(default_factory=dict)
+    returns: Mapping[str, str] = field(default_factory=dict)
     aliases: tuple[str, ...] = ()  # of all clusters of the configuration
     moves: tuple[MoveGroup, ...] = ()
 
     @property
     def name(self) -> str:
         return f"{self.source.alias}->{self.target.alias}"
+
+    @property
+    def opposite(self) -> str:
+        """The name of the flow in the opposite direction."""
+        return f"{self.target.alias}->{self.source.alias}"
 
     @property
     def is_aggregate(self) -> bool:

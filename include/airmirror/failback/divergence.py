@@ -2,12 +2,13 @@
 
 The account of what crossed is exact (invariants C and G): up to the end of the newest segment record all of the source's log
 crossed, or is accounted for. What its log has after that, or where it is not the log any more that was copied, never crossed.
-On the target, what lies after the flow's last record is of others; rescued records, which have an account too, are not.
+On the target, what lies after the flow's last record is of others; rescued records, which have an account too, are not. Nor are
+records on the source that have returned there by the flow in the opposite direction records that never crossed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,8 +20,9 @@ from airmirror.ledger.state import State
 from airmirror.partitions import TopicPartition
 from airmirror.windows import resetting
 from airmirror.windows.mirror import Mirror
-from airmirror.windows.resets import Choice, Facts
-from airmirror.wire.closures import Rescue
+from airmirror.windows.opposite import caught_up_opposite, opposite_of
+from airmirror.windows.resets import Choice, Facts, borne_out
+from airmirror.wire.closures import Rescue, rescues_of
 from airmirror.wire.records import Records
 
 Span = tuple[int, int]
@@ -86,6 +88,7 @@ def divergences(mirror: Mirror, topics: Mapping[str, str]) -> list[Divergence]:
 
     Both clusters are read, and nothing is written. The ledger has caught up. Raises what reading a log does.
     """
+    caught_up_opposite(mirror.source, mirror.flow, mirror.index)
     state, rescues = mirror.index.state(), mirror.index.of_kind(Rescue)
     missing = mirror.source.refresh_existing(topics)
     facts = resetting.look(mirror, {name: topics[name] for name in topics if name not in missing}, Choice.ACCEPT_LOSS)
@@ -120,14 +123,7 @@ def written(parts: Iterable[Records], without: Collection[Span] = ()) -> Written
 
 def rescued_end(rescues: Iterable[Rescue], topic: str, partition: int, source_topic_id: str) -> int:
     """The source offset up to which a partition's records were rescued; 0: none was."""
-    return max((each.source_end for each in of(rescues, topic, partition, source_topic_id)), default=0)
-
-
-def of(rescues: Iterable[Rescue], topic: str, partition: int, source_topic_id: str) -> Iterator[Rescue]:
-    """Yield the rescues from a partition of a topic with this id."""
-    for each in rescues:
-        if (each.topic, each.partition, str(each.source_topic_id)) == (topic, partition, source_topic_id):
-            yield each
+    return max((each.source_end for each in rescues_of(rescues, topic, partition, source_topic_id)), default=0)
 
 
 def _of(mirror: Mirror, facts: Facts, readable: int, rescues: Sequence[Rescue], unverified: int) -> Divergence:
@@ -140,6 +136,7 @@ def _of(mirror: Mirror, facts: Facts, readable: int, rescues: Sequence[Rescue], 
         kept = begin = facts.source_cut
     start = max(begin, facts.earliest, rescued_end(rescues, *key, topic_id))
     log = Log(mirror.source, key, start, readable, is_committed=mirror.flow.isolation_level == "read_committed")
+    returned = _returned(mirror, facts)
     since = 0 if facts.last is None or facts.target_recreated else facts.last.target_end
     return Divergence(
         topic=facts.topic,
@@ -150,13 +147,29 @@ def _of(mirror: Mirror, facts: Facts, readable: int, rescues: Sequence[Rescue], 
         kept_end=kept,
         start=start,
         end=max(start, readable),
-        never=written(log.records()),
-        rescued=sum(each.records for each in of(rescues, *key, topic_id)),
+        never=written(log.records(), returned),
+        rescued=sum(each.records for each in rescues_of(rescues, *key, topic_id)),
         open_from=readable if readable < facts.high_watermark else -1,
         since=_since(mirror.target, TopicPartition(facts.remote_topic, facts.partition), since, rescues),
         unverified=unverified,
         problem=replace(facts, foreign=False, tail=None).problem,
     )
+
+
+def _returned(mirror: Mirror, facts: Facts) -> list[Span]:
+    """The offsets of the source to which the flow in the opposite direction has copied what returned since: one span or none.
+
+    Its ledger has caught up. Nothing of others lies between its records: its windows see to that.
+    """
+    opposite = opposite_of(mirror.flow, mirror.index)
+    last = opposite.last_segments().get((facts.remote_topic, facts.partition))
+    if last is None or last.remote_topic != facts.topic:
+        return []
+    kept = borne_out(facts)
+    since = kept.last.target_end if kept.last else 0
+    its = opposite.segments(last.topic, last.partition, last.source_topic_id, start=since)
+    copied = [each for each in its if each.copied]
+    return [(min(each.target_start for each in copied), copied[-1].target_end)] if copied else []
 
 
 def _gone(mirror: Mirror, state: State, key: TopicPartition, rescues: Sequence[Rescue], unverified: int) -> Divergence:
@@ -174,7 +187,7 @@ def _gone(mirror: Mirror, state: State, key: TopicPartition, rescues: Sequence[R
         start=0,
         end=0,
         never=Written(),
-        rescued=sum(each.records for each in of(rescues, *key, topic_id)),
+        rescued=sum(each.records for each in rescues_of(rescues, *key, topic_id)),
         open_from=-1,
         since=_since(mirror.target, remote, last.target_end, rescues) if last else Written(),
         unverified=unverified,

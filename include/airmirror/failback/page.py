@@ -17,13 +17,12 @@ SIDES = (
 )
 
 
-def page(plan: FailbackPlan) -> str:
-    """The whole page: first what matters."""
+def page(plan: FailbackPlan, done: str = "", title: str = "") -> str:
+    """The whole page: first what matters. ``done``: HTML of a failback that was carried out, with its ``title``."""
     marks = {"ok": "", "warn": "warned", "stop": "bad"}
     rules = [(each.level, each.what, each.evidence, each.way_out) for each in plan.findings]
     parts = [
-        f"<p>{known_time(plan.made_ms)}.</p>",
-        table(("",), [(plan.headline,)]),
+        done or f"<p>{known_time(plan.made_ms)}.</p>{table(('',), [(plan.headline,)])}",
         "<h2>What was asked</h2>",
         table(("", "", "found", "way out"), rules, [marks[each.level] for each in plan.findings]),
         "<h2>Partitions</h2>",
@@ -53,7 +52,9 @@ def page(plan: FailbackPlan) -> str:
     if plan.drift:
         drifts = [(each.remote, each.what, each.source, each.target, each.outcome) for each in plan.drift[:MOST_ROWS]]
         parts += ["<h2>Differences</h2>", table(("topic", "what", "source", "target", "next window"), drifts)]
-    return document(f"Failback plan of {plan.flow}", "".join(parts), "good" if plan.is_equal else "bad")
+    return document(
+        title or f"Failback plan of {plan.flow}", "".join(parts), "good" if done or plan.is_equal else "bad"
+    )
 
 
 def _times(rows: list[tuple[str, Divergence, Written]]) -> str:

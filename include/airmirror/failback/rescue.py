@@ -29,7 +29,7 @@ from airmirror.errors import AirmirrorError, command
 from airmirror.evidence.logs import Log
 from airmirror.failback.divergence import Divergence
 from airmirror.failback.plan import FailbackPlan, failback_plan
-from airmirror.flows.closing import closures_now, overtaking
+from airmirror.flows.closing import check_nothing_returns, closures_now, overtaking
 from airmirror.flows.holds import check_decision
 from airmirror.flows.prepare import Opened
 from airmirror.partitions import TopicPartition
@@ -131,12 +131,13 @@ def to_rescue(plan: FailbackPlan, order: RescueOrder) -> list[ToRescue]:
 def rescue(opened: Opened, order: RescueOrder, tell: Tell = lambda phase: None) -> tuple[list[ToRescue], FailbackPlan]:
     """Copy what never crossed; what was to be copied, and how things are after it. Done again, it copies what is left.
 
-    Raises DecisionIncomplete, FlowNotClosed, SourceStillGone, RescueTopicUnfit, RescueRefused, FlowBusy, SlotFenced, or a
-    cluster's error.
+    Raises DecisionIncomplete, FlowNotClosed, StillReturning, SourceStillGone, RescueTopicUnfit, RescueRefused, FlowBusy,
+    SlotFenced, or a cluster's error.
     """
     check_decision(opened.flow.name, order.reason, order.by)
     if WHOLE not in closures_now(opened):
         raise FlowNotClosed(opened.flow.name)
+    check_nothing_returns(opened, order.topics)
     flow = opened.flow
     with (
         Routes(flow.source, f"airmirror|{flow.name}|rescue") as source,

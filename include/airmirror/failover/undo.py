@@ -11,9 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from airmirror.errors import AirmirrorError, command, listed
-from airmirror.flows.closing import append, closure, closures_now, overtaking
+from airmirror.flows.closing import append, check_nothing_returns, closure, closures_now, overtaking
 from airmirror.flows.holds import check_decision
 from airmirror.flows.moving import Pen, PutBack, put_back, to_put_back
+from airmirror.flows.opening import go_on_after_rescues
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.flows.written import written_since
 from airmirror.windows.mirror import Journal
@@ -58,9 +59,10 @@ def undo_plan(opened: Opened) -> Undo:
 
 def undo(opened: Opened, *, reason: str, by: str, tell: Tell = lambda phase: None) -> Undo:
     """Put groups back and open the flow, under one claim; done again, it does what is left. Raises CannotUndo,
-    DecisionIncomplete, GroupsActive, FlowBusy, or the target's error.
+    DecisionIncomplete, StillReturning, GroupsActive, FlowBusy, or the target's error.
     """
     check_decision(opened.flow.name, reason, by)
+    check_nothing_returns(opened)
     with overtaking(opened, f"undo-{uuid.uuid4().hex[:12]}", tell) as granted:
         found = _look(opened, granted.journal, WHOLE in granted.closed)
         if found.reasons:
@@ -68,6 +70,7 @@ def undo(opened: Opened, *, reason: str, by: str, tell: Tell = lambda phase: Non
         tell(f"putting {len(found.groups)} positions of groups back")
         put_back(Pen.of(granted), found.groups)
         if found.is_closed:
+            go_on_after_rescues(opened, granted, by=by, reason=reason, tell=tell)
             append(granted, [closure(granted, WHOLE, ClosureEvent.OPENED, reason=reason, by=by)])
     catch_up_ledger(opened)
     return found

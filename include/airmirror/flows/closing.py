@@ -13,14 +13,19 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from airmirror.errors import AirmirrorError
+from airmirror.clusters.protocol.connection import BrokerUnreachable
+from airmirror.clusters.protocol.errors import LastStableOffsetStuck
+from airmirror.clusters.protocol.routes import Routes
+from airmirror.errors import AirmirrorError, command
 from airmirror.flows.holds import check_decision
+from airmirror.flows.opening import go_on_after_rescues
 from airmirror.flows.prepare import Opened, catch_up_ledger, catch_up_soon
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.windows.errors import FlowBusy, open_command
 from airmirror.windows.fence import Granted, claimed, end_window, fence_around
 from airmirror.windows.mirror import Journal
-from airmirror.wire.closures import WHOLE, Closure, ClosureEvent, closed
+from airmirror.windows.opposite import caught_up_opposite, opposite_of
+from airmirror.wire.closures import WHOLE, Closure, ClosureEvent, Return, closed
 
 ENDING_SECONDS = 60.0  # for windows that come in between, again and again
 
@@ -51,6 +56,18 @@ class NoSuchTopic(AirmirrorError):
 
     def __str__(self) -> str:
         return f"flow {self.flow!r} has replicated nothing of {', '.join(self.topics)}: nothing was closed"
+
+
+@dataclass(eq=False)
+class StillReturning(AirmirrorError):
+    """Topics to open that return by the flow in the opposite direction: their records would go round for ever."""
+
+    flow: str
+    topics: tuple[str, ...]
+
+    def __str__(self) -> str:
+        finish = command("failback", "run", "--reason", "…", "--yes", flow=self.flow)
+        return f"flow {self.flow!r}: {', '.join(self.topics)} return to its source; finish that first: {finish}"
 
 
 def closures_now(opened: Opened) -> dict[str, Closure]:
@@ -105,17 +122,36 @@ def reopen(
     opened: Opened, topics: Collection[str], *, reason: str, by: str, tell: Tell = lambda phase: None
 ) -> list[Closure]:
     """Open again what was closed: all of it (no ``topics``), or some topics. Segments are as they were: nothing is lost or
-    copied twice. Raises DecisionIncomplete, NotClosed, FlowBusy.
+    copied twice, what was rescued neither. Raises DecisionIncomplete, NotClosed, StillReturning, FlowBusy.
     """
     check_decision(opened.flow.name, reason, by)
     to_open(opened, topics)
+    check_nothing_returns(opened, topics)
     with overtaking(opened, _window("open"), tell) as granted:
+        go_on_after_rescues(opened, granted, by=by, reason=reason, topics=topics, tell=tell)
         found = [
             closure(granted, topic, ClosureEvent.OPENED, reason=reason, by=by) for topic in to_open(opened, topics)
         ]
         append(granted, found)
     catch_up_ledger(opened)
     return found
+
+
+def check_nothing_returns(opened: Opened, topics: Collection[str] = ()) -> None:
+    """Raise StillReturning where ``topics`` (none: any) return by the flow in the opposite direction.
+
+    While the source can't be reached nothing returns: that flow's windows look for themselves before they do so again.
+    """
+    flow = opened.flow
+    try:
+        with Routes(flow.source, f"airmirror|{flow.name}|open") as source:
+            opposite = caught_up_opposite(source, flow, opened.ledger)
+    except (BrokerUnreachable, LastStableOffsetStuck):
+        opposite = opposite_of(flow, opened.ledger)
+    returning = {each.into for each in opposite.of_kind(Return)} if opposite else set()
+    found = sorted(returning & set(topics) if topics else returning)
+    if found:
+        raise StillReturning(flow.name, tuple(found))
 
 
 def to_open(opened: Opened, topics: Collection[str]) -> list[str]:

@@ -22,12 +22,13 @@ from airmirror.topics.remote import TopicPlan
 from airmirror.topics.sound import sound_for
 from airmirror.topics.sync import SyncReport, look, sync_topics
 from airmirror.windows.connect_offsets import with_connect_offsets
-from airmirror.windows.errors import closed_topic
+from airmirror.windows.errors import closed_topic, returns_no_more
 from airmirror.windows.fence import Held, flow_closed
 from airmirror.windows.mirror import Journal, Mirror
+from airmirror.windows.opposite import caught_up_opposite, opposite_of
 from airmirror.windows.plan import Planned
 from airmirror.windows.planning import make_plan
-from airmirror.wire.closures import WHOLE, Fence, closed
+from airmirror.wire.closures import WHOLE, Fence, Return, closed
 
 PATIENCE_SECONDS = 2.0
 
@@ -69,7 +70,8 @@ def open_flow(config: Path, name: str, ledger_url: str, overrides: Mapping[str, 
 
 def _as_decided(opened: Opened) -> Opened:
     """The flow with the remote topics that an operator has decided on, as far as the ledger knows."""
-    return replace(opened, flow=replace(opened.flow, remote_topics=opened.ledger.remote_topics()))
+    returns = {each.topic: each.into for each in opened.ledger.of_kind(Return)}
+    return replace(opened, flow=replace(opened.flow, remote_topics=opened.ledger.remote_topics(), returns=returns))
 
 
 def caught_up(opened: Opened, under: Held | None = None, *, soon: bool = False) -> Opened:
@@ -124,7 +126,7 @@ def backfill_of(opened: Opened) -> Opened | None:
     if not suffix:
         return None
     source = replace(flow.source, alias=flow.source.alias + suffix)
-    beside = replace(flow, source=source, auto_offset_reset="earliest", remote_topics={})
+    beside = replace(flow, source=source, auto_offset_reset="earliest", remote_topics={}, returns={})
     return replace(opened, flow=beside, ledger=opened.ledger.part(f"backfill{suffix}"))
 
 
@@ -139,6 +141,9 @@ def plan_topics(
     strangers, warnings = flows_of_others(opened.flow, around or guard(opened), opened.configuration.flows)
     if around is None:
         catch_up_soon(opened)
+    if opened.flow.returns:  # as long as nobody opens the flow that brought them
+        with Routes(opened.flow.source, f"airmirror|{opened.flow.name}|topics") as source:
+            caught_up_opposite(source, opened.flow, opened.ledger)
     planned = topics_as_known(opened, strangers, own, closed_too=closed_too)
     return replace(planned, warnings=(*warnings, *planned.warnings))
 
@@ -178,10 +183,19 @@ def _without_fences(opened: Opened, planned: TopicPlan) -> tuple[Acl, ...]:
 
 
 def why_closed(opened: Opened) -> dict[str, str]:
-    """Return why topics of the source are closed, by topic; of "" why all are. By the ledger, which has caught up."""
+    """Return why topics of the source are closed, by topic; of "" why all are. By the ledger, which has caught up.
+
+    A topic that returns counts as closed while the flow that brought it is open: its records would go round for ever.
+    """
+    flow, ledger = opened.flow, opened.ledger
+    brought = closed(opposite_of(flow, ledger).closures()) if flow.returns else {}
     return {
-        topic: closed_topic(opened.flow.name, topic, each.by, each.time_ms, each.reason)
-        for topic, each in closed(opened.ledger.closures()).items()
+        topic: returns_no_more(flow.name, flow.opposite)
+        for topic, into in flow.returns.items()
+        if not {WHOLE, into} & brought.keys()
+    } | {
+        topic: closed_topic(flow.name, topic, each.by, each.time_ms, each.reason)
+        for topic, each in closed(ledger.closures()).items()
     }
 
 

@@ -1,7 +1,8 @@
 """The positions of a flow's consumer groups on the source, and their translations to the target.
 
 A topic that the flow replicates is translated by the flow's own segments. A remote topic that came from the target (the
-return trip) is translated by the segments of the flow that brought it, read backwards: they lie on this flow's source.
+return trip) is translated by the segments of the flow that brought it, read backwards: they lie on this flow's source. So is
+what lies before the flow's own account of a topic that returns.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from airmirror.clusters.protocol.groups import Committed, committed_offsets, list_groups
-from airmirror.clusters.protocol.routes import Routes, TopicNotFound
 from airmirror.ledger import FlowLedger
 from airmirror.ledger.groups import unfit_name
 from airmirror.naming import TopicFilter
@@ -19,8 +19,8 @@ from airmirror.offsets.replicated import Extent, Known, PositionLookup
 from airmirror.offsets.translation import Reason, Translated, to_source, to_target
 from airmirror.partitions import TopicPartition
 from airmirror.topics.names import select
-from airmirror.windows.index import InternalTopics, catch_up
 from airmirror.windows.mirror import Journal, Mirror
+from airmirror.windows.opposite import catch_up_if_there, caught_up_opposite, opposite_of
 from airmirror.wire.segments import ResetRecord
 
 log = logging.getLogger(__name__)
@@ -84,7 +84,9 @@ def positions_of(mirror: Mirror, committed: dict[str, dict[TopicPartition, Commi
         remote_topics=select(flow, existing),
         groups_on="source",
     )
-    backward = _return_trip(mirror, existing - forward.remote_topics.keys())
+    returning = flow.returns.keys() & existing
+    backward = _return_trip(mirror, existing - forward.remote_topics.keys() | returning)
+    begins = _begins(mirror.index, returning)
     original = {remote: topic for topic, remote in backward.remote_topics.items()} if backward else {}
     rows: list[GroupPosition] = []
     there: list[tuple[str, TopicPartition, Committed]] = []
@@ -93,7 +95,10 @@ def positions_of(mirror: Mirror, committed: dict[str, dict[TopicPartition, Commi
         for key, offset in offsets.items():
             known_topic = key.topic in forward.remote_topics or key.topic in original
             if known_topic and key.partition < counts[key.topic]:
-                (there if key.topic in forward.remote_topics else back).append((group, key, offset))
+                is_own = key.topic in forward.remote_topics and (
+                    key.topic not in original or offset.offset >= begins.get(key, 0)
+                )
+                (there if is_own else back).append((group, key, offset))
             else:
                 reason = Reason.NO_PARTITION if known_topic else Reason.NOT_REPLICATED
                 rows.append(GroupPosition(group, *key, offset, "", reason))
@@ -150,33 +155,16 @@ def positions_on_source(
 
 def known_resets(mirror: Mirror) -> list[ResetRecord]:
     """Return the resets of this flow and of the one back that the ledger knows: a reset moves positions."""
-    return [*mirror.index.resets(), *_way_back(mirror).resets()]
+    return [*mirror.index.resets(), *opposite_of(mirror.flow, mirror.index).resets()]
 
 
 def resets(mirror: Mirror) -> list[ResetRecord]:
     """Return those that were decided by now."""
-    back = _way_back(mirror)
-    _catch_up(mirror.target, mirror.index, mirror.flow.source.alias)
+    back = opposite_of(mirror.flow, mirror.index)
+    catch_up_if_there(mirror.target, mirror.index, mirror.flow.source.alias)
     if back.identity() is not None:  # else no position has asked for it, and it may be large
-        _catch_up(mirror.source, back, mirror.flow.target.alias)
+        catch_up_if_there(mirror.source, back, mirror.flow.target.alias)
     return known_resets(mirror)
-
-
-def _way_back(mirror: Mirror) -> FlowLedger:
-    """The ledger's part of the flow from the target to the source."""
-    return mirror.index.beside(f"{mirror.flow.target.alias}->{mirror.flow.source.alias}")
-
-
-def _catch_up(routes: Routes, ledger: FlowLedger, alias: str) -> bool:
-    """Read what is new of the flow from ``alias`` on this cluster into its ledger; whether there has been such a flow."""
-    try:
-        catch_up(routes, ledger, alias)
-    except TopicNotFound as missing:
-        internal = InternalTopics.of(alias)
-        if missing.topic not in (internal.segments, internal.progress):
-            raise
-        return False
-    return True
 
 
 def _row(group: str, key: TopicPartition, offset: Committed, lookup: PositionLookup, known: Known) -> GroupPosition:
@@ -208,6 +196,13 @@ def _rows_back(
     return [_row(group, key, offset, lookup, known[names[key]]) for group, key, offset in back]
 
 
+def _begins(ledger: FlowLedger, returning: Collection[str]) -> dict[TopicPartition, int]:
+    """Return where the flow's own account of partitions of topics that return begins: what lies before it was brought there."""
+    last = [record for (topic, _), record in ledger.last_segments().items() if topic in returning]
+    ids = [(record.topic, record.partition, record.source_topic_id) for record in last]
+    return {TopicPartition(each.topic, each.partition): each.source_start for each in ledger.first_segments(ids)}
+
+
 def _by_partition(offsets: object) -> dict[TopicPartition, list[int]]:
     found: dict[TopicPartition, list[int]] = {}
     for key, offset in offsets:  # type: ignore[attr-defined]
@@ -220,14 +215,19 @@ def _return_trip(mirror: Mirror, topics: set[str]) -> PositionLookup | None:
 
     ``topics`` of the flow need not name them, for nothing is copied; ``topics.exclude`` counts.
     """
-    flow, source, target, back = mirror.flow, mirror.source, mirror.target, _way_back(mirror)
-    if not topics or not _catch_up(source, back, flow.target.alias):
+    flow, source, target = mirror.flow, mirror.source, mirror.target
+    back = caught_up_opposite(source, flow, mirror.index) if topics else None
+    if back is None:
         return None
     wanted = TopicFilter((".*",), flow.topics_exclude)
     brought = {
         record.topic: record.remote_topic
         for record in back.last_segments().values()
-        if record.remote_topic in topics and wanted.matches(record.remote_topic) and wanted.matches(record.topic)
+        if record.remote_topic in topics
+        and (
+            record.remote_topic in flow.returns
+            or (wanted.matches(record.remote_topic) and wanted.matches(record.topic))
+        )
     }
     return (
         PositionLookup(flow=flow, ledger=back, source=target, target=source, remote_topics=brought, groups_on="target")

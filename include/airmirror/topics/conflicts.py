@@ -65,13 +65,15 @@ def refusals(
 ) -> dict[str, str]:
     """Return why topics must not be replicated, by topic, with the way out.
 
-    ``there``: for each other source alias of interest, the topics that it has.
+    ``there``: for each other source alias of interest, the topics that it has. Of topics that return the flow in the
+    opposite direction brings nothing back: it is closed.
     """
     reasons: dict[str, str] = {}
     writers = {} if flow.is_aggregate else other_writers(flow, topics, others)
     most = 10 + MOST_NAMES // (1 + len(topics) * len(others))
     for topic, remote in topics.items():
-        if path := loop(flow, topic, remote, others, most):
+        open_too = [each for each in others if topic not in flow.returns or each.name != flow.opposite]
+        if path := loop(flow, topic, remote, open_too, most):
             reasons[topic] = (
                 f"its records would come back to it by {', '.join(path)}, for ever; "
                 "exclude it from one of these flows, or use DefaultReplicationPolicy"

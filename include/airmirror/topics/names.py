@@ -30,16 +30,17 @@ def policy_of(flow: Flow) -> ReplicationPolicy:
 def select(flow: Flow, topics: Iterable[str]) -> dict[str, str]:
     """The topics of the source that the flow replicates, each with its remote topic, in order of their names.
 
+    Those that return are among them, whatever filters and names say: people have decided so.
     Raises UnknownReplicationPolicy, InvalidPattern.
     """
-    names = policy_of(flow)
+    names, topics = policy_of(flow), tuple(topics)
     topic_filter = TopicFilter(flow.topics, flow.topics_exclude)
     source, target = flow.source.alias, flow.target.alias
     heartbeats = flow.settings.heartbeats_replication_enabled
     also_target = other_aliases(flow)
-    return {
+    chosen = {
         topic: flow.remote_topics.get(topic) or names.format_remote_topic(source, topic)
-        for topic in sorted(topics)
+        for topic in topics
         if replicated(
             topic=topic,
             topic_filter=topic_filter,
@@ -51,6 +52,8 @@ def select(flow: Flow, topics: Iterable[str]) -> dict[str, str]:
         )
         and not any(alias != source and also_target.matches(alias) for alias in hops(topic, names))
     }
+    chosen |= {topic: flow.returns[topic] for topic in topics if topic in flow.returns}
+    return dict(sorted(chosen.items()))
 
 
 def other_aliases(flow: Flow) -> TopicFilter:

@@ -117,10 +117,11 @@ def look(
         )
     gone = {topic: remote for topic, remote in select(flow, ours).items() if topic not in here.topics}
     planned = replace(planned, warnings=warnings, refused=(*planned.refused, *_gone(flow, gone)))
-    if not flow.settings.sync_topic_acls_enabled or not planned.topics:
+    own = {topic: name for topic, name in planned.topics.items() if topic not in flow.returns}
+    if not flow.settings.sync_topic_acls_enabled or not own:
         return planned
     try:
-        missing = missing_acls(planned.topics, topic_acls(source, timeout), topic_acls(target, timeout))
+        missing = missing_acls(own, topic_acls(source, timeout), topic_acls(target, timeout))
     except NoAuthorizer as error:
         return replace(planned, acls_not_synced=str(error))
     except AccessDenied as error:  # whoever may copy records need not be one who may see ACLs

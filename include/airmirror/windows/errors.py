@@ -193,6 +193,12 @@ def closed_topic(flow: str, topic: str, by: str, since_ms: int, reason: str) -> 
     return f"closed by {by} at {utc(since_ms)}: {reason}; open it again: {open_command(flow, topic)}"
 
 
+def returns_no_more(flow: str, opposite: str) -> str:
+    """Why a topic is not copied back: the flow that has brought it is open, and the way out."""
+    closing = command("flow", "close", "--reason", "…", "--yes", flow=opposite)
+    return f"it returns by flow {flow!r} only while flow {opposite!r}, which has brought it, is closed: {closing}"
+
+
 @dataclass(eq=False)
 class FenceStuck(AirmirrorError):
     """A transactional id of the flow that can't be fenced, so that nobody may write for the flow (invariant B)."""

@@ -192,13 +192,9 @@ def decide(facts: Facts, choice: Choice) -> Reset | None:
     cut, records = facts.source_cut, facts.of_topic
     start = max(facts.earliest, facts.goes_on if cut is None else cut)
     kept_to = min([limit for limit in (cut, _first_missing(facts)) if limit is not None], default=facts.goes_on)
-    kept = [record for record in records if record.source_end <= kept_to]
-    rest = records[len(kept) :]
-    crossing = rest[0] if rest and rest[0].source_start < kept_to else None
-    shortened = None if crossing is None else shorten(crossing, kept_to)
-    remaining = kept if shortened is None else [*kept, shortened]
-    kept_end = remaining[-1].source_end if remaining else rest[0].source_start if rest else start
-    tail = facts.tail if isinstance(facts.tail, TakenOver) and start == facts.goes_on and not rest else None
+    kept = keep(records, kept_to)
+    kept_end = kept.records[-1].source_end if kept.records else records[0].source_start if records else start
+    tail = facts.tail if isinstance(facts.tail, TakenOver) and start == facts.goes_on and kept.is_whole else None
     lost_end = start if tail is None else tail.accounts[0].start
     return Reset(
         facts=facts,
@@ -206,11 +202,47 @@ def decide(facts: Facts, choice: Choice) -> Reset | None:
         start=start,
         lost_first=min(kept_end, lost_end),
         lost_end=lost_end,
-        gaps=tuple(gaps(remaining)),
+        gaps=tuple(gaps(kept.records)),
         tail=tail,
-        forgotten=tuple(rest[crossing is not None :]),
-        shortened=shortened,
+        forgotten=kept.forgotten,
+        shortened=kept.shortened,
     )
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The part of a partition's segment records that remains, and what goes; ``shortened``: the last one that remains, if it
+    does so in part."""
+
+    records: tuple[SegmentRecord, ...]
+    forgotten: tuple[SegmentRecord, ...] = ()
+    shortened: SegmentRecord | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        return not self.forgotten and self.shortened is None
+
+    @property
+    def last(self) -> SegmentRecord | None:
+        return self.records[-1] if self.records else None
+
+
+def keep(records: Sequence[SegmentRecord], end: int) -> Kept:
+    """Keep segment records, in order, up to source offset ``end``."""
+    kept = [record for record in records if record.source_end <= end]
+    rest = records[len(kept) :]
+    crossing = rest[0] if rest and rest[0].source_start < end else None
+    shortened = None if crossing is None else shorten(crossing, end)
+    remaining = kept if shortened is None else [*kept, shortened]
+    return Kept(tuple(remaining), tuple(rest[crossing is not None :]), shortened)
+
+
+def borne_out(facts: Facts) -> Kept:
+    """Keep what both logs bear out: nothing of a topic that was created again, nothing after the place where a log was cut."""
+    if facts.source_recreated:
+        return Kept((), facts.records)
+    limits = [limit for limit in (facts.source_cut, _first_missing(facts)) if limit is not None]
+    return keep(facts.of_topic, min(limits, default=max(facts.position, 0)))
 
 
 def gaps(records: Sequence[SegmentRecord]) -> list[tuple[int, int]]:

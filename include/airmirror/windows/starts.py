@@ -81,7 +81,7 @@ def commit_starts(
             starts.append(found)
         else:
             errors[item.key] = of_flow(found, flow.name)
-    records = _records(mirror, granted, starts)
+    records = records_of(mirror, granted, starts)
     for item in unexported(state, planned):
         partition, progress = progress_of(granted, item.key, item.start)
         records.setdefault(partition, []).append(progress)
@@ -97,7 +97,7 @@ def commit_copies(mirror: Mirror, granted: Granted, number: int, copies: Sequenc
     """
     target, topics = mirror.target, mirror.topics
     target.refresh({each.planned.remote_topic for each in copies} | {topics.segments, topics.progress})
-    records, now = _records(mirror, granted, copies), int(time.time() * 1000)
+    records, now = records_of(mirror, granted, copies), int(time.time() * 1000)
     for each in copies:
         if each.planned.last is not None:
             decision = ResetRecord(
@@ -118,7 +118,7 @@ def commit_copies(mirror: Mirror, granted: Granted, number: int, copies: Sequenc
         commit(granted, records, number)
 
 
-def _records(mirror: Mirror, granted: Granted, starts: Sequence[TakenOver]) -> dict[TopicPartition, list[KeyValue]]:
+def records_of(mirror: Mirror, granted: Granted, starts: Sequence[TakenOver]) -> dict[TopicPartition, list[KeyValue]]:
     """The segment records of ``starts``, and the progress after them, by the partition in which they belong."""
     window, now = granted.claim.window, int(time.time() * 1000)
     records: dict[TopicPartition, list[KeyValue]] = {}
@@ -128,6 +128,6 @@ def _records(mirror: Mirror, granted: Granted, starts: Sequence[TakenOver]) -> d
         made = start_records(start, *ids, window=window, time_ms=now)
         of_segments = records.setdefault(TopicPartition(mirror.topics.segments, 0), [])
         of_segments += [(record.encode_key(), record.encode_value()) for record in made]
-        partition, progress = progress_of(granted, item.key, start.end)
+        partition, progress = progress_of(granted, item.key, start.end or -1)
         records.setdefault(partition, []).append(progress)
     return records

@@ -1,9 +1,9 @@
 """The records of the segment topic that a failover or a migration writes, and what comes after it: closures, moved groups,
-rescued records, fences."""
+rescued records, fences, returns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import ClassVar
@@ -122,7 +122,32 @@ class Fence(Kept):
     by: str
 
 
-OfSwitches = Closure | GroupMove | Rescue | Fence
+def rescues_of(rescues: Iterable[Rescue], topic: str, partition: int, source_topic_id: str) -> Iterator[Rescue]:
+    """Yield the rescues from a partition of a topic with this id."""
+    for each in rescues:
+        if (each.topic, each.partition, str(each.source_topic_id)) == (topic, partition, source_topic_id):
+            yield each
+
+
+@dataclass(frozen=True)
+class Return(Kept):
+    """A topic that returns: ``topic``, which the flow in the other direction has brought to this flow's source, is copied back
+    into ``into``, the topic of the target that it was brought from. Deleted by a null value when the return is over.
+    """
+
+    kind: ClassVar[int] = 12
+    key_fields: ClassVar[Fields] = fields(topic=STRING)
+    value_fields: ClassVar[Fields] = fields(into=STRING, window=STRING, time_ms=INT64, reason=REASON, by=STRING)
+
+    topic: str
+    into: str
+    window: str
+    time_ms: int
+    reason: str
+    by: str
+
+
+OfSwitches = Closure | GroupMove | Rescue | Fence | Return
 
 
 def closed(closures: Iterable[Closure]) -> dict[str, Closure]:

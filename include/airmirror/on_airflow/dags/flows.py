@@ -22,6 +22,7 @@ from airmirror.on_airflow.dags import heartbeats, maintenance
 from airmirror.on_airflow.dags.audit import audit_dag, audit_id, replay_dag, replay_id
 from airmirror.on_airflow.dags.compare import compare_dag, compare_id
 from airmirror.on_airflow.dags.decide import decide_dag
+from airmirror.on_airflow.dags.failback import failback_dag, failback_id
 from airmirror.on_airflow.dags.failover import failover_dag, failover_id
 from airmirror.on_airflow.dags.migrate import migrate_dag, migrate_id
 from airmirror.on_airflow.dags.migration import migration_plan_dag, migration_plan_id
@@ -101,6 +102,8 @@ def _makers(configuration: Configuration) -> Iterator[tuple[str, Callable[[], DA
             yield name(flow), partial(make, flow)
         if flow.settings.takeover_approval_enabled:
             yield takeover_id(flow), partial(takeover_dag, flow)
+        if flow.opposite in {each.name for each in flows}:
+            yield failback_id(flow), partial(failback_dag, flow)
         if flow.moves:
             yield migrate_id(flow), partial(migrate_dag, flow)
     for comparison in configuration.comparisons.values():

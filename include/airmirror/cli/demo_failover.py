@@ -1,0 +1,302 @@
+"""``airmirror demo --failover``: a source's brokers are killed in mid-write; failed over, rescued, failed back; the proof."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from confluent_kafka import Producer
+from rich.console import Console, RenderableType
+
+from airmirror.cli.demo_migration import GROUPS, TOPICS, Shop, differences, topic_of, values_of
+from airmirror.cli.plans import finding_lines
+from airmirror.cli.steps import steps
+from airmirror.cli.tables import Cell, line, show, table
+from airmirror.clusters.admin.client import connect
+from airmirror.clusters.admin.creation import create_topics
+from airmirror.clusters.admin.description import NewTopic
+from airmirror.clusters.protocol.routes import Routes
+from airmirror.errors import AirmirrorError, counted
+from airmirror.failback.pair import Pair
+from airmirror.failback.plan import failback_plan
+from airmirror.failback.report import report_of as report_of_failback
+from airmirror.failback.rescue import RescueOrder, rescue
+from airmirror.failback.steps import Done, FailbackOrder, fail_back, return_step
+from airmirror.failover.report import FailoverReport, report_of
+from airmirror.failover.steps import Order, fail_over
+from airmirror.flows.draining import prove_past
+from airmirror.flows.groups import checkpoints_round
+from airmirror.flows.moving import GroupsActive
+from airmirror.flows.prepare import Opened, caught_up, open_flow
+from airmirror.flows.stillness import ends_of
+from airmirror.local import LOCAL
+from airmirror_local.brokers import Broker, start_broker
+from airmirror_local.stack import FLOW
+
+BACK = "west->east"
+WHY, WHO = "east burns", "demo"
+WAIT_SECONDS, MEMBERS_SECONDS = 300.0, 3.0
+MOST_NAMED = 3
+KILLED = "checkout.east"  # the transactional id of a producer of the shop
+CONFIGURATION = """
+clusters = east, west
+east.bootstrap.servers = {east}
+west.bootstrap.servers = {west}
+east->west.enabled = true
+east->west.topics = {topics}
+# The way back. It replicates nothing of its own here.
+west->east.enabled = true
+west->east.topics = nothing-of-its-own
+groups = {groups}
+emit.checkpoints.interval.seconds = 1
+failover.quiet.ms = 1000
+emit.heartbeats.enabled = false
+replication.factor = 1
+offset.storage.replication.factor = 1
+checkpoints.topic.replication.factor = 1
+offset-syncs.topic.replication.factor = 1
+"""
+
+Step = Callable[[str], AbstractContextManager[object]]
+Values = Mapping[tuple[str, int], Sequence[str]]
+
+
+@dataclass
+class Course:
+    """The course of the demo: ``before``, ``over``, ``after`` are values that were acknowledged on east, on west after the
+    failover, and on east again. ``east``, ``west``, ``rescued``: values that lie there, by topic of east and partition;
+    ``read``: those that each group has read.
+    """
+
+    before: Sequence[str] = ()
+    over: Sequence[str] = ()
+    after: Sequence[str] = ()
+    east: Values = field(default_factory=dict)
+    west: Values = field(default_factory=dict)
+    rescued: Values = field(default_factory=dict)
+    read: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    returned: int = 0
+    failover_seconds: float = 0.0
+    failback_seconds: float = 0.0
+
+
+def run_failover_demo(console: Console, seconds: int) -> int:
+    """The exit status: 0 when every acknowledged record is where it must be, once. Leaves nothing running."""
+    LOCAL.mkdir(exist_ok=True)
+    directory = Path(tempfile.mkdtemp(prefix="demo-", dir=LOCAL))
+    try:
+        course = _run(console, directory, seconds)
+    except (AirmirrorError, TimeoutError) as error:
+        show(console, line("failed", error))
+        return 1
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    found = list(doubts(course))
+    show(console, _table(course), summary(course), *(line("not proven", doubt) for doubt in found))
+    return 1 if found else 0
+
+
+def _run(console: Console, directory: Path, seconds: int) -> Course:
+    step, course = steps(console), Course()
+    with ExitStack() as stack:
+        brokers: dict[str, Broker] = {}
+        for name in ("east", "west"):
+            with step(f"starting cluster {name}"):
+                brokers[name] = start_broker(directory, name)
+            stack.callback(brokers[name].kill)
+        east, west = brokers["east"], brokers["west"]
+        file = directory / "mirror.properties"
+        text = {"topics": ", ".join(TOPICS), "groups": ", ".join(GROUPS)}
+        file.write_text(CONFIGURATION.format(east=east.bootstrap, west=west.bootstrap, **text))
+        ledger = f"sqlite:///{directory / 'ledger.db'}"
+        pair = Pair(*(stack.enter_context(open_flow(file, name, ledger)) for name in (FLOW, BACK)))
+        source = connect(pair.forward.flow.source)
+        create_topics(source, [NewTopic(name, count, 1, {}) for name, count in TOPICS.items()], WAIT_SECONDS)
+        shop = Shop(directory)
+        stack.callback(shop.kill)
+        with step(f"the shop is open on east, and windows follow, for {seconds} s"):
+            shop.open("east", east.bootstrap)
+            shop.read(east.bootstrap)
+            _windows(pair.forward, seconds)
+        with step("east's brokers are killed in mid-write (SIGKILL)"):
+            east.kill()
+            shop.kill()
+            course.before = shop.acknowledged()
+        with step("failed over: what is committed is judged from west alone"):
+            made = _fail_over(pair, course)
+        show(console, *_lost(made))
+        with step(f"the shop is open on west, for {seconds} s; east comes back, with its data"):
+            before = len(shop.acknowledged())
+            shop.open("west", west.bootstrap, prefix="east.")
+            shop.read(west.bootstrap, prefix="east.")
+            time.sleep(seconds)
+            east.restart()
+        with step("the producer that was killed comes back, and ends its transaction"):
+            Producer({"bootstrap.servers": east.bootstrap, "transactional.id": KILLED}).init_transactions(WAIT_SECONDS)
+        _rescue(console, step, pair)
+        with step("what was written on west returns, while the shop is open"):
+            return_step(pair, FailbackOrder(WHY, WHO))
+            _windows(caught_up(pair.reverse), seconds)
+        with step("the shop closes on west, and is failed back"):
+            shop.close()
+            shop.leave()
+            course.over = shop.acknowledged()[before:]
+            done = _fail_back(pair)
+            course.failback_seconds = done.seconds
+            course.returned = sum(
+                each.records for each in report_of_failback(pair, FailbackOrder(WHY, WHO), done).returned
+            )
+        with step(f"the shop is open on east again, for {seconds} s"):
+            before = len(shop.acknowledged())
+            shop.open("east-again", east.bootstrap)
+            shop.read(east.bootstrap)
+            _windows(pair.forward, seconds)
+            shop.close()
+            course.after = shop.acknowledged()[before:]
+            _windows(pair.forward, 0)
+        with step("consumers read to the end, and stop"):
+            _await_read(shop, [*course.over, *course.after])
+            shop.leave()
+        with step("reading every record of both clusters again"):
+            _read(pair, course)
+            course.read = {group: shop.read_by(group) for group in GROUPS}
+    return course
+
+
+def _windows(opened: Opened, seconds: float) -> None:
+    """Windows, and checkpoints of groups, until the time is up; at least one of each."""
+    until = time.monotonic() + seconds
+    while True:
+        topics = set(TOPICS if opened.flow.name == FLOW else opened.flow.returns)
+        with Routes(opened.flow.source, "airmirror|demo") as source:
+            ends = ends_of(source, topics)
+        prove_past(opened, ends, WAIT_SECONDS)
+        checkpoints_round(opened, "checkpoints")
+        if time.monotonic() >= until:
+            return
+
+
+def _fail_over(pair: Pair, course: Course) -> FailoverReport:
+    order = Order("disaster", WHY, WHO)
+    left, moved, course.failover_seconds = fail_over(pair.forward, order)
+    return report_of(pair.forward, order, left, moved, course.failover_seconds)
+
+
+def _fail_back(pair: Pair) -> Done:
+    """All steps; again, as long as consumers that were killed with east count as members of their groups there."""
+    until = time.monotonic() + WAIT_SECONDS
+    while True:
+        try:
+            return fail_back(pair, FailbackOrder(WHY, WHO, wait=WAIT_SECONDS))
+        except GroupsActive:
+            if time.monotonic() > until:
+                raise
+            time.sleep(MEMBERS_SECONDS)  # the sampling interval: a coordinator tells nobody that a session has ended
+
+
+def _lost(made: FailoverReport) -> Iterator[str]:
+    """Yield what is known of what did not cross, before east is back."""
+    yield f"  {made.headline}"
+    for point in made.plan.partitions:
+        yield f"  {point.name}: nothing from offset {point.verified_end} on is known to have crossed"
+
+
+def _rescue(console: Console, step: Step, pair: Pair) -> None:
+    with step("what diverged, record by record"):
+        plan = failback_plan(pair.forward)
+    show(console, *finding_lines(plan.findings), f"  {plan.headline}")
+    with step("what never crossed is rescued"):
+        _, plan = rescue(pair.forward, RescueOrder(WHY, WHO))
+    show(console, f"  {plan.headline}")
+
+
+def _await_read(shop: Shop, values: Sequence[str]) -> None:
+    """Wait until each group has read these records. Raises TimeoutError."""
+    until = time.monotonic() + WAIT_SECONDS
+    for group, (_, topics) in GROUPS.items():
+        wanted = {value for value in values if topic_of(value) in topics}
+        while left := wanted - set(shop.read_by(group)):
+            if time.monotonic() > until:
+                raise TimeoutError(f"group {group} has not read {len(left)} records in {WAIT_SECONDS:.0f} s")
+            time.sleep(0.2)  # the sampling interval: files tell nobody that they grew
+
+
+def _read(pair: Pair, course: Course) -> None:
+    """Every record of the topics on both sides, and of those that were rescued, by the names that topics have on east."""
+    source, target = pair.forward.flow.source, pair.forward.flow.target
+    course.east = values_of(source, TOPICS)
+    course.west = _by_name(values_of(target, [f"east.{topic}" for topic in TOPICS]))
+    there = connect(target).topic_names()
+    course.rescued = _by_name(values_of(target, [name for name in there if ".rescued." in name]))
+
+
+def _by_name(values: Values) -> Values:
+    return {
+        (name.removeprefix("east.").partition(".rescued.")[0], number): its for (name, number), its in values.items()
+    }
+
+
+def doubts(course: Course) -> Iterator[str]:
+    """Yield the reasons why nothing is proven: each acknowledged record is exactly where it must be."""
+    rescued, west, east = (_flat(each) for each in (course.rescued, course.west, course.east))
+    if not (course.before and course.over and course.after and rescued and course.returned):
+        yield "nothing was written before, after or in between, nothing was rescued, or nothing returned"
+    before = set(course.before)
+    yield from _said("on west, or rescued", before, [each for each in (*west, *rescued) if each in before])
+    later = {*course.over, *course.after}
+    for where, found in (("on west", west), ("on east", east)):
+        yield from _said(where, later, [each for each in found if each in later])
+        twice = [value for value, count in Counter(found).items() if count > 1]
+        yield from (f"{where}: {value} lies there twice" for value in twice[:MOST_NAMED])
+    for name, logs in (("east", course.east), ("west", course.west)):
+        yield from (f"{name}: {what}" for what in _disorder(logs))
+    for group, (_, topics) in GROUPS.items():
+        wanted = [value for value in (*course.over, *course.after) if topic_of(value) in topics]
+        read = [value for value in course.read.get(group, ()) if value in later]
+        yield from (f"group {group}: {what}" for what in differences(wanted, read))
+
+
+def _said(where: str, wanted: set[str], found: Sequence[str]) -> Iterator[str]:
+    yield from (f"{where}: {what}" for what in differences(sorted(wanted), found))
+
+
+def _disorder(logs: Values) -> Iterator[str]:
+    """Yield where a log has a producer's records in another order than they were written in."""
+    for (topic, partition), values in logs.items():
+        last: dict[str, int] = {}
+        for value in values:
+            name, _, number = value.rpartition("-")
+            if int(number) <= last.get(name, 0):
+                yield f"{topic}-{partition}: {value} lies after {name}-{last[name]}"
+            last[name] = int(number)
+
+
+def _flat(values: Values) -> list[str]:
+    return [value for its in values.values() for value in its]
+
+
+def _table(course: Course) -> RenderableType:
+    columns = ("acknowledged", "on east", "on west", "rescued")
+    cells: list[list[Cell]] = []
+    parts = (("east, until it was killed", course.before), ("west", course.over), ("east again", course.after))
+    for name, values in parts:
+        known = set(values)
+        places = (_flat(course.east), _flat(course.west), _flat(course.rescued))
+        cells.append([name, len(values), *(sum(each in known for each in its) for its in places)])
+    return table(f"{FLOW}: both clusters, read again", ("written on", *columns), cells, right=columns)
+
+
+def summary(course: Course) -> str:
+    """All of it in a few sentences."""
+    return (
+        f"{counted(len(course.before) + len(course.over) + len(course.after), 'record')} were acknowledged. The failover took "
+        f"{course.failover_seconds:.1f} s, brokers that do not answer included; {counted(len(_flat(course.rescued)), 'record')} "
+        f"that never crossed were rescued; {course.returned:,} returned, and the last step back took "
+        f"{course.failback_seconds:.1f} s. Groups have read every record since the failover once. Everything is stopped."
+    )

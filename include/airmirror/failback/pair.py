@@ -1,0 +1,80 @@
+"""The two flows of a failback: the one that was failed over, and the one in the opposite direction, by which records return."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from airmirror.errors import AirmirrorError, command
+from airmirror.flows.prepare import Opened, catch_up_soon, caught_up, plan_topics
+from airmirror.topics.names import policy_of
+from airmirror.wire.closures import Return
+
+
+@dataclass(eq=False)
+class NoWayBack(AirmirrorError):
+    """A failback without a flow in the opposite direction in the configuration."""
+
+    flow: str
+    opposite: str
+
+    def __str__(self) -> str:
+        plan = command("failback", "plan", flow=self.flow)
+        return (
+            f"flow {self.flow!r}: its records return by flow {self.opposite!r}, which the configuration does not have: add "
+            f"`{self.opposite}.enabled = true`, with `{self.opposite}.topics` of what else it is to replicate; then ask {plan}"
+        )
+
+
+@dataclass(eq=False)
+class NothingReturns(AirmirrorError):
+    """A failback of topics of which the flow has replicated nothing."""
+
+    flow: str
+    topics: tuple[str, ...]
+
+    def __str__(self) -> str:
+        which, plan = ", ".join(self.topics) or "any topic", command("failback", "plan", flow=self.flow)
+        return f"flow {self.flow!r} has replicated nothing of {which}: {plan} shows what it has"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """``forward`` was failed over; ``reverse`` leads from its target to its source."""
+
+    forward: Opened
+    reverse: Opened
+
+    def names(self, topics: Collection[str] = ()) -> dict[str, str]:
+        """The remote topics that can return, each with the topic of the source that it was brought from.
+
+        ``topics``: of the source, none: all that the flow replicates, or has replicated, but heartbeats. The ledger has caught
+        up. Raises NothingReturns, and what guards the clusters.
+        """
+        policy, ledger = policy_of(self.forward.flow), self.forward.ledger
+        known = {topic for topic, _ in ledger.state().known}
+        last = [each for each in ledger.last_segments().values() if each.topic in known]
+        planned = plan_topics(self.forward, closed_too=True).topics
+        every = {**planned, **{each.topic: each.remote_topic for each in last}}
+        brought = {remote: topic for topic, remote in every.items() if not policy.is_heartbeats_topic(topic)}
+        found = {remote: topic for remote, topic in brought.items() if not topics or topic in topics}
+        if not found or set(topics) - set(found.values()):
+            raise NothingReturns(self.forward.flow.name, tuple(sorted(set(topics) - set(found.values()))))
+        return found
+
+    def returning(self) -> dict[str, str]:
+        """The remote topics that return now, each with the topic of the source."""
+        catch_up_soon(self.reverse)
+        return {each.topic: each.into for each in self.reverse.ledger.of_kind(Return)}
+
+    def now(self) -> Pair:
+        """Return the same when both ledgers have read what is new: what returns is as it was decided by now."""
+        return Pair(caught_up(self.forward, soon=True), caught_up(self.reverse, soon=True))
+
+
+def check_way_back(forward: Opened) -> str:
+    """Return the name of the flow in the opposite direction. Raises NoWayBack."""
+    name = forward.flow.opposite
+    if name not in {each.name for each in forward.configuration.enabled}:
+        raise NoWayBack(forward.flow.name, name)
+    return name

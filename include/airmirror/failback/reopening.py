@@ -1,0 +1,163 @@
+"""The flow that was failed over, opened again after the return: it goes on after what has returned, and keeps its segments.
+
+What returned is accounted for by the segments of the flow in the opposite direction, read backwards, compared record by record
+by a gate, and only then is the flow open (invariants C, F and G). Every step reads again what is so: done again, it does what is
+left.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
+from airmirror.errors import AirmirrorError, command, listed
+from airmirror.failback.pair import Pair
+from airmirror.failback.returning import NeverCrossed, ReturnNotDrained, ReturnOrder
+from airmirror.flows.closing import append, closure, overtaking
+from airmirror.flows.moving import Pen, forget
+from airmirror.flows.prepare import catch_up_ledger
+from airmirror.ledger import FlowLedger
+from airmirror.partitions import TopicPartition
+from airmirror.windows import resetting
+from airmirror.windows.continuing import Continuation, commit, continue_after
+from airmirror.windows.fence import Granted, fence_around
+from airmirror.windows.judging import judge_unverified
+from airmirror.windows.mirror import Mirror
+from airmirror.windows.resets import Choice, Facts, borne_out
+from airmirror.wire.closures import WHOLE, ClosureEvent, GroupMove, Rescue, Return, rescues_of
+from airmirror.wire.segments import ResetRecord
+
+Tell = Callable[[str], None]
+FORGET = "forget"  # the choice after which a topic is none of a flow's own
+
+
+@dataclass(eq=False)
+class ReturnDiffers(AirmirrorError):
+    """Records that returned and are not on both sides as they were copied: the flow stays closed."""
+
+    flow: str
+    reasons: tuple[str, ...]
+
+    def __str__(self) -> str:
+        said = f"what returned is not equal on both sides; {command('verify', flow=self.flow)} says more"
+        return f"flow {self.flow!r} stays closed: {said}\n{listed(self.reasons)}"
+
+
+def open_again(
+    pair: Pair, names: Mapping[str, str], order: ReturnOrder, tell: Tell = lambda phase: None
+) -> list[Continuation]:
+    """Account for what returned of remote topics (``names``, with where they returned to), and open them; what was added.
+
+    Raises ReturnNotDrained, NeverCrossed, ReturnDiffers, FlowBusy, SlotFenced, or a cluster's error; the flow is closed then.
+    """
+    forward = pair.forward
+    catch_up_ledger(pair.reverse)
+    with (
+        Mirror.open(forward.flow, forward.ledger, "return") as ahead,
+        overtaking(forward, f"return-{uuid.uuid4().hex[:12]}", tell) as granted,
+    ):
+        ahead.refresh()
+        tell("accounting for what returned")
+        found = _accounts(ahead, pair.reverse.ledger, names, order)
+        if found:
+            commit(ahead, granted, fence_around(granted, 1).numbers[0], found, by=order.by, reason=order.reason)
+        tell("comparing what returned, record by record")
+        ahead.catch_up()
+        judged = judge_unverified(ahead, granted, None, trusted=())
+        if judged.errors:
+            raise ReturnDiffers(forward.flow.name, tuple(map(str, judged.errors)))
+        _forget_moves(granted, names)
+        closures = {WHOLE, *names.values()} & granted.closed.keys()
+        opened = [closure(granted, each, ClosureEvent.OPENED, reason=order.reason, by=order.by) for each in closures]
+        append(granted, opened)
+    catch_up_ledger(forward)
+    return found
+
+
+def forget_return(pair: Pair, names: Collection[str], order: ReturnOrder, tell: Tell = lambda phase: None) -> None:
+    """The flow in the opposite direction has nothing to do with these remote topics any more. Raises FlowBusy, SlotFenced."""
+    with overtaking(pair.reverse, f"return-{uuid.uuid4().hex[:12]}", tell) as granted:
+        index, now = granted.journal.index, int(time.time() * 1000)
+        over = [each for each in index.of_kind(Return) if each.topic in names]
+        known = [TopicPartition(*key) for key in index.state().known if key[0] in {each.topic for each in over}]
+        decided = [_forgotten(key, granted.claim.window, now, order) for key in known]
+        granted.check()
+        if over:
+            entries = [(each.encode_key(), each.encode_value()) for each in decided]
+            granted.appender.append([*entries, *((each.encode_key(), None) for each in over)])
+    catch_up_ledger(pair.reverse)
+
+
+def _accounts(ahead: Mirror, opposite: FlowLedger, names: Mapping[str, str], order: ReturnOrder) -> list[Continuation]:
+    """Return what returned to each partition and is not accounted for yet. Raises ReturnNotDrained, NeverCrossed."""
+    remote = {topic: name for name, topic in names.items()}
+    looked = resetting.look(ahead, remote, Choice.ACCEPT_LOSS)
+    last = opposite.last_segments()
+    keys = [TopicPartition(each.remote_topic, each.partition) for each in looked]
+    ends = offsets_with_patience(ahead.target, [key for key in keys if key in last], LATEST)
+    left = [
+        f"{key}: returned up to offset {last[key].source_end}, it ends at {end}"
+        for key, end in ends.items()
+        if last[key].source_end < end
+    ]
+    if left:
+        raise ReturnNotDrained(ahead.flow.name, tuple(left))
+    found = [_account(ahead, facts, opposite, ends) for facts, key in zip(looked, keys, strict=True) if key in last]
+    made = [each for each in found if each is not None]
+    rescues = ahead.index.of_kind(Rescue)
+    behind = [(each, each.lost - rescued(each, rescues)) for each in made]
+    never = [f"{each.key}: {count:,} records" for each, count in behind if count > 0]
+    if never and not order.leave:
+        raise NeverCrossed(ahead.flow.name, tuple(never))
+    return made
+
+
+def _account(
+    ahead: Mirror, facts: Facts, opposite: FlowLedger, ends: Mapping[TopicPartition, int]
+) -> Continuation | None:
+    """Return the account of what returned to a partition; None: all of it is accounted for."""
+    remote = TopicPartition(facts.remote_topic, facts.partition)
+    last, kept = opposite.last_segments()[remote], borne_out(facts)
+    start = kept.last.source_end if kept.last else facts.earliest
+    if kept.is_whole and kept.last and start >= last.target_end:
+        return None
+    records = opposite.segments(*remote, last.source_topic_id)
+    return continue_after(
+        ahead,
+        facts,
+        kept,
+        start=start,
+        end=max(start, last.target_end),
+        target_end=ends[remote],
+        opposite=(each for each in records if each.target_end > start),
+    )
+
+
+def rescued(each: Continuation, rescues: Sequence[Rescue]) -> int:
+    """Return the number of records that a continuation counts as lost and that were rescued."""
+    its = rescues_of(rescues, *each.key, str(each.facts.source_topic_id))
+    return sum(rescue.records for rescue in its if each.start <= rescue.source_start < each.end)
+
+
+def _forget_moves(granted: Granted, names: Collection[str]) -> None:
+    """Forget where groups stood before the failover: they were moved back, and it can't be undone any more."""
+    moves = granted.journal.index.of_kind(GroupMove)
+    forget(Pen.of(granted), [each for each in moves if each.topic in names])
+
+
+def _forgotten(key: TopicPartition, window: str, now: int, order: ReturnOrder) -> ResetRecord:
+    return ResetRecord(
+        *key,
+        time_ms=now,
+        choice=FORGET,
+        problem="its return is over",
+        lost_first=-1,
+        lost_end=-1,
+        start=-1,
+        window=window,
+        by=order.by.strip(),
+        reason=order.reason.strip(),
+    )

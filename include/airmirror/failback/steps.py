@@ -1,0 +1,188 @@
+"""The steps of a failback, in order; the command does them one after the other, a DAG as its tasks.
+
+Each reads both clusters again and does what is left: killed at any point and run again, nothing is done twice. What was
+written to remote topics since the failover returns; when applications have stopped there, all of it has returned and is
+verified, the return is closed, groups are moved to their exact positions on the source, and the flow that was failed over is
+open again.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from airmirror.clusters.protocol.groups import Committed, committed_offsets
+from airmirror.clusters.protocol.routes import Routes
+from airmirror.errors import AirmirrorError, command, listed
+from airmirror.failback.pair import Pair
+from airmirror.failback.reopening import forget_return, open_again
+from airmirror.failback.returning import ReturnOrder, begin_return, close_return, is_over
+from airmirror.failover.undo import OURS
+from airmirror.flows.closing import closures_now
+from airmirror.flows.draining import await_quiet, prove_past
+from airmirror.flows.moving import Pen, move_groups, not_exact
+from airmirror.flows.stillness import ends_of
+from airmirror.ledger import GroupOffset
+from airmirror.offsets.positions import GroupPosition, group_positions
+from airmirror.offsets.translation import Reason
+from airmirror.partitions import TopicPartition
+from airmirror.windows.continuing import Continuation
+from airmirror.windows.fence import claimed
+from airmirror.windows.mirror import Journal, Mirror
+from airmirror.wire.closures import WHOLE
+
+Tell = Callable[[str], None]
+
+
+@dataclass(eq=False)
+class GroupsNotBack(AirmirrorError):
+    """Groups that would not go on at the very next record on the source, or that do not stand where they were moved to."""
+
+    flow: str
+    groups: tuple[str, ...]
+
+    def __str__(self) -> str:
+        shown = command("groups", flow=self.flow)
+        return (
+            f"flow {self.flow!r}: groups would not go on at the very next record, so that its return was not finished; {shown} "
+            f"shows them; leave them out with groups.exclude, or add --inexact\n{listed(self.groups)}"
+        )
+
+
+@dataclass(frozen=True)
+class FailbackOrder:
+    """Who fails back, and why. ``leave``: what never crossed stays on the source alone. ``wait``: seconds for applications to
+    stop, and for the rest to return. ``inexact``: also where groups are not exact."""
+
+    reason: str
+    by: str
+    leave: bool = False
+    wait: float = 300.0
+    inexact: bool = False
+
+    @property
+    def of_return(self) -> ReturnOrder:
+        return ReturnOrder(self.reason, self.by, self.leave)
+
+
+@dataclass
+class Done:
+    """The work of a failback: where partitions began to return, what became of groups, what was accounted for."""
+
+    begun: list[Continuation] = field(default_factory=list)
+    groups: list[GroupOffset] = field(default_factory=list)
+    continued: list[Continuation] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+def is_done(pair: Pair) -> bool:
+    """Return whether the flow is open, and nothing returns any more: there is nothing to fail back."""
+    closures = closures_now(pair.forward)
+    return not pair.returning() and WHOLE not in closures
+
+
+def return_step(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None) -> list[Continuation]:
+    """Remote topics return from now on; where partitions begin that have not begun before.
+
+    Raises what ``begin_return`` does.
+    """
+    names, waiting = pair.returning(), _waiting(pair)
+    if is_done(pair) or (names and not waiting) or is_over(pair.reverse, waiting):
+        return []
+    return begin_return(pair, order.of_return, tell)
+
+
+def drain_step(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None) -> None:
+    """Nobody writes to the remote topics, all of them has returned and is verified, groups are exact. Of a return that is
+    closed nothing is asked.
+
+    Raises SourceNotQuiet, NotDrained, GroupsNotBack, or a cluster's error.
+    """
+    names, reverse = _waiting(pair), pair.reverse
+    if not names or is_over(reverse, names):
+        return
+    still_ms = reverse.flow.settings.failover_quiet_ms
+    await_quiet(reverse, still_ms=still_ms, seconds=order.wait, topics=names, tell=tell)
+    with Routes(reverse.flow.source, f"airmirror|{reverse.flow.name}|failback") as source:
+        ends = ends_of(source, names)
+    prove_past(reverse, ends, order.wait, tell)
+    wrong = [] if order.inexact else not_exact(_positions(pair, names))
+    if wrong:
+        raise GroupsNotBack(reverse.flow.name, tuple(wrong))
+
+
+def close_step(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None) -> None:
+    """No window copies remote topics back any more. Raises ReturnNotDrained, FlowBusy, FenceStuck."""
+    if names := _waiting(pair):
+        close_return(pair, names, order.of_return, tell)
+
+
+def move_step(pair: Pair, order: FailbackOrder) -> list[GroupOffset]:
+    """Move groups to their positions on the source; what became of each. Raises GroupsActive, GroupsNotBack, FlowBusy."""
+    names, reverse = _waiting(pair), pair.reverse
+    if not names:
+        return []
+    rows = _positions(pair, names)
+    with (
+        Journal.open(reverse.flow, reverse.ledger, "failback") as journal,
+        claimed(journal, f"{OURS}groups-{uuid.uuid4().hex[:12]}", slots=0, closed_too=True) as granted,
+    ):
+        journal.catch_up()
+        done = move_groups(Pen.of(granted), rows)
+        there = committed_offsets(journal.target, {each.group for each in done if not each.reason})
+    wrong = [
+        f"{each.group} in {each.remote_topic}-{each.partition} is not at {each.downstream}"
+        for each in done
+        if not each.reason and not _stands(each, there)
+    ]
+    if wrong:
+        raise GroupsNotBack(reverse.flow.name, tuple(wrong))
+    return done
+
+
+def open_step(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None) -> list[Continuation]:
+    """The flow that was failed over is open again, after what returned; nothing returns any more. What was accounted for.
+
+    Raises what ``open_again`` does.
+    """
+    names, waiting = pair.returning(), _waiting(pair)
+    continued = open_again(pair, waiting, order.of_return, tell) if waiting else []
+    if names:
+        forget_return(pair, names, order.of_return, tell)
+    return continued
+
+
+def fail_back(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None) -> Done:
+    """All steps, one after the other."""
+    begun, done = time.monotonic(), Done()
+    done.begun = return_step(pair, order, tell)
+    drain_step(pair, order, tell)
+    tell("closing the return")
+    close_step(pair, order, tell)
+    tell("moving consumer groups")
+    done.groups = move_step(pair, order)
+    done.continued = open_step(pair, order, tell)
+    done.seconds = time.monotonic() - begun
+    return done
+
+
+def _waiting(pair: Pair) -> dict[str, str]:
+    """Return what returns and is not open again yet: remote topics with the topics of the source."""
+    closures = closures_now(pair.forward)
+    return {remote: topic for remote, topic in pair.returning().items() if {WHOLE, topic} & closures.keys()}
+
+
+def _positions(pair: Pair, names: Mapping[str, str]) -> list[GroupPosition]:
+    """The groups that read what returns, and where each would go on."""
+    reverse = pair.now().reverse
+    with Mirror.open(reverse.flow, reverse.ledger, "failback") as mirror:
+        mirror.refresh()
+        rows = group_positions(mirror)
+    return [row for row in rows if row.topic in names and row.found is not Reason.NOT_REPLICATED]
+
+
+def _stands(each: GroupOffset, there: Mapping[str, Mapping[TopicPartition, Committed]]) -> bool:
+    found = there.get(each.group, {}).get(TopicPartition(each.remote_topic, each.partition))
+    return found is not None and found.offset == each.downstream

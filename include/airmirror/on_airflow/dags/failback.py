@@ -1,0 +1,162 @@
+"""The DAG ``failback.<source>.<target>``: a person approves what a failback would mean; then it is carried out, step by step."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import DAG, Param
+from airflow.sdk.exceptions import AirflowSkipException
+
+from airmirror.config import Flow
+from airmirror.on_airflow.dags.common import new_dag, tags
+from airmirror.on_airflow.dags.links import ReportLink
+from airmirror.on_airflow.dags.operators import FlowOperator, window_id
+from airmirror.on_airflow.dags.people import AsksPeople, answered_by, respondents
+from airmirror.on_airflow.deployment import deployment
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from airmirror.failback.steps import FailbackOrder
+    from airmirror.flows.selection import Selection
+    from airmirror.on_airflow.question import Question
+
+PLAN, RETURN, SWITCH, DRAIN, CLOSE, MOVE, OPEN = "plan", "return", "switch", "drain", "close", "move_groups", "open"
+LET_RETURN, SWITCH_BACK, LEAVE = "Let records return", "Switch back", "Leave it"
+WAIT_SECONDS = 900.0  # for applications to stop, and for the rest to return, of one attempt
+DOC = """
+Fails **{flow}** back to {source}, as `airmirror failback run` does (docs/disaster-recovery.md). **Leave this DAG switched on**:
+it runs only when it is triggered. *Trigger* asks for the reason, and a dry run, which shows the plan only.
+
+1. `plan` shows under *Required Actions* what diverged. Nothing is written.
+2. `return`, when you have approved: what was written on {target} since returns to {source} by windows of `{opposite}`, and what
+   comes: let its DAG run. Applications go on.
+3. `switch` asks again. When you have approved, **stop the applications on {target}**.
+4. `drain` waits until nobody writes there, copies and verifies the rest, and asks whether every group is exact.
+5. `close` ends the return; `move_groups` moves consumer groups to their positions on {source}.
+6. `open` opens {flow} again, its segments intact, and writes the report, to which its button leads. Start your applications.
+
+Every task reads again what is so now: clear any of them.
+"""
+
+
+class PlanFailback(AsksPeople):
+    """Asks whether records are to return, as things are now."""
+
+    def ask(self, context: Context) -> Question:
+        from airmirror.on_airflow.tasks.failback import ask
+
+        return ask(deployment(), self.flow, order_of(context, by="nobody yet"))
+
+
+class SwitchBack(AsksPeople):
+    """Asks whether applications are to switch, as far as records have returned by now."""
+
+    def ask(self, context: Context) -> Question:
+        from airmirror.on_airflow.tasks.failback import ask_switch
+
+        return ask_switch(deployment(), self.flow)
+
+
+class FailbackStep(FlowOperator):
+    """The step that its task is called after, when a person has approved what ``asked`` asks; skipped without that."""
+
+    def __init__(self, *, asked: str, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.asked = asked
+
+    def work(self, context: Context, selection: Selection) -> None:
+        given = context["ti"].xcom_pull(task_ids=self.asked)
+        if not given or given["chosen_options"][0] == LEAVE:
+            raise AirflowSkipException("nobody wants it")
+        self.step(context, order_of(context, by=answered_by(given)))
+
+    def step(self, context: Context, order: FailbackOrder) -> None:
+        """Do the step. Raises AirmirrorError."""
+        from airmirror.on_airflow.tasks.failback import do_step
+
+        do_step(deployment(), self.flow, self.task_id, order)
+
+
+class OpenAgain(FailbackStep):
+    """The flow is opened again, and the report is written."""
+
+    operator_extra_links = (ReportLink(),)
+    page: Path | None = None
+
+    def step(self, context: Context, order: FailbackOrder) -> None:
+        from airmirror.on_airflow.tasks.failback import finish
+
+        begun = str(context["ti"].xcom_pull(task_ids=self.asked)["responded_at"])
+        finish(deployment(), self.flow, order, begun, window_id(context), partial(setattr, self, "page"))
+
+
+def order_of(context: Context, by: str) -> FailbackOrder:
+    """The order of the trigger form."""
+    from airmirror.failback.steps import FailbackOrder
+
+    given = context["params"]
+    return FailbackOrder(given["reason"], by, bool(given["leave"]), WAIT_SECONDS, inexact=bool(given["inexact"]))
+
+
+def failback_id(flow: Flow) -> str:
+    return f"failback.{flow.source.alias}.{flow.target.alias}"
+
+
+def failback_dag(flow: Flow) -> DAG:
+    """The failback of a flow that has a flow in the opposite direction."""
+    source, target = flow.source.alias, flow.target.alias
+    with new_dag(
+        failback_id(flow),
+        None,
+        is_paused_upon_creation=False,
+        description=f"Leave it on: asks an operator, then fails {flow.name} back to {source}.",
+        doc_md=DOC.format(flow=flow.name, source=source, target=target, opposite=flow.opposite),
+        tags=tags(flow),
+        params=_form(source, target),
+    ) as dag:
+        limit, people = timedelta(seconds=3 * WAIT_SECONDS) + timedelta(hours=1), respondents(flow)
+        plan = PlanFailback(
+            task_id=PLAN,
+            flow=flow.name,
+            subject=f"{flow.name}: fail back?",
+            options=[LET_RETURN, LEAVE],
+            assigned_users=people,
+        )
+        back = FailbackStep(task_id=RETURN, flow=flow.name, asked=PLAN, execution_timeout=limit)
+        switch = SwitchBack(
+            task_id=SWITCH,
+            flow=flow.name,
+            subject=f"{flow.name}: switch back?",
+            options=[SWITCH_BACK, LEAVE],
+            assigned_users=people,
+        )
+        drain, close, move = (
+            FailbackStep(task_id=name, flow=flow.name, asked=SWITCH, execution_timeout=limit)
+            for name in (DRAIN, CLOSE, MOVE)
+        )
+        last = OpenAgain(task_id=OPEN, flow=flow.name, asked=SWITCH, execution_timeout=limit)
+        plan >> back >> switch >> drain >> close >> move >> last
+    return dag
+
+
+def _form(source: str, target: str) -> dict[str, Param]:
+    return {
+        "reason": Param("", type="string", minLength=1, title="Reason", description_md="Why; it is kept."),
+        "dry_run": Param(False, type="boolean", title="Dry run", description_md="Show the plan; write nothing."),
+        "leave": Param(
+            False,
+            type="boolean",
+            title="Leave what never crossed",
+            description_md=f"What never crossed, and was not rescued, stays on {source} and does not come to {target}.",
+        ),
+        "inexact": Param(
+            False,
+            type="boolean",
+            title="Inexact groups too",
+            description_md="Also where groups do not go on at the very next record.",
+        ),
+    }

@@ -1,0 +1,142 @@
+"""The work of the tasks of a failback: the steps of the command, each reported in its task's log. Loaded in tasks only."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from airmirror.errors import AirmirrorError
+from airmirror.failback import steps
+from airmirror.failback.pair import Pair, check_way_back
+from airmirror.failback.plan import FailbackPlan, failback_plan
+from airmirror.failback.report import report_of, write_report
+from airmirror.failback.returning import look_ahead
+from airmirror.failback.steps import Done, FailbackOrder
+from airmirror.flows.draining import undrained
+from airmirror.flows.selection import Selection
+from airmirror.on_airflow.deployment import Deployment
+from airmirror.on_airflow.question import Question, escape
+from airmirror.on_airflow.tasks.telling import phase
+from airmirror.on_airflow.tasks.window import opened_flow, when_free
+from airmirror.quality.page import PAGES_KEPT, file_name, keep_newest
+
+log = logging.getLogger(__name__)
+
+MOST_SHOWN = 100  # partitions of one question
+
+
+@dataclass(eq=False)
+class FailbackIncomplete(AirmirrorError):
+    """A failback that was carried out, and after which something stays behind or is left. Its report is written."""
+
+    flow: str
+    headline: str
+
+    def __str__(self) -> str:
+        return f"flow {self.flow!r}: {self.headline} The report says what; applications may be started all the same."
+
+
+def ask(deployment: Deployment, flow: str, order: FailbackOrder) -> Question:
+    """Return the question: what diverged, and what would return. Writes only the ledger.
+
+    Raises NoWayBack, SourceStillGone, NeverCrossed, ReturnRefused.
+    """
+    with opened_pair(deployment, flow) as pair:
+        if steps.is_done(pair):
+            return Question(f"{flow} is open, and nothing returns", "There is nothing to fail back.")
+        found = failback_plan(pair.forward)
+        if not pair.returning():
+            look_ahead(pair, order.of_return)
+    for each in found.findings:
+        log.info("%s: %s: %s %s", each.level, each.what, each.evidence, each.way_out)
+    return Question(f"{flow}: fail back? {found.headline}", question(found, order))
+
+
+def question(found: FailbackPlan, order: FailbackOrder) -> str:
+    """Return the plan as Markdown. Every text that is not ours is escaped."""
+    lines = [
+        f"Nothing is written yet. Why: {escape(order.reason)}. **Approve to let records return**; applications go on, and you "
+        "are asked again before they switch.",
+        "",
+    ]
+    lines += [
+        f"- **{each.level}** {escape(each.what)}: {escape(each.evidence)}"
+        + (f" ({escape(each.way_out)})" if each.way_out else "")
+        for each in found.findings
+    ]
+    lines += ["", "| partition | never crossed | rescued | written since |", "|---|---|---|---|"]
+    for each in found.partitions[:MOST_SHOWN]:
+        lines.append(f"| {escape(each.name)} | {each.never.records:,} | {each.rescued:,} | {each.since.records:,} |")
+    return "\n".join([*lines, f"\n{len(found.partitions):,} partitions in all."])
+
+
+def ask_switch(deployment: Deployment, flow: str) -> Question:
+    """Return the question before applications switch: what has not returned by now. Writes only the ledger."""
+    with opened_pair(deployment, flow) as pair:
+        names = pair.returning()
+        left = undrained(pair.reverse, names) if names else []
+    told = [f"- {escape(each)}" for each in left[:MOST_SHOWN]] or ["- nothing: all has returned, and is verified"]
+    body = "\n".join(
+        [
+            "**Approve, then stop the applications on the target**: nobody may write there any more. What is left to return:",
+            "",
+            *told,
+        ]
+    )
+    return Question(f"{flow}: switch back? {len(left):,} partitions have more to return", body)
+
+
+def do_step(deployment: Deployment, flow: str, step: str, order: FailbackOrder) -> None:
+    """Let records return, drain, close the return, or move groups.
+
+    Raises NeverCrossed, ReturnRefused, SourceNotQuiet, NotDrained, GroupsNotBack, GroupsActive, FlowBusy.
+    """
+    with opened_pair(deployment, flow) as pair:
+        reverse = pair.reverse.flow
+        if step == "return":
+            for each in when_free(reverse, lambda: steps.return_step(pair, order, phase)):
+                log.info("%s returns to %s from offset %d on.", each.key, each.facts.remote_topic, each.end)
+        elif step == "drain":
+            when_free(reverse, lambda: steps.drain_step(pair, order, phase))
+        elif step == "close":
+            when_free(reverse, lambda: steps.close_step(pair, order, phase))
+        else:
+            for row in when_free(reverse, lambda: steps.move_step(pair, order)):
+                log.info("%s in %s-%d: %s", row.group, row.remote_topic, row.partition, row.reason or row.downstream)
+
+
+def finish(
+    deployment: Deployment, flow: str, order: FailbackOrder, begun: str, run: str, show: Callable[[Path], None]
+) -> None:
+    """Open the flow again and write the report; ``show`` hears of its page. ``begun``: when it was approved, ISO 8601.
+
+    Raises ReturnNotDrained, NeverCrossed, ReturnDiffers, FlowBusy, and after the report FailbackIncomplete.
+    """
+    with opened_pair(deployment, flow) as pair:
+        groups = when_free(pair.reverse.flow, lambda: steps.move_step(pair, order))
+        continued = when_free(pair.forward.flow, lambda: steps.open_step(pair, order, phase))
+        seconds = time.time() - datetime.fromisoformat(begun).timestamp()
+        made = report_of(pair, order, Done(groups=groups, continued=continued, seconds=seconds))
+    directory = deployment.data_docs / "failbacks" / flow.replace("->", ".")
+    show(write_report(made, directory / file_name(run).removesuffix(".html")))
+    keep_newest(directory, PAGES_KEPT)
+    for group, topic, partition, why in made.left:
+        log.warning("%s in %s-%d was left: %s", group, topic, partition, why)
+    log.info("%s", made.headline)
+    if not made.is_good:
+        raise FailbackIncomplete(flow, made.headline)
+
+
+@contextmanager
+def opened_pair(deployment: Deployment, flow: str) -> Iterator[Pair]:
+    """Both flows of a failback. Raises NoWayBack."""
+    with (
+        opened_flow(deployment, flow, Selection()) as forward,
+        opened_flow(deployment, check_way_back(forward), Selection()) as reverse,
+    ):
+        yield Pair(forward, reverse)

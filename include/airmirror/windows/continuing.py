@@ -1,0 +1,226 @@
+"""A flow goes on after records that lie on both sides already, and were not copied by it: they returned, or were rescued.
+
+What the flow in the opposite direction has copied is told by its segments; read backwards they are this flow's own account of
+those records, which are not copied back to where they came from (invariant G). The next gate compares them record by record
+(invariant F). Every other record of the range counts as lost: it lies on the source and never crossed (invariants C and E).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from airmirror.clusters.protocol.log import read_batches
+from airmirror.partitions import TopicPartition
+from airmirror.slot.account import Account
+from airmirror.slot.internal_records import KeyValue
+from airmirror.windows import driver
+from airmirror.windows.cursor import decoded
+from airmirror.windows.declared import compacted_topics
+from airmirror.windows.fence import Granted
+from airmirror.windows.mirror import Mirror
+from airmirror.windows.plan import BYTES_GUESSED, Planned
+from airmirror.windows.resets import Facts, Kept
+from airmirror.windows.starts import records_of
+from airmirror.windows.takeover import TakenOver
+from airmirror.wire.records import Array
+from airmirror.wire.segments import ResetRecord, Segment, SegmentRecord
+
+RETURN = "return"  # the choice that stands among a flow's resets
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """One partition, the part of its account that remains, and what is added to it: up to where the flow goes on."""
+
+    facts: Facts
+    kept: Kept
+    taken: TakenOver
+
+    @property
+    def key(self) -> TopicPartition:
+        return self.facts.key
+
+    @property
+    def start(self) -> int:
+        """The source offset from which on the account is added."""
+        return self.taken.accounts[0].start
+
+    @property
+    def end(self) -> int:
+        """The source offset to go on at."""
+        return self.taken.end
+
+    @property
+    def target_end(self) -> int:
+        """The end of the remote log, as it was found: what follows there is the flow's own."""
+        return self.taken.accounts[-1].target_end
+
+    @property
+    def lost(self) -> int:
+        """The number of records that are on the source, and by none of these flows on the target."""
+        return sum(account.lost for account in self.taken.accounts)
+
+
+def continue_after(
+    mirror: Mirror,
+    facts: Facts,
+    kept: Kept,
+    *,
+    start: int,
+    end: int,
+    target_end: int,
+    opposite: Iterable[SegmentRecord] = (),
+) -> Continuation:
+    """The account of a partition's source offsets ``[start, end)``, after what is ``kept``; only the source is read.
+
+    ``opposite``: segment records of the flow in the opposite direction, in order; ``target_end``: where the remote log ends.
+    Raises what reading a log does.
+    """
+    content = _content(mirror, facts.key, start, end)
+    before = kept.last.target_end if kept.last else 0
+    accounts = tuple(_accounts(content, start, end, before, target_end, opposite))
+    item = Planned(
+        topic=facts.topic,
+        partition=facts.partition,
+        remote_topic=facts.remote_topic,
+        start=start,
+        end=end,
+        high_watermark=facts.high_watermark,
+        record_bytes=BYTES_GUESSED,
+        last=facts.last,
+    )
+    return Continuation(facts, kept, TakenOver(item, accounts))
+
+
+def commit(
+    mirror: Mirror,
+    granted: Granted,
+    number: int,
+    continuations: Sequence[Continuation],
+    *,
+    by: str,
+    reason: str,
+    more: Sequence[KeyValue] = (),
+) -> None:
+    """Commit continuations, and ``more`` records of the segment topic, in one transaction under the claim (A and B).
+
+    Raises SlotFenced where the claim is another's by now.
+    """
+    log = TopicPartition(mirror.topics.segments, 0)
+    records = records_of(mirror, granted, [each.taken for each in continuations])
+    now, window = int(time.time() * 1000), granted.claim.window
+    before = [entry for each in continuations for entry in _of_kept(each)]
+    decided = [_decision(each, window, now, by, reason) for each in continuations if each.facts.last is not None]
+    records[log] = [*more, *before, *records.get(log, ()), *((r.encode_key(), r.encode_value()) for r in decided)]
+    driver.commit(granted, records, number)
+
+
+def _of_kept(each: Continuation) -> Iterator[KeyValue]:
+    """Yield what changes of a partition's earlier account."""
+    kept, verified = each.kept, each.facts.verified
+    yield from ((record.encode_key(), None) for record in kept.forgotten)
+    if kept.shortened is not None:
+        yield kept.shortened.encode_key(), kept.shortened.encode_value()
+    if verified is None or kept.is_whole:
+        return
+    if kept.last is None:
+        yield verified.encode_key(), None
+        return
+    ends = min(verified.offset, kept.last.source_end - 1), min(verified.target_end, kept.last.target_end)
+    verified = replace(verified, offset=ends[0], target_end=ends[1])
+    yield verified.encode_key(), verified.encode_value()
+
+
+def _decision(each: Continuation, window: str, now: int, by: str, reason: str) -> ResetRecord:
+    return ResetRecord(
+        *each.key,
+        time_ms=now,
+        choice=RETURN,
+        problem=each.facts.problem[:10_000],
+        lost_first=each.start,
+        lost_end=each.start,
+        start=each.end,
+        window=window,
+        by=by,
+        reason=reason,
+    )
+
+
+@dataclass(frozen=True)
+class _Content:
+    """A range of a log: the offsets of its records, and ranges of control records and of aborted ones."""
+
+    offsets: Array
+    control: Sequence[tuple[int, int]]
+    aborted: Sequence[tuple[int, int]]
+    compacted: bool
+
+    def count(self, account: Account) -> None:
+        """Account for every offset that is not copied."""
+        start, end = account.start, account.end
+        there = self._records(start, end)
+        mapped = sum(self._records(run.source_first, run.source_end) for run in account.segments)
+        account.control = _within(self.control, start, end)
+        account.aborted = _within(self.aborted, start, end)
+        account.lost = there - mapped
+        rest = end - start - account.copied - account.control - account.aborted - account.lost
+        if self.compacted:
+            account.holes = rest
+        else:
+            account.lost += rest  # what retention has deleted before it crossed
+
+    def _records(self, start: int, end: int) -> int:
+        return int(np.searchsorted(self.offsets, end) - np.searchsorted(self.offsets, start))
+
+
+def _content(mirror: Mirror, key: TopicPartition, start: int, end: int) -> _Content:
+    control, aborted, offsets = list[tuple[int, int]](), list[tuple[int, int]](), list[Array]()
+    committed = mirror.flow.isolation_level == "read_committed"
+    found = read_batches(mirror.source, key, start, end, read_committed=committed) if start < end else ()
+    for buffer, batches in found:
+        data = []
+        for batch, is_aborted in batches:
+            if batch.is_control or is_aborted:
+                (control if batch.is_control else aborted).append((batch.base_offset, batch.next_offset))
+            elif batch.count:
+                data.append(batch)
+        parts = decoded(routes=mirror.source, partition=key, buffer=buffer, batches=data, start=start, end=end)
+        offsets += [part.offsets for part in parts]
+    compacted = compacted_topics(mirror, [key.topic])[key.topic] if start < end else False
+    return _Content(np.concatenate(offsets) if offsets else np.empty(0, np.int64), control, aborted, compacted)
+
+
+def _accounts(
+    content: _Content, start: int, end: int, before: int, target_end: int, opposite: Iterable[SegmentRecord]
+) -> Iterator[Account]:
+    """One for each record of the opposite flow, so that none has too many segments, and the last up to ``end``."""
+    for record in opposite:
+        runs = list(_backwards(record.segments, start, end))
+        if not runs:
+            continue
+        account = Account(start, before)
+        for run in runs:
+            account.written([(run.source_first, run.count)], run.target_first)
+        account.end = start = runs[-1].source_end
+        before = account.target_end
+        content.count(account)
+        yield account
+    last = Account(start, target_end, end=end)
+    content.count(last)
+    yield last
+
+
+def _backwards(runs: Iterable[Segment], start: int, end: int) -> Iterator[Segment]:
+    """The runs of the flow in the opposite direction as this one has them, within its source offsets ``[start, end)``."""
+    for run in runs:
+        first, last = max(run.target_first, start), min(run.target_end, end)
+        if first < last:
+            yield Segment(first, run.source_first + first - run.target_first, last - first)
+
+
+def _within(ranges: Iterable[tuple[int, int]], start: int, end: int) -> int:
+    return sum(max(0, min(last, end) - max(first, start)) for first, last in ranges)

@@ -1,0 +1,378 @@
+"""Failing back: what was written over there returns, each record once and in order, and both flows and groups go on exactly."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airmirror.clusters.protocol.groups import Committed
+from airmirror.failback import reopening, returning, steps
+from airmirror.failback.plan import failback_plan
+from airmirror.failback.rescue import RescueOrder, rescue
+from airmirror.failback.returning import NeverCrossed, ReturnNotDrained, ReturnRefused, look_ahead
+from airmirror.failback.steps import drain_step, is_done, return_step
+from airmirror.failover.steps import fail_over
+from airmirror.failover.undo import undo
+from airmirror.flows.closing import StillReturning, append, close, closure, closures_now, overtaking, reopen
+from airmirror.flows.prepare import prepare
+from airmirror.flows.verification import compare_all
+from airmirror.offsets.positions import positions_of
+from airmirror.offsets.translation import Translated
+from airmirror.partitions import TopicPartition
+from airmirror.slot.errors import ForeignRecords, SlotFenced
+from airmirror.windows.mirror import Mirror
+from airmirror.wire.closures import WHOLE, ClosureEvent, GroupMove, Return
+from airmirror_local.brokers import IMPATIENT, start_broker
+from support.failovers import DISASTER, PLANNED, without_source
+from support.groups import committed, read_with_group
+from support.returns import ORDER, POLICIES, Both, there_and_back, write
+from support.sides import Sides
+from support.topics import create_topic, delete_topic, end_offsets, read_all
+
+RESCUE = RescueOrder("INC-7", "ada")
+
+
+def flat(values: dict[int, list[bytes | None]]) -> list[bytes | None]:
+    return sorted(value for its in values.values() for value in its)
+
+
+def goes_on(both: Both, first: int, *, shared: list[bytes]) -> None:
+    """What is produced on ``east`` next crosses once; every ``shared`` record lies once on either side."""
+    new = write(both.east, both.topic, first, 10)
+    result = both.window(both.there)
+    assert result.is_verified and result.copied == 10, "nothing is copied again"
+    assert flat(both.values(both.west)) == sorted([*shared, *new])
+    assert all(row.error is None for row in compare_all(both.there, []))
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_what_was_written_over_there_returns(sides: Sides, tmp_path: Path, policy: str) -> None:
+    """Twice, so that the second return goes on after the first one."""
+    both = there_and_back(sides.east, sides.west, tmp_path, policy=policy)
+    everything = write(both.east, both.topic, 0, 30)
+    read_with_group(both.east, both.group, both.topic, {0: 5, 1: 5})
+    both.window(both.there)
+    for cycle in (0, 1):
+        fail_over(both.there, PLANNED)
+        everything += write(both.west, both.remote, 100 + 1000 * cycle, 24)
+        seen = read_with_group(both.west, both.group, both.remote, {0: 11, 1: 11})
+        crossed = both.values(both.west)
+        done = both.fail_back()
+        assert both.values(both.east) == crossed == both.values(both.west), "the same records, in the same order"
+        assert sum(account.copied for each in done.continued for account in each.taken.accounts) == 24
+        assert not [row for row in done.groups if row.reason] and is_done(both.pair)
+        rest = read_with_group(both.east, both.group, both.topic)
+        for partition, its in both.records(both.east).items():
+            tail = [each.content for each in rest[partition]]
+            assert [each.content for each in its][-len(tail) :] == tail, "groups go on at the very next record"
+            before = its[len(its) - len(tail) - 1]
+            assert before.content == seen[partition][-1].content
+        everything += write(both.east, both.topic, 500 + 1000 * cycle, 10)
+        result = both.window(both.there)
+        assert result.is_verified and result.copied == 10, "nothing is copied again"
+        assert both.values(both.west) == both.values(both.east) and flat(both.values(both.west)) == sorted(everything)
+        assert both.now(both.there).ledger.of_kind(GroupMove) == [] == both.now(both.back).ledger.of_kind(Return)
+    assert all(row.error is None for row in compare_all(both.there, []))
+    assert prepare(both.back).topics == {}, "nothing returns any more"
+
+
+def test_what_never_crossed_is_refused_rescued_or_left(sides: Sides, tmp_path: Path) -> None:
+    both = there_and_back(sides.east, sides.west, tmp_path)
+    crossed = write(both.east, both.topic, 0, 20)
+    both.window(both.there)
+    fail_over(without_source(both.there), DISASTER)
+    never = write(both.east, both.topic, 100, 6)
+    since = write(both.west, both.remote, 200, 12)
+    with pytest.raises(NeverCrossed, match="3 records"):
+        both.fail_back()
+    assert both.now(both.back).flow.returns == {}
+    _, plan = rescue(both.there, RESCUE)
+    assert (plan.never, plan.rescued, plan.since) == (0, 6, 12)
+    begun = look_ahead(both.pair, ORDER.of_return)
+    assert [each.target_end for each in begun] == list(end_offsets(both.east, both.topic).values())
+    return_step(both.pair, ORDER)
+    both.window(both.back)
+    during = failback_plan(both.now(both.there))
+    assert during.never == 0, "what returned never counts as what never crossed"
+    with pytest.raises(StillReturning):
+        rescue(both.there, RESCUE)
+    more = write(both.west, both.remote, 300, 4)
+    done = both.fail_back()
+    assert sum(each.lost for each in done.continued) == 6
+    assert flat(both.values(both.east)) == sorted([*crossed, *never, *since, *more])
+    assert flat(both.values(both.west)) == sorted([*crossed, *since, *more])
+    goes_on(both, 400, shared=[*crossed, *since, *more])
+    left = write(both.east, both.topic, 500, 4)
+    close(both.there, (), reason="again", by="ada")
+    again = write(both.west, both.remote, 600, 2)
+    with pytest.raises(NeverCrossed, match="2 records"):
+        both.fail_back()
+    both.fail_back(leave=True)
+    assert set(left) <= set(flat(both.values(both.east))) and not set(left) & set(flat(both.values(both.west)))
+    assert set(again) <= set(flat(both.values(both.east)))
+
+
+@pytest.mark.parametrize("made_again", [True, False], ids=["made again", "missing"])
+def test_a_source_that_is_empty_gets_everything(sides: Sides, tmp_path: Path, made_again: bool) -> None:
+    both = there_and_back(sides.east, sides.west, tmp_path)
+    everything = write(both.east, both.topic, 0, 20)
+    both.window(both.there)
+    fail_over(without_source(both.there), DISASTER)
+    everything += write(both.west, both.remote, 100, 10)
+    read_with_group(both.west, both.group, both.remote, {0: 12, 1: 7})
+    delete_topic(both.east, both.topic)
+    if made_again:
+        create_topic(both.east, both.topic, 2)
+    both.fail_back()
+    assert both.values(both.east) == both.values(both.west) and flat(both.values(both.east)) == sorted(everything)
+    rest = read_with_group(both.east, both.group, both.topic)
+    assert {number: len(its) for number, its in rest.items()} == {0: 3, 1: 8}
+    goes_on(both, 200, shared=everything)
+
+
+def test_positions_are_right_both_ways_while_records_return_and_after(sides: Sides, tmp_path: Path) -> None:
+    """Every position of either log is translated to the record that lies there."""
+    both = there_and_back(sides.east, sides.west, tmp_path, partitions=1)
+    write(both.east, both.topic, 0, 12, partitions=1)
+    both.window(both.there)
+    fail_over(without_source(both.there), DISASTER)
+    write(both.east, both.topic, 50, 3, partitions=1)
+    write(both.west, both.remote, 100, 9, partitions=1)
+    return_step(both.pair, steps.FailbackOrder("INC-7", "ada", leave=True))
+    both.window(both.back)
+
+    def translated(opened: Any, topic: str, offsets: list[int]) -> list[Translated]:
+        opened = both.now(opened)
+        asked = {f"g{each}": {TopicPartition(topic, 0): Committed(each)} for each in offsets}
+        with Mirror.open(opened.flow, opened.ledger) as mirror:
+            mirror.refresh()
+            rows = positions_of(mirror, asked)
+        found = {int(row.group[1:]): row.found for row in rows}
+        return [found[each] for each in offsets]  # type: ignore[misc]
+
+    def check(opened: Any, here: tuple[Any, str], there: tuple[Any, str]) -> None:
+        mine, theirs = read_all(*here)[0], read_all(*there)[0]
+        shared = {each.value for each in mine} & {each.value for each in theirs}
+        at = {each.value: each.offset for each in theirs}
+        asked = [each for each in mine if each.value in shared]
+        found = translated(opened, here[1], [each.offset for each in asked])
+        assert [each.translation for each in found] == [at[each.value] for each in asked]
+        assert all(each.exact and not each.again for each in found)
+
+    check(both.back, (both.west, both.remote), (both.east, both.topic))
+    both.fail_back(leave=True)
+    check(both.there, (both.east, both.topic), (both.west, both.remote))
+    check(both.back, (both.west, both.remote), (both.east, both.topic))
+
+
+def test_records_do_not_go_round(sides: Sides, tmp_path: Path) -> None:
+    """While they return nobody opens the flow that brought them; where somebody has, by force, they return no more."""
+    both = there_and_back(sides.east, sides.west, tmp_path)
+    write(both.east, both.topic, 0, 10)
+    both.window(both.there)
+    with pytest.raises(ReturnRefused, match="is not closed"):
+        return_step(both.pair, ORDER) or look_ahead(both.pair, ORDER.of_return)
+    fail_over(both.there, PLANNED)
+    write(both.west, both.remote, 100, 4)
+    return_step(both.pair, ORDER)
+    for opens in (reopen, undo):
+        topics: Any = ((),) if opens is reopen else ()
+        with pytest.raises(StillReturning):
+            opens(both.there, *topics, reason="by mistake", by="ada")
+    assert WHOLE in closures_now(both.there)
+    with overtaking(both.there, "by-force") as granted:
+        append(granted, [closure(granted, WHOLE, ClosureEvent.OPENED, reason="by force", by="ada")])
+    refused = prepare(both.back)
+    assert refused.topics == {} and "only while flow 'east->west'" in refused.refused[0]
+    assert len(flat(both.values(both.east))) == 10
+
+
+def test_a_flow_that_is_opened_after_a_rescue_copies_nothing_of_it_again(sides: Sides, tmp_path: Path) -> None:
+    for opens, append_too in ((reopen, False), (undo, False), (reopen, True)):
+        both = there_and_back(sides.east, sides.west, tmp_path)
+        crossed = write(both.east, both.topic, 0, 10)
+        both.window(both.there)
+        close(both.there, (), reason="INC-7", by="ada")
+        rescued = write(both.east, both.topic, 100, 6)
+        rescue(both.there, RescueOrder("INC-7", "ada", append=append_too))
+        later = write(both.east, both.topic, 200, 4)
+        topics: Any = ((),) if opens is reopen else ()
+        opens(both.there, *topics, reason="it is back", by="ada")
+        result = both.window(both.there)
+        assert result.is_verified and result.copied == 4
+        assert flat(both.values(both.west)) == sorted([*crossed, *(rescued if append_too else ()), *later])
+        assert all(row.error is None for row in compare_all(both.there, []))
+
+
+def test_a_topic_that_was_empty_returns_too(sides: Sides, tmp_path: Path) -> None:
+    both = there_and_back(sides.east, sides.west, tmp_path)
+    both.window(both.there)
+    fail_over(both.there, PLANNED)
+    since = write(both.west, both.remote, 100, 6)
+    both.fail_back()
+    assert flat(both.values(both.east)) == sorted(since)
+    goes_on(both, 200, shared=since)
+
+
+class Killed(BaseException):
+    """The end of a process, as far as the code under test can tell."""
+
+
+STEPS = (
+    (returning, "commit"),
+    (returning, "append"),
+    (returning, "close"),
+    (steps, "move_groups"),
+    (reopening, "commit"),
+    (reopening, "judge_unverified"),
+    (reopening, "append"),
+    (steps, "forget_return"),
+)
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        pytest.param(STEPS[::3], id="some"),
+        pytest.param(STEPS, id="all", marks=[pytest.mark.long, pytest.mark.timeout(900)]),
+    ],
+)
+def test_killed_at_each_step_and_run_again(
+    sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: tuple[tuple[Any, str], ...]
+) -> None:
+    """Each time by a ledger that has seen nothing, as another Airflow would; in the end as if nothing had happened."""
+    both = there_and_back(sides.east, sides.west, tmp_path)
+    shared = write(both.east, both.topic, 0, 20)
+    read_with_group(both.east, both.group, both.topic, {0: 5, 1: 5})
+    both.window(both.there)
+    fail_over(without_source(both.there), DISASTER)
+    never = write(both.east, both.topic, 50, 4)
+    shared += write(both.west, both.remote, 100, 12)
+    read_with_group(both.west, both.group, both.remote, {0: 8, 1: 8})
+    rescue(both.there, RESCUE)
+
+    def dies(module: Any, name: str, *, after: bool) -> None:
+        real = getattr(module, name)
+
+        def die(*given: Any, **named: Any) -> None:
+            if after:
+                real(*given, **named)
+            raise Killed
+
+        with monkeypatch.context() as patched, pytest.raises(Killed):
+            patched.setattr(module, name, die)
+            both.elsewhere(tmp_path).fail_back()
+
+    for module, name in chosen:
+        for after in (False, True):
+            if (module, name, after) != (steps, "forget_return", True):  # nothing is left then
+                dies(module, name, after=after)
+    last = both.elsewhere(tmp_path)
+    last.fail_back()
+    assert last.fail_back().continued == []
+    assert flat(last.values(both.east)) == sorted([*shared, *never])
+    assert flat(last.values(both.west)) == sorted(shared)
+    assert committed(both.east, both.group) == {
+        (both.topic, number): its[-3].offset for number, its in last.records(both.east).items()
+    }
+    assert [each.before for each in last.now(last.back).ledger.of_kind(GroupMove)] == [5, 5], (
+        "where they stood at the first"
+    )
+    goes_on(last, 300, shared=shared)
+
+
+def test_of_two_failbacks_at_once_nothing_comes_twice(
+    sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one overtakes the first in the middle of a step; that one ends as fenced, or finds nothing left."""
+    both = there_and_back(sides.east, sides.west, tmp_path)
+    shared = write(both.east, both.topic, 0, 20)
+    both.window(both.there)
+    fail_over(without_source(both.there), DISASTER)
+    shared += write(both.west, both.remote, 100, 12)
+    overtakes: list[tuple[Any, Callable[[Both], object]]] = [
+        (returning, lambda other: return_step(other.pair, ORDER)),
+        (reopening, lambda other: other.fail_back()),
+    ]
+    for module, overtake in overtakes:
+        real, left = module.commit, [overtake]
+
+        def interrupted(*given: Any, real: Any = real, left: list[Any] = left, **named: Any) -> None:
+            if left:
+                left.pop()(both.elsewhere(tmp_path))
+            real(*given, **named)
+
+        with monkeypatch.context() as patched, pytest.raises(SlotFenced):
+            patched.setattr(module, "commit", interrupted)
+            both.fail_back()
+    last = both.elsewhere(tmp_path)
+    last.fail_back()
+    assert is_done(last.pair)
+    assert last.values(both.east) == last.values(both.west) and flat(last.values(both.east)) == sorted(shared)
+    goes_on(last, 300, shared=shared)
+
+
+def test_who_writes_there_after_the_return_was_closed_keeps_the_flow_closed(sides: Sides, tmp_path: Path) -> None:
+    both = there_and_back(sides.east, sides.west, tmp_path, partitions=1)
+    write(both.east, both.topic, 0, 10, partitions=1)
+    both.window(both.there)
+    fail_over(both.there, PLANNED)
+    write(both.west, both.remote, 100, 4, partitions=1)
+    return_step(both.pair, ORDER)
+    drain_step(both.pair, ORDER)
+    steps.close_step(both.pair, ORDER)
+    write(both.west, both.remote, 200, 1, partitions=1)
+    with pytest.raises(ReturnNotDrained):
+        steps.open_step(both.pair, ORDER)
+    assert WHOLE in closures_now(both.there)
+    both.fail_back()
+    assert both.values(both.east) == both.values(both.west) and len(flat(both.values(both.east))) == 15
+
+
+def test_who_writes_to_the_source_among_what_returns_is_told(sides: Sides, tmp_path: Path) -> None:
+    both = there_and_back(sides.east, sides.west, tmp_path, partitions=1)
+    write(both.east, both.topic, 0, 10, partitions=1)
+    both.window(both.there)
+    fail_over(both.there, PLANNED)
+    write(both.west, both.remote, 100, 4, partitions=1)
+    return_step(both.pair, ORDER)
+    both.window(both.back)
+    write(both.east, both.topic, 400, 1, partitions=1)
+    write(both.west, both.remote, 500, 1, partitions=1)
+    (row,) = both.window(both.back).rows
+    assert isinstance(row.error, ForeignRecords) and row.error.remote_topic == both.topic
+    with pytest.raises(NeverCrossed):
+        both.fail_back(wait=0.0)
+    assert WHOLE in closures_now(both.there)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_a_source_that_has_lost_a_part_gets_it_back(tmp_path: Path) -> None:
+    """SIGKILL; one partition has lost its log and is written to again, the other one is whole. All that was lost returns."""
+    brokers = [start_broker(tmp_path, name, IMPATIENT) for name in ("source", "target")]
+    try:
+        both = there_and_back(*brokers, tmp_path)
+        everything = write(both.east, both.topic, 0, 40)
+        both.window(both.there)
+        both.east.kill()
+        fail_over(both.there, DISASTER)
+        since = write(both.west, both.remote, 100, 10)
+        (log,) = both.east.directory.rglob(f"{both.topic}-1")
+        shutil.rmtree(log)
+        both.east.restart()
+        again = write(both.east, both.topic, 200, 6)
+        rescue(both.there, RESCUE)
+        both.fail_back()
+        east = both.values(both.east)
+        assert flat(east) == sorted([*everything, *again, *since]), "each once"
+        assert len(east[0]) == len(east[1])
+        assert flat(both.values(both.west)) == sorted([*everything, *since])
+        goes_on(both, 300, shared=[*everything, *since])
+    finally:
+        for broker in brokers:
+            broker.kill()

@@ -1,0 +1,143 @@
+"""A person lets records return in Airflow, and approves the switch back; each step can be done again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowSkipException
+
+from airmirror.failback.steps import is_done
+from airmirror.failover.steps import fail_over
+from airmirror.flows.closing import closures_now
+from airmirror.flows.prepare import Opened
+from airmirror.on_airflow.dags import failback as dag
+from airmirror.on_airflow.dags.failback import (
+    LEAVE,
+    LET_RETURN,
+    SWITCH_BACK,
+    FailbackStep,
+    OpenAgain,
+    PlanFailback,
+    SwitchBack,
+)
+from airmirror.on_airflow.tasks import failback
+from on_airflow.conftest import AirflowFlow
+from support.failovers import PLANNED
+from support.following import numbered
+from support.groups import commit, committed
+from support.returns import Both, there_and_back, write
+from support.sides import Sides, sides, two_brokers
+from support.topics import assert_mirrored, produce
+
+__all__ = ["sides", "two_brokers"]
+
+
+def given(option: str, dry_run: bool = False) -> Any:
+    answer = {
+        "chosen_options": [option],
+        "responded_by_user": {"name": "ada"},
+        "responded_at": "2026-11-23T03:00:00+00:00",
+    }
+    params = {"reason": "INC-7", "dry_run": dry_run, "leave": False, "inexact": False}
+    ti = SimpleNamespace(try_number=1, xcom_pull=lambda **_: None if dry_run else answer)
+    return {"run_id": "manual", "params": params, "ti": ti}
+
+
+@pytest.fixture
+def both(sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Both:
+    """Flows after a failover, as the tasks open them."""
+    made = there_and_back(sides.east, sides.west, tmp_path)
+    write(made.east, made.topic, 0, 20)
+    commit(made.east, made.group, {(made.topic, 0): 4})
+    made.window(made.there)
+    fail_over(made.there, PLANNED)
+    write(made.west, made.remote, 100, 6)
+
+    @contextmanager
+    def opened_flow(_deployment: object, name: str, _selection: object) -> Iterator[Opened]:
+        yield made.now(made.there if name == made.there.flow.name else made.back)
+
+    found = replace(dag.deployment(), data_docs=tmp_path / "docs")
+    monkeypatch.setattr(dag, "deployment", lambda: found)
+    monkeypatch.setattr(failback, "opened_flow", opened_flow)
+    return made
+
+
+def test_questions_show_what_diverged_and_answers_fail_back(both: Both, tmp_path: Path) -> None:
+    flow = both.there.flow.name
+    asked = failback.ask(dag.deployment(), flow, dag.order_of(given(LET_RETURN), "ada"))
+    assert asked.subject.startswith(f"{flow}: fail back?") and "6 were written on the target since" in asked.subject
+    assert "INC-7" in asked.body and "applications go on" in asked.body
+    with pytest.raises(AirflowSkipException):
+        PlanFailback(task_id="plan", flow=flow, subject="?", options=[LET_RETURN]).execute(
+            given(LET_RETURN, dry_run=True)
+        )
+    last = OpenAgain(task_id=dag.OPEN, flow=flow, asked=dag.SWITCH)
+    steps = [
+        FailbackStep(task_id=name, flow=flow, asked=dag.PLAN if name == dag.RETURN else dag.SWITCH)
+        for name in (dag.RETURN, dag.DRAIN, dag.CLOSE, dag.MOVE)
+    ]
+    for operator in (*steps, last):
+        with pytest.raises(AirflowSkipException):
+            operator.execute(given(LEAVE))
+    assert both.now(both.back).flow.returns == {}
+    steps[0].execute(given(LET_RETURN))
+    switch = SwitchBack(task_id="switch", flow=flow, subject="?", options=[SWITCH_BACK]).ask(given(SWITCH_BACK))
+    assert "2 partitions have more to return" in switch.subject and "stop the applications" in switch.body
+    for _ in range(2):  # cleared, every task does what is left
+        for operator in (*steps, last):
+            operator.execute(given(SWITCH_BACK))
+    assert is_done(both.pair) and closures_now(both.there) == {}
+    assert both.values(both.east) == both.values(both.west)
+    assert committed(both.east, both.group)[both.topic, 0] == 4
+    assert last.page is not None and last.page.is_relative_to(tmp_path / "docs") and "INC-7" in last.page.read_text()
+    assert "nothing returns" in failback.ask(dag.deployment(), flow, dag.order_of(given(LET_RETURN), "ada")).subject
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@pytest.mark.flow("returning")
+def test_a_failback_that_a_person_approves(flow: AirflowFlow) -> None:
+    """Failed over and back by their DAGs; the flow's own DAG, and that of the flow back, run the windows."""
+    remote, group = f"returning.{flow.topic}", "returning-billing"
+    for partition in (0, 1):
+        produce(flow.east, flow.topic, numbered(50, 1000 * partition), partition=partition)
+    commit(flow.east, group, {(flow.topic, 0): 20})
+    over = flow.client.trigger("failover.returning.west", {"way": "planned", "reason": "moving day"})
+    answers(flow, "failover.returning.west", over, "plan", "Fail over")
+    assert flow.client.wait_for_run("failover.returning.west", over) == "success"
+    assert committed(flow.west, group) == {(remote, 0): 20}
+    for partition in (0, 1):
+        produce(flow.west, remote, numbered(30, 5000 + 1000 * partition), partition=partition)
+    dag_id = "failback.returning.west"
+    dry = flow.client.trigger(dag_id, {"reason": "a dry run", "dry_run": True})
+    assert flow.client.wait_for_run(dag_id, dry) == "success"
+    run_id = flow.client.trigger(dag_id, {"reason": "east is back"})
+    question = answers(flow, dag_id, run_id, "plan", LET_RETURN)
+    assert "60 were written on the target since" in question["subject"]
+    flow.asked(dag_id, run_id, "switch")  # records return from now on, by the DAG of the flow back
+    back = flow.client.trigger("replicate.west.returning")
+    flow.client.unpause("replicate.west.returning")
+    assert flow.client.wait_for_run("replicate.west.returning", back) == "success"
+    flow.client.pause("replicate.west.returning")
+    assert assert_mirrored(flow.west, remote, flow.east, flow.topic) == 160
+    answers(flow, dag_id, run_id, "switch", SWITCH_BACK)
+    assert flow.client.wait_for_run(dag_id, run_id, 600) == "success"
+    assert committed(flow.east, group)[flow.topic, 0] == 20
+    produce(flow.east, flow.topic, numbered(10, 9000), partition=0)
+    assert flow.first_run()["state"] == "success"
+    assert assert_mirrored(flow.east, flow.topic, flow.west, remote) == 170
+
+
+def answers(flow: AirflowFlow, dag_id: str, run_id: str, task: str, option: str) -> dict[str, Any]:
+    """Answer what a task of a run asks; the question."""
+    question = flow.asked(dag_id, run_id, task)
+    path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task}/-1/hitlDetails"
+    flow.client.request("PATCH", path, {"chosen_options": [option], "params_input": {}})
+    return question

@@ -1,0 +1,147 @@
+"""Two clusters with a flow there and one back, for what returns: applications, windows of both, and what lies on either side."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import javaproperties
+
+from airmirror.config import parse
+from airmirror.failback.pair import Pair
+from airmirror.failback.steps import Done, FailbackOrder, fail_back
+from airmirror.flows.groups import checkpoints_round
+from airmirror.flows.measure import measure_window
+from airmirror.flows.prepare import Opened, caught_up, prepare
+from airmirror.ledger import Ledger
+from airmirror.naming import DefaultReplicationPolicy
+from airmirror.topics.names import select
+from airmirror.windows.results import WindowResult
+from airmirror.windows.window import run_window
+from airmirror_local.brokers import Broker
+from support.flows import in_this_process
+from support.topics import Record, create_topic, produce, read_all
+
+ORDER = FailbackOrder("east is back, INC-7", "ada", wait=30.0)
+THERE, BACK = "east->west", "west->east"
+
+
+class Suffixed(DefaultReplicationPolicy):
+    """``orders`` of cluster ``east`` is ``orders-from-east``: a policy of one's own."""
+
+    def format_remote_topic(self, source_alias: str, topic: str) -> str:
+        return f"{topic}-from-{source_alias}"
+
+    def topic_source(self, topic: str) -> str | None:
+        return topic.rpartition("-from-")[2] if "-from-" in topic else None
+
+    def upstream_topic(self, topic: str) -> str | None:
+        return topic.rpartition("-from-")[0] if "-from-" in topic else None
+
+
+POLICIES = {
+    "default": "DefaultReplicationPolicy",
+    "identity": "IdentityReplicationPolicy",
+    "own": "support.returns:Suffixed",
+}
+
+
+@dataclass(frozen=True)
+class Both:
+    """One topic of ``east``, its remote topic on ``west``, and the flows there and back."""
+
+    east: Broker
+    west: Broker
+    topic: str
+    remote: str
+    group: str
+    there: Opened
+    back: Opened
+
+    @property
+    def pair(self) -> Pair:
+        return Pair(self.there, self.back)
+
+    def window(self, opened: Opened, *, window: str = "") -> WindowResult:
+        """One window, as ``airmirror run-window`` runs it, and the checkpoints of groups."""
+        prepared = prepare(opened)
+        result = run_window(
+            prepared.opened.flow,
+            opened.ledger,
+            prepared.topics,
+            in_this_process,
+            window=window or uuid.uuid4().hex[:8],
+            slots=lambda: 2,
+        )
+        measure_window(prepared.opened, result, lambda key: True)
+        checkpoints_round(opened, "checkpoints")
+        return result
+
+    def fail_back(self, **order: object) -> Done:
+        return fail_back(self.pair, replace(ORDER, **order))  # type: ignore[arg-type]
+
+    def elsewhere(self, directory: Path) -> Both:
+        """The same of another deployment, whose ledger has seen nothing."""
+        ledger = Ledger(f"sqlite:///{directory}/{uuid.uuid4().hex}.db")
+        there, back = (replace(each, ledger=ledger.flow(each.flow.name)) for each in (self.there, self.back))
+        return replace(self, there=there, back=back)
+
+    def now(self, opened: Opened) -> Opened:
+        return caught_up(opened)
+
+    def values(self, cluster: Broker) -> dict[int, list[bytes | None]]:
+        """The values of the topic on ``east``, or of the remote topic on ``west``, in the order of each log."""
+        topic = self.topic if cluster is self.east else self.remote
+        return {number: [each.value for each in its] for number, its in read_all(cluster, topic).items()}
+
+    def records(self, cluster: Broker) -> dict[int, list[Record]]:
+        return read_all(cluster, self.topic if cluster is self.east else self.remote)
+
+
+def there_and_back(
+    east: Broker,
+    west: Broker,
+    directory: Path,
+    *,
+    partitions: int = 2,
+    policy: str = "default",
+    settings: Mapping[str, str] | None = None,
+    topic: str = "",
+) -> Both:
+    """Flows there and back, for a new topic on ``east``; the one back replicates nothing of its own accord."""
+    topic = topic or create_topic(east, f"orders-{uuid.uuid4().hex[:8]}", partitions)
+    group = f"g-{uuid.uuid4().hex[:8]}"
+    lines = {
+        "clusters": "east, west",
+        "east.bootstrap.servers": east.bootstrap,
+        "west.bootstrap.servers": west.bootstrap,
+        f"{THERE}.enabled": "true",
+        f"{THERE}.topics": topic,
+        f"{BACK}.enabled": "true",
+        f"{BACK}.topics": "nothing-of-its-own",
+        "groups": group,
+        "replication.policy.class": POLICIES[policy],
+        "failover.quiet.ms": "0",
+        "emit.checkpoints.interval.seconds": "0",
+        "replication.factor": "1",
+        "offset.storage.replication.factor": "1",
+        "offset.storage.partitions": "3",
+        "offset-syncs.topic.replication.factor": "1",
+        "checkpoints.topic.replication.factor": "1",
+        "window.slot.bytes": "1",
+    } | dict(settings or {})
+    configuration = parse(javaproperties.dumps(lines, timestamp=None), "test")
+    ledger = Ledger(f"sqlite:///{directory}/{uuid.uuid4().hex}.db")
+    there, back = (Opened(configuration, configuration.flow(name), ledger.flow(name)) for name in (THERE, BACK))
+    return Both(east, west, topic, select(there.flow, [topic])[topic], group, there, back)
+
+
+def write(cluster: Broker, topic: str, first: int, count: int, partitions: int = 2) -> list[bytes]:
+    """Produce ``count`` records, numbered from ``first`` on, to the partitions in turn; their values."""
+    numbers = range(first, first + count)
+    made = [Record(b"v%d" % number, b"k%d" % number, timestamp=1_700_000_000_000 + number) for number in numbers]
+    for partition in range(partitions):
+        produce(cluster, topic, made[partition::partitions], partition=partition)
+    return [each.value or b"" for each in made]
