@@ -69,7 +69,7 @@ def _connectors(flow: Flow) -> list[str]:
 def _of_worker(worker: Worker, flow: Flow) -> str:
     """Return what a worker has to do with the flow; empty: nothing."""
     if worker.group == dedicated_group(flow):
-        return f"MirrorMaker 2 at {worker.host}, of group {worker.group!r}, is not stopped"
+        return f"MirrorMaker 2 at {worker.host}, of group {worker.group!r}"
     names = _connectors(flow)
     if worker.tasks is None:
         unknown = f"the worker at {worker.where} of group {worker.group!r} does not say what it runs"
