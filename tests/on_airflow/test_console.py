@@ -130,8 +130,12 @@ def test_a_red_run_is_understood_and_decided_in_the_console(browser: Browser, ra
         form.get_by_label("Reason").fill("It was the sale.")
         form.get_by_role("button", name="Answer: Let it pass").click()
         expect(page.get_by_text("Nothing waits for a decision")).to_be_visible()
+        assert ran.client.wait_for_run("decide.shown.west", incident["dag_run_id"]) == "success"
+        page.goto(f"{airflow.stack.url}/plugin/airmirror/flow/{ran.dag_id}")
+        expect(page.get_by_role("heading", name="Decided")).to_be_visible()
+        expect(page.get_by_text(f"let pass, by {USER}")).to_be_visible()
+        expect(page.locator(".am-facts .am-decided")).to_be_visible()
         only_ours(seen, airflow.stack.url)
-    assert ran.client.wait_for_run("decide.shown.west", incident["dag_run_id"]) == "success"
     path = f"/dags/decide.shown.west/dagRuns/{incident['dag_run_id']}/taskInstances/ask/-1/hitlDetails"
     given = ran.client.request("GET", path)
     assert given["chosen_options"] == ["Let it pass"] and given["params_input"] == {"reason": "It was the sale."}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,9 +15,11 @@ from uuid import UUID
 import pytest
 import uvicorn
 from fastapi import Body, Depends, FastAPI, HTTPException
+from fastapi.testclient import TestClient
 
 from airmirror.config import Configuration
 from airmirror.errors import AirmirrorError
+from airmirror.evidence.single import Bounds, Single
 from airmirror.flows.measure import COMPLETED, LAST_SECONDS, MEASURED, SECONDS, VERIFIED, WINDOWS
 from airmirror.ledger import GroupLag, GroupOffset, Ledger
 from airmirror.ledger.metrics import Standing
@@ -26,6 +29,7 @@ from airmirror.on_airflow.question import OPTIONS
 from airmirror.partitions import Entry, TopicPartition
 from airmirror.topics.sound import sound
 from airmirror.web import app, security
+from airmirror.web.console import records
 from airmirror.wire.mirrormaker import source_offset_key, source_offset_value
 from airmirror.wire.segments import Action, Decision, Hold, SegmentRecord
 from airmirror_local.ports import LOOPBACK, free_port
@@ -34,6 +38,8 @@ from support.ledgers import ORDERS, PROGRESS, TOPIC_ID, segment, verified
 
 HOSTILE = "<img src=x onerror=document.title='taken'>"
 RUN = "scheduled__2026-11-22T14:00:00+00:00"
+DAG = "replicate.east.west"
+FLOW = f"/console/api/flows/{DAG}"
 
 
 @dataclass
@@ -54,6 +60,7 @@ def configuration(directory: Path, flows: Mapping[str, str] | None = None) -> Pa
     lines = [f"clusters = {', '.join(names)}", *(f"{name}.bootstrap.servers = {LOOPBACK}:1" for name in names)]
     for flow, topics in wanted.items():
         lines += [f"{flow}.enabled = true", f"{flow}.topics = {topics}"]
+        lines += [f"{flow}.console.records.enabled = true", f"{flow}.console.records.mask = keeper"]
     path = directory / "mirror.properties"
     path.write_text("\n".join(lines) + "\n")
     return path
@@ -92,6 +99,26 @@ def pretend(directory: Path, patch: pytest.MonkeyPatch, flows: Mapping[str, str]
     patch.setattr(security, "red", lambda dag_ids: {each: found.red[each] for each in dag_ids if each in found.red})
     patch.setattr(security, "may_read_records", lambda _user: found.sees_connections)
     return found
+
+
+def pretend_records(patch: pytest.MonkeyPatch, header: str = HOSTILE) -> None:
+    """Put made-up records in the place of both clusters': each copy has another wind. ``header``: the name of one."""
+
+    def single(alias: str, _key: TopicPartition, offset: int) -> Single:
+        told = {"station": "Alki Point", "wind": 4.7 if alias == "east" else 4.1, "keeper": "Ann"}
+        headers = ((b"origin", b"buoy-7"), (b"keeper", b"Ann"), (header.encode(), b"m/s"))
+        return Single(offset, 1_795_356_000_000, b'{"station": 7}', json.dumps(told).encode(), headers, False)
+
+    patch.setattr(records, "_routes", lambda cluster: nullcontext(cluster.alias))
+    patch.setattr(records, "bounds", lambda *_: Bounds(0, 1_000))
+    patch.setattr(records, "single", single)
+
+
+def asked(client: TestClient, path: str) -> Any:
+    """The JSON that a route answers."""
+    answer = client.get(path)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
 
 
 class Stopped(AirmirrorError):
@@ -168,6 +195,18 @@ def fill(ledger: Ledger, now: int, flow: str = "east->west", hostile: str = HOST
     add_samples(ledger, flow, [sample(now - (60 - n) * minute, n) for n in range(60)])
 
 
+def decide(ledger: Ledger, now: int, flow: str = "east->west") -> None:
+    """Ann lets pass what the gate holds of ``fill``, and the gate judges so; its run is over."""
+    own = ledger.flow(flow)
+    hold = own.holds()["orders", 1]
+    passed = replace(verified(49, partition=1), time_ms=now)
+    answer = Decision(
+        topic="orders", partition=1, time_ms=now, action=Action.LET_PASS, offset=49, reason="the archive", by="ann"
+    )
+    load(own, entries(answer, passed, (hold, None), start=100))
+    own.count_verified()
+
+
 def add_samples(ledger: Ledger, flow: str, rows: list[Sample]) -> None:
     with ledger.engine.begin() as connection:
         connection.execute(samples.insert(), [{"flow": flow, **vars(row)} for row in rows])
@@ -203,7 +242,8 @@ def fill_many(ledger: Ledger, now: int, partitions: int, groups: int, flow: str 
             *(
                 replace(verified(9, topic=topic, partition=n), source_topic_id=ORDERS, time_ms=now)
                 for topic, n in places
-            )
+            ),
+            start=partitions,
         ),
     )
     own.count_verified()

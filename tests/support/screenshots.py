@@ -14,13 +14,14 @@ from airmirror.ledger import Ledger
 from airmirror.web import app
 from support import ROOT
 from support.browser import PATIENCE_MS, started, watched
-from support.console import Questions, fill, fill_many, pretend, served
+from support.console import Questions, fill, fill_many, pretend, pretend_records, served
 
 FLOWS = {"east->west": ".*", "south->west": ".*", "west->north": ".*", "north->east": ".*"}
 PAGES = {
     "overview": ("", 1280, 520),
     "flow": ("/flow/replicate.east.west?span=3600000", 1280, 1100),
     "partition": ("/partition/replicate.east.west?topic=orders&partition=0", 1280, 620),
+    "record": ("/record/replicate.east.west?topic=orders&partition=1&offset=7", 1280, 800),
     "topics": ("/topics/replicate.east.west", 1280, 340),
     "groups": ("/groups/replicate.east.west", 1280, 300),
     "decisions": ("/decisions", 1280, 900),
@@ -31,6 +32,7 @@ def take(into: Path) -> None:
     """Write a picture of each page."""
     with tempfile.TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:
         pretend(Path(place), patch, FLOWS)
+        pretend_records(patch, header="unit")
         with (
             closing(Ledger(f"sqlite:///{place}/ledger.db")) as ledger,
             served(app.build_app(), "", Questions(asked={"incident__1": [["orders", 1, 49]]})) as url,

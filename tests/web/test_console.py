@@ -3,42 +3,27 @@
 from __future__ import annotations
 
 import json
-import time
+import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 from fastapi.testclient import TestClient
+from sqlalchemy.engine import Connection
 
-from airmirror.ledger import Ledger
+from airmirror.ledger import Ledger, WindowRow
+from airmirror.ledger.queries import window_rows
 from airmirror.ledger.samples import MOST_KEPT
-from airmirror.on_airflow.question import OPTIONS
-from airmirror.web import app
-from airmirror.web.console import assets, registration
+from airmirror.on_airflow.dags.flows import OF_A_FLOW
+from airmirror.web.console import assets, registration, windows
 from airmirror.web.console.flow import MOST_POINTS
+from airmirror.wire.segments import ResetRecord
 from ledger.test_ledger import entries, load
-from support.console import HOSTILE, RUN, Viewer, add_samples, fill, fill_many, sample
+from support import ROOT
+from support.console import DAG, FLOW, HOSTILE, RUN, Viewer, add_samples, asked, fill, fill_many, sample
+from support.flows import a_flow
 from support.ledgers import segment, verified
-
-DAG = "replicate.east.west"
-FLOW = f"/console/api/flows/{DAG}"
-
-
-@pytest.fixture
-def client(viewer: Viewer) -> TestClient:
-    return TestClient(app.build_app())
-
-
-@pytest.fixture
-def now() -> int:
-    return int(time.time() * 1000)
-
-
-def asked(client: TestClient, path: str) -> Any:
-    answer = client.get(path)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
 
 
 def test_the_overview_has_each_flow_in_a_few_numbers(client: TestClient, ledger: Ledger, now: int) -> None:
@@ -68,7 +53,7 @@ def test_a_flow_without_a_window_is_new_and_has_no_made_up_numbers(client: TestC
     assert flow["state"] == "new" and flow["lag_records"] is None and flow["verified_ms"] is None
     page = asked(client, FLOW)
     assert page["windows"] == [] and page["series"]["time"] == [] and page["partitions"]["partition"] == []
-    assert asked(client, "/console/api/decisions") == {"flows": [], "of": 1}
+    assert asked(client, "/console/api/decisions") == {"flows": [], "decided": [], "of": 1}
 
 
 def test_a_flow_has_its_windows_with_their_gates(client: TestClient, ledger: Ledger, now: int, tmp_path: Path) -> None:
@@ -88,6 +73,7 @@ def test_a_flow_has_its_windows_with_their_gates(client: TestClient, ledger: Led
     columns = page["partitions"]
     assert columns["topics"] == ["orders", "payments"] and columns["state"] == ["", "held", "held"]
     assert columns["lag"] == [400, 0, 0] and columns["unverified"] == [0, 50, 0]
+    assert columns["newest_ms"] == [now - 60_700, -1, -1], "ages are told of what lags only"
     assert page["phases"] == {"copy": 40.5, "gate": 3.25}
 
 
@@ -95,6 +81,46 @@ def test_a_window_is_verified_only_as_far_as_the_gate_went(client: TestClient, l
     load(ledger.flow("east->west"), entries(segment(0, 10), segment(10, 20, window="w2"), verified(9)))
     found = {row["window"]: row["verified"] for row in asked(client, FLOW)["windows"]}
     assert found == {"w1": 1, "w2": 0}
+
+
+def test_a_window_is_summed_up_again_only_where_it_has_changed(
+    client: TestClient, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that follows the log has thousands of segment records, and a page asks every five seconds."""
+    own, asked_for = ledger.flow("east->west"), list[list[str]]()
+
+    def summed_up(connection: Connection, flow: str, names: Sequence[str]) -> list[WindowRow]:
+        asked_for.append(sorted(names))
+        return window_rows(connection, flow, names)
+
+    monkeypatch.setattr(windows, "window_rows", summed_up)
+
+    def shown() -> dict[str, tuple[int, int, int]]:
+        rows = asked(client, FLOW)["windows"]
+        return {row["window"]: (row["copied"], row["partitions"], row["verified"]) for row in rows}
+
+    load(own, entries(segment(0, 10), segment(10, 20, window="w2"), verified(9)))
+    assert shown() == shown() == {"w1": (10, 1, 1), "w2": (10, 1, 0)}
+    load(own, entries(segment(20, 25, window="w2"), segment(0, 5, partition=1, window="w2"), start=3))
+    assert shown()["w2"] == (20, 2, 0)
+    load(own, entries(verified(24), start=5))
+    assert shown()["w2"] == (20, 2, 1)
+    reset = ResetRecord(
+        topic="orders",
+        partition=0,
+        time_ms=1,
+        choice="accept-loss",
+        problem="",
+        lost_first=20,
+        lost_end=21,
+        start=21,
+        window="w3",
+        by="ann",
+        reason="",
+    )
+    load(own, entries(segment(20, 24, window="w2"), reset, start=6))  # shortened, of the same time
+    assert shown()["w2"][0] == 19
+    assert asked_for == [["w1", "w2"], ["w2"], ["w1", "w2"]]
 
 
 def test_plots_are_of_the_time_that_is_asked_for_and_bounded(client: TestClient, ledger: Ledger, now: int) -> None:
@@ -191,27 +217,6 @@ def test_topics_and_groups(client: TestClient, ledger: Ledger, now: int) -> None
     assert groups["rows_in_all"] == 2 and groups["synced_ms"] is None
 
 
-def test_decisions_name_each_answer_with_its_cost_and_command(client: TestClient, ledger: Ledger, now: int) -> None:
-    fill(ledger, now)
-    (waiting,) = asked(client, "/console/api/decisions")["flows"]
-    (held,) = waiting["held"]
-    assert (held["topic"], held["partition"], held["first"], held["last"], held["records"]) == ("orders", 1, 0, 49, 50)
-    assert [option["name"] for option in waiting["options"]] == [option.name for option in OPTIONS]
-    assert all(option["does"] and option["costs"] and "{" not in option["does"] for option in waiting["options"])
-    commands = {option["name"]: option["commands"] for option in waiting["options"]}
-    assert commands["Accept the loss"] == [
-        "airmirror reset --topic orders --partition 1 --accept-loss --flow 'east->west'"
-    ]
-    assert commands["Verify again"] == ["airmirror hold release orders --partition 1 --flow 'east->west' --reason '…'"]
-    assert commands["Keep it held"] == []
-    assert waiting["ask"].startswith("airflow dags trigger decide.east.west --conf ")
-    conf = json.loads(waiting["ask"].split("--conf ", 1)[1].strip("'"))
-    assert conf == {"held": [["orders", 1, 49]]}
-    assert waiting["required_actions"] == "dags/decide.east.west/required_actions"
-    (person,) = waiting["held_by_people"]
-    assert person["by"] == "ann" and "hold release payments --partition 0" in person["command"]
-
-
 def test_an_answer_is_asked_for_again_for_nothing(client: TestClient, ledger: Ledger, now: int) -> None:
     fill(ledger, now)
     for path in ("/console/api/overview", FLOW, f"{FLOW}/topics", f"{FLOW}/groups", "/console/api/decisions"):
@@ -234,7 +239,7 @@ def test_nobody_sees_a_flow_whose_runs_they_may_not_read(
     viewer.dags.clear()
     assert {client.get(path).status_code for path in paths} == {403}
     assert asked(client, "/console/api/overview") == {"flows": [], "hidden": 1, "broken": 0}
-    assert asked(client, "/console/api/decisions") == {"flows": [], "of": 0}
+    assert asked(client, "/console/api/decisions") == {"flows": [], "decided": [], "of": 0}
     viewer.dags.add("audit.east.west")  # of the same flow, but not the DAG that says who may see it
     assert client.get("/console/api/flows/audit.east.west").status_code == 404
     viewer.dags.add("no-such-dag")  # Airflow's own rule passes for what does not exist
@@ -246,7 +251,11 @@ def test_nobody_sees_a_flow_whose_runs_they_may_not_read(
 
 def test_any_dag_of_a_flow_leads_to_it(client: TestClient, ledger: Ledger, viewer: Viewer, now: int) -> None:
     fill(ledger, now)
-    for kind in ("audit", "takeover", "migration_plan", "failover"):
+    page = (ROOT / "include" / "airmirror" / "web" / "console" / "src" / "app.tsx").read_text()
+    [kinds] = re.findall(r"const OURS = /\^\(([a-z_|]+)\)", page)
+    made = [make_id(a_flow("east")) for make_id, _ in OF_A_FLOW]
+    assert {each.partition(".")[0] for each in made} <= {*kinds.split("|")}
+    for kind in ("audit", "takeover", "migration_plan", "migrate", "failover", "failback", "rehearse_failover"):
         viewer.dags.add(f"{kind}.east.west")
         assert asked(client, f"/console/api/flows/{kind}.east.west")["summary"]["flow"] == "east->west"
 

@@ -1,59 +1,27 @@
-"""The console's pages in a real browser, as the frame has them: all that needs no Airflow, and every page of it.
+"""The console's pages in a real browser, as the frame has them: what each shows, all that needs no Airflow.
 
 ``tests/on_airflow/test_console.py`` has them in Airflow's own page, with a flow that runs.
 """
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from airmirror.ledger import Ledger
-from airmirror.local import LOCAL
+from airmirror.ledger.metrics import Standing
 from airmirror.web import app
-from support.browser import PATIENCE_MS, Seen, started, watched
-from support.console import HOSTILE, Questions, Viewer, add_samples, fill, fill_many, sample, served
+from ledger.test_ledger import entries, load
+from support.browser import Seen, watched
+from support.console import HOSTILE, RUN, Questions, Viewer, decide, fill, served
+from support.ledgers import segment
+from support.pages import FLOW, PAGES, open_page
 
 pytestmark = pytest.mark.seconds
-expect.set_options(timeout=PATIENCE_MS)
-FLOW = "flow/replicate.east.west"
-PAGES = {
-    "": "east->west",
-    f"{FLOW}?span=3600000": "Over time",
-    "partition/replicate.east.west?topic=orders&partition=0": "Ranges, the newest first",
-    "topics/replicate.east.west": "east.payments",
-    "groups/replicate.east.west": "billing",
-    "decisions": "Accept the loss",
-}
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with started() as found:
-        yield found
-
-
-@pytest.fixture
-def url(viewer: Viewer) -> Iterator[str]:
-    """Where the console is served, under a base path."""
-    with served(app.build_app(), "/mirror") as found:
-        yield found
-
-
-@pytest.fixture
-def seen(browser: Browser) -> Iterator[Seen]:
-    with watched(browser) as found:
-        yield found
-
-
-def open_page(page: Page, url: str, path: str = "") -> None:
-    page.goto(f"{url}/airmirror/console/frame{'/' if path and path[0] != '?' else ''}{path}")
-    expect(page.get_by_test_id("airmirror")).to_be_visible()
 
 
 @pytest.mark.parametrize("colours", ["light", "dark"])
@@ -78,10 +46,17 @@ def test_every_page_shows_what_the_ledger_has(
 
 def test_what_comes_from_a_log_is_text_everywhere(seen: Seen, url: str, ledger: Ledger) -> None:
     fill(ledger, int(time.time() * 1000))
+    own = ledger.flow("east->west")  # no broker has a topic of such a name; a ledger may be told of one
+    load(own, entries(segment(0, 10, topic=HOSTILE), start=100))
+    own.note_standings([Standing("orders", 1, "east.orders", 50, 50), Standing(HOSTILE, 0, f"east.{HOSTILE}", 10, 20)])
     for path in (
         "decisions",
         "groups/replicate.east.west",
         "partition/replicate.east.west?topic=orders&partition=1",
+        "record/replicate.east.west?topic=orders&partition=1&offset=7&as=text",
+        FLOW,
+        "topics/replicate.east.west",
+        f"partition/replicate.east.west?{urlencode({'topic': HOSTILE, 'partition': 0})}",
     ):
         open_page(seen.page, url, path)
         expect(seen.page.get_by_text(HOSTILE).first).to_be_attached()
@@ -118,6 +93,26 @@ def test_a_question_is_answered_on_the_page(seen: Seen, viewer: Viewer, ledger: 
         assert questions.answers == [("incident__1", given)]
         questions.asked["incident__2"] = [["orders", 1, 20]]
         expect(form).to_contain_text("None of it is held at these offsets any more")
+    assert seen.errors == []
+
+
+def test_what_is_decided_is_told_by_whom_and_waits_for_the_next_run(
+    seen: Seen, url: str, viewer: Viewer, ledger: Ledger
+) -> None:
+    now = int(time.time() * 1000)
+    fill(ledger, now)
+    viewer.red["replicate.east.west"] = RUN
+    decide(ledger, now + 60_000)
+    page = seen.page
+    open_page(page, url, "?view=table")
+    expect(page.locator("tbody")).to_contain_text("decided by ann")
+    expect(page.get_by_role("link", name="the last run")).to_be_visible()
+    open_page(page, url, FLOW)
+    expect(page.get_by_role("heading", name="Decided")).to_be_visible()
+    expect(page.get_by_text("orders-1: let pass, by ann")).to_be_visible()
+    expect(page.locator(".am-failing")).to_have_count(0)
+    open_page(page, url, "decisions")
+    expect(page.get_by_role("heading", name="decided, waits for the next run")).to_be_visible()
     assert seen.errors == []
 
 
@@ -207,121 +202,4 @@ def test_a_flow_without_a_window_has_empty_pages(seen: Seen, url: str, ledger: L
     }.items():
         open_page(seen.page, url, path)
         expect(seen.page.get_by_text(text).first).to_be_visible()
-    assert seen.errors == []
-
-
-def test_the_address_has_the_state_and_the_keyboard_reaches_it(seen: Seen, url: str, ledger: Ledger) -> None:
-    fill(ledger, int(time.time() * 1000))
-    page = seen.page
-    open_page(page, url)
-    page.get_by_role("link", name="east->west", exact=True).focus()
-    page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="Over time")).to_be_visible()
-    page.get_by_role("button", name="1 h", exact=True).focus()
-    page.keyboard.press("Enter")
-    expect(page.locator(".am-plot").first).to_have_attribute("aria-label", re.compile("(59|60) points"))
-    assert "span=3600000" in page.url
-    page.locator("canvas.am-canvas").focus()
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("ArrowRight")
-    expect(page.locator(".am-heat .am-near")).to_contain_text("orders-1")
-    page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="orders-1")).to_be_visible()
-    open_page(page, url, "topics/replicate.east.west?sort=-topic&find=o")
-    expect(page.locator("tbody tr").first).to_contain_text("orders")
-    page.get_by_role("searchbox").fill("pay")
-    expect(page.locator("tbody tr")).to_have_count(1)
-    assert "find=pay" in page.url
-    page.reload()
-    expect(page.locator("tbody tr")).to_have_count(1)
-
-
-def test_dragging_over_a_plot_zooms(seen: Seen, url: str, ledger: Ledger) -> None:
-    fill(ledger, int(time.time() * 1000))
-    page = seen.page
-    open_page(page, url, f"{FLOW}?span=3600000")
-    over = page.locator(".am-plot .u-over").first
-    expect(over).to_be_visible()
-    over.scroll_into_view_if_needed()
-    box = over.bounding_box()
-    assert box is not None
-    page.mouse.move(box["x"] + box["width"] * 0.25, box["y"] + 40)
-    page.mouse.down()
-    page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 40, steps=5)
-    page.mouse.up()
-    expect(page.get_by_role("button", name="back from")).to_be_visible()
-    assert "since=" in page.url and "until=" in page.url
-    page.get_by_role("button", name="back from").click()
-    expect(page.get_by_role("button", name="back from")).to_have_count(0)
-
-
-def test_times_are_the_viewer_s_with_utc_as_a_tooltip(browser: Browser, url: str, ledger: Ledger) -> None:
-    fill(ledger, int(time.time() * 1000))
-    with watched(browser, timezone_id="Asia/Kolkata") as seen:
-        open_page(seen.page, url, FLOW)
-        shown = seen.page.locator("dl time").first
-        utc = shown.get_attribute("title") or ""
-        assert utc.endswith(" UTC")
-        hours, minutes = (int(part) for part in utc[11:16].split(":"))
-        there = (hours * 60 + minutes + 330) % 1440
-        assert f"{there // 60:02}:{there % 60:02}" in shown.inner_text()
-
-
-def test_in_airflow_s_sandbox_links_lead_out_of_the_frame_and_colours_into_it(
-    seen: Seen, url: str, ledger: Ledger
-) -> None:
-    fill(ledger, int(time.time() * 1000))
-    page = seen.page
-    sandbox = "allow-scripts allow-same-origin allow-forms allow-downloads"  # Airflow 3.3.2's
-    src = f"{url}/airmirror/console/frame?dag=replicate.east.west"
-    host = f'<html class="dark"><iframe sandbox="{sandbox}" src="{src}" width="1200" height="700"></iframe></html>'
-    page.route(f"{url}/host", lambda route: route.fulfill(body=host, content_type="text/html"))
-    page.goto(f"{url}/host")
-    frame = page.frame_locator("iframe")
-    run = frame.get_by_role("region", name="Windows").get_by_role("link").first
-    expect(run).to_be_visible()
-    dark = "document.querySelector('iframe').contentDocument.documentElement.className"
-    assert page.evaluate(dark) == "dark"
-    page.evaluate("document.documentElement.className = 'light'")
-    expect(frame.locator("html")).not_to_have_class("dark")
-    page.route("**/dags/**", lambda route: route.fulfill(body="the run", content_type="text/html"))
-    run.click()
-    expect(page.get_by_text("the run")).to_be_visible()
-    assert page.url.startswith(f"{url}/dags/replicate.east.west/runs/scheduled__")
-
-
-@pytest.mark.parametrize("colours", ["light", "dark"])
-def test_axe_finds_nothing_serious(browser: Browser, url: str, ledger: Ledger, colours: str) -> None:
-    """Names and roles, contrast, what the keyboard reaches: axe-core's rules."""
-    fill(ledger, int(time.time() * 1000))
-    axe = (LOCAL / "console" / "node_modules" / "axe-core" / "axe.min.js").read_text()
-    with watched(browser, color_scheme=colours) as seen:
-        for path in PAGES:
-            open_page(seen.page, url, path)
-            expect(seen.page.locator(".am-old")).to_be_visible()
-            seen.page.evaluate(axe)
-            found = seen.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-            serious = [
-                (each["id"], each["nodes"][0]["html"][:200], each["nodes"][0]["failureSummary"][:300])
-                for each in found["violations"]
-                if each["impact"] in ("serious", "critical")
-            ]
-            assert serious == [], path
-
-
-@pytest.mark.long
-def test_ten_thousand_partitions_are_shown_soon(seen: Seen, url: str, ledger: Ledger) -> None:
-    now = int(time.time() * 1000)
-    fill_many(ledger, now, partitions=10_000, groups=1_000)
-    add_samples(ledger, "east->west", [sample(now - 3_600_000 + n * 6_000, n) for n in range(600)])
-    page = seen.page
-    for path in (FLOW, "groups/replicate.east.west"):
-        open_page(page, url, path)
-        expect(page.locator("tbody tr").first).to_be_visible()
-        assert page.locator("tbody tr").count() <= 200, "rows beyond the first hundred come on demand"
-    open_page(page, url, FLOW)
-    expect(page.locator("canvas.am-canvas")).to_be_visible()
-    expect(page.locator(".am-heat")).to_have_attribute(
-        "aria-label", "Map of 10,000 partitions, 3,400 partitions with a lag"
-    )
     assert seen.errors == []

@@ -68,11 +68,6 @@ def dag(flow: Mirror) -> str:
     return f"replicate.{flow.flow.source.alias}.west"
 
 
-@pytest.fixture
-def client(viewer: Viewer) -> TestClient:
-    return TestClient(app.build_app())
-
-
 def look(client: TestClient, flow: Mirror, at: str, topic: str = "", status: int = 200) -> Any:
     answer = client.get(f"/console/api/flows/{dag(flow)}/record?topic={topic or flow.topic}&partition=0&{at}")
     assert answer.status_code == status, answer.text

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from airmirror.flows import measure as measured
 from airmirror.flows.prepare import Opened, dry_run, why_closed, without_closed
-from airmirror.ledger import Failure, FlowLedger
+from airmirror.ledger import Failure, FlowLedger, WindowEnd, WindowRow
 from airmirror.offsets.latency import Latency, measure
 from airmirror.topics.remote import TopicPlan
 from airmirror.windows.plan import Planned
@@ -128,13 +128,22 @@ def still_failing(ledger: FlowLedger) -> list[Failing]:
 
 def failing_now(ledger: FlowLedger) -> list[Failure]:
     """Return the same without the time of the last commit, for which each partition's newest segment is read."""
-    held = ledger.holds().keys()
-    return [failure for failure in ledger.failures() if failure.key not in held]
+    return without_held(ledger.failures(), ledger.holds())
+
+
+def without_held(failures: Sequence[Failure], holds: Container[tuple[str, int]]) -> list[Failure]:
+    """Return the failures of partitions that are not held: those wait for a person, whatever failed before."""
+    return [failure for failure in failures if failure.key not in holds]
 
 
 def last_windows(ledger: FlowLedger, most: int) -> list[LastWindow]:
     """The latest windows that did something or failed, the newest first."""
-    rows, ends = {row.window: row for row in ledger.windows(most)}, ledger.window_ends()
+    return with_ends(ledger.windows(most), ledger.window_ends(), most)
+
+
+def with_ends(committed: Sequence[WindowRow], ends: Mapping[str, WindowEnd], most: int) -> list[LastWindow]:
+    """Join what windows have ``committed`` with how windows ended; the newest first."""
+    rows = {row.window: row for row in committed}
     found = []
     for name in rows.keys() | ends.keys():
         row, end = rows.get(name), ends.get(name)

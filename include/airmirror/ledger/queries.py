@@ -63,29 +63,35 @@ def segments_of(
 
 def unverified(connection: Connection, flow: str) -> list[SegmentRecord]:
     """Segment records past their partition's verified offset, by topic, partition and source offset."""
+    return _in_order([row for row in _all(connection, past_verified(flow, segments)) if row.key is not None])
+
+
+def past_verified(flow: str, *columns: Any) -> Any:
+    """Return a query of the segments past their partition's verified offset; of a partition without one a row of nulls."""
     # What was never verified is past -1, so that a first range without records is among it.
     boundary = sql.func.coalesce(verified.c.source_offset + 1, -1)
     same = ("flow", "topic", "partition", "source_topic_id")
     past = sql.and_(_same(newest, segments, *same), segments.c.source_end > boundary)
     # An outer join, or SQLite begins with all segments of the flow.
     joined = newest.outerjoin(verified, _same(newest, verified, *same)).outerjoin(segments, past)
-    query = sql.select(segments).select_from(joined)
-    rows = _all(connection, query.where(newest.c.flow == flow, newest.c.source_end > boundary))
-    return _in_order([row for row in rows if row.key is not None])
+    query = sql.select(*columns).select_from(joined)
+    return query.where(newest.c.flow == flow, newest.c.source_end > boundary)
 
 
 def of_window(connection: Connection, flow: str, window: str) -> Iterator[SegmentRecord]:
     """The segment records of one window, by topic (in Python's order), partition and source offset; some are read at a time."""
-    topic: sql.ColumnElement[str] = segments.c.topic
-    if connection.dialect.name == "postgresql":  # SQLite compares bytes by itself
-        topic = topic.collate("C")
     query = sql.select(segments).where(segments.c.flow == flow, segments.c.window == window)
-    query = query.order_by(topic, segments.c.partition, segments.c.source_start)
+    query = query.order_by(by_bytes(connection, segments.c.topic), segments.c.partition, segments.c.source_start)
     return map(_segment, connection.execute(query, execution_options={"yield_per": READ_AT_ONCE}))
 
 
-def windows(connection: Connection, flow: str, limit: int) -> list[WindowRow]:
-    """The latest windows that committed anything, the newest first."""
+def by_bytes(connection: Connection, column: sql.ColumnElement[str]) -> sql.ColumnElement[str]:
+    """Return a column to order by, in Python's order of texts: SQLite has it by itself."""
+    return column.collate("C") if connection.dialect.name == "postgresql" else column
+
+
+def latest_windows(connection: Connection, flow: str, limit: int) -> Sequence[str]:
+    """Return the names of the latest windows that committed anything, the newest first."""
     of_flow = segments.c.flow == flow
     # From name to name through the index: the cost is that of the windows, not of all their segments.
     names = sql.select(sql.func.min(segments.c.window).label("window")).where(of_flow).cte(recursive=True)
@@ -93,6 +99,16 @@ def windows(connection: Connection, flow: str, limit: int) -> list[WindowRow]:
     names = names.union_all(sql.select(after.scalar_subquery()).where(names.c.window.is_not(None)))
     last = sql.select(sql.func.max(segments.c.time_ms)).where(of_flow, segments.c.window == names.c.window)
     latest = sql.select(names.c.window).where(names.c.window.is_not(None)).order_by(last.scalar_subquery().desc())
+    return connection.scalars(latest.limit(limit)).all()
+
+
+def windows(connection: Connection, flow: str, limit: int) -> list[WindowRow]:
+    """The latest windows that committed anything, the newest first."""
+    return window_rows(connection, flow, latest_windows(connection, flow, limit))
+
+
+def window_rows(connection: Connection, flow: str, names: Sequence[str]) -> list[WindowRow]:
+    """Return what windows of these names have committed, the newest first."""
     key = segments.c.topic + sql.literal("-") + sql.cast(segments.c.partition, sql.String)
     counts = (
         sql.select(
@@ -106,8 +122,7 @@ def windows(connection: Connection, flow: str, limit: int) -> list[WindowRow]:
         .group_by(segments.c.window)
         .order_by(sql.func.max(segments.c.time_ms).desc())
     )
-    found = connection.scalars(latest.limit(limit)).all()
-    rows = connection.execute(counts.where(of_flow, segments.c.window.in_(found))).all()
+    rows = connection.execute(counts.where(segments.c.flow == flow, segments.c.window.in_(names))).all()
     return [WindowRow(row[0], *(int(number) for number in row[1:])) for row in rows]
 
 

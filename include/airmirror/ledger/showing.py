@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,10 +10,11 @@ from typing import Any
 import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
-from airmirror.ledger import queries
-from airmirror.ledger.queries import WindowRow, record_of
+from airmirror.ledger.queries import by_bytes, latest_windows, past_verified, record_of
 from airmirror.ledger.tables import newest, partition_metrics, segments, verified
 from airmirror.wire.segments import SegmentRecord, Verified
+
+AT_ONCE = 200  # rows
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,29 @@ class Totals:
     passed_ms: int
 
 
-@dataclass(frozen=True, slots=True)  # ten thousand of them a page
+@dataclass(frozen=True)
+class TopicSums:
+    """The sums of a topic's partitions as the last window left them; times in epoch milliseconds, latencies in milliseconds.
+
+    ``oldest_ms``, ``unknown``: as of ``Totals``. Latencies are of partitions of which anything was copied; ``verified_ms`` is -1
+    where no gate has let anything pass.
+    """
+
+    topic: str
+    remote_topic: str
+    partitions: int
+    lag_records: int
+    oldest_ms: int | None
+    unknown: int
+    latency_least_ms: int | None
+    latency_mean_ms: int | None
+    latency_most_ms: int | None
+    records: int
+    bytes: int
+    verified_ms: int
+
+
+@dataclass(frozen=True)
 class PartitionRow:
     """A partition as it is shown: its numbers, its position (-1: nothing was replicated) and verified offset (-1: none)."""
 
@@ -54,11 +78,25 @@ class PartitionRow:
 
 
 @dataclass(frozen=True)
-class ShownWindow:
-    """A window, and of how many partitions all that it has committed is verified now."""
+class PartitionColumns:
+    """All partitions of a flow, a column a number. ``newest_ms``: of the newest record copied where there is a lag, else -1;
+    ``unverified``: source offsets that are replicated and that no gate has let pass yet.
+    """
 
-    row: WindowRow
-    verified: int
+    topic: list[str]
+    partition: list[int]
+    lag_records: list[int]
+    newest_ms: list[int]
+    unverified: list[int]
+
+
+@dataclass(frozen=True)
+class WindowMark:
+    """The mark by which a window's row is known again: its segment records, and the latest one's time in epoch milliseconds."""
+
+    window: str
+    segments: int
+    last_ms: int
 
 
 def totals(connection: Connection, flows: Sequence[str]) -> dict[str, Totals]:
@@ -87,8 +125,8 @@ def totals(connection: Connection, flows: Sequence[str]) -> dict[str, Totals]:
     }
 
 
-def partitions(connection: Connection, flow: str, only: tuple[str, int] | None = None) -> list[PartitionRow]:
-    """Return a flow's partitions, by topic and number; ``only`` one of them."""
+def partition_row(connection: Connection, flow: str, key: tuple[str, int]) -> PartitionRow | None:
+    """Return what is shown of one partition; None: no window has had it in its plan."""
     own = partition_metrics.c
     names = [name for name in PartitionRow.__dataclass_fields__ if name not in ("position", "verified_offset")]
     query: Any = (
@@ -97,50 +135,82 @@ def partitions(connection: Connection, flow: str, only: tuple[str, int] | None =
             sql.func.coalesce(newest.c.source_end, -1),
             sql.func.coalesce(verified.c.source_offset, -1),
         )
-        .select_from(
-            partition_metrics.outerjoin(newest, _same(partition_metrics, newest)).outerjoin(
-                verified,
-                sql.and_(_same(newest, verified), newest.c.source_topic_id == verified.c.source_topic_id),
-            )
+        .select_from(_with_positions())
+        .where(*(column == value for column, value in zip(_keys(partition_metrics), (flow, *key), strict=True)))
+    )
+    row = connection.execute(query).first()
+    return None if row is None else PartitionRow(*row)
+
+
+def topics(connection: Connection, flow: str) -> list[TopicSums]:
+    """Return the sums of a flow's topics, by name."""
+    own = partition_metrics.c
+    lagging, copied = own.lag_records > 0, own.newest_ms >= 0
+    latency = sql.case((copied, own.latency_ms))
+    query = (
+        sql.select(
+            own.topic,
+            sql.func.max(own.remote_topic),
+            sql.func.count(),
+            sql.func.sum(own.lag_records),
+            sql.func.min(sql.case((sql.and_(lagging, copied), own.newest_ms))),
+            sql.func.count(sql.case((sql.and_(lagging, sql.not_(copied)), 1))),
+            sql.func.min(latency),
+            sql.func.avg(latency),
+            sql.func.max(sql.case((copied, sql.func.coalesce(own.latency_most_ms, own.latency_ms)))),
+            sql.func.sum(own.records),
+            sql.func.sum(own.bytes),
+            sql.func.max(own.verified_ms),
         )
         .where(own.flow == flow)
+        .group_by(own.topic)
     )
-    if only is not None:
-        query = query.where(own.topic == only[0], own.partition == only[1])
-    found = [PartitionRow(*row) for row in connection.execute(query).all()]
-    return sorted(found, key=lambda row: (row.topic, row.partition))
+    return sorted(
+        (
+            TopicSums(topic, remote_topic, *(None if value is None else round(value) for value in numbers))  # type: ignore[arg-type]
+            for topic, remote_topic, *numbers in connection.execute(query)
+        ),
+        key=lambda sums: sums.topic,
+    )
 
 
-def windows(connection: Connection, flow: str, limit: int) -> list[ShownWindow]:
-    """The latest windows that committed anything, the newest first."""
-    rows = queries.windows(connection, flow, limit)
-    of_this = sql.and_(
-        _same(segments, verified),
-        segments.c.source_topic_id == verified.c.source_topic_id,
-        verified.c.source_offset + 1 >= segments.c.source_end,
-    )
-    last = (  # the last commit of each partition: what comes before it in a partition is verified before it
-        sql.select(
-            segments.c.window, segments.c.topic, segments.c.partition, sql.func.max(segments.c.source_end).label("end")
-        )
-        .where(segments.c.flow == flow, segments.c.window.in_([row.window for row in rows]))
-        .group_by(segments.c.window, segments.c.topic, segments.c.partition)
-        .subquery()
-    )
-    same = sql.and_(
-        segments.c.flow == flow,
-        segments.c.window == last.c.window,
-        segments.c.topic == last.c.topic,
-        segments.c.partition == last.c.partition,
-        segments.c.source_end == last.c.end,
-    )
+def columns(connection: Connection, flow: str) -> PartitionColumns:
+    """Return all partitions of a flow, by topic and number, as plain values: ten thousand objects cost more than their query."""
+    own = partition_metrics.c
+    end, passed = newest.c.source_end, sql.func.coalesce(verified.c.source_offset, -1)
     query = (
-        sql.select(segments.c.window, sql.func.count())
-        .select_from(last.join(segments, same).join(verified, of_this))
-        .group_by(segments.c.window)
+        sql.select(
+            own.topic,
+            own.partition,
+            own.lag_records,
+            sql.case((own.lag_records > 0, own.newest_ms), else_=-1),
+            sql.case((end > passed + 1, end - passed - 1), else_=0),
+        )
+        .select_from(_with_positions())
+        .where(own.flow == flow)
+        .order_by(by_bytes(connection, own.topic), own.partition)
     )
-    passed = {window: int(count) for window, count in connection.execute(query)}
-    return [ShownWindow(row, min(row.partitions, passed.get(row.window, 0))) for row in rows]
+    found: tuple[list[Any], ...] = ([], [], [], [], [])
+    # Few rows at a time: ten thousand at once have Python look through all its objects, which takes longer than the query.
+    for rows in connection.execute(query, execution_options={"yield_per": AT_ONCE}).partitions():
+        for column, values in zip(found, zip(*rows, strict=True), strict=True):
+            column.extend(values)
+    return PartitionColumns(*found)
+
+
+def marks(connection: Connection, flow: str, limit: int) -> list[WindowMark]:
+    """Return the marks of the latest windows that committed anything, the newest first; of an index alone."""
+    own, names = segments.c, latest_windows(connection, flow, limit)
+    query = sql.select(own.window, sql.func.count(), sql.func.max(own.time_ms))
+    found = connection.execute(query.where(own.flow == flow, own.window.in_(names)).group_by(own.window))
+    return sorted((WindowMark(*row) for row in found), key=lambda mark: mark.last_ms, reverse=True)
+
+
+def unverified_partitions(connection: Connection, flow: str) -> dict[str, int]:
+    """Return of how many partitions a window has committed something that no gate has let pass yet; without those of none."""
+    columns = (segments.c.window, segments.c.topic, segments.c.partition)
+    places = connection.execute(past_verified(flow, *columns).distinct())
+    return Counter(window for window, *_ in places if window is not None)
 
 
 def story(
@@ -172,9 +242,15 @@ def verified_of(connection: Connection, flow: str, key: tuple[str, int]) -> Veri
     return record if isinstance(record, Verified) else None
 
 
+def _with_positions() -> sql.Join:
+    """Join partitions with their newest segment, and with the verified offset of the same source topic."""
+    of_this = sql.and_(_same(newest, verified), newest.c.source_topic_id == verified.c.source_topic_id)
+    return partition_metrics.outerjoin(newest, _same(partition_metrics, newest)).outerjoin(verified, of_this)
+
+
 def _same(one: sql.Table, other: sql.Table) -> sql.ColumnElement[bool]:
     return sql.and_(*(mine == its for mine, its in zip(_keys(one), _keys(other), strict=True)))
 
 
-def _keys(table: sql.Table) -> list[sql.Column[object]]:
+def _keys(table: sql.FromClause) -> list[sql.ColumnElement[Any]]:
     return [table.c[name] for name in ("flow", "topic", "partition")]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
-from airmirror.flows.status import failing_now
 from airmirror.ledger import GroupLag, GroupOffset, Ledger
 from airmirror.ledger.database import reading
-from airmirror.ledger.showing import PartitionRow, partitions, story, verified_of
+from airmirror.ledger.showing import partition_row, story, topics, verified_of
+from airmirror.web.console.known import known
 from airmirror.wire.segments import Decision, Hold, ResetRecord, SegmentRecord
 
 MOST_RANGES = 200
@@ -18,18 +18,18 @@ MOST_ROWS = 5_000  # of a page of groups
 
 def partition_page(ledger: Ledger, flow: str, key: tuple[str, int], before: int | None) -> dict[str, Any] | None:
     """A partition's story: its ranges, the newest first, and all that was decided. None: the ledger knows nothing of it."""
-    of_flow = ledger.flow(flow)
+    now = known(ledger.flow(flow), red_run="")
     with reading(ledger.engine) as connection:
         ranges = story(connection, flow, key, MOST_RANGES + 1, before)
-        own = partitions(connection, flow, key)
+        own = partition_row(connection, flow, key)
         verified = verified_of(connection, flow, key)
     if not ranges and not own and before is None:
         return None
-    hold = of_flow.holds().get(key)
+    hold = now.holds.get(key)
     return {
         "topic": key[0],
         "partition": key[1],
-        "numbers": asdict(own[0]) if own else None,
+        "numbers": asdict(own) if own else None,
         "verified": None
         if verified is None
         else {
@@ -39,9 +39,9 @@ def partition_page(ledger: Ledger, flow: str, key: tuple[str, int], before: int 
             "time_ms": verified.time_ms,
         },
         "hold": None if hold is None else _hold(hold),
-        "decisions": [_decision(each) for each in of_flow.decisions() if (each.topic, each.partition) == key],
-        "resets": [_reset(each) for each in of_flow.resets() if (each.topic, each.partition) == key],
-        "failing": [asdict(each) for each in failing_now(of_flow) if (each.topic, each.partition) == key],
+        "decisions": [_decision(each) for each in now.decisions if (each.topic, each.partition) == key],
+        "resets": [_reset(each) for each in now.resets if (each.topic, each.partition) == key],
+        "failing": [asdict(each) for each in now.failing if (each.topic, each.partition) == key],
         "ranges": [
             _range(record, verified is not None and _is_passed(record, verified.source_topic_id, verified.offset))
             for record in ranges[:MOST_RANGES]
@@ -53,12 +53,12 @@ def partition_page(ledger: Ledger, flow: str, key: tuple[str, int], before: int 
 def topics_page(ledger: Ledger, flow: str) -> list[dict[str, Any]]:
     """The flow's topics, by name, each the sums of its partitions; times in epoch milliseconds."""
     with reading(ledger.engine) as connection:
-        rows = partitions(connection, flow)
-    held = ledger.flow(flow).holds()
-    by_topic: dict[str, list[PartitionRow]] = {}
-    for row in rows:
-        by_topic.setdefault(row.topic, []).append(row)
-    return [_topic(topic, of_topic, held.keys()) for topic, of_topic in sorted(by_topic.items())]
+        found = topics(connection, flow)
+    held = Counter(topic for topic, _ in ledger.flow(flow).holds())
+    return [
+        asdict(each) | {"held": held[each.topic], "verified_ms": each.verified_ms if each.verified_ms >= 0 else None}
+        for each in found
+    ]
 
 
 def groups_page(ledger: Ledger, flow: str) -> dict[str, Any]:
@@ -93,28 +93,6 @@ def _group_row(key: tuple[str, str, int], offset: GroupOffset | None, lag: Group
         "on_target": offset.on_target if offset else None,
         "reason": offset.reason if offset else None,
         "seen_ms": max(row.time_ms for row in (offset, lag) if row is not None),
-    }
-
-
-def _topic(topic: str, rows: Sequence[PartitionRow], held: Any) -> dict[str, Any]:
-    latencies = [row.latency_ms for row in rows if row.newest_ms >= 0]
-    lagging = [row.newest_ms for row in rows if row.lag_records > 0]
-    return {
-        "topic": topic,
-        "remote_topic": rows[0].remote_topic,
-        "partitions": len(rows),
-        "held": sum(1 for row in rows if (row.topic, row.partition) in held),
-        "lag_records": sum(row.lag_records for row in rows),
-        "oldest_ms": min((ms for ms in lagging if ms >= 0), default=None),
-        "unknown": sum(1 for ms in lagging if ms < 0),
-        "latency_least_ms": min(latencies, default=None),
-        "latency_mean_ms": round(sum(latencies) / len(latencies)) if latencies else None,
-        "latency_most_ms": max(
-            (row.latency_most_ms or row.latency_ms for row in rows if row.newest_ms >= 0), default=None
-        ),
-        "records": sum(row.records for row in rows),
-        "bytes": sum(row.bytes for row in rows),
-        "verified_ms": max((row.verified_ms for row in rows if row.verified_ms >= 0), default=None),
     }
 
 

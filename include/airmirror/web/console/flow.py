@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 from airmirror.flows import measure
-from airmirror.flows.status import failing_now, last_windows
-from airmirror.ledger import FlowLedger, Ledger
+from airmirror.flows.status import with_ends
+from airmirror.ledger import Ledger, WindowEnd
 from airmirror.ledger.database import reading
 from airmirror.ledger.samples import Sample, between, latest
-from airmirror.ledger.showing import PartitionRow, partitions, totals, windows
-from airmirror.web.console.overview import MOST_TEXT, RATE_MS, Shown, summary
+from airmirror.ledger.showing import PartitionColumns, columns, totals
+from airmirror.web.console.known import MOST_TEXT, Place, known
+from airmirror.web.console.overview import RATE_MS, Shown, summary
+from airmirror.web.console.windows import MOST_WINDOWS, ShownWindow, last_committed
 
 MOST_POINTS = 600  # of a plot
-MOST_WINDOWS = 50
 MOST_MARKS = 200  # decisions
 
 Page = Callable[[str], str | None]
@@ -27,21 +28,21 @@ def flow_page(ledger: Ledger, shown: Shown, page: Page, *, span: tuple[int, int]
     ``span``: what is plotted, from one time until before the other, in epoch milliseconds, as ``now`` is.
     """
     name = shown.flow.name
-    of_flow, (since, until) = ledger.flow(name), span
+    of_flow, (since, until) = known(ledger.flow(name), shown.red_run), span
     with reading(ledger.engine) as connection:
         sums, rates = totals(connection, [name]), latest(connection, [name], now - RATE_MS)
         points = between(connection, name, since, max(until, since + 1), MOST_POINTS)
-        rows = partitions(connection, name)
-    holds = {key: hold.by for key, hold in of_flow.holds().items()}
-    failing = failing_now(of_flow)
+        partitions = columns(connection, name)
+        committed = last_committed(ledger, connection, name, len(of_flow.resets))
+    numbers, failing = of_flow.numbers, of_flow.failing
     return {
         "summary": summary(shown, of_flow, sums.get(name), rates.get(name, [])),
         "series": series(points),
-        "windows": _windows(ledger, of_flow, name, page),
-        "phases": {label: seconds for (key, label), seconds in of_flow.numbers().items() if key == measure.SECONDS},
-        "outcomes": {label: count for (key, label), count in of_flow.numbers().items() if key == measure.WINDOWS},
-        "latency": _latency(of_flow),
-        "partitions": _columns(rows, holds, {failure.key for failure in failing}),
+        "windows": _windows(committed, of_flow.ends, page),
+        "phases": {label: seconds for (key, label), seconds in numbers.items() if key == measure.SECONDS},
+        "outcomes": {label: count for (key, label), count in numbers.items() if key == measure.WINDOWS},
+        "latency": _latency(numbers),
+        "partitions": _columns(partitions, of_flow.holds, {failure.key for failure in failing}),
         "holds": [
             {
                 "topic": hold.topic,
@@ -50,7 +51,7 @@ def flow_page(ledger: Ledger, shown: Shown, page: Page, *, span: tuple[int, int]
                 "time_ms": hold.time_ms,
                 "reason": hold.reason[:MOST_TEXT],
             }
-            for _, hold in sorted(of_flow.holds().items())[:MOST_MARKS]
+            for _, hold in sorted(of_flow.holds.items())[:MOST_MARKS]
         ],
         "decisions": [
             {
@@ -60,7 +61,7 @@ def flow_page(ledger: Ledger, shown: Shown, page: Page, *, span: tuple[int, int]
                 "action": each.action.name.lower(),
                 "by": each.by,
             }
-            for each in of_flow.decisions()[-MOST_MARKS:]
+            for each in of_flow.decisions[-MOST_MARKS:]
         ],
         "failing": [
             {
@@ -102,13 +103,11 @@ def series(points: list[Sample]) -> dict[str, list[float | None]]:
     }
 
 
-def _windows(ledger: Ledger, of_flow: FlowLedger, name: str, page: Page) -> list[dict[str, Any]]:
+def _windows(committed: Sequence[ShownWindow], ends: Mapping[str, WindowEnd], page: Page) -> list[dict[str, Any]]:
     """The last windows: the run, what was committed and verified of it, how it ended, where its Data Docs are."""
-    with reading(ledger.engine) as connection:
-        committed = {each.row.window: each for each in windows(connection, name, MOST_WINDOWS)}
-    found = []
-    for window in last_windows(of_flow, MOST_WINDOWS):
-        row = committed.get(window.window)
+    found, rows = [], {each.row.window: each for each in committed}
+    for window in with_ends([each.row for each in committed], ends, MOST_WINDOWS):
+        row = rows.get(window.window)
         found.append(
             {
                 "window": window.window,
@@ -127,30 +126,27 @@ def _windows(ledger: Ledger, of_flow: FlowLedger, name: str, page: Page) -> list
     return found
 
 
-def _latency(of_flow: FlowLedger) -> list[dict[str, Any]]:
+def _latency(numbers: Mapping[tuple[str, str], float]) -> list[dict[str, Any]]:
     """The end-to-end latency that heartbeats told last, by their origin; none where none are emitted."""
     found: dict[str, dict[str, Any]] = {}
-    for (name, origin), value in of_flow.numbers().items():
+    for (name, origin), value in numbers.items():
         if name in measure.LATENCY or name == measure.HEARTBEAT:
             found.setdefault(origin, {"origin": origin})[name] = value
     return [found[origin] for origin in sorted(found)]
 
 
-def _columns(
-    rows: list[PartitionRow], holds: dict[tuple[str, int], str], failing: set[tuple[str, int]]
-) -> dict[str, Any]:
+def _columns(found: PartitionColumns, holds: Container[Place], failing: Container[Place]) -> dict[str, Any]:
     """All partitions as columns: ten thousand are some hundred kilobytes."""
-    topics = {name: number for number, name in enumerate(dict.fromkeys(row.topic for row in rows))}
-    held = [(row.topic, row.partition) in holds for row in rows]
-    failed = [(row.topic, row.partition) in failing for row in rows]
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(found.topic))}
+    places = zip(found.topic, found.partition, strict=True)
     return {
-        "topics": list(topics),
-        "topic": [topics[row.topic] for row in rows],
-        "partition": [row.partition for row in rows],
-        "lag": [row.lag_records for row in rows],
-        "newest_ms": [row.newest_ms for row in rows],
-        "unverified": [max(0, row.position - row.verified_offset - 1) for row in rows],
-        "state": ["held" if is_held else "failing" if bad else "" for is_held, bad in zip(held, failed, strict=True)],
+        "topics": list(numbers),
+        "topic": [numbers[name] for name in found.topic],
+        "partition": found.partition,
+        "lag": found.lag_records,
+        "newest_ms": found.newest_ms,
+        "unverified": found.unverified,
+        "state": ["held" if place in holds else "failing" if place in failing else "" for place in places],
     }
 
 

@@ -8,16 +8,14 @@ from typing import Any
 
 from airmirror.config import Flow
 from airmirror.flows import measure
-from airmirror.flows.status import failing_now
-from airmirror.ledger import FlowLedger, Ledger
+from airmirror.ledger import Ledger
 from airmirror.ledger.database import reading
 from airmirror.ledger.samples import Sample, latest
 from airmirror.ledger.showing import Totals, totals
-from airmirror.wire.closures import WHOLE, closed
-from airmirror.wire.segments import GATE
+from airmirror.web.console.known import MOST_TEXT, Known, known, shown_decided
+from airmirror.wire.closures import WHOLE
 
 MOST_CLOSED = 20  # topics that are told of a flow
-MOST_TEXT = 500  # characters of a reason in a list; the partition's page has all of it
 RATE_MS = 10 * 60_000  # rates are of the samples of the last ten minutes
 
 
@@ -37,29 +35,30 @@ def overview(ledger: Ledger, shown: Mapping[str, Shown], now: int) -> list[dict[
     with reading(ledger.engine) as connection:
         sums, rates = totals(connection, names), latest(connection, names, now - RATE_MS)
     found = [
-        summary(each, ledger.flow(each.flow.name), sums.get(each.flow.name), rates.get(each.flow.name, []))
+        summary(
+            each,
+            known(ledger.flow(each.flow.name), each.red_run),
+            sums.get(each.flow.name),
+            rates.get(each.flow.name, []),
+        )
         for each in shown.values()
     ]
     return sorted(found, key=lambda flow: str(flow["flow"]))
 
 
-def summary(shown: Shown, ledger: FlowLedger, sums: Totals | None, rates: list[Sample]) -> dict[str, Any]:
+def summary(shown: Shown, of_flow: Known, sums: Totals | None, rates: list[Sample]) -> dict[str, Any]:
     """One flow; times in epoch milliseconds, so that an answer stays the same until a number changes."""
-    numbers, failing = ledger.numbers(), failing_now(ledger)
-    holds = ledger.holds().values()
-    held = any(hold.by == GATE for hold in holds)
-    # A run that ends before its window does leaves nothing in the ledger: bad expectations, a cluster that is away.
-    stopped = bool(shown.red_run) and not held and not failing
-    state = _state(sums, numbers, held=held, failing=stopped or any(f.needs_somebody for f in failing))
-    shut = closed(ledger.closures())
+    numbers, shut = of_flow.numbers, of_flow.closures
     return {
         "flow": shown.flow.name,
         "source": shown.flow.source.alias,
         "target": shown.flow.target.alias,
         "dag_id": shown.dag_id,
         "paused": shown.is_paused,
-        "red_run": shown.red_run if stopped else "",
-        "state": "closed" if WHOLE in shut else state,
+        "red_run": shown.red_run if of_flow.stopped or of_flow.decided else "",
+        "stopped": of_flow.stopped,
+        "state": "closed" if WHOLE in shut else _state(sums, of_flow),
+        "decided": shown_decided(of_flow.decided),
         "closed": [
             {"topic": each.topic, "by": each.by, "time_ms": each.time_ms, "reason": each.reason[:MOST_TEXT]}
             for each in list(shut.values())[:MOST_CLOSED]
@@ -72,8 +71,8 @@ def summary(shown: Shown, ledger: FlowLedger, sums: Totals | None, rates: list[S
         "unknown": sums.unknown if sums else 0,
         "records": sums.records if sums else 0,
         "bytes": sums.bytes if sums else 0,
-        "held": len(holds),
-        "failing": len(failing),
+        "held": len(of_flow.holds),
+        "failing": len(of_flow.failing),
         "measured_ms": _ms(numbers.get((measure.MEASURED, ""))),
         "verified_ms": _ms(numbers.get((measure.VERIFIED, ""))),
         "passed_ms": sums.passed_ms if sums and sums.passed_ms >= 0 else None,
@@ -82,18 +81,20 @@ def summary(shown: Shown, ledger: FlowLedger, sums: Totals | None, rates: list[S
     }
 
 
-def _state(sums: Totals | None, numbers: Mapping[tuple[str, str], float], *, held: bool, failing: bool) -> str:
+def _state(sums: Totals | None, of_flow: Known) -> str:
     """The worst that is true of a flow."""
-    if failing:
+    if of_flow.stopped or any(failure.needs_somebody for failure in of_flow.failing):
         return "failing"
-    if held:
+    if of_flow.is_held:
         return "held"
+    if of_flow.decided:
+        return "decided"
     if sums is None:
         return "new"
     if sums.lag_records:
         return "behind"
-    completed = numbers.get((measure.COMPLETED, ""))
-    return "verified" if completed is not None and completed == numbers.get((measure.VERIFIED, "")) else "unverified"
+    completed, verified = (of_flow.numbers.get((name, "")) for name in (measure.COMPLETED, measure.VERIFIED))
+    return "verified" if completed is not None and completed == verified else "unverified"
 
 
 def _rates(rates: list[Sample]) -> dict[str, float | None]:

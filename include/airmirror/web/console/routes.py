@@ -10,35 +10,33 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import quote
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
-from sqlalchemy.engine import make_url
 
 from airmirror.config import ConfigurationError, Flow
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened
 from airmirror.ledger import Ledger
 from airmirror.ledger.database import reading
-from airmirror.ledger.showing import partitions
+from airmirror.ledger.showing import partition_row
 from airmirror.on_airflow.connections import BadConnection, with_connections
 from airmirror.on_airflow.dags.flows import OF_A_FLOW
 from airmirror.on_airflow.deployment import deployment
 from airmirror.partitions import TopicPartition
-from airmirror.quality.page import file_name
 from airmirror.web import security
 from airmirror.web.console import assets
 from airmirror.web.console.details import groups_page, partition_page, topics_page
 from airmirror.web.console.differences import differences_page
 from airmirror.web.console.flow import flow_page
 from airmirror.web.console.flows import Flows, flows_of
+from airmirror.web.console.opened import NoLedger, opened
 from airmirror.web.console.overview import Shown, overview
+from airmirror.web.console.pages import docs_of, reports_of
 from airmirror.web.console.records import TooMany, record_page, turn, who
 from airmirror.web.console.waiting import waiting
 
@@ -47,7 +45,6 @@ log = logging.getLogger(__name__)
 NOSNIFF = {"X-Content-Type-Options": "nosniff"}
 HEADERS = {"Cache-Control": "private, no-cache"} | NOSNIFF
 MOST_OFFSET = 2**63 - 1
-VERIFIED = "-verify-"  # of the names of the gate's pages (airmirror.on_airflow.dags.operators)
 MOST_MS = 2**53
 MOST_TOLD = 1_000  # characters of an error of a cluster
 
@@ -111,8 +108,8 @@ def _numbers() -> APIRouter:
     @router.get("/decisions")
     def decisions(request: Request, user: Any = logged_in) -> Response:
         known = _flows()
-        shown = _shown(known, security.readable(user, known.by_dag))
-        return _answer(request, lambda ledger, now: {"flows": waiting(ledger, shown.values()), "of": len(shown)})
+        shown = _with_runs(_shown(known, security.readable(user, known.by_dag)))
+        return _answer(request, lambda ledger, now: waiting(ledger, shown.values()))
 
     router.include_router(_of_a_flow())
     return router
@@ -126,10 +123,13 @@ def _of_a_flow() -> APIRouter:
     def flow(dag_id: str, request: Request, span: Span, user: Any = logged_in) -> Response:
         one = _one(dag_id, user)
         (shown,) = _with_runs({one.dag_id: one}).values()
+        data_docs, name = deployment().data_docs, shown.flow.name
         return _answer(
             request,
             lambda ledger, now: (
-                flow_page(ledger, shown, _docs_of(shown.flow.name), span=span.of(now), now=now) | _named(shown)
+                flow_page(ledger, shown, docs_of(data_docs, name), span=span.of(now), now=now)
+                | {"reports": reports_of(data_docs, name)}
+                | _named(shown)
             ),
         )
 
@@ -222,7 +222,7 @@ def _record(flow: Flow, key: TopicPartition, offset: int | None, time_ms: int, u
         raise HTTPException(403, "records are shown to whoever may see Airflow's connections", HEADERS)
     with _at_clusters("records are looked at") as ledger:
         with reading(ledger.engine) as connection:
-            if not partitions(connection, flow.name, (key.topic, key.partition)):
+            if partition_row(connection, flow.name, (key.topic, key.partition)) is None:
                 raise HTTPException(404, "the flow does not replicate such a partition", HEADERS)
         log.info("%s looks at a record of %s at %s", who(user), key, offset if offset is not None else time_ms)
         return record_page(ledger, with_connections(_flows().configuration, flow), key, offset, time_ms)
@@ -256,24 +256,6 @@ def _named(shown: Shown) -> dict[str, Any]:
     return {"flow": shown.flow.name, "dag_id": shown.dag_id, "dags": [make_id(shown.flow) for make_id, _ in OF_A_FLOW]}
 
 
-def _docs_of(flow: str) -> Callable[[str], str | None]:
-    """Return what finds the address of the Data Docs of a window's run, from Airflow's base path on."""
-    directory = flow.replace("->", ".")
-    folder = deployment().data_docs / directory
-    found: dict[
-        str, str
-    ] = {}  # by the beginning of the name, which tells the run; of several judgements the last one's
-    with suppress(OSError):  # a page was removed just now, or there are none
-        for page in sorted(folder.iterdir(), key=lambda page: page.stat().st_mtime):
-            found[page.name.rpartition(VERIFIED)[0]] = page.name
-
-    def address(window: str) -> str | None:
-        name = found.get(file_name(window.split("#", 1)[0]).removesuffix(".html"))
-        return f"airmirror/data-docs/{quote(directory)}/{quote(name)}" if name else None
-
-    return address
-
-
 def _answer(request: Request, made: Callable[[Ledger, int], Any]) -> Response:
     """The JSON of what ``made`` reads from the ledger, given the time in epoch ms; 304 where the caller has it already."""
     with _ledger() as ledger:
@@ -287,18 +269,11 @@ def _answer(request: Request, made: Callable[[Ledger, int], Any]) -> Response:
 
 @contextmanager
 def _ledger() -> Iterator[Ledger]:
-    """The ledger, open; 503 where it can't be read. A page does not make one: that is the first window's work."""
-    url = deployment().ledger
+    """The ledger; 503 where it can't be read."""
     try:
-        place = make_url(url)
-        if place.get_backend_name() == "sqlite" and not Path(place.database or "").is_file():
-            raise HTTPException(
-                503, "there is no ledger yet: the first window makes it", HEADERS | {"X-Airmirror": "no ledger"}
-            )
-        ledger = Ledger(url)
-        try:
-            yield ledger
-        finally:
-            ledger.close()
+        yield opened(deployment().ledger)
+    except NoLedger as error:
+        said = "there is no ledger yet: the first window makes it"
+        raise HTTPException(503, said, HEADERS | {"X-Airmirror": "no ledger"}) from error
     except AirmirrorError as error:  # without its text, which names places and users
         raise HTTPException(503, f"the ledger can't be read: {type(error).__name__}", HEADERS) from error

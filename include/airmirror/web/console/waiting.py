@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import asdict
 from typing import Any
 from urllib.parse import quote
 
 from airmirror.flows.decisions import HeldRange, held_ranges
-from airmirror.flows.status import failing_now
 from airmirror.ledger import Failure, Ledger
 from airmirror.on_airflow.dags.replicate import decide_id
 from airmirror.on_airflow.question import ACCEPT_LOSS, AGAIN, NEW_TOPIC, OPTIONS, VERIFY_AGAIN
+from airmirror.web.console.known import known, shown_decided
 from airmirror.web.console.overview import Shown
 from airmirror.wire.segments import GATE, Hold
 
@@ -26,17 +26,20 @@ RESETS = {
 }
 
 
-def waiting(ledger: Ledger, shown: Iterable[Shown]) -> list[dict[str, Any]]:
-    """What waits for a person, flow by flow; flows where nothing does are left out."""
-    found = []
+def waiting(ledger: Ledger, shown: Collection[Shown]) -> dict[str, Any]:
+    """What waits for a person, and what is decided and waits for the next run, flow by flow; ``of`` as many flows."""
+    flows, decided = [], []
     for each in shown:
         of_flow = ledger.flow(each.flow.name)
-        held = held_ranges(of_flow)
-        by_people = [hold for _, hold in sorted(of_flow.holds().items()) if hold.by != GATE]
-        failing = [failure for failure in failing_now(of_flow) if failure.needs_somebody]
+        now = known(of_flow, each.red_run)
+        held = held_ranges(of_flow) if now.is_held else []
+        by_people = [hold for _, hold in sorted(now.holds.items()) if hold.by != GATE]
+        failing = [failure for failure in now.failing if failure.needs_somebody]
         if held or by_people or failing:
-            found.append(_of_flow(each, held, by_people, failing))
-    return found
+            flows.append(_of_flow(each, held, by_people, failing))
+        if now.decided:
+            decided.append({"flow": each.flow.name, "dag_id": each.dag_id, "decided": shown_decided(now.decided)})
+    return {"flows": flows, "decided": decided, "of": len(shown)}
 
 
 def _of_flow(shown: Shown, held: list[HeldRange], by_people: list[Hold], failing: list[Failure]) -> dict[str, Any]:

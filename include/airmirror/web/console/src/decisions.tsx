@@ -1,7 +1,7 @@
 // What waits for a person: holds of the gate with what each answer does and costs, holds of people, failures.
 import { useAnswer } from "./api";
 import { count, counted, plain } from "./format";
-import { Answered, Command, Link, Outer, Text, Time } from "./parts";
+import { Answered, Command, DecidedList, Link, Outer, Text, Time } from "./parts";
 import { pathOf, usePlace } from "./place";
 import { AskAgain, Questions } from "./question";
 import type { DecisionsAnswer, Waiting } from "./types";
@@ -10,7 +10,17 @@ export function Decisions() {
   const answer = useAnswer<DecisionsAnswer>("decisions");
   return (
     <Answered answer={answer} path="decisions">
-      {({ flows, of }) => (flows.length ? flows.map((flow) => <OfFlow key={flow.dag_id} waiting={flow} />) : <p className="am-empty">Nothing waits for a decision in {counted(of, "flow")}.</p>)}
+      {({ flows, decided, of }) => (
+        <>
+          {flows.length ? flows.map((flow) => <OfFlow key={flow.dag_id} waiting={flow} />) : <p className="am-empty">Nothing waits for a decision in {counted(of, "flow")}.</p>}
+          {decided.map((each) => (
+            <section key={each.dag_id}>
+              <h3 className="am-h"><Link to={`flow/${pathOf(each.dag_id)}`}>{each.flow}</Link>: decided, waits for the next run</h3>
+              <DecidedList dagId={each.dag_id} decided={each.decided} />
+            </section>
+          ))}
+        </>
+      )}
     </Answered>
   );
 }

@@ -4,7 +4,7 @@ import { now, useAnswer } from "./api";
 import { bytes, count, counted, ms, plain, seconds, short } from "./format";
 import { Heat, lagSeconds } from "./heat";
 import { HOW, Lag } from "./overview";
-import { Answered, Fact, Link, Outer, State, Table, Text, Time, type Column } from "./parts";
+import { Answered, DecidedList, Fact, Link, Outer, State, Table, Text, Time, type Column } from "./parts";
 import { pathOf, usePlace } from "./place";
 import { Plot, type Mark } from "./plot";
 import type { FlowAnswer, Maybe, WindowRow } from "./types";
@@ -45,10 +45,17 @@ function Shown({ data }: { data: FlowAnswer }) {
       </dl>
       <p>
         In Airflow: <Outer to={`dags/${dag}/runs`}>runs</Outer> · <Outer to={`dags/${dag}`}>DAG</Outer>
-        {summary.red_run && <strong className="am-failing"> The last run failed before its window ended, for a reason that the ledger does not know: <Outer to={`dags/${encodeURIComponent(summary.dag_id)}/runs/${encodeURIComponent(summary.red_run)}`}>its log says it</Outer>. What follows is of the time before.</strong>}
+        {summary.stopped && <strong className="am-failing"> The last run failed before its window ended, for a reason that the ledger does not know: <Outer to={`dags/${encodeURIComponent(summary.dag_id)}/runs/${encodeURIComponent(summary.red_run)}`}>its log says it</Outer>. What follows is of the time before.</strong>}
         {summary.paused && <strong> The DAG is switched off: no window begins by itself.</strong>}
         {summary.follows_ms > 0 && <span className="am-muted"> Windows follow the log for {ms(summary.follows_ms)}; lags are measured when one ends, throughput while it runs.</span>}
       </p>
+      {summary.decided.length > 0 && (
+        <section>
+          <h3 className="am-h">Decided</h3>
+          <p>{summary.red_run ? <Outer to={`dags/${dag}/runs/${encodeURIComponent(summary.red_run)}`}>The last run</Outer> : "The last window"} failed. Since then it is decided, and waits for the next run, which shows what became of it:</p>
+          <DecidedList dagId={summary.dag_id} decided={summary.decided} />
+        </section>
+      )}
       {summary.closed.length > 0 && (
         <section>
           <h3 className="am-h">Closed</h3>
@@ -68,6 +75,12 @@ function Shown({ data }: { data: FlowAnswer }) {
         {data.partitions.partition.length ? <Heat dagId={data.dag_id} partitions={data.partitions} /> : <p className="am-empty">None yet: the first window that ends tells which there are.</p>}
         <Worst data={data} />
       </section>
+      {data.reports.length > 0 && (
+        <section>
+          <h3 className="am-h" title="The last three of each kind that tasks have written; what a command has written lies where it was told to.">Reports</h3>
+          <ul>{data.reports.map((each) => <li key={each.page}>{plain(each.kind)}: <Outer to={each.page}>{plain(each.name)}</Outer>, <Time at={each.time_ms} /></li>)}</ul>
+        </section>
+      )}
       <section>
         <h3 className="am-h">Windows</h3>
         <Table name="Windows" columns={windowColumns(summary.dag_id)} rows={data.windows} id={(row) => row.window} text={(row) => `${row.window} ${row.error}`} empty="No window has committed anything yet. Switch the DAG on, or trigger a run." />

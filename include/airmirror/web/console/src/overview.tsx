@@ -1,6 +1,6 @@
 // All flows at a glance: a graph, a table, and Airflow's card.
 import { now, useAnswer } from "./api";
-import { bytes, count, counted, ms, seconds, short } from "./format";
+import { bytes, count, counted, ms, plain, seconds, short } from "./format";
 import { Answered, Link, Outer, State, Table, Time, type Column } from "./parts";
 import { pathOf, usePlace } from "./place";
 import { Graph } from "./graph";
@@ -16,7 +16,7 @@ export const HOW = {
 
 const COLUMNS: Column<Summary>[] = [
   { key: "flow", name: "flow", by: (row) => row.flow, cell: (row) => <Link to={`flow/${pathOf(row.dag_id)}`}>{row.flow}</Link> },
-  { key: "state", name: "state", by: (row) => row.state, cell: (row) => <><State state={row.state} />{row.red_run && <> <Outer to={`dags/${encodeURIComponent(row.dag_id)}/runs/${encodeURIComponent(row.red_run)}`}>the last run</Outer></>}{row.paused && <span className="am-state" title="The DAG is switched off in Airflow: no window begins by itself."> paused</span>}</> },
+  { key: "state", name: "state", by: (row) => row.state, cell: (row) => <><State state={row.state} /><Why row={row} />{row.paused && <span className="am-state" title="The DAG is switched off in Airflow: no window begins by itself."> paused</span>}</> },
   { key: "lag", name: "lag", right: true, how: HOW.lag, by: (row) => (row.unknown ? Infinity : row.oldest_ms === null ? 0 : now() - row.oldest_ms), cell: (row) => <Lag row={row} /> },
   { key: "verified", name: "verified to", how: HOW.verified, by: (row) => row.verified_ms ?? 0, cell: (row) => <Time at={row.verified_ms} /> },
   { key: "recovery", name: "recovery point", right: true, how: HOW.recovery, by: (row) => (row.verified_ms === null ? Infinity : now() - row.verified_ms), cell: (row) => (row.verified_ms === null ? "not known" : ms(now() - row.verified_ms)) },
@@ -24,6 +24,13 @@ const COLUMNS: Column<Summary>[] = [
   { key: "partitions", name: "partitions", right: true, by: (row) => row.partitions, cell: (row) => `${count(row.partitions)} in ${counted(row.topics, "topic")}` },
   { key: "held", name: "held", right: true, how: "Partitions that the gate or a person holds.", by: (row) => row.held, cell: (row) => (row.held ? <Link to="decisions">{row.held}</Link> : "0") },
 ];
+
+/** Who has decided, and the run that failed. */
+function Why({ row }: { row: Summary }) {
+  const run = row.red_run && <Outer to={`dags/${encodeURIComponent(row.dag_id)}/runs/${encodeURIComponent(row.red_run)}`}>the last run</Outer>;
+  if (row.state !== "decided") return run ? <> {run}</> : null;
+  return <> by {plain(row.decided[0].by)}, <Time at={row.decided[0].time_ms} />{run && <>, after {run}</>}; waits for the next run</>;
+}
 
 export function Lag({ row }: { row: Summary }) {
   if (row.lag_records === null) return <>not known</>;

@@ -2,8 +2,8 @@
 import { useEffect, useState, type ReactNode } from "react";
 import { answeredAt, EVERY_MS, href, now, OLD_MS, type Answer } from "./api";
 import { ms, plain, time, utc } from "./format";
-import { usePlace } from "./place";
-import type { Maybe, Summary } from "./types";
+import { pathOf, usePlace } from "./place";
+import type { Decided, Maybe, Summary } from "./types";
 
 /** Renders again every so often: ages grow though no number changes. */
 export function useTick(everyMs = EVERY_MS): void {
@@ -37,6 +37,7 @@ const STATES: Record<Summary["state"], [string, string]> = {
   verified: ["verified", "Everything that the last window found on the source is on the target, and its gate let it pass."],
   unverified: ["not verified yet", "Nothing was left to copy; the gate has not let all of it pass yet, or the window was not of all partitions."],
   behind: ["behind", "The last window left records on the source that are not on the target yet."],
+  decided: ["decided", "What the last run stopped at is decided; the next run shows what became of it."],
   held: ["held", "The gate holds partitions until somebody decides; the others go on."],
   failing: ["failing", "Windows fail and it does not get better by itself, or the last run failed before its window ended."],
   closed: ["closed", "A person has closed the flow: no window writes to its remote topics until it is opened again."],
@@ -56,6 +57,17 @@ export const Text = ({ children, most = 300 }: { children: string; most?: number
   <span className="am-text" title={children.length > most ? plain(children).slice(0, 4_000) : undefined}>
     {plain(children.length > most ? `${children.slice(0, most)}…` : children)}
   </span>
+);
+
+/** What people have decided and no run has shown yet. */
+export const DecidedList = ({ dagId, decided }: { dagId: string; decided: Decided[] }) => (
+  <ul>
+    {decided.map((each) => (
+      <li key={`${each.topic}-${each.partition}`}>
+        {each.topic ? <Link to={`partition/${pathOf(dagId)}`} query={{ topic: each.topic, partition: String(each.partition) }}>{plain(each.topic)}-{each.partition}</Link> : "The whole flow"}: {plain(each.action).replaceAll("_", " ")}, by {plain(each.by)}, <Time at={each.time_ms} />. <Text>{each.reason}</Text>
+      </li>
+    ))}
+  </ul>
 );
 
 export function Command({ children }: { children: string }) {

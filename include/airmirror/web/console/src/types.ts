@@ -1,6 +1,15 @@
 // The API's answers (airmirror/web/console/*.py); times in epoch milliseconds unless a name says otherwise.
 export type Maybe<T> = T | null;
 
+/** What a person has decided since the last run failed: the next one shows what becomes of it. */
+export interface Decided {
+  topic: string;
+  partition: number;
+  action: string;
+  by: string;
+  time_ms: number;
+  reason: string;
+}
 export interface Summary {
   flow: string;
   source: string;
@@ -8,7 +17,9 @@ export interface Summary {
   dag_id: string;
   paused: boolean;
   red_run: string;
-  state: "failing" | "closed" | "held" | "new" | "behind" | "verified" | "unverified";
+  stopped: boolean; // the last run failed, and the ledger does not know why
+  state: "failing" | "closed" | "held" | "decided" | "new" | "behind" | "verified" | "unverified";
+  decided: Decided[];
   closed: { topic: string; by: string; time_ms: number; reason: string }[];
   topics: number;
   partitions: number;
@@ -89,6 +100,7 @@ export interface FlowAnswer extends OfFlow {
   holds: { topic: string; partition: number; by: string; time_ms: number; reason: string }[];
   decisions: { topic: string; partition: number; time_ms: number; action: string; by: string }[];
   failing: Failing[];
+  reports: { kind: string; name: string; time_ms: number; page: string }[];
 }
 export interface Range {
   source_start: number;
@@ -250,5 +262,6 @@ export interface AskedAnswer {
 }
 export interface DecisionsAnswer {
   flows: Waiting[];
+  decided: { flow: string; dag_id: string; decided: Decided[] }[];
   of: number;
 }

@@ -1,0 +1,100 @@
+"""What the console says of what waits for a person, of what people have decided and closed, and of reports."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from fastapi.testclient import TestClient
+
+from airmirror.ledger import Ledger
+from airmirror.on_airflow.question import OPTIONS
+from airmirror.web.console.pages import MOST_REPORTS
+from airmirror.wire.closures import WHOLE, Closure, ClosureEvent
+from ledger.test_ledger import entries, load
+from support.console import DAG, FLOW, HOSTILE, RUN, Viewer, asked, decide, fill
+
+
+def test_decisions_name_each_answer_with_its_cost_and_command(client: TestClient, ledger: Ledger, now: int) -> None:
+    fill(ledger, now)
+    (waiting,) = asked(client, "/console/api/decisions")["flows"]
+    (held,) = waiting["held"]
+    assert (held["topic"], held["partition"], held["first"], held["last"], held["records"]) == ("orders", 1, 0, 49, 50)
+    assert [option["name"] for option in waiting["options"]] == [option.name for option in OPTIONS]
+    assert all(option["does"] and option["costs"] and "{" not in option["does"] for option in waiting["options"])
+    commands = {option["name"]: option["commands"] for option in waiting["options"]}
+    assert commands["Accept the loss"] == [
+        "airmirror reset --topic orders --partition 1 --accept-loss --flow 'east->west'"
+    ]
+    assert commands["Verify again"] == ["airmirror hold release orders --partition 1 --flow 'east->west' --reason '…'"]
+    assert commands["Keep it held"] == []
+    assert waiting["ask"].startswith("airflow dags trigger decide.east.west --conf ")
+    conf = json.loads(waiting["ask"].split("--conf ", 1)[1].strip("'"))
+    assert conf == {"held": [["orders", 1, 49]]}
+    assert waiting["required_actions"] == "dags/decide.east.west/required_actions"
+    (person,) = waiting["held_by_people"]
+    assert person["by"] == "ann" and "hold release payments --partition 0" in person["command"]
+
+
+def test_what_is_decided_waits_for_the_next_run_and_is_not_called_failing(
+    client: TestClient, ledger: Ledger, viewer: Viewer, now: int
+) -> None:
+    fill(ledger, now)
+    viewer.red[DAG], later = RUN, now + 3_600_000
+    decide(ledger, later)
+    (flow,) = asked(client, "/console/api/overview")["flows"]
+    told = {"topic": "orders", "partition": 1, "action": "let_pass", "by": "ann", "reason": "the archive"}
+    assert (flow["state"], flow["red_run"], flow["stopped"], flow["failing"]) == ("decided", RUN, False, 0)
+    assert flow["decided"] == [told | {"time_ms": later}]
+    page, decisions = asked(client, FLOW), asked(client, "/console/api/decisions")
+    assert page["failing"] == [] and page["summary"]["decided"] == flow["decided"]
+    assert decisions["decided"] == [{"flow": "east->west", "dag_id": DAG, "decided": flow["decided"]}]
+    assert asked(client, f"{FLOW}/partition?topic=orders&partition=1")["failing"] == []
+    (waiting,) = decisions["flows"]
+    assert (waiting["held"], waiting["failing"], len(waiting["held_by_people"])) == ([], [], 1)
+    viewer.red[DAG] = "the-next-run"  # of which the ledger has no window: nobody can have decided about that
+    (flow,) = asked(client, "/console/api/overview")["flows"]
+    assert (flow["state"], flow["stopped"], flow["red_run"]) == ("failing", True, "the-next-run")
+
+
+def test_a_decision_counts_for_the_run_that_was_before_it_only(
+    client: TestClient, ledger: Ledger, viewer: Viewer, now: int
+) -> None:
+    fill(ledger, now)
+    viewer.red[DAG] = RUN
+    decide(ledger, now - 3_600_000)  # earlier than the window's end, and than the failure
+    (flow,) = asked(client, "/console/api/overview")["flows"]
+    assert (flow["state"], flow["decided"], flow["failing"]) == ("failing", [], 1)
+    assert [each["partition"] for each in asked(client, FLOW)["failing"]] == [1]
+    ledger.flow("east->west").note_window(
+        "another", {}, passed=lambda key: True
+    )  # no partition fails by itself any more
+    (flow,) = asked(client, "/console/api/overview")["flows"]
+    assert (flow["state"], flow["stopped"], flow["decided"], flow["failing"]) == ("failing", True, [], 0)
+
+
+def test_a_closed_flow_says_by_whom_and_why_and_reports_are_led_to(
+    client: TestClient, ledger: Ledger, now: int, tmp_path: Path
+) -> None:
+    fill(ledger, now)
+    closure = Closure(
+        topic=WHOLE, time_ms=now, event=ClosureEvent.CLOSED, window="close-1", reason=f"failed over {HOSTILE}", by="ann"
+    )
+    load(ledger.flow("east->west"), entries(closure, start=100))
+    for kind in ("failovers", "rehearsals"):
+        directory = tmp_path / "docs" / kind / "east.west"
+        directory.mkdir(parents=True)
+        for number in range(MOST_REPORTS + 2):
+            (directory / f"manual__{number}.html").write_text("page")
+            (directory / f"manual__{number}.json").write_text("{}")
+            os.utime(directory / f"manual__{number}.html", (number, number))
+    page = asked(client, FLOW)
+    assert page["summary"]["state"] == "closed"
+    (closed,) = page["summary"]["closed"]
+    assert (closed["topic"], closed["by"], closed["time_ms"]) == (WHOLE, "ann", now) and HOSTILE in closed["reason"]
+    assert [(each["kind"], each["name"]) for each in page["reports"]] == [
+        (kind, f"manual__{number}") for number in (4, 3, 2) for kind in ("failovers", "rehearsals")
+    ]
+    assert page["reports"][0]["page"] == "airmirror/data-docs/failovers/east.west/manual__4.html"
+    assert page["reports"][0]["time_ms"] == 4_000
