@@ -221,7 +221,8 @@ class AirflowFlow:
             except httpx.HTTPStatusError as error:
                 assert error.response.status_code == 404
                 return None
-            return None if found["response_received"] else found
+            is_waiting = self.client.tasks(dag_id, run_id)[task]["state"] != "running"  # an answer before that fails it
+            return found if is_waiting and not found["response_received"] else None
 
         found = self.client.wait(asked)
         assert found is not None
