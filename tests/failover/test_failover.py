@@ -23,7 +23,7 @@ from airmirror.flows.groups import checkpoints_round
 from airmirror.flows.moving import GroupsActive, Pen
 from airmirror.flows.prepare import prepare
 from airmirror.naming import segment_topic
-from airmirror.windows.errors import FlowClosed
+from airmirror.windows.errors import FlowBusy, FlowClosed
 from airmirror.windows.window import run_window
 from airmirror.wire.closures import WHOLE, GroupMove
 from airmirror_local.brokers import Broker
@@ -207,6 +207,30 @@ def test_a_failover_can_not_be_undone_once_others_have_written(east: Broker, wes
     produce(east, flow.topic, numbered(10, 30), partition=0)
     assert not flow.run().is_verified
     assert [each.value for each in read_all(west, flow.remote_topic)[0]][30:] == [b"new"] * 3, "written over by nobody"
+
+
+def test_a_window_that_claims_for_an_instant_holds_up_nothing(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The deployment at a source that is cut off and lives on: it claims, and only then finds the flow closed."""
+    group = f"g-{uuid4().hex[:8]}"
+    flow = with_groups(mirror(east, west, tmp_path), group)
+    produce(east, flow.topic, numbered(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 20})
+    windowed(flow)
+    gone = without_source(flow.opened)
+    in_the_way = [FlowBusy(gone.flow.name, "theirs", "east:1", 0)]
+    for name in ("judge_alone", "move_groups"):
+        real = getattr(steps, name)
+
+        def busy_once(*given: Any, real: Any = real, left: list[FlowBusy] = [*in_the_way]) -> Any:  # noqa: B006
+            if left:
+                raise left.pop()
+            return real(*given)
+
+        monkeypatch.setattr(steps, name, busy_once)
+    fail_over(gone, DISASTER)
+    assert committed(west, group) == {(flow.remote_topic, 0): 20}
 
 
 class Killed(BaseException):

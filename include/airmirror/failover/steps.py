@@ -11,24 +11,31 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
+
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from airmirror.errors import AirmirrorError, command, listed
 from airmirror.failover.alone import NotJudged, judge_alone
 from airmirror.failover.groups import rows_as_last_seen
 from airmirror.failover.plan import unreachable
 from airmirror.failover.ways import Way
-from airmirror.flows.closing import close, closures_now
+from airmirror.flows.closing import ENDING_SECONDS, close, closures_now
 from airmirror.flows.draining import NotDrained, await_quiet, drain, undrained
 from airmirror.flows.moving import Pen, move_groups, not_exact
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.positions import GroupPosition, group_positions
 from airmirror.offsets.translation import Reason
+from airmirror.windows.errors import FlowBusy
 from airmirror.windows.fence import claimed
 from airmirror.windows.mirror import Journal, Mirror
 from airmirror.wire.closures import WHOLE
 
+CLAIM_SECONDS = 0.5
+
 Tell = Callable[[str], None]
+Done = TypeVar("Done")
 
 
 @dataclass(eq=False)
@@ -158,10 +165,20 @@ def fail_over(
     tell("closing the flow")
     close_step(opened, order, tell)
     tell("judging what is committed")
-    left = judge_step(opened, order)
+    left = _between_claims(lambda: judge_step(opened, order))
     tell("moving consumer groups")
-    moved = move_step(opened, order)
+    moved = _between_claims(lambda: move_step(opened, order))
     return left, moved, time.monotonic() - begun
+
+
+def _between_claims(step: Callable[[], Done]) -> Done:
+    """Do a step of a flow that is closed: windows of a deployment that lives on claim it for an instant, and find it closed."""
+    return Retrying(
+        retry=retry_if_exception_type(FlowBusy),
+        wait=wait_fixed(CLAIM_SECONDS),
+        stop=stop_after_delay(ENDING_SECONDS),
+        reraise=True,
+    )(step)
 
 
 def _check_exact(opened: Opened, order: Order) -> None:
