@@ -18,7 +18,7 @@ CONSOLE ?= yes
 CONSOLE_BUILT := include/airmirror/web/console/dist/manifest.json
 CONSOLE_SOURCES := $(filter-out %/dist,$(wildcard include/airmirror/web/console/src/* include/airmirror/web/console/*.json include/airmirror/web/console/*.mjs))
 
-.PHONY: help install check house test-quick test test-long chaos model mutate mutate-all bench bench-airflow bench-topics bench-groups bench-segments bench-scale bench-flows bench-following bench-between bench-distance bench-tls bench-compare soak demo demo-failover demo-migration demo-takeover up down status requirements audit dist docs screenshots clean
+.PHONY: help install check house test-quick test test-long chaos model mutate mutate-all bench bench-airflow bench-topics bench-groups bench-segments bench-scale bench-flows bench-following bench-between bench-distance bench-tls bench-compare bench-failover soak demo demo-failover demo-migration demo-takeover up down status requirements audit dist docs screenshots clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 16
@@ -133,6 +133,9 @@ bench-distance: install ## measure clusters that are far from each other; writes
 
 bench-tls: install ## measure TLS on both sides; writes its part of benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks.tls
+
+bench-failover: install ## measure failovers, planned and after a disaster; writes their part of benchmarks/RESULTS.md
+	$(BIN)/python -m benchmarks.failover
 
 bench-compare: install ## measure airmirror compare: its rate, memory and reading; writes its part of benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks.compare

@@ -7,7 +7,19 @@ from pathlib import Path
 from benchmarks.report import Grid
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
-OWN = ("Airflow", "Topics", "Groups", "Segments", "Partitions", "Flows", "Comparing", "Following", "Distance", "TLS")
+OWN = (
+    "Airflow",
+    "Topics",
+    "Groups",
+    "Segments",
+    "Partitions",
+    "Flows",
+    "Comparing",
+    "Following",
+    "Distance",
+    "TLS",
+    "Failover",
+)
 """Titles of sections that `make bench` leaves as they are."""
 
 
