@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 Side = Literal["source", "target"]
@@ -234,6 +234,15 @@ def each_kind() -> dict[str, Plan]:
         Fault(1.0, "unlead", seconds=1.0),
     ]
     return {"to one node": plan("source", to_one), "to three nodes": plan("target", to_three, fragile=True)}
+
+
+FEW = {"delete_progress", "lose_answer", "cut", "kill_slot", "kill_window", "rebuild_ledger", "kill_node"}
+
+
+def few_kinds() -> Plan:
+    """The plan to one node with the kinds that each stand for another part of the protocol."""
+    whole = each_kind()["to one node"]
+    return replace(whole, faults=tuple(fault for fault in whole.faults if fault.kind in FEW))
 
 
 def _kinds(three: Side, spark: bool) -> list[str]:

@@ -26,6 +26,7 @@ from chaos.plan import (
     Plan,
     directed,
     each_kind,
+    few_kinds,
     make_plan,
 )
 from chaos.results import write
@@ -91,9 +92,14 @@ def test_the_short_plans_have_every_kind_but_those_of_spark() -> None:
     assert {fault.kind for plan in each_kind().values() for fault in plan.faults} == kinds
 
 
-@pytest.mark.parametrize("name", each_kind())
+IN_TURN = {"a few to one node": few_kinds()} | each_kind()
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] if name == "to one node" else []) for name in IN_TURN]
+)
 def test_each_kind_happens_and_nothing_is_lost(clusters: Clusters, tmp_path: Path, name: str) -> None:
-    plan = each_kind()[name]
+    plan = IN_TURN[name]
     report = run(clusters, plan, tmp_path / "seed")
     assert not report.failures and not report.missed, [*report.failures, *map(str, report.missed)]
     assert Counter(fault.kind for fault in report.happened) == Counter(fault.kind for fault in plan.faults)
