@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import httpx
 import pytest
 from airflow.sdk.exceptions import AirflowSkipException
 
@@ -136,8 +137,20 @@ def test_a_failback_that_a_person_approves(flow: AirflowFlow) -> None:
 
 
 def answers(flow: AirflowFlow, dag_id: str, run_id: str, task: str, option: str) -> dict[str, Any]:
-    """Answer what a task of a run asks; the question."""
+    """Answer what a task of a run asks; the question. On a busy machine an attempt may be taken for dead, and ask again."""
     question = flow.asked(dag_id, run_id, task)
     path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task}/-1/hitlDetails"
-    flow.client.request("PATCH", path, {"chosen_options": [option], "params_input": {}})
+    answer = {"chosen_options": [option], "params_input": {}}
+
+    def state() -> str:
+        return str(flow.client.tasks(dag_id, run_id)[task]["state"])
+
+    flow.client.wait(lambda: state() in ("awaiting_input", "deferred"))  # an answer before that wakes nobody
+
+    def answered() -> bool:
+        with suppress(httpx.HTTPStatusError):  # it is answered, or asks no more
+            flow.client.request("PATCH", path, answer)
+        return state() == "success"
+
+    flow.client.wait(answered)
     return question
