@@ -23,7 +23,8 @@ def test_the_command_prints_the_report_and_fails_where_a_failover_would(
     file = tmp_path / "report"
     nothing = command("failover", "rehearse", "--write", str(file))
     assert nothing.exit_code == 1 and "stop something was replicated" in nothing.stdout, nothing.output
-    over = command("failover", "run", "--way", "planned", "--reason", "r", "--by", "ada", "--wait", "60", "--yes")
+    planned = ("--way", "planned", "--reason", "r", "--by", "ada", "--wait", "60", "--write", str(tmp_path / "over"))
+    over = command("failover", "run", *planned, "--yes")
     assert over.exit_code == 0, over.output
     closed = command("failover", "rehearse", "--write", str(file))
     assert closed.exit_code == 1 and "was closed by ada" in closed.output

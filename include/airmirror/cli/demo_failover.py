@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from confluent_kafka import Producer
 from rich.console import Console, RenderableType
 
-from airmirror.cli.demo_migration import GROUPS, TOPICS, Shop, differences, topic_of, values_of
+from airmirror.cli.demo_frame import Step, prove, start_clusters
+from airmirror.cli.demo_shop import GROUPS, TOPICS, Shop, Values, differences, disorder, topic_of, values_of
 from airmirror.cli.plans import finding_lines
 from airmirror.cli.steps import steps
-from airmirror.cli.tables import Cell, line, show, table
+from airmirror.cli.tables import Cell, show, table
 from airmirror.clusters.admin.client import connect
 from airmirror.clusters.admin.creation import create_topics
 from airmirror.clusters.admin.description import NewTopic
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.errors import AirmirrorError, counted
+from airmirror.errors import counted
 from airmirror.failback.pair import Pair
 from airmirror.failback.plan import failback_plan
 from airmirror.failback.report import report_of as report_of_failback
@@ -35,8 +34,6 @@ from airmirror.flows.groups import checkpoints_round
 from airmirror.flows.moving import GroupsActive
 from airmirror.flows.prepare import Opened, caught_up, open_flow
 from airmirror.flows.stillness import ends_of
-from airmirror.local import LOCAL
-from airmirror_local.brokers import Broker, start_broker
 from airmirror_local.stack import FLOW
 
 BACK = "west->east"
@@ -63,9 +60,6 @@ checkpoints.topic.replication.factor = 1
 offset-syncs.topic.replication.factor = 1
 """
 
-Step = Callable[[str], AbstractContextManager[object]]
-Values = Mapping[tuple[str, int], Sequence[str]]
-
 
 @dataclass
 class Course:
@@ -88,29 +82,18 @@ class Course:
 
 def run_failover_demo(console: Console, seconds: int) -> int:
     """The exit status: 0 when every acknowledged record is where it must be, once. Leaves nothing running."""
-    LOCAL.mkdir(exist_ok=True)
-    directory = Path(tempfile.mkdtemp(prefix="demo-", dir=LOCAL))
-    try:
-        course = _run(console, directory, seconds)
-    except (AirmirrorError, TimeoutError) as error:
-        show(console, line("failed", error))
-        return 1
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
-    found = list(doubts(course))
-    show(console, _table(course), summary(course), *(line("not proven", doubt) for doubt in found))
-    return 1 if found else 0
+    return prove(
+        console,
+        lambda directory: _run(console, directory, seconds),
+        lambda course: [_table(course), summary(course)],
+        doubts,
+    )
 
 
 def _run(console: Console, directory: Path, seconds: int) -> Course:
     step, course = steps(console), Course()
     with ExitStack() as stack:
-        brokers: dict[str, Broker] = {}
-        for name in ("east", "west"):
-            with step(f"starting cluster {name}"):
-                brokers[name] = start_broker(directory, name)
-            stack.callback(brokers[name].kill)
-        east, west = brokers["east"], brokers["west"]
+        east, west = start_clusters(stack, step, directory)
         file = directory / "mirror.properties"
         text = {"topics": ", ".join(TOPICS), "groups": ", ".join(GROUPS)}
         file.write_text(CONFIGURATION.format(east=east.bootstrap, west=west.bootstrap, **text))
@@ -255,7 +238,7 @@ def doubts(course: Course) -> Iterator[str]:
         twice = [value for value, count in Counter(found).items() if count > 1]
         yield from (f"{where}: {value} lies there twice" for value in twice[:MOST_NAMED])
     for name, logs in (("east", course.east), ("west", course.west)):
-        yield from (f"{name}: {what}" for what in _disorder(logs))
+        yield from (f"{name}: {what}" for what in disorder(logs))
     for group, (_, topics) in GROUPS.items():
         wanted = [value for value in (*course.over, *course.after) if topic_of(value) in topics]
         read = [value for value in course.read.get(group, ()) if value in later]
@@ -266,19 +249,12 @@ def _said(where: str, wanted: set[str], found: Sequence[str]) -> Iterator[str]:
     yield from (f"{where}: {what}" for what in differences(sorted(wanted), found))
 
 
-def _disorder(logs: Values) -> Iterator[str]:
-    """Yield where a log has a producer's records in another order than they were written in."""
-    for (topic, partition), values in logs.items():
-        last: dict[str, int] = {}
-        for value in values:
-            name, _, number = value.rpartition("-")
-            if int(number) <= last.get(name, 0):
-                yield f"{topic}-{partition}: {value} lies after {name}-{last[name]}"
-            last[name] = int(number)
-
-
 def _flat(values: Values) -> list[str]:
     return [value for its in values.values() for value in its]
+
+
+def _shown(course: Course) -> list[RenderableType]:
+    return [_table(course), summary(course)]
 
 
 def _table(course: Course) -> RenderableType:

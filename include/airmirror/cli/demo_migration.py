@@ -2,46 +2,28 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from rich.console import Console, RenderableType
 
+from airmirror.cli.demo_frame import Step as DemoStep
+from airmirror.cli.demo_frame import prove, start_clusters
+from airmirror.cli.demo_shop import GROUPS, TOPICS, Shop, differences, disorder, topic_of, values_of
 from airmirror.cli.steps import steps
 from airmirror.cli.tables import GOOD, Cell, line, show, table
-from airmirror.clusters.protocol.log import read_records
-from airmirror.clusters.protocol.routes import Routes
-from airmirror.config import Cluster
-from airmirror.errors import AirmirrorError
 from airmirror.flows.draining import SourceNotQuiet
 from airmirror.flows.prepare import Opened, open_flow
-from airmirror.flows.stillness import ends_of
-from airmirror.local import LOCAL
 from airmirror.migration.chosen import chosen_move
 from airmirror.migration.order import MoveOrder, Step
 from airmirror.migration.steps import do_step
 from airmirror.migration.undo import undo_move
-from airmirror_local.brokers import start_broker
-from airmirror_local.shop import App, Kind, Protocol, start_consumer, start_producer
 from airmirror_local.stack import FLOW
 
-TOPICS = {"orders": 3, "payments": 2, "stock": 1}
-PRODUCERS: dict[str, tuple[Kind, tuple[str, ...]]] = {
-    "checkout": ("transactional", ("orders", "payments")),
-    "tills": ("idempotent", ("orders", "stock")),
-    "scales": ("plain", ("stock",)),
-}
-GROUPS: dict[str, tuple[Protocol, tuple[str, ...]]] = {
-    "billing": ("classic", ("orders", "payments")),
-    "shipping": ("consumer", ("orders", "stock")),
-}
 WAIT_SECONDS, SOON_SECONDS, POLL_SECONDS = 300.0, 3.0, 0.2
 CONFIGURATION = """
 clusters = east, west
@@ -62,8 +44,6 @@ checkpoints.topic.replication.factor = 1
 offset-syncs.topic.replication.factor = 1
 """
 
-Step_ = Callable[[str], AbstractContextManager[object]]
-
 
 @dataclass
 class Course:
@@ -77,80 +57,21 @@ class Course:
     moved_seconds: float = 0.0
 
 
-@dataclass
-class Shop:
-    """The applications that were started, and where they are now."""
-
-    directory: Path
-    producers: list[App] = field(default_factory=list)
-    consumers: dict[str, list[App]] = field(default_factory=dict)
-
-    def open(self, cluster: str, bootstrap: str, prefix: str = "") -> None:
-        """Producers start; ``prefix``: of the names that topics have there."""
-        for name, (kind, topics) in PRODUCERS.items():
-            there = [f"{prefix}{topic}" for topic in topics]
-            self.producers.append(start_producer(self.directory, f"{name}.{cluster}", kind, bootstrap, there))
-
-    def close(self) -> None:
-        """Producers stop, all of what they began is acknowledged."""
-        for app in self.producers:
-            app.stop()
-
-    def read(self, bootstrap: str, prefix: str = "") -> None:
-        """Consumers start; ``prefix``: of the names that topics have there."""
-        for group, (protocol, topics) in GROUPS.items():
-            there = [f"{prefix}{topic}" for topic in topics]
-            app = start_consumer(self.directory, group, protocol, bootstrap, there)
-            self.consumers.setdefault(group, []).append(app)
-
-    def leave(self) -> None:
-        """Consumers stop."""
-        for apps in self.consumers.values():
-            for app in apps:
-                app.stop()
-
-    def kill(self) -> None:
-        """All of them are gone at once. They may be."""
-        for app in (*self.producers, *(each for apps in self.consumers.values() for each in apps)):
-            app.process.kill()
-
-    def acknowledged(self) -> list[str]:
-        return [each for app in self.producers for each in app.lines()]
-
-    def counts(self) -> dict[str, int]:
-        """The number of records that each group has read."""
-        return {group: len(self.read_by(group)) for group in GROUPS}
-
-    def read_by(self, group: str) -> list[str]:
-        return [each for app in self.consumers.get(group, ()) for each in app.lines()]
-
-
 def run_migration_demo(console: Console, seconds: int) -> int:
     """The exit status: 0 when every acknowledged record is on the target, and each group has read each once. Leaves nothing
     running."""
-    LOCAL.mkdir(exist_ok=True)
-    directory = Path(tempfile.mkdtemp(prefix="demo-", dir=LOCAL))
-    try:
-        course = _run(console, directory, seconds)
-    except (AirmirrorError, TimeoutError) as error:
-        show(console, line("failed", error))
-        return 1
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
-    found = list(doubts(course))
-    show(console, _table(course), summary(course), *(line("not proven", doubt) for doubt in found))
-    return 1 if found else 0
+    return prove(
+        console,
+        lambda directory: _run(console, directory, seconds),
+        lambda course: [_table(course), summary(course)],
+        doubts,
+    )
 
 
 def _run(console: Console, directory: Path, seconds: int) -> Course:
     step, course = steps(console), Course()
     with ExitStack() as stack:
-        servers = {}
-        for name in ("east", "west"):
-            with step(f"starting cluster {name}"):
-                broker = start_broker(directory, name)
-            stack.callback(broker.process.kill)
-            servers[name] = broker.bootstrap
+        servers = {each.name: each.bootstrap for each in start_clusters(stack, step, directory)}
         admin = AdminClient({"bootstrap.servers": servers["east"], "log_level": 3})
         for made in admin.create_topics([NewTopic(name, count, 1) for name, count in TOPICS.items()]).values():
             made.result()
@@ -182,7 +103,7 @@ def _run(console: Console, directory: Path, seconds: int) -> Course:
 
 
 def _move(
-    console: Console, step: Step_, opened: Opened, shop: Shop, servers: Mapping[str, str], course: Course
+    console: Console, step: DemoStep, opened: Opened, shop: Shop, servers: Mapping[str, str], course: Course
 ) -> None:
     """Consumers first; taken back once; then the producers."""
     _take(console, opened, "mirror")
@@ -245,27 +166,11 @@ def _reads(group: str, value: str) -> bool:
     return topic_of(value) in GROUPS[group][1]
 
 
-def topic_of(value: str) -> str:
-    """The topic that a record was written to, from its value: a producer takes its topics in turn."""
-    name, _, number = value.rpartition("-")
-    topics = PRODUCERS[name.partition(".")[0]][1]
-    return topics[int(number) % len(topics)]
-
-
 def _by_topic(values: Sequence[str], there: Mapping[tuple[str, int], Sequence[str]]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {topic: [] for topic, _ in there}
     for value in values:
         found[topic_of(value)].append(value)
     return found
-
-
-def values_of(cluster: Cluster, topics: Collection[str]) -> dict[tuple[str, int], list[str]]:
-    """The values of all committed records of topics, in order, by topic and partition."""
-    with Routes(cluster, "airmirror|demo") as routes:
-        return {
-            key: [(each.value or b"").decode() for each in read_records(routes, key, 0, end, read_committed=True)]
-            for key, end in ends_of(routes, topics).items()
-        }
 
 
 def doubts(course: Course) -> Iterator[str]:
@@ -275,25 +180,14 @@ def doubts(course: Course) -> Iterator[str]:
     for topic, values in course.acknowledged.items():
         there = [value for key, its in course.there.items() if key[0] == topic for value in its]
         yield from (f"{topic}: {what}" for what in differences(values, there))
-    for key, values in course.there.items():
-        last: dict[str, int] = {}
-        for value in values:
-            name, _, number = value.rpartition("-")
-            if int(number) <= last.get(name, 0):
-                yield f"{key[0]}-{key[1]}: {value} lies after {name}-{last[name]}"
-            last[name] = int(number)
+    yield from disorder(course.there)
     for group, values in course.read.items():
         wanted = [value for its in course.acknowledged.values() for value in its if _reads(group, value)]
         yield from (f"group {group}: {what}" for what in differences(wanted, values))
 
 
-def differences(wanted: Sequence[str], found: Sequence[str]) -> Iterator[str]:
-    """Yield how records that were found differ from those that should be there, each once."""
-    more, less = Counter(found) - Counter(wanted), Counter(wanted) - Counter(found)
-    if less:
-        yield f"{less.total():,} records are missing, the first is {next(iter(less))}"
-    if more:
-        yield f"{more.total():,} records are there twice, or of nobody, the first is {next(iter(more))}"
+def _shown(course: Course) -> list[RenderableType]:
+    return [_table(course), summary(course)]
 
 
 def _table(course: Course) -> RenderableType:

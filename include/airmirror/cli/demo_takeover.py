@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.console import Console, RenderableType
 
+from airmirror.cli.demo_frame import Step, prove, start_clusters
 from airmirror.cli.steps import steps
-from airmirror.cli.tables import Cell, line, show, table
+from airmirror.cli.tables import Cell, show, table
 from airmirror.cli.takeover import shown_plan
 from airmirror.clusters.admin.client import connect
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.errors import AirmirrorError, counted
+from airmirror.errors import counted
 from airmirror.evidence.asking import Asked
 from airmirror.evidence.found import Difference, Kind
 from airmirror.evidence.mirrors import compare_clusters
@@ -31,9 +30,8 @@ from airmirror.flows.prepare import Opened, open_flow, prepare
 from airmirror.flows.takeover import Continued, take_over_copies
 from airmirror.flows.takeover_plan import TakeoverPlan, takeover_plan
 from airmirror.flows.takeover_stop import await_stopped
-from airmirror.local import LOCAL
 from airmirror.partitions import TopicPartition
-from airmirror_local.brokers import Broker, start_broker
+from airmirror_local.brokers import Broker
 from airmirror_local.mirrormaker import start_mirrormaker
 from airmirror_local.processes import Process, ProcessFailed
 from airmirror_local.records import TABLES, create_topics, keep_producing, load
@@ -62,8 +60,6 @@ status.storage.replication.factor = 1
 config.storage.replication.factor = 1
 """
 
-Step = Callable[[str], AbstractContextManager[object]]
-
 
 @dataclass
 class Course:
@@ -83,29 +79,18 @@ class Course:
 
 def run_takeover_demo(console: Console, seconds: int) -> int:
     """The exit status: 0 when every record that was produced is on the target. Leaves nothing running."""
-    LOCAL.mkdir(exist_ok=True)
-    directory = Path(tempfile.mkdtemp(prefix="demo-", dir=LOCAL))
-    try:
-        course = _run(console, directory, seconds)
-    except (AirmirrorError, TimeoutError) as error:
-        show(console, line("failed", error))
-        return 1
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
-    found = list(doubts(course))
-    show(console, _table(course), *summary(course), *(line("not proven", doubt) for doubt in found))
-    return 1 if found else 0
+    return prove(
+        console,
+        lambda directory: _run(console, directory, seconds),
+        lambda course: [_table(course), *summary(course)],
+        doubts,
+    )
 
 
 def _run(console: Console, directory: Path, seconds: int) -> Course:
     step, course = steps(console), Course()
     with ExitStack() as stack:
-        brokers = {}
-        for name in ("east", "west"):
-            with step(f"starting cluster {name}"):
-                brokers[name] = start_broker(directory, name)
-            stack.callback(brokers[name].process.kill)
-        east, west = brokers["east"], brokers["west"]
+        east, west = start_clusters(stack, step, directory)
         with step("loading real records into east"):
             create_topics(east.bootstrap)
             loaded = load(east.bootstrap, share=SHARE)
@@ -266,6 +251,10 @@ def doubts(course: Course) -> Iterator[str]:
 
 def _twice(row: ComparedLogs) -> list[Difference]:
     return [each for each in row.differences if each.kind is Kind.TWICE]
+
+
+def _shown(course: Course) -> list[RenderableType]:
+    return [_table(course), *summary(course)]
 
 
 def _table(course: Course) -> RenderableType:

@@ -1,0 +1,54 @@
+"""The frame of a demo: a directory of its own, two clusters, what was seen, and whether it is proven."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
+from typing import TypeVar
+
+from rich.console import Console, RenderableType
+
+from airmirror.cli.tables import line, show
+from airmirror.errors import AirmirrorError
+from airmirror.local import LOCAL
+from airmirror_local.brokers import Broker, start_broker
+
+Step = Callable[[str], AbstractContextManager[object]]
+Course = TypeVar("Course")
+
+
+def prove(
+    console: Console,
+    run: Callable[[Path], Course],
+    shown: Callable[[Course], Sequence[RenderableType]],
+    doubts: Callable[[Course], Iterable[str]],
+) -> int:
+    """Run a demo in a directory that is removed after it; the exit status: 0 when nothing is in doubt.
+
+    ``run``: the demo, which leaves nothing running; ``shown``: of its course; ``doubts``: the reasons why nothing is proven.
+    """
+    LOCAL.mkdir(exist_ok=True)
+    directory = Path(tempfile.mkdtemp(prefix="demo-", dir=LOCAL))
+    try:
+        course = run(directory)
+    except (AirmirrorError, TimeoutError) as error:
+        show(console, line("failed", error))
+        return 1
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    found = list(doubts(course))
+    show(console, *shown(course), *(line("not proven", doubt) for doubt in found))
+    return 1 if found else 0
+
+
+def start_clusters(stack: ExitStack, step: Step, directory: Path) -> tuple[Broker, Broker]:
+    """East and west, a broker each, which are killed when the stack is closed."""
+    brokers = []
+    for name in ("east", "west"):
+        with step(f"starting cluster {name}"):
+            brokers.append(start_broker(directory, name))
+        stack.callback(brokers[-1].kill)
+    return brokers[0], brokers[1]
