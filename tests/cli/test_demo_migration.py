@@ -1,4 +1,4 @@
-"""The proof of `make demo-migration`: every acknowledged record is on the target once, in order, and each group read it once."""
+"""The proof of `make demo-migration`: every acknowledged record is on both sides once, in order, and each group read it once."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from support import ROOT
 ORDERS, STOCK = ["tills.east-2", "tills.west-2"], ["tills.east-1", "scales.east-1"]
 GOOD: dict[str, Any] = {
     "acknowledged": {"orders": ORDERS, "stock": STOCK},
+    "here": {("orders", 0): ORDERS, ("stock", 0): STOCK},
     "there": {("orders", 0): ORDERS, ("stock", 0): STOCK},
     "read": {"billing": ORDERS, "shipping": [*STOCK, *ORDERS]},
     "named": ["stock-0 grew from 1 to 2, by a producer"],
@@ -34,11 +35,15 @@ def test_everything_is_there_and_was_read_once() -> None:
 
 
 WRONG: dict[str, Callable[[], dict[str, Any]]] = {
-    "stock: 1 records are missing, the first is scales.east-1": lambda: {
+    "east, orders: 1 records are missing, the first is tills.west-2": lambda: {
+        "here": {("orders", 0): ORDERS[:1], ("stock", 0): STOCK}
+    },
+    "west, stock: 1 records are missing, the first is scales.east-1": lambda: {
         "there": {("orders", 0): ORDERS, ("stock", 0): STOCK[:1]}
     },
-    "orders-0: tills.east-2 lies after tills.east-4": lambda: {
+    "west, orders-0: tills.east-2 lies after tills.east-4": lambda: {
         "acknowledged": {"orders": ["tills.east-2", "tills.east-4"]},
+        "here": {("orders", 0): ["tills.east-2", "tills.east-4"]},
         "there": {("orders", 0): ["tills.east-4", "tills.east-2"]},
         "read": {},
     },

@@ -20,6 +20,7 @@ from airmirror.failover.undo import undo
 from airmirror.flows.closing import StillReturning, append, close, closure, closures_now, overtaking, reopen
 from airmirror.flows.prepare import prepare
 from airmirror.flows.verification import compare_all
+from airmirror.migration.undo import CannotUndoMove, fence_plan, undo_fence, undo_move
 from airmirror.offsets.positions import positions_of
 from airmirror.offsets.translation import Translated
 from airmirror.partitions import TopicPartition
@@ -29,7 +30,9 @@ from airmirror.wire.closures import WHOLE, ClosureEvent, GroupMove, Return
 from airmirror_local.brokers import IMPATIENT, start_broker
 from support.failovers import DISASTER, PLANNED, without_source
 from support.groups import committed, read_with_group
-from support.returns import ORDER, POLICIES, Both, there_and_back, write
+from support.migrations import ORDER as MOVING
+from support.migrations import move_of, takes
+from support.returns import ORDER, POLICIES, THERE, Both, there_and_back, write
 from support.sides import Sides
 from support.topics import create_topic, delete_topic, end_offsets, read_all
 
@@ -78,6 +81,44 @@ def test_what_was_written_over_there_returns(sides: Sides, tmp_path: Path, polic
         assert both.now(both.there).ledger.of_kind(GroupMove) == [] == both.now(both.back).ledger.of_kind(Return)
     assert all(row.error is None for row in compare_all(both.there, []))
     assert prepare(both.back).topics == {}, "nothing returns any more"
+
+
+def test_a_topic_that_was_closed_alone_returns_alone(sides: Sides, tmp_path: Path) -> None:
+    """As a move group's are; the rest of the flow goes on meanwhile."""
+    other = create_topic(sides.east, "other-of-the-flow", 1)
+    both = there_and_back(sides.east, sides.west, tmp_path, settings={"east->west.topics": f"orders-.*, {other}"})
+    crossed = write(both.east, both.topic, 0, 20)
+    write(both.east, other, 0, 3, partitions=1)
+    both.window(both.there)
+    close(both.there, [both.topic], reason="moved", by="ada")
+    since = write(both.west, both.remote, 100, 12)
+    with pytest.raises(ReturnRefused, match=f"{other} is not closed"):
+        both.fail_back()
+    both.fail_back(topics=(both.topic,))
+    assert is_done(both.pair) and flat(both.values(both.east)) == sorted([*crossed, *since])
+    goes_on(both, 400, shared=[*crossed, *since])
+    close(both.there, (), reason="all", by="ada")
+    with pytest.raises(ReturnRefused, match="all of it returns"):
+        both.fail_back(topics=(both.topic,))
+
+
+def test_a_fence_comes_down_alone_before_its_topic_returns(sides: Sides, tmp_path: Path) -> None:
+    """An undo is too late when producers have written over there; what returns must get into the topics of the source."""
+    topic = create_topic(sides.east, "fenced", 2)
+    lines = {"move.shop.topics": topic, "move.fence": "topic", "move.quiet.ms": "0"}
+    settings = {f"{THERE}.{key}": value for key, value in lines.items()}
+    both = there_and_back(sides.east, sides.west, tmp_path, topic=topic, settings=settings)
+    crossed = write(both.east, topic, 0, 20)
+    takes(both.there, "mirror", "switch_producers")
+    since = write(both.west, both.remote, 100, 12)
+    with pytest.raises(CannotUndoMove):
+        undo_move(both.there, move_of(both.there), MOVING, lambda phase: None)
+    with pytest.raises(ReturnRefused, match="migration undo --move shop --fence"):
+        both.fail_back(topics=(topic,))
+    [down] = undo_fence(both.there, move_of(both.there), MOVING).fences
+    assert down.topic == topic and fence_plan(both.there, move_of(both.there)).fences == ()
+    both.fail_back(topics=(topic,))
+    assert flat(both.values(both.east)) == sorted([*crossed, *since])
 
 
 def test_what_never_crossed_is_refused_rescued_or_left(sides: Sides, tmp_path: Path) -> None:

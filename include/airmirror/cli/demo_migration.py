@@ -1,4 +1,4 @@
-"""``airmirror demo --migration``: a small shop moves from one cluster to another, once taken back in between; the proof."""
+"""``airmirror demo --migration``: a small shop moves to another cluster, undone once in between, and back; the proof."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from rich.console import Console, RenderableType
 
 from airmirror.cli.demo_frame import Step as DemoStep
 from airmirror.cli.demo_frame import prove, start_clusters
-from airmirror.cli.demo_shop import GROUPS, TOPICS, Shop, differences, disorder, topic_of, values_of
+from airmirror.cli.demo_shop import GROUPS, TOPICS, Shop, Values, differences, disorder, topic_of, values_of
 from airmirror.cli.steps import steps
 from airmirror.cli.tables import GOOD, Cell, line, show, table
+from airmirror.failback.pair import Pair
+from airmirror.failback.steps import FailbackOrder, fail_back
 from airmirror.flows.draining import SourceNotQuiet
-from airmirror.flows.prepare import Opened, open_flow
+from airmirror.flows.prepare import Opened, caught_up, open_flow
 from airmirror.migration.chosen import chosen_move
 from airmirror.migration.order import MoveOrder, Step
 from airmirror.migration.steps import do_step
@@ -31,10 +33,14 @@ east.bootstrap.servers = {east}
 west.bootstrap.servers = {west}
 east->west.enabled = true
 east->west.topics = {topics}
+# The way back. It replicates nothing of its own.
+west->east.enabled = true
+west->east.topics = nothing-of-its-own
 # Topics keep their names.
 replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy
 east->west.move.shop.topics = {topics}
 move.quiet.ms = 1000
+failover.quiet.ms = 1000
 # Of a real one: a day, or longer.
 move.soak.ms = 0
 emit.heartbeats.enabled = false
@@ -47,14 +53,16 @@ offset-syncs.topic.replication.factor = 1
 
 @dataclass
 class Course:
-    """What happened. ``acknowledged``: values of records by topic; ``there``: those on the target, by partition;
-    ``read``: those that each group has read."""
+    """What happened. ``acknowledged``: values of records by topic; ``here``, ``there``: those on east and west, by
+    partition; ``read``: those that each group has read."""
 
     acknowledged: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    there: Mapping[tuple[str, int], Sequence[str]] = field(default_factory=dict)
+    here: Values = field(default_factory=dict)
+    there: Values = field(default_factory=dict)
     read: Mapping[str, Sequence[str]] = field(default_factory=dict)
     named: Sequence[str] = ()  # who was named as still writing
     moved_seconds: float = 0.0
+    returned_seconds: float = 0.0
 
 
 def run_migration_demo(console: Console, seconds: int) -> int:
@@ -91,11 +99,28 @@ def _run(console: Console, directory: Path, seconds: int) -> Course:
             shop.open("west", servers["west"])
             time.sleep(seconds)
             shop.close()
+        with step("and back: what was written on west returns, and is verified"):
+            _await_read(shop, {group: sum(_reads(group, each) for each in shop.acknowledged()) for group in GROUPS})
+            shop.leave()
+            begun = time.monotonic()
+            back = stack.enter_context(open_flow(file, opened.flow.opposite, f"sqlite:///{directory / 'ledger.db'}"))
+            done = fail_back(Pair(opened, back), FailbackOrder("moved back", "demo", topics=tuple(TOPICS)))
+            course.returned_seconds = time.monotonic() - begun
+        show(
+            console,
+            *(f"  {each.group} goes on in {each.topic}-{each.partition} at {each.downstream}" for each in done.groups),
+        )
+        with step(f"the shop is open on east again, for {seconds} s"):
+            shop.open("east-again", servers["east"])
+            shop.read(servers["east"])
+            time.sleep(seconds)
+            shop.close()
         with step("consumers read to the end, and stop"):
             _await_read(shop, {group: sum(_reads(group, each) for each in shop.acknowledged()) for group in GROUPS})
             shop.leave()
-        _take(console, opened, "finish")
-        with step("reading every record of west again"):
+        _take(console, caught_up(opened), "mirror")
+        with step("reading every record of both clusters again"):
+            course.here = values_of(opened.flow.source, TOPICS)
             course.there = values_of(opened.flow.target, TOPICS)
             course.acknowledged = _by_topic(shop.acknowledged(), course.there)
             course.read = {group: shop.read_by(group) for group in GROUPS}
@@ -166,21 +191,25 @@ def _reads(group: str, value: str) -> bool:
     return topic_of(value) in GROUPS[group][1]
 
 
-def _by_topic(values: Sequence[str], there: Mapping[tuple[str, int], Sequence[str]]) -> dict[str, list[str]]:
+def _by_topic(values: Sequence[str], there: Values) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {topic: [] for topic, _ in there}
     for value in values:
         found[topic_of(value)].append(value)
     return found
 
 
+def _of_topic(logs: Values, topic: str) -> list[str]:
+    return [value for key, its in logs.items() if key[0] == topic for value in its]
+
+
 def doubts(course: Course) -> Iterator[str]:
     """Yield the reasons why nothing is proven."""
     if not course.named or not any(course.acknowledged.values()):
         yield "nothing was produced, or nobody was named who still wrote"
-    for topic, values in course.acknowledged.items():
-        there = [value for key, its in course.there.items() if key[0] == topic for value in its]
-        yield from (f"{topic}: {what}" for what in differences(values, there))
-    yield from disorder(course.there)
+    for where, logs in (("east", course.here), ("west", course.there)):
+        for topic, values in course.acknowledged.items():
+            yield from (f"{where}, {topic}: {what}" for what in differences(values, _of_topic(logs, topic)))
+        yield from (f"{where}, {what}" for what in disorder(logs))
     for group, values in course.read.items():
         wanted = [value for its in course.acknowledged.values() for value in its if _reads(group, value)]
         yield from (f"group {group}: {what}" for what in differences(wanted, values))
@@ -191,12 +220,12 @@ def _shown(course: Course) -> list[RenderableType]:
 
 
 def _table(course: Course) -> RenderableType:
-    columns = ("acknowledged", "on west, once, in order")
+    columns = ("acknowledged", "on east, once, in order", "on west")
     cells: list[list[Cell]] = [
-        [topic, len(values), sum(len(its) for key, its in course.there.items() if key[0] == topic)]
+        [topic, len(values), *(len(_of_topic(logs, topic)) for logs in (course.here, course.there))]
         for topic, values in course.acknowledged.items()
     ]
-    return table(f"{FLOW}: west, read again", ("topic", *columns), cells, right=columns)
+    return table(f"{FLOW}: both clusters, read again", ("topic", *columns), cells, right=columns)
 
 
 def summary(course: Course) -> str:
@@ -204,7 +233,7 @@ def summary(course: Course) -> str:
     read = ", ".join(f"{group} {len(values):,}" for group, values in course.read.items())
     count = sum(map(len, course.acknowledged.values()))
     return (
-        f"{count:,} records were acknowledged, on east before the switch and on west after it. Each group has read every record "
-        f"of its topics once, across two switches and an undo: {read}. From the last stop to closed topics took "
-        f"{course.moved_seconds:.1f} s. Everything is stopped."
+        f"{count:,} records were acknowledged, on east, on west, and on east again. Each group has read every record of "
+        f"its topics once, across two switches, an undo, and the way back: {read}. From the last stop to closed topics took "
+        f"{course.moved_seconds:.1f} s, and back {course.returned_seconds:.1f} s. Everything is stopped."
     )

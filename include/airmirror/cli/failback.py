@@ -131,6 +131,10 @@ def run(
         bool,
         typer.Option("--leave", help="Records that never crossed, and were not rescued, stay on the source alone."),
     ] = False,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option("--topic", help="A topic of the source; again for more. All of the flow if not given."),
+    ] = None,
     begin: Annotated[
         bool, typer.Option("--begin", help="Only let records return, while applications go on; switch in another run.")
     ] = False,
@@ -161,7 +165,7 @@ def run(
     from airmirror.failback.returning import look_ahead
     from airmirror.flows.reset import whoami
 
-    order = steps.FailbackOrder(reason, by or whoami(), leave, wait, inexact)
+    order = steps.FailbackOrder(reason, by or whoami(), leave, wait, inexact, tuple(topic or ()))
     with (
         opened_flow(config, flow, ledger, secrets, shows=not yes) as forward,
         opened_flow(config, check_way_back(forward), ledger, secrets, shows=not yes) as reverse,

@@ -133,6 +133,10 @@ def undo(
     reason: Reason = "",
     by: By = "",
     flow: FlowName = "",
+    fence: Annotated[
+        bool,
+        typer.Option("--fence", help="Take down the fence alone: before a failback, which writes to these topics."),
+    ] = False,
     yes: Yes = False,
     config: Config = DEFAULT_CONFIG,
     ledger: LedgerUrl = DEFAULT_LEDGER,
@@ -143,18 +147,22 @@ def undo(
     """
     from airmirror.flows.reset import whoami
     from airmirror.migration.chosen import chosen_move
-    from airmirror.migration.undo import undo_move, undo_plan
+    from airmirror.migration.undo import fence_plan, undo_fence, undo_move, undo_plan
 
     order = MoveOrder(move, reason, by or whoami())
     with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, console.status("") as status:
         chosen = chosen_move(opened, move)
-        found = undo_move(opened, chosen, order, status.update) if yes else undo_plan(opened, chosen, order)
+        if fence:
+            found = undo_fence(opened, chosen, order) if yes else fence_plan(opened, chosen)
+        else:
+            found = undo_move(opened, chosen, order, status.update) if yes else undo_plan(opened, chosen, order)
     show(
         console,
-        *(found.lines or [f"{move}: nothing was switched"]),
+        *(found.lines or [f"{move}: no fence stands" if fence else f"{move}: nothing was switched"]),
         *(line("stop", each, BAD) for each in found.reasons),
     )
-    show(console, f"{move} is undone." if yes else "Nothing was written: --yes does it.")
+    done = f"{move} has no fence any more." if fence else f"{move} is undone."
+    show(console, done if yes else "Nothing was written: --yes does it.")
     if found.reasons:
         raise typer.Exit(1)
 

@@ -35,7 +35,7 @@ from airmirror.windows.errors import open_command
 from airmirror.windows.fence import Granted, fence_around
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.resets import Choice, Facts, borne_out
-from airmirror.wire.closures import WHOLE, Closure, ClosureEvent, GroupMove, Return
+from airmirror.wire.closures import WHOLE, Closure, ClosureEvent, Fence, GroupMove, Return
 
 Tell = Callable[[str], None]
 OPEN = "a transaction is open there; it ends when its producer comes back, or when its time is over"
@@ -140,7 +140,15 @@ def returnable(pair: Pair, order: ReturnOrder) -> dict[str, str]:
         for topic in sorted(names.values())
         if not {WHOLE, topic} & closures.keys()
     ]
+    reasons += [
+        f"a fence keeps records out of {each.topic}: "
+        + command("migration", "undo", "--move", each.move, "--fence", "--reason", "…", "--yes", flow=forward.flow.name)
+        for each in forward.ledger.of_kind(Fence)
+        if each.topic in names.values()
+    ]
     reasons += [f"flow {each.flow.name!r} {MIXED}" for each in (forward, reverse) if each.flow.is_aggregate]
+    if order.topics and WHOLE in closures:
+        reasons.append("the whole flow is closed: all of it returns, and no topic alone")
     if WHOLE in closures_now(reverse):
         reasons.append(f"flow {reverse.flow.name!r} is closed: {open_command(reverse.flow.name)}")
     if reasons:

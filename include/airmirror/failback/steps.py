@@ -54,17 +54,18 @@ class GroupsNotBack(AirmirrorError):
 @dataclass(frozen=True)
 class FailbackOrder:
     """Who fails back, and why. ``leave``: what never crossed stays on the source alone. ``wait``: seconds for applications to
-    stop, and for the rest to return. ``inexact``: also where groups are not exact."""
+    stop, and for the rest to return. ``inexact``: also where groups are not exact. ``topics``: of the source, none: all."""
 
     reason: str
     by: str
     leave: bool = False
     wait: float = 300.0
     inexact: bool = False
+    topics: tuple[str, ...] = ()
 
     @property
     def of_return(self) -> ReturnOrder:
-        return ReturnOrder(self.reason, self.by, self.leave)
+        return ReturnOrder(self.reason, self.by, self.leave, self.topics)
 
 
 @dataclass
@@ -78,9 +79,8 @@ class Done:
 
 
 def is_done(pair: Pair) -> bool:
-    """Return whether the flow is open, and nothing returns any more: there is nothing to fail back."""
-    closures = closures_now(pair.forward)
-    return not pair.returning() and WHOLE not in closures
+    """Return whether nothing of the flow is closed, and nothing returns any more: there is nothing to fail back."""
+    return not pair.returning() and not closures_now(pair.forward)
 
 
 def return_step(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None) -> list[Continuation]:

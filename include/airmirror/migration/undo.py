@@ -108,6 +108,23 @@ def undo_move(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> Undon
     return found
 
 
+def fence_plan(opened: Opened, move: Move) -> UndoneMove:
+    """Return the fence that would come down, and nothing else."""
+    with session(opened) as mirror:
+        return UndoneMove((), (), (), tuple(fence.standing(mirror, move)), ())
+
+
+def undo_fence(opened: Opened, move: Move, order: MoveOrder) -> UndoneMove:
+    """Take down the fence alone, also when producers have written on the target: what returns from there must get in.
+
+    Raises DecisionIncomplete, FenceRefused, or a cluster's error.
+    """
+    check_decision(opened.flow.name, order.reason, order.by)
+    down = fence.take_down(opened, move, order)
+    catch_up_ledger(opened)
+    return UndoneMove((), (), (), tuple(down), ())
+
+
 def _put_back(opened: Opened, move: Move, order: MoveOrder, found: UndoneMove, tell: Tell) -> None:
     with session(opened) as mirror, unclaimed(mirror, order.window) as pen:
         tell(f"putting {counted(len(found.groups), 'position')} of groups back")
