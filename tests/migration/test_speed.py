@@ -19,7 +19,7 @@ from support.groups import commit, committed
 from support.migrations import ORDER, move_of, moving
 from support.topics import produce
 
-GROUPS, PARTITIONS, RECORDS = 100, 20, 2_000
+GROUPS, PARTITIONS, EACH = 100, 20, 100  # records of a partition, twice
 SWITCH_SECONDS, UNDO_SECONDS = 5.0, 10.0
 BUSY = 4  # this machine may be busy with other tests
 
@@ -41,16 +41,21 @@ def test_a_hundred_groups_are_switched_while_the_flow_follows(
         verify_interval_ms="1000",
     )
     is_up = ended_by_event(monkeypatch)
-    produce(east, flow.topic, numbered(RECORDS))
-    ends = {(flow.topic, number): 10 for number in range(PARTITIONS)}
+
+    def fill(start: int) -> None:
+        for number in range(PARTITIONS):
+            produce(east, flow.topic, numbered(EACH, start), partition=number)
+
+    fill(0)
+    ends = {(flow.topic, number): 2 * EACH for number in range(PARTITIONS)}
     took: dict[str, float] = {}
 
     def switch() -> None:
-        await_copied(flow, RECORDS)
+        await_copied(flow, PARTITIONS * EACH)
         await_verified(flow)
+        fill(EACH)  # groups stop at records that came just now
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda number: commit(east, f"{prefix}-{number}", ends), range(GROUPS)))
-        produce(east, flow.topic, numbered(PARTITIONS, RECORDS))  # which are not proven yet
         begun = time.monotonic()
         found = switch_groups(flow.opened, move_of(flow.opened), replace(ORDER, wait=60.0), lambda phase: None)
         took["switch"] = time.monotonic() - begun

@@ -245,7 +245,8 @@ def test_killed_at_each_step_and_run_again(
     for step, place, name in PLACES:
         for after in (False, True):
             dies(step, place, name, after=after)
-        takes(elsewhere(flow.opened, tmp_path), step)
+        if name != "write":
+            takes(elsewhere(flow.opened, tmp_path), step)
     last = elsewhere(flow.opened, tmp_path)
     takes(last, "switch_producers")
     assert [each.event.name for each in last.ledger.closures()] == ["CLOSED"], "closed once"

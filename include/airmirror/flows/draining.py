@@ -37,6 +37,7 @@ from airmirror.wire.claims import ClaimEntry, holder
 SLOTS = 4
 MOST_WINDOWS = 100  # each of at most window.max.ms
 LOOK_SECONDS = 0.2
+RECENT_MS = 60_000  # who wrote so long before the last one is not named
 UNKNOWN_WRITER = "a producer that no broker remembers (without idempotence)"
 
 Tell = Callable[[str], None]
@@ -215,7 +216,7 @@ def _topics(opened: Opened) -> set[str]:
 
 
 def _with_writers(source: Routes, moving: Mapping[TopicPartition, str]) -> list[str]:
-    """Return what moves, in words, with the last producer of each partition as far as brokers tell."""
+    """Return what moves, in words, with the last producers of each partition as far as brokers tell."""
     writers = last_writers(source, moving) if moving else {}
     if writers is None:
         return list(moving.values())
@@ -223,20 +224,32 @@ def _with_writers(source: Routes, moving: Mapping[TopicPartition, str]) -> list[
 
 
 def last_writers(source: Routes, keys: Collection[TopicPartition]) -> dict[TopicPartition, str] | None:
-    """Return the last producer of each partition in words, none that has no id; None: these brokers can't tell."""
+    """Return the last producers of each partition in words, none that has no id; None: these brokers can't tell."""
     try:
         told = active_producers(source, keys)
         names = producers_by_id(known_transactions(source))
     except UnsupportedBroker:
         return None
-    last: dict[TopicPartition, ActiveProducer] = {}
-    for each in sorted(told.found, key=lambda one: (one.open_from >= 0, one.last_ms)):
-        last[each.partition] = each
+    by_key: dict[TopicPartition, list[ActiveProducer]] = {}
+    for each in sorted(told.found, key=lambda one: (one.open_from >= 0, one.last_ms), reverse=True):
+        by_key.setdefault(each.partition, []).append(each)
     return {
-        key: f"producer {each.producer_id}{_called(names.get(each.producer_id))} (epoch {each.epoch}, last sequence "
-        f"{each.last_sequence}, last at {when(each.last_ms)}{', with an open transaction' if each.open_from >= 0 else ''})"
-        for key, each in last.items()
+        key: "; ".join(_in_words(each, names) for each in its if _is_recent(each, its[0]))
+        for key, its in by_key.items()
     }
+
+
+def _is_recent(each: ActiveProducer, last: ActiveProducer) -> bool:
+    """Return whether a producer writes about as late as the last one, by its records' times."""
+    return each.open_from >= 0 or last.last_ms - each.last_ms < RECENT_MS
+
+
+def _in_words(each: ActiveProducer, names: Mapping[int, str]) -> str:
+    opens = ", with an open transaction" if each.open_from >= 0 else ""
+    return (
+        f"producer {each.producer_id}{_called(names.get(each.producer_id))} (epoch {each.epoch}, last sequence "
+        f"{each.last_sequence}, last at {when(each.last_ms)}{opens})"
+    )
 
 
 def _called(name: str | None) -> str:
