@@ -136,5 +136,13 @@ def conf(**more: Any) -> dict[str, Any]:
 
 
 def answer(flow: AirflowFlow, dag_id: str, run_id: str, step: str) -> None:
+    """Approve a step; again where the task that asks was tried again."""
     path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{asking(step)}/-1/hitlDetails"
-    flow.client.request("PATCH", path, {"chosen_options": [GO], "params_input": {}})
+
+    def passed() -> bool:
+        state = flow.client.tasks(dag_id, run_id)[asking(step)]["state"]
+        if state == "awaiting_input" and not flow.client.request("GET", path)["response_received"]:
+            flow.client.request("PATCH", path, {"chosen_options": [GO], "params_input": {}})
+        return bool(state == "success")
+
+    flow.client.wait(passed, 300)
