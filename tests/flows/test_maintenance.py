@@ -6,10 +6,12 @@ import os
 import time
 from pathlib import Path
 
+from airmirror.flows.closing import close, reopen
 from airmirror.flows.maintenance import DAY_MS, prune
 from airmirror.flows.prepare import catch_up_ledger, read_again
 from airmirror_local.brokers import Broker
 from support.flows import mirror
+from support.hostile import delete_records
 from support.topics import Record, produce
 
 
@@ -68,3 +70,17 @@ def test_what_is_not_verified_is_kept(east: Broker, west: Broker, tmp_path: Path
     later = int(time.time() * 1000) + 100 * DAY_MS
     assert prune(flow.opened, 1, tmp_path / "none", now_ms=later).segments == 0
     assert len(flow.opened.ledger.unverified()) == 3
+
+
+def test_what_is_closed_is_kept(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """Also a topic alone, as a migration closes it, and when the source has deleted its records: it may return."""
+    flow = mirror(east, west, tmp_path)
+    for round in range(3):
+        produce(east, flow.topic, [Record(b"%d" % round)])
+        assert flow.run().is_verified
+    close(flow.opened, [flow.topic], reason="moved", by="ada")
+    delete_records(east, flow.topic, 2)
+    later = int(time.time() * 1000) + 100 * DAY_MS
+    assert prune(flow.opened, 1, tmp_path / "none", now_ms=later).segments == 0
+    reopen(flow.opened, [flow.topic], reason="back", by="ada")
+    assert prune(flow.opened, 1, tmp_path / "none", now_ms=later).segments == 2

@@ -151,6 +151,7 @@ def test_what_may_be_forgotten_lies_before_all_that_is_kept(ledger_url: str) -> 
             *of_late,
         ]
         assert prunable(99_999)[-2:] == [(0, ORDERS, 200), *of_late]
+        assert flow.prunable(99_999, ["orders"]) == [], "a topic that is closed may return"
 
 
 def test_progress_is_loaded_and_deleted(ledger_url: str) -> None:

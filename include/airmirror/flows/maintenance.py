@@ -41,7 +41,8 @@ def prune(
 ) -> Pruned:
     """Forget the flow's verified segment records and its pages under ``pages`` that are older than ``days`` days.
 
-    Segment records below the source's log starts go too; none of a flow that is closed. Raises FlowBusy, or a cluster's error.
+    Segment records below the source's log starts go too; none of a flow or topic that is closed, for it may return. Raises
+    FlowBusy, or a cluster's error.
     """
     before = (int(time.time() * 1000) if now_ms is None else now_ms) - days * DAY_MS
     flow, ledger = opened.flow, opened.ledger
@@ -53,7 +54,7 @@ def prune(
 
     def old_keys() -> list[bytes]:
         ledger.count_verified()  # what is shown as metrics counts them still
-        return ledger.prunable(before)
+        return ledger.prunable(before, closed(ledger.closures()))
 
     if not is_closed:
         count += delete_segments(flow, ledger, old_keys, window=_window(), tell=tell)

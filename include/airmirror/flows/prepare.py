@@ -63,15 +63,16 @@ def open_flow(config: Path, name: str, ledger_url: str, overrides: Mapping[str, 
     flow = configuration.flow(name)
     ledger = Ledger(ledger_url)
     try:
-        yield _as_decided(Opened(configuration, flow, ledger.flow(name)))
+        of_flow = ledger.flow(name)
+        yield Opened(configuration, as_decided(flow, of_flow), of_flow)
     finally:
         ledger.close()
 
 
-def _as_decided(opened: Opened) -> Opened:
-    """The flow with the remote topics that an operator has decided on, as far as the ledger knows."""
-    returns = {each.topic: each.into for each in opened.ledger.of_kind(Return)}
-    return replace(opened, flow=replace(opened.flow, remote_topics=opened.ledger.remote_topics(), returns=returns))
+def as_decided(flow: Flow, ledger: FlowLedger) -> Flow:
+    """Return the flow with the remote topics that people have decided on, and with what returns, as far as the ledger knows."""
+    returns = {each.topic: each.into for each in ledger.of_kind(Return)}
+    return replace(flow, remote_topics=ledger.remote_topics(), returns=returns)
 
 
 def caught_up(opened: Opened, under: Held | None = None, *, soon: bool = False) -> Opened:
@@ -81,7 +82,7 @@ def caught_up(opened: Opened, under: Held | None = None, *, soon: bool = False) 
     """
     if under is None:
         (catch_up_soon if soon else catch_up_ledger)(opened)
-    return _as_decided(opened)
+    return replace(opened, flow=as_decided(opened.flow, opened.ledger))
 
 
 def prepare(opened: Opened, tell: Callable[[str], None] = lambda phase: None) -> Prepared:
@@ -90,7 +91,7 @@ def prepare(opened: Opened, tell: Callable[[str], None] = lambda phase: None) ->
     around = guard(opened)
     for part in filter(None, (opened, backfill_of(opened))):  # what it knows may be of clusters that were there before
         catch_up_soon(part)
-    opened = _as_decided(opened)
+    opened = replace(opened, flow=as_decided(opened.flow, opened.ledger))
     if closure := closed(opened.ledger.closures()).get(WHOLE):
         raise flow_closed(opened.flow, closure)
     planned = plan_topics(opened, around)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, Literal
@@ -191,13 +191,14 @@ class FlowLedger:
         with self._reading() as connection:
             return queries.windows(connection, self.flow, limit)
 
-    def prunable(self, before_ms: int) -> list[bytes]:
+    def prunable(self, before_ms: int, kept: Collection[str] = ()) -> list[bytes]:
         """Keys of segment records older than a time that are verified, or of an earlier topic; never a partition's newest.
 
         Of each source topic those before the first that is kept, whatever the clocks that made their times: no gap comes of it.
+        ``kept``: topics of which all are.
         """
         with self._reading() as connection:
-            return queries.prunable(connection, self.flow, before_ms)
+            return queries.prunable(connection, self.flow, before_ms, kept)
 
     def count_verified(self) -> None:
         """Add what the verified offsets have passed since the last call to the partitions' counters."""

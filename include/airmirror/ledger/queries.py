@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
@@ -126,10 +126,11 @@ def window_rows(connection: Connection, flow: str, names: Sequence[str]) -> list
     return [WindowRow(row[0], *(int(number) for number in row[1:])) for row in rows]
 
 
-def prunable(connection: Connection, flow: str, before_ms: int) -> list[bytes]:
+def prunable(connection: Connection, flow: str, before_ms: int, kept: Collection[str] = ()) -> list[bytes]:
     """Keys of segment records older than a time that are verified, or of an earlier topic; never a partition's newest.
 
     Of each source topic those before the first that is kept, whatever the clocks that made their times: no gap comes of it.
+    ``kept``: topics of which all are.
     """
     of_this = newest.c.source_topic_id == segments.c.source_topic_id
     is_newest = sql.and_(of_this, newest.c.source_start == segments.c.source_start)
@@ -138,7 +139,8 @@ def prunable(connection: Connection, flow: str, before_ms: int) -> list[bytes]:
         verified.c.source_topic_id != segments.c.source_topic_id,
         segments.c.source_end > verified.c.source_offset + 1,
     )
-    is_kept = sql.or_(segments.c.time_ms >= before_ms, is_newest, sql.and_(of_this, is_unverified))
+    is_unproven = sql.and_(of_this, is_unverified)
+    is_kept = sql.or_(segments.c.time_ms >= before_ms, is_newest, is_unproven, segments.c.topic.in_(kept))
     log = (segments.c.topic, segments.c.partition, segments.c.source_topic_id)
     same = ("flow", "topic", "partition")
     in_order = (

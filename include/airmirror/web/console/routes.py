@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field
 
 from airmirror.config import ConfigurationError, Flow
 from airmirror.errors import AirmirrorError
-from airmirror.flows.prepare import Opened
+from airmirror.flows.prepare import Opened, as_decided
 from airmirror.ledger import Ledger
 from airmirror.ledger.database import reading
 from airmirror.ledger.showing import partition_row
@@ -233,7 +233,7 @@ def _differences(flow: Flow, user: Any) -> dict[str, Any]:
     with _at_clusters("pages read the clusters") as ledger:
         log.info("%s compares the topics of %s", who(user), flow.name)
         configuration, of_flow = _flows().configuration, ledger.flow(flow.name)
-        known = replace(with_connections(configuration, flow), remote_topics=of_flow.remote_topics())
+        known = as_decided(with_connections(configuration, flow), of_flow)
         try:
             return differences_page(Opened(configuration, known, of_flow))
         except AirmirrorError as error:
