@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -21,6 +22,7 @@ from airmirror.migration.consumers import GroupsHaveMembers, GroupsNotReady
 from airmirror.migration.order import MoveOrder, Step
 from airmirror.migration.producers import ConsumersNotSwitched, MoveNotFinished, WrittenSinceClosed
 from airmirror.migration.state import move_state
+from airmirror.migration.undo import undo_move
 from airmirror.wire.closures import GroupMove
 from airmirror_local.brokers import Broker
 from support.failovers import elsewhere
@@ -111,6 +113,43 @@ def test_a_group_with_members_is_named_and_not_switched(
         assert f"{group}: consumes, 21 offsets to read" in takes(flow.opened, "switch_consumers")
         state = move_state(flow.opened, move_of(flow.opened), ORDER)
         assert state.groups[0].there.is_active and state.next == "switch_producers" and state.as_dict()["behind"] == 0
+
+
+def test_a_group_that_had_read_to_the_end_stays_switched_when_more_is_written(
+    east: Broker, west: Broker, tmp_path: Path
+) -> None:
+    """Its position is another offset by then: after the marker of the commit that lies between."""
+    flow, _ = moving(east, west, tmp_path)
+    group, remote = a_group(), flow.remote_topic
+    produce(east, flow.topic, numbered(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 30})
+    takes(flow.opened, "mirror", "switch_consumers")
+    assert committed(west, group) == {(remote, 0): 30}
+    produce(east, flow.topic, numbered(10, 30), partition=0)
+    takes(flow.opened, "mirror", "check_groups", "switch_consumers")
+    assert committed(west, group) == {(remote, 0): 30}, "not moved again"
+    assert len(read_with_group(west, group, remote)[0]) == 10
+    takes(flow.opened, "switch_consumers", "switch_producers")
+    assert closures_now(flow.opened).keys() == {flow.topic}
+
+
+def test_an_undo_while_producers_are_waited_for_closes_nothing(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow, _ = moving(east, west, tmp_path)
+    group, real = a_group(), producers.prove_past
+    produce(east, flow.topic, numbered(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 10})
+    takes(flow.opened, "mirror", "switch_consumers")
+
+    def undone_meanwhile(*given: Any) -> None:
+        real(*given)
+        undo_move(flow.opened, move_of(flow.opened), ORDER, lambda phase: None)
+
+    monkeypatch.setattr(producers, "prove_past", undone_meanwhile)
+    with pytest.raises(ConsumersNotSwitched):
+        takes(flow.opened, "switch_producers")
+    assert closures_now(flow.opened) == {}
 
 
 def test_consumers_on_the_target_that_were_not_switched_are_refused(east: Broker, west: Broker, tmp_path: Path) -> None:

@@ -196,6 +196,14 @@ def test_a_gap_between_segment_records_is_a_reason() -> None:
     assert to_target(replace(gap, verified=99, verified_end=100), 120) == Translated(100, 100, again=20)
 
 
+def test_what_the_source_still_has_before_the_first_copied_record_was_never_copied() -> None:
+    """As with auto.offset.reset=latest; below the source's log start there is nothing to be skipped."""
+    late = Replicated(100, 0, 199, 100, (record(100, 200, 0, (Segment(100, 0, 100),)),), log_start=40)
+    assert {to_target(late, position) for position in (0, 40, 99)} == {Reason.BEFORE_SEGMENTS}
+    assert to_target(late, 100) == Translated(100, 0)
+    assert to_target(replace(late, log_start=100), 50) == Translated(50, 0)
+
+
 def test_a_declared_loss_is_entered_at_its_beginning() -> None:
     lost = record(100, 150, 151, (), lost=50)
     known = Replicated(0, 0, 199, 251, (segment(0, 100), lost, record(150, 200, 201, (Segment(150, 201, 50),))))

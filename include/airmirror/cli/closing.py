@@ -18,6 +18,7 @@ from airmirror.cli.options import (
     console,
     opened_flow,
 )
+from airmirror.cli.steps import telling
 
 flow_commands = typer.Typer(no_args_is_help=True, help="Close a flow, so that nobody writes for it; open it again.")
 
@@ -44,10 +45,10 @@ def flow_close(
     """
     from airmirror.flows.closing import close, to_close
 
-    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, console.status("") as status:
+    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, telling(console) as tell:
         name = opened.flow.name
         if yes:
-            found = [each.topic for each in close(opened, topic or (), reason=reason, by=by, tell=status.update)]
+            found = [each.topic for each in close(opened, topic or (), reason=reason, by=by, tell=tell)]
         else:
             found = to_close(opened, topic or ())
     _show(name, found, "closed", yes)
@@ -70,10 +71,10 @@ def flow_open(
     """
     from airmirror.flows.closing import reopen, to_open
 
-    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, console.status("") as status:
+    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, telling(console) as tell:
         name = opened.flow.name
         if yes:
-            found = [each.topic for each in reopen(opened, topic or (), reason=reason, by=by, tell=status.update)]
+            found = [each.topic for each in reopen(opened, topic or (), reason=reason, by=by, tell=tell)]
         else:
             found = to_open(opened, topic or ())
     _show(name, found, "open", yes)

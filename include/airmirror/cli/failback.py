@@ -21,6 +21,7 @@ from airmirror.cli.options import (
     opened_flow,
 )
 from airmirror.cli.plans import finding_lines, write_plan
+from airmirror.cli.steps import telling
 from airmirror.cli.tables import DOUBTFUL, GOOD, Cell, line, print_json, show, table
 
 if TYPE_CHECKING:  # every command would load them at its start
@@ -97,9 +98,9 @@ def rescue(
     from airmirror.flows.reset import whoami
 
     order = rescuing.RescueOrder(reason, by or whoami(), append, tuple(topic or ()))
-    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, console.status("") as status:
+    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, telling(console) as tell:
         if yes:
-            chosen, found = rescuing.rescue(opened, order, status.update)
+            chosen, found = rescuing.rescue(opened, order, tell)
         else:
             found = failback_plan(opened)
             chosen = rescuing.to_rescue(found, order)
@@ -169,17 +170,17 @@ def run(
     with (
         opened_flow(config, flow, ledger, secrets, shows=not yes) as forward,
         opened_flow(config, check_way_back(forward), ledger, secrets, shows=not yes) as reverse,
-        console.status("reading both clusters") as status,
+        telling(console, "reading both clusters") as tell,
     ):
         pair = Pair(forward, reverse)
         if steps.is_done(pair):
             show(console, f"{forward.flow.name} is open, and nothing returns: there is nothing to fail back.")
             return
         if not yes or begin:
-            begun = steps.return_step(pair, order, status.update) if yes else look_ahead(pair, order.of_return)
+            begun = steps.return_step(pair, order, tell) if yes else look_ahead(pair, order.of_return)
             _show_begun(reverse.flow.name, begun, yes, as_json)
             return
-        made = report_of(pair, order, steps.fail_back(pair, order, status.update))
+        made = report_of(pair, order, steps.fail_back(pair, order, tell))
         file = write_report(
             made, write or Path(f"failback.{made.plan.flow.replace('->', '.')}.{made.ended_ms // 1000}")
         )

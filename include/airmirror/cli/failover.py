@@ -22,6 +22,7 @@ from airmirror.cli.options import (
 )
 from airmirror.cli.plans import finding_lines, write_plan
 from airmirror.cli.rehearsal import rehearse
+from airmirror.cli.steps import telling
 from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, print_json, show, table
 from airmirror.failover.ways import Way
 
@@ -104,12 +105,12 @@ def run(
     from airmirror.flows.reset import whoami
 
     order = Order(way, reason, by or whoami(), wait, inexact, anyway)
-    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, console.status("") as status:
+    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, telling(console) as tell:
         if not yes:
             check_way(opened, order)
             found = failover_plan(opened)
         else:
-            made = report_of(opened, order, *fail_over(opened, order, status.update))
+            made = report_of(opened, order, *fail_over(opened, order, tell))
             name = f"failover.{opened.flow.name.replace('->', '.')}.{made.ended_ms // 1000}"
             file = write_report(made, write or Path(name))
     if as_json:
@@ -141,11 +142,11 @@ def undo(
     from airmirror.failover import undo as undoing
     from airmirror.flows.reset import whoami
 
-    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, console.status("") as status:
+    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, telling(console) as tell:
         name = opened.flow.name
         found = undoing.undo_plan(opened)
         if yes:
-            found = undoing.undo(opened, reason=reason, by=by or whoami(), tell=status.update)
+            found = undoing.undo(opened, reason=reason, by=by or whoami(), tell=tell)
     rows: list[list[Cell]] = [
         [
             each.move.group,

@@ -23,6 +23,7 @@ from airmirror.cli.options import (
     console,
     opened_flow,
 )
+from airmirror.cli.steps import telling
 from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, print_json, show, table
 from airmirror.errors import command, counted
 from airmirror.flows.rounds import Round
@@ -110,8 +111,8 @@ def _done(*, found_in: str, topic: str, name: str, yes: bool, count: int) -> str
 def _check(opened: Opened, wait: float, as_json: bool) -> None:
     from airmirror.flows.handback_check import check_handback
 
-    with console.status("") as status:
-        checked = check_handback(opened, wait, status.update)
+    with telling(console) as tell:
+        checked = check_handback(opened, wait, tell)
     if as_json:
         print_json(console, checked.as_dict())
     else:

@@ -22,6 +22,7 @@ from airmirror.cli.options import (
     opened_flow,
 )
 from airmirror.cli.plans import finding_lines
+from airmirror.cli.steps import telling
 from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, print_json, show, table
 from airmirror.errors import named
 from airmirror.migration.order import STEPS, MoveOrder
@@ -67,8 +68,8 @@ def plan(
 
     if write is not None and not write.absolute().parent.is_dir():
         raise typer.BadParameter(f"{write}: there is no such directory", param_hint="--write")
-    with opened_flow(config, flow, ledger, secrets, shows=True) as opened, console.status("looking") as status:
-        found = migration_plan(opened, round(takes * DAY_MS), lambda phase: status.update(phase))
+    with opened_flow(config, flow, ledger, secrets, shows=True) as opened, telling(console, "looking") as tell:
+        found = migration_plan(opened, round(takes * DAY_MS), tell)
     if write is not None:
         _write(found, write)
     if as_json:
@@ -111,11 +112,11 @@ def run(
     if unknown := set(step or ()) - set(STEPS):
         raise typer.BadParameter(f"{', '.join(sorted(unknown))}: there is no such step", param_hint="--step")
     order = MoveOrder(move, reason, by or whoami(), wait)
-    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, console.status("") as status:
+    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, telling(console) as tell:
         if not yes:
             found = move_state(opened, chosen_move(opened, move), order)
         for each in [name for name in STEPS if name in (step or STEPS[:-1])] if yes else ():
-            for text in do_step(opened, order, each, status.update):
+            for text in do_step(opened, order, each, tell):
                 show(console, json.dumps({"step": each, "said": text}) if as_json else line(each, text, GOOD))
     if not yes:
         if as_json:
@@ -150,12 +151,12 @@ def undo(
     from airmirror.migration.undo import fence_plan, undo_fence, undo_move, undo_plan
 
     order = MoveOrder(move, reason, by or whoami())
-    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, console.status("") as status:
+    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, telling(console) as tell:
         chosen = chosen_move(opened, move)
         if fence:
             found = undo_fence(opened, chosen, order) if yes else fence_plan(opened, chosen)
         else:
-            found = undo_move(opened, chosen, order, status.update) if yes else undo_plan(opened, chosen, order)
+            found = undo_move(opened, chosen, order, tell) if yes else undo_plan(opened, chosen, order)
     show(
         console,
         *(found.lines or [f"{move}: no fence stands" if fence else f"{move}: nothing was switched"]),

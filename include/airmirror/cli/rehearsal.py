@@ -20,6 +20,7 @@ from airmirror.cli.options import (
     console,
     opened_flow,
 )
+from airmirror.cli.steps import telling
 from airmirror.cli.tables import BAD, GOOD, Cell, line, print_json, show, table
 
 if TYPE_CHECKING:  # every command would load them at its start
@@ -46,8 +47,8 @@ def rehearse(
     from airmirror.rehearsal.rehearse import rehearse as carry_out
     from airmirror.rehearsal.report import RehearsalReport, write_report
 
-    with opened_flow(config, flow, ledger, secrets, shows=True) as opened, console.status("") as status:
-        report = RehearsalReport.of(carry_out(opened, status.update))
+    with opened_flow(config, flow, ledger, secrets, shows=True) as opened, telling(console) as tell:
+        report = RehearsalReport.of(carry_out(opened, tell))
         name = f"rehearsal.{opened.flow.name.replace('->', '.')}.{report.made.ended_ms // 1000}"
         file = write_report(report, write or Path(name))
     if as_json:

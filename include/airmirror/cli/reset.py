@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import typer
 from rich.console import Console, RenderableType
 
+from airmirror.cli.steps import telling
 from airmirror.cli.tables import Cell, print_json, show, table
 from airmirror.errors import command
 from airmirror.flows.prepare import Opened
@@ -17,8 +18,8 @@ from airmirror.windows.resets import Choice, Reset
 def reset_topics(console: Console, opened: Opened, order: Order, yes: bool, as_json: bool) -> None:
     """Show what the order does; with ``yes`` do it."""
     if yes:
-        with console.status("resetting") as status:
-            resets = carry_out(opened, order, status.update)
+        with telling(console, "resetting") as tell:
+            resets = carry_out(opened, order, tell)
     else:
         resets = consider(opened, order)
     if as_json:
@@ -45,8 +46,8 @@ def reset_topics(console: Console, opened: Opened, order: Order, yes: bool, as_j
 def reset_identity(console: Console, opened: Opened, by: str, reason: str, yes: bool) -> None:
     """Show whose internal topics the flow would go on with; with ``yes`` let it."""
     if yes:
-        with console.status("resetting") as status:
-            theirs = replace_identity(opened, by, reason, status.update)
+        with telling(console, "resetting") as tell:
+            theirs = replace_identity(opened, by, reason, tell)
     else:
         theirs = replaced_identity(opened)
     if theirs is None:

@@ -1,4 +1,4 @@
-"""A line for each step of what takes long, with the time that it took: on a terminal, in a pipe and in CI."""
+"""What goes on: a line for each step with the time that it took, on a terminal, in a pipe and in CI; or what it is now."""
 
 from __future__ import annotations
 
@@ -28,3 +28,10 @@ def steps(console: Console) -> Callable[[str], AbstractContextManager[None]]:
             console.print(Text.assemble(mark, f" {name:<64} {taken}"), soft_wrap=True)
 
     return step
+
+
+@contextmanager
+def telling(console: Console, first: str = "") -> Iterator[Callable[[str], None]]:
+    """A line on a terminal for what goes on now, and what changes it. Names in it are data, and no markup."""
+    with console.status(Text(first)) as status:
+        yield lambda phase: status.update(Text(phase))

@@ -23,6 +23,7 @@ from airmirror.cli.options import (
     console,
     opened_flow,
 )
+from airmirror.cli.steps import telling
 from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, print_json, show, table
 from airmirror.errors import command, counted
 
@@ -79,12 +80,12 @@ def run(
     from airmirror.flows.takeover import copies_now, take_over_copies
     from airmirror.flows.takeover_stop import await_stopped
 
-    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, console.status("") as status:
+    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, telling(console) as tell:
         name = opened.flow.name
         if yes:
-            await_stopped(opened, wait, tell=status.update)
+            await_stopped(opened, wait, tell=tell)
             window = f"takeover-{uuid.uuid4().hex[:8]}"
-            rows = take_over_copies(opened, by or whoami(), window, status.update)
+            rows = take_over_copies(opened, by or whoami(), window, tell)
         else:
             rows = copies_now(opened).rows
     if as_json:
@@ -113,9 +114,9 @@ def history(
     """
     from airmirror.flows.takeover_exact import make_exact
 
-    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, console.status("") as status:
+    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, telling(console) as tell:
         name = opened.flow.name
-        rows = make_exact(opened, topic or (), write=yes, wait=wait, tell=status.update)
+        rows = make_exact(opened, topic or (), write=yes, wait=wait, tell=tell)
     if as_json:
         print_json(console, {"flow": name, "done": yes, "partitions": [row.as_dict() for row in rows]})
     else:

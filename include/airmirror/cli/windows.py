@@ -28,6 +28,7 @@ from airmirror.cli.options import (
     opened_flow,
     spark_of,
 )
+from airmirror.cli.steps import telling
 from airmirror.cli.tables import BAD, DOUBTFUL, line, print_json
 from airmirror.cli.tables import show as print_all
 from airmirror.config import ConfigurationError, Flow
@@ -124,21 +125,21 @@ def run_window(
     wanted = [
         name for name, is_wanted in zip(ROUNDS, (offset_syncs, checkpoints, group_offsets), strict=True) if is_wanted
     ]
-    with opened_flow(config, flow, ledger, secrets) as opened, console.status(f"window {identifier}") as status:
+    with opened_flow(config, flow, ledger, secrets) as opened, telling(console, f"window {identifier}") as show_now:
         said = f"window {identifier}: "
         opened = replace(opened, flow=_staying(opened.flow, seconds, windows))
-        prepared = prepare(opened, lambda phase: status.update(said + phase))
+        prepared = prepare(opened, lambda phase: show_now(said + phase))
         result = run_judged(
             prepared,
             None if local else spark_of(config, spark),
             identifier,
             by,
             rounds=wanted,
-            tell=lambda phase: status.update(said + phase),
-            report=lambda progress: status.update(said + show.progress(progress)),
+            tell=lambda phase: show_now(said + phase),
+            report=lambda progress: show_now(said + show.progress(progress)),
             done=_nothing if as_json or opened.flow.window.follow_windows == 1 else _told,
         ).result
-        rounds = do_rounds(prepared.opened, wanted, identifier, lambda phase: status.update(said + phase))
+        rounds = do_rounds(prepared.opened, wanted, identifier, lambda phase: show_now(said + phase))
     if as_json:
         shown = plain.window(result, prepared.refused, prepared.report)
         print_json(console, shown | {"judged_by": str(by)} | {"rounds": {each.name: each.said for each in rounds}})

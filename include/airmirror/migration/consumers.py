@@ -24,7 +24,7 @@ from airmirror.flows.prepare import Opened
 from airmirror.migration.chosen import PURPOSE, Move, session
 from airmirror.migration.order import MoveOrder
 from airmirror.offsets.groups import plan, settled
-from airmirror.offsets.positions import GroupPosition, group_positions, positions_of
+from airmirror.offsets.positions import GroupPosition, group_positions, positions_of, positions_on_source
 from airmirror.offsets.translation import Reason, Translated
 from airmirror.partitions import TopicPartition
 from airmirror.windows.mirror import Mirror
@@ -32,6 +32,8 @@ from airmirror.windows.mirror import Mirror
 LOOK_SECONDS = 0.5
 
 OnTarget = Mapping[str, Mapping[TopicPartition, Committed]]
+Place = tuple[str, str, int]  # a group in a partition of a remote topic
+_Offsets = dict[str, dict[TopicPartition, Committed]]
 Tell = Callable[[str], None]
 
 
@@ -143,6 +145,8 @@ def switch_groups(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> L
     if wrong:
         raise GroupsNotMoved(opened.flow.name, tuple(wrong))
     await_empty(opened, opened.flow.source, move.groups, 0.0, tell)  # who has come back has read on
+    if left := unswitched(opened, move, order):  # as the marker of a transaction shows that held its offsets
+        raise GroupsNotMoved(opened.flow.name, tuple(f"{each} by now on the source" for each in left))
     return found
 
 
@@ -220,8 +224,9 @@ def await_consumers(opened: Opened, move: Move, seconds: float, tell: Tell) -> l
 def _look(mirror: Mirror, order: MoveOrder, rows: Sequence[GroupPosition]) -> Looked:
     there = list_groups(mirror.target)
     at = committed_offsets(mirror.target, {row.group for row in rows} & there.keys())
-    known = moved(mirror)
-    left = [row for row in rows if not _is_switched(row, known, at, order.window)]
+    known = {place: each for place, each in moved(mirror).items() if each.window == order.window}
+    same = _of_one_place(mirror, rows, known)
+    left = [row for row in rows if not _is_switched(row, known, at, same)]
     exact = [row for row in left if isinstance(row.found, Translated)]
     refused = [
         f"{each.group} in {each.topic}-{each.partition}: {each.reason}"
@@ -246,15 +251,45 @@ def _ready(opened: Opened, move: Move, found: Looked) -> Looked:
     return found
 
 
-def _is_switched(row: GroupPosition, known: Moves, at: OnTarget, window: str) -> bool:
+def _of_one_place(mirror: Mirror, rows: Sequence[GroupPosition], moves: Moves) -> set[Place]:
+    """The rows whose translation is another offset than when they were moved, and the same place.
+
+    A group that had read a partition to its end was moved to that end. When more is written there, its position becomes the next
+    record's, after the marker of a commit: both are the same position on the source (invariant G).
+    """
+    names, old, new = {row.topic: row.remote_topic for row in rows}, _Offsets(), _Offsets()
+    for row in rows:
+        move = moves.get(_place(row))
+        if move is not None and isinstance(row.found, Translated) and move.after < row.found.translation:
+            old.setdefault(row.group, {})[row.remote] = Committed(move.after)
+            new.setdefault(row.group, {})[row.remote] = Committed(row.found.translation)
+    if not old:
+        return set()
+    before, now = (_on_source(mirror, each, names) for each in (old, new))
+    return {place for place, offset in now.items() if before.get(place) == offset}
+
+
+def _place(row: GroupPosition) -> Place:
+    return row.group, row.remote_topic, row.partition
+
+
+def _on_source(mirror: Mirror, at: _Offsets, names: Mapping[str, str]) -> dict[Place, int]:
+    """Where positions on the target are on the source, by group, remote topic and partition."""
+    return {
+        (row.group, row.topic, row.partition): row.found.translation
+        for row in positions_on_source(mirror, at, names)
+        if isinstance(row.found, Translated) and row.found.exact
+    }
+
+
+def _is_switched(row: GroupPosition, known: Moves, at: OnTarget, same: Collection[Place]) -> bool:
     """Return whether a position was written on the target, from where its consumers may have gone on."""
-    move = known.get((row.group, row.remote_topic, row.partition))
+    move = known.get(_place(row))
     stands = at.get(row.group, {}).get(row.remote)
     return (
         move is not None
-        and move.window == window
         and isinstance(row.found, Translated)
-        and move.after == row.found.translation
+        and (move.after == row.found.translation or _place(row) in same)
         and stands is not None
         and stands.offset >= move.after
     )

@@ -16,7 +16,7 @@ from airmirror.clusters.admin.client import Admin, connect, topic_configs
 from airmirror.clusters.admin.description import ConfigChange
 from airmirror.clusters.protocol.described import acl_bindings
 from airmirror.clusters.protocol.producers import active_producers, known_transactions, producers_by_id
-from airmirror.errors import AirmirrorError, listed
+from airmirror.errors import AirmirrorError, command, listed
 from airmirror.flows.moving import unclaimed
 from airmirror.flows.prepare import Opened
 from airmirror.migration.chosen import Move, session
@@ -115,6 +115,11 @@ def str_of(fence: Fence) -> str:
     if fence.principal:
         return f"{fence.topic}: {fence.principal} is denied WRITE"
     return f"{fence.topic}: {LARGEST} = {FENCE} ({fence.before or 'not set on the topic'} before)"
+
+
+def down(flow: str, move: str) -> str:
+    """The command that takes a fence down, and nothing else."""
+    return command("migration", "undo", "--move", move, "--fence", "--reason", "…", "--yes", flow=flow)
 
 
 def _of_topics(mirror: Mirror, admin: Admin, move: Move) -> dict[tuple[str, str], str]:

@@ -79,21 +79,26 @@ def is_closed(opened: Opened, move: Move) -> bool:
     return WHOLE in there or move.names.keys() <= there.keys()
 
 
-def switch_writers(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> list[str]:
-    """Wait until nobody writes on the source, copy and verify the last record, close the topics; the fences, in words.
+def fence_writers(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> list[str]:
+    """Put up the fence that ``move.fence`` wants, when consumers are switched: it in words, and how it comes down.
 
-    Raises ConsumersNotSwitched, FenceHangs, FenceRefused, SourceNotQuiet, NotDrained, WrittenSinceClosed, FlowBusy.
+    Raises ConsumersNotSwitched, GroupsHaveMembers, FenceHangs, FenceRefused.
     """
-    if left := unswitched(opened, move, order):
-        raise ConsumersNotSwitched(opened.flow.name, move.name, tuple(left))
-    await_empty(opened, opened.flow.source, move.groups, 0.0, tell)
+    _check_consumers(opened, move, order, tell)
     if is_closed(opened, move):
-        check_silence(opened, move)
         return []
     fences = fence.put_up(opened, move, order)
-    if fences:
-        down = command("migration", "undo", "--move", move.name, "--reason", "…", "--yes", flow=opened.flow.name)
-        tell(f"a fence is up around {len(move.names)} topics on {opened.flow.source.alias}; {down} takes it down")
+    return [*fences, f"{fence.down(opened.flow.name, move.name)} takes it down"] if fences else []
+
+
+def switch_writers(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> None:
+    """Wait until nobody writes on the source, copy and verify the last record, close the topics.
+
+    Raises ConsumersNotSwitched, GroupsHaveMembers, SourceNotQuiet, NotDrained, WrittenSinceClosed, FlowBusy.
+    """
+    if is_closed(opened, move):
+        check_silence(opened, move)
+        return
     still_ms = opened.flow.settings.move_quiet_ms
     await_quiet(opened, still_ms=still_ms, seconds=order.wait, topics=move.names, tell=tell)
     with Routes(opened.flow.source, f"airmirror|{opened.flow.name}|{PURPOSE}") as source:
@@ -101,12 +106,19 @@ def switch_writers(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> 
     prove_past(opened, ends, order.wait, tell)
 
     def drained() -> None:
+        _check_consumers(opened, move, order, tell)  # an undo may have put them back since
         if left := undrained(opened, move.names):
             raise NotDrained(opened.flow.name, tuple(left))
 
     tell("closing its topics")
     close(opened, move.names, reason=_why(order), by=order.by, last=drained, empty_too=True, tell=tell)
-    return fences
+
+
+def _check_consumers(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> None:
+    """Raise ConsumersNotSwitched, or GroupsHaveMembers where they are on the source."""
+    if left := unswitched(opened, move, order):
+        raise ConsumersNotSwitched(opened.flow.name, move.name, tuple(left))
+    await_empty(opened, opened.flow.source, move.groups, 0.0, tell)
 
 
 def check_silence(opened: Opened, move: Move) -> None:
@@ -142,12 +154,13 @@ def finish(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> list[str
         mirror.catch_up()
         fences = list(map(fence.str_of, fence.standing(mirror, move)))
     excluded = dict.fromkeys((*flow.topics_exclude, *move.names))
+    down = fence.down(flow.name, move.name)
     return [
+        *(f"a fence still stands on {flow.source.alias}: {each}; {down} takes it down" for each in fences),
         f"move group {move.name} has left the flow: no window writes there, whatever the configuration says",
         f"write it down: {flow.name}.topics.exclude = {', '.join(excluded)}; and take out {flow.name}.move.{move.name}.…",
         f"may be deleted on {flow.source.alias} when nobody needs them: topics {', '.join(move.names)}"
         + (f"; groups {', '.join(move.groups)}" if move.groups else ""),
-        *(f"a fence still stands on {flow.source.alias}: {each}" for each in fences),
     ]
 
 

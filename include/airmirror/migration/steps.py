@@ -18,7 +18,7 @@ from airmirror.migration.access import copy_access
 from airmirror.migration.chosen import PURPOSE, Move, chosen_move
 from airmirror.migration.consumers import await_consumers, check_groups, switch_groups
 from airmirror.migration.order import MoveOrder, Step
-from airmirror.migration.producers import check_silence, finish, is_closed, switch_writers
+from airmirror.migration.producers import check_silence, fence_writers, finish, is_closed, switch_writers
 from airmirror.migration.starting import how_to_start
 from airmirror.topics.drift import drifts
 
@@ -71,8 +71,9 @@ def _switch_consumers(opened: Opened, move: Move, order: MoveOrder, tell: Tell) 
 
 
 def _switch_producers(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> Iterator[str]:
-    for each in switch_writers(opened, move, order, tell):
+    for each in fence_writers(opened, move, order, tell):
         yield f"fence: {each}"
+    switch_writers(opened, move, order, tell)
     source, target = opened.flow.source.alias, opened.flow.target.alias
     closed = f"{counted(len(move.names), 'topic')} closed"
     yield f"{closed}: every record of {source} is verified on {target}, and no window of anybody writes there again"

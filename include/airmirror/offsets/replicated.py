@@ -96,7 +96,7 @@ class PositionLookup:
                     verified=passed,
                     verified_end=end,
                     records=records.get(key, ()),
-                    log_start=source.start if source else 0,
+                    log_start=source.start if source else first.source_start,
                     history=self._history(key, first.source_start)
                     if first.target_start and min(wanted) < before
                     else (),

@@ -135,8 +135,8 @@ def nothing_replicated(log_start: int, target_end: int, history: Sequence[Sync] 
 def to_target(known: Replicated, position: int) -> Translated | Reason:
     """The target's position for one of the source: the first replicated record at or after it, or the end."""
     if position < known.source_start:
-        if known.target_start == 0:  # nothing lies before: all that was replicated is still to be read
-            return Translated(position, 0)
+        if known.target_start == 0 and max(position, known.log_start) >= known.source_start:
+            return Translated(position, 0)  # nothing lies before: all that was replicated is still to be read
         return _estimated(position, [(sync.source, sync.target) for sync in known.history])
     if known.verified < known.source_start and position > known.source_start:
         return Reason.NOT_VERIFIED
