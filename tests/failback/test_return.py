@@ -14,7 +14,7 @@ from airmirror.failback import reopening, returning, steps
 from airmirror.failback.plan import failback_plan
 from airmirror.failback.rescue import RescueOrder, rescue
 from airmirror.failback.returning import NeverCrossed, ReturnNotDrained, ReturnRefused, look_ahead
-from airmirror.failback.steps import drain_step, is_done, return_step
+from airmirror.failback.steps import GroupsNotBack, drain_step, is_done, return_step
 from airmirror.failover.steps import fail_over
 from airmirror.failover.undo import undo
 from airmirror.flows.closing import StillReturning, append, close, closure, closures_now, overtaking, reopen
@@ -29,7 +29,8 @@ from airmirror.windows.mirror import Mirror
 from airmirror.wire.closures import WHOLE, ClosureEvent, GroupMove, Return
 from airmirror_local.brokers import IMPATIENT, start_broker
 from support.failovers import DISASTER, PLANNED, without_source
-from support.groups import committed, read_with_group
+from support.groups import commit, committed, read_with_group
+from support.hostile import delete_records
 from support.migrations import ORDER as MOVING
 from support.migrations import move_of, takes
 from support.returns import ORDER, POLICIES, THERE, Both, there_and_back, write
@@ -119,6 +120,36 @@ def test_a_fence_comes_down_alone_before_its_topic_returns(sides: Sides, tmp_pat
     assert down.topic == topic and fence_plan(both.there, move_of(both.there)).fences == ()
     both.fail_back(topics=(topic,))
     assert flat(both.values(both.east)) == sorted([*crossed, *since])
+
+
+def test_what_was_deleted_before_it_returned_is_told(sides: Sides, tmp_path: Path) -> None:
+    both = there_and_back(sides.east, sides.west, tmp_path)
+    crossed = write(both.east, both.topic, 0, 20)
+    both.window(both.there)
+    fail_over(both.there, PLANNED)
+    since = write(both.west, both.remote, 100, 12)
+    delete_records(both.west, both.remote, 14)
+    with pytest.raises(ReturnRefused, match=f"{both.remote}-0: its offsets 11 to 13, written since, were deleted"):
+        both.fail_back()
+    both.fail_back(leave=True)
+    assert flat(both.values(both.east)) == sorted([*crossed, *(each for each in since if each not in since[0:6:2])])
+
+
+def test_a_group_that_is_not_moved_keeps_the_flow_closed(sides: Sides, tmp_path: Path) -> None:
+    """It stands further on the source than where it would go on: it could skip what returned."""
+    both = there_and_back(sides.east, sides.west, tmp_path)
+    write(both.east, both.topic, 0, 20)
+    read_with_group(both.east, both.group, both.topic, {0: 5, 1: 5})
+    both.window(both.there)
+    fail_over(both.there, PLANNED)
+    write(both.west, both.remote, 100, 12)
+    commit(both.east, both.group, {(both.topic, 0): 10, (both.topic, 1): 10})
+    with pytest.raises(GroupsNotBack, match=f"{both.group} in {both.topic}-0"):
+        both.fail_back()
+    assert closures_now(both.there).keys() == {WHOLE}
+    commit(both.east, both.group, {(both.topic, 0): 0, (both.topic, 1): 0})
+    both.fail_back()
+    assert is_done(both.pair)
 
 
 def test_what_never_crossed_is_refused_rescued_or_left(sides: Sides, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
 from airmirror.errors import AirmirrorError, command, listed
 from airmirror.failback.pair import Pair
 from airmirror.failback.returning import NeverCrossed, ReturnNotDrained, ReturnOrder
-from airmirror.flows.closing import append, closure, overtaking
+from airmirror.flows.closing import append, closure, closures_now, overtaking
 from airmirror.flows.moving import Pen, forget
 from airmirror.flows.prepare import catch_up_ledger
 from airmirror.ledger import FlowLedger
@@ -60,6 +60,8 @@ def open_again(
         overtaking(forward, f"return-{uuid.uuid4().hex[:12]}", tell) as granted,
     ):
         ahead.refresh()
+        if not_over := sorted(names.keys() - closures_now(pair.reverse).keys()):  # it may have begun again since
+            raise ReturnNotDrained(forward.flow.name, tuple(f"{name} still returns" for name in not_over))
         tell("accounting for what returned")
         found = _accounts(ahead, pair.reverse.ledger, names, order)
         if found:

@@ -103,6 +103,7 @@ def begin_return(pair: Pair, order: ReturnOrder, tell: Tell = lambda phase: None
     _bring_about(pair.reverse, names, tell)
     with _mirrors(pair) as (ahead, back), overtaking(pair.reverse, f"return-{uuid.uuid4().hex[:12]}", tell) as granted:
         tell("reading both clusters")
+        returnable(pair, order)  # the flow may have been opened since
         names = _existing(back, names)
         found = _beginnings(ahead, back, names, order)
         known = {each.topic for each in pair.reverse.ledger.of_kind(Return)}
@@ -203,11 +204,21 @@ def _beginnings(ahead: Mirror, back: Mirror, names: Mapping[str, str], order: Re
     never = [f"{each.name}: {each.never.records:,} records" for each in rows if each.never.records]
     if never and not order.leave:
         raise NeverCrossed(ahead.flow.name, tuple(never))
+    if unproven := [
+        f"{each.name}: {each.unverified:,} offsets that crossed are not verified" for each in rows if each.unverified
+    ]:
+        verify = command("verify", flow=ahead.flow.name)
+        raise ReturnRefused(
+            ahead.flow.name, (*unproven, f"{verify} says why; what returned could not be accounted for")
+        )
     originals = {each.key: each for each in resetting.look(ahead, brought, Choice.ACCEPT_LOSS)} if brought else {}
     pairs = [
         (facts, originals.get(TopicPartition(names[facts.topic], facts.partition)))
         for facts in resetting.look(back, names, Choice.ACCEPT_LOSS)
     ]
+    gone = [line for facts, one in pairs if one and (line := _deleted(facts, one))]
+    if gone and not order.leave:
+        raise ReturnRefused(ahead.flow.name, (*gone, "with --leave the others return"))
     over = back.index.state().forgotten
     looked = [(_beginning(back, facts, one, again=facts.key in over), one) for facts, one in pairs]
     found = [(each, one) for each, one in looked if each is not None]
@@ -215,6 +226,15 @@ def _beginnings(ahead: Mirror, back: Mirror, names: Mapping[str, str], order: Re
     if open_:
         raise ReturnRefused(ahead.flow.name, tuple(open_))
     return [each for each, _ in found]
+
+
+def _deleted(facts: Facts, original: Facts) -> str:
+    """Return what the target has deleted of a partition before it returned, or ""."""
+    brought = borne_out(original).records
+    end = explained(brought[-1]) if brought else 0
+    if facts.last is not None or not brought or facts.earliest <= end:
+        return ""
+    return f"{facts.key}: its offsets {end} to {facts.earliest - 1}, written since, were deleted before they returned"
 
 
 def _beginning(back: Mirror, facts: Facts, original: Facts | None, *, again: bool) -> Continuation | None:

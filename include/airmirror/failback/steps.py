@@ -137,6 +137,10 @@ def move_step(pair: Pair, order: FailbackOrder) -> list[GroupOffset]:
         for each in done
         if not each.reason and not _stands(each, there)
     ]
+    if not order.inexact:
+        wrong += [
+            f"{each.group} in {each.remote_topic}-{each.partition}: {each.reason}" for each in done if each.reason
+        ]
     if wrong:
         raise GroupsNotBack(reverse.flow.name, tuple(wrong))
     return done

@@ -64,6 +64,7 @@ def undo(opened: Opened, *, reason: str, by: str, tell: Tell = lambda phase: Non
     check_decision(opened.flow.name, reason, by)
     check_nothing_returns(opened)
     with overtaking(opened, f"undo-{uuid.uuid4().hex[:12]}", tell) as granted:
+        check_nothing_returns(opened)  # a return may have begun since
         found = _look(opened, granted.journal, WHOLE in granted.closed)
         if found.reasons:
             raise CannotUndo(opened.flow.name, found.reasons)

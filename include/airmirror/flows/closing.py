@@ -128,6 +128,7 @@ def reopen(
     to_open(opened, topics)
     check_nothing_returns(opened, topics)
     with overtaking(opened, _window("open"), tell) as granted:
+        check_nothing_returns(opened, topics)  # a return may have begun since
         go_on_after_rescues(opened, granted, by=by, reason=reason, topics=topics, tell=tell)
         found = [
             closure(granted, topic, ClosureEvent.OPENED, reason=reason, by=by) for topic in to_open(opened, topics)

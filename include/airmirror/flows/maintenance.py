@@ -15,7 +15,7 @@ from pathlib import Path
 
 from airmirror.flows.groups import due
 from airmirror.flows.prepare import Opened, catch_up_ledger
-from airmirror.offsets.pruning import delete_segments, prune_segments
+from airmirror.offsets.pruning import delete_segments, kept_topics, prune_segments
 from airmirror.windows.errors import FlowBusy, FlowClosed
 from airmirror.wire.closures import WHOLE, closed
 
@@ -54,7 +54,7 @@ def prune(
 
     def old_keys() -> list[bytes]:
         ledger.count_verified()  # what is shown as metrics counts them still
-        return ledger.prunable(before, closed(ledger.closures()))
+        return ledger.prunable(before, kept_topics(ledger))
 
     if not is_closed:
         count += delete_segments(flow, ledger, old_keys, window=_window(), tell=tell)

@@ -1,9 +1,9 @@
 """Segments that tell of nothing any more: what the source has deleted needs no translation. They are deleted in time.
 
 Kept in any case are each partition's newest segment record, for the next window begins where it ends, whatever is not verified
-yet (invariant F), and all of a topic that is closed, for it may return. Only what lies before all that is kept is deleted, so
-that translation meets no gap; and under the flow's claim, so that a record that a reset and its first window write under the
-same key is not deleted with it.
+yet (invariant F), and all of a topic that is closed and may return, or returns. Only what lies before all that is kept is
+deleted, so that translation meets no gap; and under the flow's claim, so that a record that a reset and its first window write
+under the same key is not deleted with it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from airmirror.offsets.replicated import extents
 from airmirror.partitions import TopicPartition
 from airmirror.windows.fence import claimed
 from airmirror.windows.mirror import Journal
-from airmirror.wire.closures import closed
+from airmirror.wire.closures import Return, closed
 
 MOST = 100_000  # segment records in one round
 AT_ONCE = 5_000  # of them waited for together
@@ -30,7 +30,7 @@ def prune_segments(flow: Flow, ledger: FlowLedger, *, window: str, tell: Tell = 
 
     Raises FlowBusy, or a cluster's error.
     """
-    kept = closed(ledger.closures())
+    kept = kept_topics(ledger)
     newest = {key: last for key, last in ledger.last_segments().items() if key[0] not in kept}
     with Routes(flow.source, f"airmirror|{flow.name}|prune") as source:
         logs = extents(source, (TopicPartition(*key) for key in newest))
@@ -38,10 +38,15 @@ def prune_segments(flow: Flow, ledger: FlowLedger, *, window: str, tell: Tell = 
     starts = {key: log.start for key, log in logs.items() if newest[key].source_topic_id == ids.get(key.topic)}
 
     def below() -> list[bytes]:
-        still = closed(ledger.closures())  # one may have been closed since
+        still = kept_topics(ledger)  # one may have been closed since
         return _below(ledger, {key: start for key, start in starts.items() if key.topic not in still})
 
     return delete_segments(flow, ledger, below, window=window, tell=tell)
+
+
+def kept_topics(ledger: FlowLedger) -> set[str]:
+    """The topics of which all segment records are kept: those that are closed, and may return, and those that return."""
+    return {*closed(ledger.closures()), *(each.topic for each in ledger.of_kind(Return))}
 
 
 def _below(ledger: FlowLedger, starts: Mapping[TopicPartition, int]) -> list[bytes]:
