@@ -13,7 +13,7 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Cluster
 from airmirror.migration.state import move_state
 from airmirror_local.brokers import Broker
-from support.following import numbered
+from support.following import numbered, patiently
 from support.groups import commit
 from support.migrations import ORDER, move_of, moving, takes
 from support.topics import produce
@@ -23,6 +23,13 @@ def grants(cluster: Cluster, principal: str) -> set[tuple[str, str, str, str]]:
     with Routes(cluster, "test") as routes:
         found = acl_bindings(routes) or []
     return {(each.resource, each.pattern, each.name, each.operation) for each in found if each.principal == principal}
+
+
+def await_there(cluster: Cluster, who: str, granted: set[tuple[str, str, str, str]], quota: Quota) -> None:
+    """A broker tells what was changed when its own copy of the metadata has it."""
+    for attempt in patiently():
+        with attempt, Routes(cluster, "test") as routes:
+            assert grants(cluster, who) >= granted and quota in client_quotas(routes)
 
 
 @pytest.mark.parametrize("mode", ["readers", "migrate"])
@@ -45,6 +52,7 @@ def test_what_clients_may_is_shown_and_copied_where_it_is_wanted(
     ]
     with Routes(flow.flow.source, "test") as routes:
         assert create_acl_bindings(routes, own) == {} and set_quotas(routes, [quota]) == {}
+    await_there(flow.flow.source, who, {("GROUP", "LITERAL", group, "READ")}, quota)
     access = move_state(flow.opened, move_of(flow.opened), ORDER).access
     lacks = {
         ("TOPIC", "LITERAL", flow.remote_topic, "WRITE"),
@@ -61,6 +69,6 @@ def test_what_clients_may_is_shown_and_copied_where_it_is_wanted(
         assert "sync.topic.acls.mode = migrate is not set" in said[-1]
         assert not grants(flow.flow.target, who) & lacks and quota not in there
     else:
-        there_now = grants(flow.flow.target, who)
-        assert there_now >= lacks and ("GROUP", "LITERAL", f"not-{group}", "READ") not in there_now and quota in there
+        await_there(flow.flow.target, who, lacks, quota)
+        assert ("GROUP", "LITERAL", f"not-{group}", "READ") not in grants(flow.flow.target, who)
         assert takes(flow.opened, "mirror")[-1] == "0 ACLs and 0 quotas copied"
