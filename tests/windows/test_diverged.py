@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airmirror.clusters.protocol.epochs import EpochEnd
+from airmirror.clusters.protocol import epochs
+from airmirror.clusters.protocol.epochs import EpochEnd, epoch_before, epochs_since
+from airmirror.partitions import TopicPartition
 from airmirror.windows.diverged import Parting, Stretch, parting
 
 
@@ -77,3 +82,28 @@ def test_the_place_where_logs_part_lies_within(data: st.DataObject) -> None:
         assert found.same <= len(prefix) <= found.other
     else:
         assert log[: len(copied)] == copied
+
+
+@given(st.lists(st.integers(0, 9), max_size=12).map(sorted), st.integers(0, 9), st.data())
+def test_the_epoch_of_each_record_is_told_down_to_the_one_before_an_offset(
+    log: list[int], leads: int, data: st.DataObject
+) -> None:
+    """Also where epochs have no records, where retention took the first ones, and where the leader has written none."""
+    key, begins = TopicPartition("orders", 0), data.draw(st.integers(0, len(log)))
+    leads = max([leads, *log])
+    start = data.draw(st.integers(0, len(log)))
+
+    def ask(_: Any, asked: dict[TopicPartition, int]) -> dict[TopicPartition, EpochEnd]:
+        kept = sorted({*log[begins:], leads})  # a leader notes where its own epoch begins
+        end = begins + bisect_right(log[begins:], asked[key])
+        known = [epoch for epoch in kept if epoch <= asked[key]]
+        return {key: EpochEnd(known[-1] if known else asked[key], end)}
+
+    leader: Any = SimpleNamespace(refresh=lambda _: None, leader=lambda _: SimpleNamespace(epoch=leads))
+    with (
+        patch.object(epochs, "epoch_ends", ask),
+        patch.object(epochs, "offsets_with_patience", lambda *_: {key: begins}),
+    ):
+        found = epochs_since(leader, key, start)
+    for offset in range(start, len(log) + 1):
+        assert epoch_before(found, offset) == (log[offset - 1] if offset > begins else -1)

@@ -122,7 +122,8 @@ def reopen(
     opened: Opened, topics: Collection[str], *, reason: str, by: str, tell: Tell = lambda phase: None
 ) -> list[Closure]:
     """Open again what was closed: all of it (no ``topics``), or some topics. Segments are as they were: nothing is lost or
-    copied twice, what was rescued neither. Raises DecisionIncomplete, NotClosed, StillReturning, FlowBusy.
+    copied twice, what was rescued neither. Raises DecisionIncomplete, NotClosed, StillReturning,
+    WrittenBeforeRescued, FlowBusy.
     """
     check_decision(opened.flow.name, reason, by)
     to_open(opened, topics)

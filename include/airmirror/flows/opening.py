@@ -5,17 +5,36 @@ What never crossed while the flow was closed, and was not rescued, its next wind
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 
+from airmirror.errors import AirmirrorError, command
 from airmirror.flows.prepare import Opened
+from airmirror.partitions import TopicPartition
 from airmirror.windows import resetting
 from airmirror.windows.continuing import Continuation, commit, continue_after
 from airmirror.windows.fence import Granted, fence_around
 from airmirror.windows.mirror import Mirror
-from airmirror.windows.resets import Choice, Facts, borne_out
+from airmirror.windows.resets import Choice, Facts, Kept, borne_out
 from airmirror.wire.closures import Rescue, rescues_of
 
 Tell = Callable[[str], None]
+
+
+@dataclass(eq=False)
+class WrittenBeforeRescued(AirmirrorError):
+    """Records of applications in remote partitions, before rescued ones that were appended: an opened flow would go on after
+    both, and they would return no more. Nothing was opened."""
+
+    flow: str
+    partitions: tuple[str, ...]
+
+    def __str__(self) -> str:
+        finish = command("failback", "run", "--reason", "…", "--yes", flow=self.flow)
+        return (
+            f"flow {self.flow!r} stays closed: applications wrote to {', '.join(self.partitions)} before rescued records were "
+            f"appended there; let these records return, which opens the flow too: {finish}"
+        )
 
 
 def go_on_after_rescues(
@@ -30,7 +49,7 @@ def go_on_after_rescues(
     """Account for what was rescued of ``topics`` (none: of all), under the flow's claim; what was added. Done again, nothing is.
 
     The source is asked only where something was rescued that the flow has no account of. Its log must be the one that was
-    copied: where it is not, the flow's windows say so. Raises a cluster's error, SlotFenced.
+    copied: where it is not, the flow's windows say so. Raises WrittenBeforeRescued, a cluster's error, SlotFenced.
     """
     names = _rescued_since(opened, topics)
     if not names:
@@ -42,6 +61,8 @@ def go_on_after_rescues(
         rescues = opened.ledger.of_kind(Rescue)
         looked = [_after(mirror, facts, rescues) for facts in resetting.look(mirror, there, Choice.ACCEPT_LOSS)]
         found = [each for each in looked if each is not None]
+        if mixed := [name for each in found for name in _mixed(mirror, each, rescues)]:
+            raise WrittenBeforeRescued(opened.flow.name, tuple(mixed))
         if found:
             tell("going on after what was rescued")
             commit(mirror, granted, fence_around(granted, 1).numbers[0], found, by=by, reason=reason)
@@ -63,11 +84,30 @@ def _rescued_since(opened: Opened, topics: Collection[str]) -> dict[str, str]:
 
 def _after(mirror: Mirror, facts: Facts, rescues: Collection[Rescue]) -> Continuation | None:
     kept = borne_out(facts)
-    its = list(rescues_of(rescues, *facts.key, str(facts.source_topic_id)))
+    its = rescues_of(rescues, *facts.key, str(facts.source_topic_id))
     end = max((each.source_end for each in its), default=0)
     start = kept.last.source_end if kept.last else facts.earliest
     if not kept.is_whole or start >= end:
         return None
-    appended = [each.target_end for each in its if each.into == facts.remote_topic]
-    target_end = max([kept.last.target_end if kept.last else 0, *appended])
+    target_end = max([_target_end(kept), *(end for _, end in _appended(facts, rescues))])
     return continue_after(mirror, facts, kept, start=start, end=end, target_end=target_end)
+
+
+def _mixed(mirror: Mirror, each: Continuation, rescues: Collection[Rescue]) -> list[str]:
+    """The remote partition, where others' records lie between what is the flow's own; in an aggregate they always may."""
+    remote, end = TopicPartition(each.facts.remote_topic, each.facts.partition), _target_end(each.kept)
+    for first, last in () if mirror.flow.is_aggregate else _appended(each.facts, rescues):
+        if resetting.holds_records(mirror.target, remote, end, first):
+            return [str(remote)]
+        end = max(end, last)
+    return []
+
+
+def _target_end(kept: Kept) -> int:
+    return kept.last.target_end if kept.last else 0
+
+
+def _appended(facts: Facts, rescues: Collection[Rescue]) -> Sequence[tuple[int, int]]:
+    """The target offsets of what was rescued to the end of the remote partition itself, each from one on to before another."""
+    its = rescues_of(rescues, *facts.key, str(facts.source_topic_id))
+    return sorted((each.target_start, each.target_end) for each in its if each.into == facts.remote_topic)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from airmirror.clusters.protocol.epochs import epoch_before, epochs_since
 from airmirror.clusters.protocol.log import read_batches
 from airmirror.partitions import TopicPartition
 from airmirror.slot.account import Account
@@ -78,11 +79,19 @@ def continue_after(
     """The account of a partition's source offsets ``[start, end)``, after what is ``kept``; only the source is read.
 
     ``opposite``: segment records of the flow in the opposite direction, in order; ``target_end``: where the remote log ends.
-    Raises what reading a log does.
+    Accounts have the leader epochs of both logs, by which later windows tell that one was cut. Raises what reading a log does.
     """
+    epochs = epochs_since(mirror.source, facts.key, start)  # before it is read: of what is cut meanwhile, windows tell
+    remote = TopicPartition(facts.remote_topic, facts.partition)
+    there = epochs_since(mirror.target, remote, target_end) if target_end > 0 else ()
     content = _content(mirror, facts.key, start, end)
     before = kept.last.target_end if kept.last else 0
     accounts = tuple(_accounts(content, start, end, before, target_end, opposite))
+    for account in accounts:
+        account.leader_epoch = epoch_before(epochs, account.end)
+    accounts[-1].target_epoch = epoch_before(
+        there, target_end
+    )  # of others, who read nothing back, it would say they did
     item = Planned(
         topic=facts.topic,
         partition=facts.partition,

@@ -170,11 +170,14 @@ def _foreign(
     """Return whether there are records after the flow's last one. What MirrorMaker 2 has left is not foreign."""
     if remote is None or (last is None and copied) or (last is not None and last.target_topic_id != target_id):
         return False
-    start = 0 if last is None else last.target_end
-    if start >= end:
-        return False
+    return holds_records(target, remote, 0 if last is None else last.target_end, end)
+
+
+def holds_records(target: Routes, remote: TopicPartition, start: int, end: int) -> bool:
+    """Return whether a log holds committed records with offsets in ``[start, end)``. Raises what ``read_batches`` does."""
+    found = read_batches(target, remote, start, end, read_committed=True) if start < end else ()
     return any(
-        batch.count and not aborted and not batch.is_control
-        for _, found in read_batches(target, remote, start, end, read_committed=True)
-        for batch, aborted in found
+        batch.count and not aborted and not batch.is_control and batch.next_offset > start and batch.base_offset < end
+        for _, batches in found
+        for batch, aborted in batches
     )

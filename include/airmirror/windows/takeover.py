@@ -234,6 +234,7 @@ def start_records(
             leader_epoch=account.leader_epoch,
             digest=account.digest.value(),
             segments=tuple(account.segments),
+            target_epoch=account.target_epoch,
         )
         for account in start.accounts
     ]

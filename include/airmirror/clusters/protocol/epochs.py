@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kafka.protocol.consumer.offsets import OffsetForLeaderEpochRequest
@@ -10,7 +10,7 @@ from kafka.protocol.consumer.offsets import OffsetForLeaderEpochRequest
 from airmirror.clusters.protocol.connection import BrokerUnreachable
 from airmirror.clusters.protocol.error_codes import error_name
 from airmirror.clusters.protocol.errors import FetchFailed, PartitionMoved
-from airmirror.clusters.protocol.log import MOVED
+from airmirror.clusters.protocol.log import EARLIEST, MOVED, offsets_with_patience
 from airmirror.clusters.protocol.routes import LeaderNotAvailable, Routes, patiently
 from airmirror.partitions import TopicPartition
 
@@ -45,6 +45,29 @@ def epoch_ends(
                 routes.drop_all("offsets")
                 raise
     raise AssertionError("unreachable")  # pragma: no cover
+
+
+def epochs_since(routes: Routes, partition: TopicPartition, start: int) -> list[EpochEnd]:
+    """The epochs of a log from that of the record before offset ``start`` on, each with where it ends, in their order.
+
+    The first is -1, up to the log's start. Nothing more where the leader knows none. Raises what ``epoch_ends`` does,
+    TopicNotFound.
+    """
+    routes.refresh([partition.topic])
+    begins = offsets_with_patience(routes, [partition], EARLIEST)[partition]
+    asked, found = routes.leader(partition).epoch, list[EpochEnd]()
+    while asked >= 0:
+        end = epoch_ends(routes, {partition: asked})[partition]
+        if end.epoch < 0 or end.offset < max(start, begins + 1):
+            break
+        found.append(end)
+        asked = min(end.epoch, asked) - 1
+    return [EpochEnd(-1, begins), *found[::-1]]
+
+
+def epoch_before(ends: Sequence[EpochEnd], offset: int) -> int:
+    """The epoch of the record before an offset, by the ``ends`` of epochs in their order; -1: they do not tell."""
+    return next((end.epoch for end in ends if offset <= end.offset), -1) if offset > 0 else -1
 
 
 def _epoch_ends(routes: Routes, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, EpochEnd]:
