@@ -187,7 +187,9 @@ def test_who_may_not_see_is_told_so(seen: Seen, url: str, viewer: Viewer, ledger
 
 def test_empty_states_tell_the_next_step(seen: Seen, url: str, viewer: Viewer) -> None:
     open_page(seen.page, url)
-    expect(seen.page.get_by_role("alert")).to_contain_text("there is no ledger yet: the first window makes it")
+    expect(seen.page.get_by_role("alert")).to_have_text(
+        "Nothing has run yet: there is no ledger; the first window of a DAG replicate.<source>.<target> makes it"
+    )
     open_page(seen.page, url, "?dag=some.other.dag")
     expect(seen.page.locator(".am-empty")).to_contain_text("This DAG mirrors nothing")
 

@@ -273,7 +273,7 @@ def _ledger() -> Iterator[Ledger]:
     try:
         yield opened(deployment().ledger)
     except NoLedger as error:
-        said = "there is no ledger yet: the first window makes it"
+        said = "there is no ledger; the first window of a DAG replicate.<source>.<target> makes it"
         raise HTTPException(503, said, HEADERS | {"X-Airmirror": "no ledger"}) from error
     except AirmirrorError as error:  # without its text, which names places and users
         raise HTTPException(503, f"the ledger can't be read: {type(error).__name__}", HEADERS) from error

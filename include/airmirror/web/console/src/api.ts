@@ -7,7 +7,7 @@ export const AIRFLOW = "api/v2/"; // how the paths of Airflow's own API begin
 export const OLD_MS = 20_000; // without an answer so long, numbers are called old
 
 export interface Problem {
-  kind: "login" | "forbidden" | "missing" | "busy" | "ledger" | "unreachable";
+  kind: "login" | "forbidden" | "missing" | "busy" | "new" | "ledger" | "unreachable";
   text: string;
 }
 export interface Answer<T> {
@@ -57,7 +57,8 @@ async function ask<T>(path: string, signal: AbortSignal): Promise<Answer<T>> {
 
 async function problemOf(answer: Response): Promise<Problem> {
   const kind = ({ 401: "login", 403: "forbidden", 404: "missing", 429: "busy", 503: "ledger" } as const)[answer.status as 401] ?? "unreachable";
-  return { kind, text: await said(answer) };
+  const isNew = answer.headers.get("x-airmirror") === "no ledger";
+  return { kind: isNew ? "new" : kind, text: await said(answer) };
 }
 
 /** Ask Airflow's own API to change something: it checks who may, and writes down who did. */

@@ -69,7 +69,7 @@ export function Overview() {
 /** The card on Airflow's home. It says less, and nothing where there is nothing to say. */
 export function Card() {
   const { data, problem } = useAnswer<OverviewAnswer>("overview");
-  if (!data || data.flows.length === 0) return problem && problem.kind === "ledger" ? <p className="am-card">Airmirror: {problem.text}</p> : null;
+  if (!data || data.flows.length === 0) return problem && (problem.kind === "ledger" || problem.kind === "new") ? <p className="am-card">Airmirror: {problem.text}</p> : null;
   const flows = data.flows;
   const verified = flows.filter((flow) => flow.state === "verified");
   const to = Math.min(...verified.map((flow) => flow.verified_ms ?? Infinity));

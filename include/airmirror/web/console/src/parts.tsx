@@ -115,7 +115,7 @@ export function Answered<T>({ answer, path, once = false, children }: { answer: 
     <>
       {problem && (
         <p role="alert" className="am-problem" data-kind={problem.kind}>
-          {TOLD[problem.kind]} {problem.kind !== "login" && <Text>{problem.text}</Text>}{" "}
+          {TOLD[problem.kind === "new" && data !== undefined ? "ledger" : problem.kind]} {problem.kind !== "login" && <Text>{problem.text}</Text>}{" "}
           {problem.kind === "login" && <LogIn />}
         </p>
       )}
@@ -135,6 +135,7 @@ const TOLD = {
   forbidden: "You may not see this: it needs the right to read runs of the flow's DAG.",
   missing: "Not found:",
   busy: "Not now:",
+  new: "Nothing has run yet:",
   ledger: "The ledger can't be read.",
   unreachable: "No answer.",
 };

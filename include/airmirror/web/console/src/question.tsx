@@ -103,6 +103,7 @@ const REFUSED = {
   forbidden: "Airflow does not let you answer this.",
   missing: "Airflow has no such question any more.",
   busy: "Not now.",
+  new: "Airflow can't answer now.",
   ledger: "Airflow can't answer now.",
   unreachable: "Airflow did not take it.",
 };
