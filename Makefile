@@ -69,7 +69,7 @@ COUNTING := tests/wire tests/model tests/naming tests/config tests/native tests/
 
 # Three processes share the two cores: each waits for servers half of its time, and has brokers and Spark of its own.
 FIRST := tests/on_airflow tests/environments tests/cli tests/flows tests/failover tests/web
-SECOND := tests/windows tests/ledger
+SECOND := tests/windows tests/ledger tests/migration
 
 test-quick: install ## the quick tests, with fewer made-up examples: no broker, Spark, Airflow or PostgreSQL (under a minute on 2 cores)
 	@$(BIN)/pytest $(QUICK) $(COUNTING) >.local/test-counting.log 2>&1 & counting=$$!; \
