@@ -144,7 +144,7 @@ def _run(console: Console, directory: Path, seconds: int) -> Course:
             course.after = shop.acknowledged()[before:]
             _windows(pair.forward, 0)
         with step("consumers read to the end, and stop"):
-            _await_read(shop, [*course.over, *course.after])
+            shop.await_read([*course.over, *course.after], WAIT_SECONDS)
             shop.leave()
         with step("reading every record of both clusters again"):
             _read(pair, course)
@@ -197,17 +197,6 @@ def _rescue(console: Console, step: Step, pair: Pair) -> None:
     with step("what never crossed is rescued"):
         _, plan = rescue(pair.forward, RescueOrder(WHY, WHO))
     show(console, f"  {plan.headline}")
-
-
-def _await_read(shop: Shop, values: Sequence[str]) -> None:
-    """Wait until each group has read these records. Raises TimeoutError."""
-    until = time.monotonic() + WAIT_SECONDS
-    for group, (_, topics) in GROUPS.items():
-        wanted = {value for value in values if topic_of(value) in topics}
-        while left := wanted - set(shop.read_by(group)):
-            if time.monotonic() > until:
-                raise TimeoutError(f"group {group} has not read {len(left)} records in {WAIT_SECONDS:.0f} s")
-            time.sleep(0.2)  # the sampling interval: files tell nobody that they grew
 
 
 def _read(pair: Pair, course: Course) -> None:

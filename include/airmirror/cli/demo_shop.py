@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ GROUPS: dict[str, tuple[Protocol, tuple[str, ...]]] = {
     "shipping": ("consumer", ("orders", "stock")),
 }
 
+POLL_SECONDS = 0.2  # the sampling interval: files tell nobody that they grew
 Values = Mapping[tuple[str, int], Sequence[str]]  # of records, in order, by topic and partition
 
 
@@ -73,6 +75,16 @@ class Shop:
 
     def read_by(self, group: str) -> list[str]:
         return [each for app in self.consumers.get(group, ()) for each in app.lines()]
+
+    def await_read(self, values: Sequence[str], seconds: float) -> None:
+        """Wait until each group has read those of these records that it reads. Raises TimeoutError."""
+        until = time.monotonic() + seconds
+        for group, (_, topics) in GROUPS.items():
+            wanted = {value for value in values if topic_of(value) in topics}
+            while left := wanted - set(self.read_by(group)):
+                if time.monotonic() > until:
+                    raise TimeoutError(f"group {group} has not read {len(left)} records in {seconds:.0f} s")
+                time.sleep(POLL_SECONDS)
 
 
 def topic_of(value: str) -> str:

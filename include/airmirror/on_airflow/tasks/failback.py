@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from airmirror.errors import AirmirrorError
@@ -21,9 +22,9 @@ from airmirror.flows.draining import undrained
 from airmirror.flows.selection import Selection
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.question import Question, escape
+from airmirror.on_airflow.tasks.plans import finding_lines, keep_report, log_findings
 from airmirror.on_airflow.tasks.telling import phase
 from airmirror.on_airflow.tasks.window import opened_flow, when_free
-from airmirror.quality.page import PAGES_KEPT, file_name, keep_newest
 
 log = logging.getLogger(__name__)
 
@@ -52,8 +53,7 @@ def ask(deployment: Deployment, flow: str, order: FailbackOrder) -> Question:
         found = failback_plan(pair.forward)
         if not pair.returning():
             look_ahead(pair, order.of_return)
-    for each in found.findings:
-        log.info("%s: %s: %s %s", each.level, each.what, each.evidence, each.way_out)
+    log_findings(found.findings)
     return Question(f"{flow}: fail back? {found.headline}", question(found, order))
 
 
@@ -65,11 +65,11 @@ def question(found: FailbackPlan, order: FailbackOrder) -> str:
         "",
     ]
     lines += [
-        f"- **{each.level}** {escape(each.what)}: {escape(each.evidence)}"
-        + (f" ({escape(each.way_out)})" if each.way_out else "")
-        for each in found.findings
+        *finding_lines(found.findings),
+        "",
+        "| partition | never crossed | rescued | written since |",
+        "|---|---|---|---|",
     ]
-    lines += ["", "| partition | never crossed | rescued | written since |", "|---|---|---|---|"]
     for each in found.partitions[:MOST_SHOWN]:
         lines.append(f"| {escape(each.name)} | {each.never.records:,} | {each.rescued:,} | {each.since.records:,} |")
     return "\n".join([*lines, f"\n{len(found.partitions):,} partitions in all."])
@@ -122,9 +122,7 @@ def finish(
         continued = when_free(pair.forward.flow, lambda: steps.open_step(pair, order, phase))
         seconds = time.time() - datetime.fromisoformat(begun).timestamp()
         made = report_of(pair, order, Done(groups=groups, continued=continued, seconds=seconds))
-    directory = deployment.data_docs / "failbacks" / flow.replace("->", ".")
-    show(write_report(made, directory / file_name(run).removesuffix(".html")))
-    keep_newest(directory, PAGES_KEPT)
+    keep_report(deployment, "failbacks", flow, run, partial(write_report, made), show)
     for group, topic, partition, why in made.left:
         log.warning("%s in %s-%d was left: %s", group, topic, partition, why)
     log.info("%s", made.headline)

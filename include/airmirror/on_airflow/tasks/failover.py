@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from airmirror.errors import AirmirrorError
@@ -20,9 +21,9 @@ from airmirror.flows.closing import NotClosed
 from airmirror.flows.selection import Selection
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.question import Question, escape
+from airmirror.on_airflow.tasks.plans import finding_lines, keep_report, log_findings
 from airmirror.on_airflow.tasks.telling import phase
 from airmirror.on_airflow.tasks.window import opened_flow, when_free
-from airmirror.quality.page import PAGES_KEPT, file_name, keep_newest
 
 log = logging.getLogger(__name__)
 
@@ -46,8 +47,7 @@ def ask(deployment: Deployment, flow: str, order: Order) -> Question:
     with opened_flow(deployment, flow, Selection()) as opened:
         steps.check_way(opened, order)
         found = failover_plan(opened)
-    for each in found.findings:
-        log.info("%s: %s: %s %s", each.level, each.what, each.evidence, each.way_out)
+    log_findings(found.findings)
     return Question(f"{flow}: fail over ({order.way})? {headline(found)}", question(found, order))
 
 
@@ -63,11 +63,11 @@ def question(found: FailoverPlan, order: Order) -> str:
         "",
     ]
     lines += [
-        f"- **{each.level}** {escape(each.what)}: {escape(each.evidence)}"
-        + (f" ({escape(each.way_out)})" if each.way_out else "")
-        for each in found.findings
+        *finding_lines(found.findings),
+        "",
+        "| on the source | on the target | verified | source's end | not verified |",
+        "|---|---|---|---|---|",
     ]
-    lines += ["", "| on the source | on the target | verified | source's end | not verified |", "|---|---|---|---|---|"]
     for point in found.partitions[:MOST_SHOWN]:
         end = "not known" if point.source_end is None else f"{point.source_end:,}"
         missing = "not known" if point.missing is None else f"{point.missing:,}"
@@ -131,9 +131,7 @@ def finish(deployment: Deployment, flow: str, order: Order, begun: str, run: str
         rows = when_free(opened.flow, lambda: steps.move_step(opened, order))
         seconds = time.time() - datetime.fromisoformat(begun).timestamp()
         made = report_of(opened, order, left, rows, seconds)
-    directory = deployment.data_docs / "failovers" / flow.replace("->", ".")
-    show(write_report(made, directory / file_name(run).removesuffix(".html")))
-    keep_newest(directory, PAGES_KEPT)
+    keep_report(deployment, "failovers", flow, run, partial(write_report, made), show)
     for each in left:
         log.warning("%s-%d from offset %d on is not proven: %s", each.topic, each.partition, each.first, each.reason)
     for row in made.left:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from airmirror.errors import AirmirrorError, listed
 from airmirror.flows.selection import Selection
 from airmirror.on_airflow.deployment import Deployment
+from airmirror.on_airflow.tasks.plans import keep_report
 from airmirror.on_airflow.tasks.telling import phase
 from airmirror.on_airflow.tasks.window import opened_flow
-from airmirror.quality.page import PAGES_KEPT, file_name, keep_newest
 from airmirror.rehearsal.rehearse import rehearse
 from airmirror.rehearsal.report import RehearsalReport, write_report
 
@@ -34,9 +35,7 @@ def rehearse_failover(deployment: Deployment, flow: str, run: str, show: Callabl
     """Rehearse and write the report; ``show`` hears of its page. Raises RehearsalFailed after it, and what rehearsing does."""
     with opened_flow(deployment, flow, Selection()) as opened:
         report = RehearsalReport.of(rehearse(opened, phase))
-    directory = deployment.data_docs / "rehearsals" / flow.replace("->", ".")
-    show(write_report(report, directory / file_name(run).removesuffix(".html")))
-    keep_newest(directory, PAGES_KEPT)
+    keep_report(deployment, "rehearsals", flow, run, partial(write_report, report), show)
     log.info("%s", report.headline)
     if not report.is_good:
         raise RehearsalFailed(flow, report.problems)
