@@ -68,8 +68,8 @@ SERVERS := tests/on_airflow tests/environments tests/chaos
 COUNTING := tests/wire tests/model tests/naming tests/config tests/native tests/ledger tests/evidence
 
 # Three processes share the two cores: each waits for servers half of its time, and has brokers and Spark of its own.
-FIRST := tests/on_airflow tests/environments tests/cli tests/flows tests/failover tests/web
-SECOND := tests/windows tests/ledger tests/migration
+FIRST := tests/on_airflow tests/environments tests/cli tests/flows tests/web
+SECOND := tests/windows tests/ledger tests/migration tests/failover
 
 test-quick: install ## the quick tests, with fewer made-up examples: no broker, Spark, Airflow or PostgreSQL (under a minute on 2 cores)
 	@$(BIN)/pytest $(QUICK) $(COUNTING) >.local/test-counting.log 2>&1 & counting=$$!; \

@@ -16,6 +16,7 @@ OWN = (
     "Flows",
     "Comparing",
     "Following",
+    "Between windows that follow",
     "Distance",
     "TLS",
     "Failover",

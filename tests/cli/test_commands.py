@@ -78,8 +78,14 @@ def test_windows_in_a_row(east: Broker, west: Broker, tmp_path: Path, monkeypatc
     command = Deployment(tmp_path, east.bootstrap, west.bootstrap, topic, **{"verify.interval.ms": "200"})
     begun: list[int] = []
 
+    joined: list[bool] = []
+
     class Jobs:
+        def spark(self) -> None:
+            joined.append(True)
+
         def __call__(self, slots: Sequence[Slot]) -> list[SlotResult]:
+            assert joined, "Spark is joined before the claim"
             return at_once(slots)
 
         def start(self, slots: Sequence[Slot]) -> list[SlotResult]:

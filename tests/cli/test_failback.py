@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
+import pytest
+
+from airmirror.failback import steps
 from airmirror_local.brokers import Broker
 from support.deployment import Deployment
+from support.disks import alter_value
 from support.following import numbered
 from support.groups import commit, committed
 from support.sides import Sides, sides, two_brokers
@@ -80,3 +87,41 @@ def test_a_failback_is_shown_begun_and_done(sides: Sides, tmp_path: Path) -> Non
     assert assert_mirrored(west, remote, east, topic) == 25 and committed(east, group) == {(topic, 0): 15}
     again = command("failback", "run", *WHY, "--yes")
     assert again.exit_code == 0 and "there is nothing to fail back" in again.stdout
+
+
+def test_the_command_that_an_error_prints_leads_out(
+    sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What returned is another record on the source by now: it is listed, and the flow opens without it when a person says so."""
+    east, west = sides.east, sides.west
+    topic = create_topic(east, "orders")
+    back = {"failover.quiet.ms": "0", "groups": "none"}
+    command = Deployment(tmp_path, east.bootstrap, west.bootstrap, topic, **back)
+    reverse = f"west->{command.alias}"
+    command.file.write_text(f"{command.file.read_text()}\n{reverse}.enabled = true\n{reverse}.topics = nothing\n")
+    produce(east, topic, numbered(5), partition=0)
+    file = str(tmp_path / "report")
+    over = command("failover", "run", "--way", "planned", *WHY, "--yes", "--write", file)
+    assert over.exit_code == 0, over.output
+    produce(west, f"{command.alias}.{topic}", numbered(5, 100), partition=0)
+    real = steps.open_step
+
+    def altered(*given: Any) -> Any:
+        alter_value(east, topic, 0, b"v103")
+        return real(*given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(steps, "open_step", altered)
+        failed = command("failback", "run", *WHY, "--yes", "--write", file)
+    shown, done = (shlex.split(each) for each in re.findall(r"`airmirror (failback run [^`]*)`", failed.output))
+    assert failed.exit_code == 1 and "stays closed" in failed.output, failed.output
+    listed = command(*shown, flow=False)
+    at = read_all(east, topic)[0][-2].offset
+    assert listed.exit_code == 0 and f"1 record: {at} (" in listed.stdout and "Nothing was written" in listed.stdout
+    told = json.loads(command(*shown, "--json", flow=False).stdout)
+    assert [(each["source_first"], each["count"]) for each in told["differ"]] == [(at, 1)]
+    went = command(*done, "--write", file, flow=False)
+    assert went.exit_code == 1 and f"offsets {at}" in went.stdout and "The flow is open again" in went.stdout, (
+        went.output
+    )
+    assert "there is nothing to fail back" in command("failback", "run", *WHY, "--yes").stdout

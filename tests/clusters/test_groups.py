@@ -6,12 +6,14 @@ from collections.abc import Callable
 
 import pytest
 
+from airmirror.clusters.protocol import stable
 from airmirror.clusters.protocol.groups import MEMBERS_ACTIVE, Committed, commit_offsets, committed_offsets, list_groups
 from airmirror.clusters.protocol.routes import Routes
+from airmirror.clusters.protocol.stable import OffsetsHeld, stable_offsets
 from airmirror.config import Cluster
 from airmirror.partitions import TopicPartition
 from airmirror_local.brokers import Broker
-from support.groups import Protocol, commit, committed, member
+from support.groups import Protocol, commit, committed, held, member
 from support.topics import create_topic
 
 
@@ -57,3 +59,22 @@ def test_a_partition_that_is_not_there_is_refused_alone(east: Broker, topic: Cal
         assert errors == {(group, missing): 3}
     commit(east, group, {(orders, 0): 0})
     assert committed(east, group) == {(orders, 0): 0}
+
+
+def test_offsets_that_a_transaction_holds_are_not_told(
+    east: Broker, topic: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who holds them is named; a transaction that holds those of other topics is no hindrance."""
+    orders, group, name = create_topic(east, topic("orders")), topic("group"), topic("billing")
+    key = TopicPartition(orders, 0)
+    commit(east, group, {(orders, 0): 3})
+    monkeypatch.setattr(stable, "STABLE_SECONDS", 0.2)
+    with routes(east) as east_routes:
+        with held(east, group, {(orders, 0): 7}, name):
+            assert committed_offsets(east_routes, [group])[group][key].offset == 3, "as it was before"
+            with pytest.raises(OffsetsHeld, match=f"that of .*{name}.*\n.*{group} in {orders}-0") as refused:
+                stable_offsets(east_routes, [group], {orders})
+            assert refused.value.transient and name in refused.value.holders
+            assert stable_offsets(east_routes, [group], {"another"}) == {group: {}}
+        monkeypatch.setattr(stable, "STABLE_SECONDS", 30.0)
+        assert stable_offsets(east_routes, [group], {orders}) == {group: {key: Committed(7)}}

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from airmirror.failback.page import page
+from airmirror.failback.plan import failback_plan
 from airmirror.failback.rescue import RescueOrder, rescue
+from airmirror.failback.returning import NeverCrossed
 from airmirror.failback.steps import return_step
 from airmirror.failover.steps import fail_over
 from airmirror.flows.closing import close, closures_now, reopen
@@ -15,11 +18,12 @@ from airmirror.flows.opening import WrittenBeforeRescued
 from airmirror.flows.verification import compare_all
 from airmirror.slot.errors import SourceDiverged
 from airmirror.wire.closures import WHOLE
-from airmirror_local.brokers import IMPATIENT, Broker, start_broker
+from airmirror_local.brokers import Broker
 from support.failovers import DISASTER, PLANNED, without_source
 from support.returns import ORDER, there_and_back, write
+from support.servers import keep
 from support.sides import Sides
-from support.topics import end_offsets, read_all
+from support.topics import admin, create_topic, delete_topic, end_offsets, read_all
 
 APPEND = RescueOrder("INC-7", "ada", append=True)
 
@@ -30,36 +34,33 @@ def lose_log(broker: Broker, topic: str) -> None:
     (log,) = broker.directory.rglob(f"{topic}-0")
     shutil.rmtree(log)
     broker.restart()
+    keep(broker.process)
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("begun", ["over", "begun"])
-def test_a_log_that_is_cut_after_a_return_and_has_grown_past_it_is_told(tmp_path: Path, begun: str) -> None:
+def test_a_log_that_is_cut_after_a_return_and_has_grown_past_it_is_told(
+    sides: Sides, tmp_path: Path, begun: str
+) -> None:
     """No window has copied anything since: what a return has committed alone tells the log."""
-    brokers = [start_broker(tmp_path, name, IMPATIENT) for name in ("source", "target")]
-    try:
-        both = there_and_back(*brokers, tmp_path, partitions=1)
-        write(both.east, both.topic, 0, 20, partitions=1)
-        both.window(both.there)
-        fail_over(both.there, PLANNED)
-        if begun == "begun":
-            return_step(both.pair, ORDER)
-            broker, topic, flow = both.west, both.remote, both.back
-        else:
-            write(both.west, both.remote, 100, 12, partitions=1)
-            both.fail_back()
-            broker, topic, flow = both.east, both.topic, both.there
-        (last,) = both.now(flow).ledger.last_segments().values()
-        assert min(last.leader_epoch, last.target_epoch) >= 0 and last.copied == 0
-        lose_log(broker, topic)
-        write(broker, topic, 500, last.source_end + 30, partitions=1)
-        other = read_all(both.east if flow is both.back else both.west, last.remote_topic)
-        result = both.window(flow)
-        assert [type(row.error) for row in result.rows] == [SourceDiverged] and result.copied == 0
-        assert read_all(both.east if flow is both.back else both.west, last.remote_topic) == other
-    finally:
-        for each in brokers:
-            each.kill()
+    both = there_and_back(sides.east, sides.west, tmp_path, partitions=1)
+    write(both.east, both.topic, 0, 20, partitions=1)
+    both.window(both.there)
+    fail_over(both.there, PLANNED)
+    if begun == "begun":
+        return_step(both.pair, ORDER)
+        broker, topic, flow = both.west, both.remote, both.back
+    else:
+        write(both.west, both.remote, 100, 12, partitions=1)
+        both.fail_back()
+        broker, topic, flow = both.east, both.topic, both.there
+    (last,) = both.now(flow).ledger.last_segments().values()
+    assert min(last.leader_epoch, last.target_epoch) >= 0 and last.copied == 0
+    lose_log(broker, topic)
+    write(broker, topic, 500, last.source_end + 30, partitions=1)
+    other = read_all(both.east if flow is both.back else both.west, last.remote_topic)
+    result = both.window(flow)
+    assert [type(row.error) for row in result.rows] == [SourceDiverged] and result.copied == 0
+    assert read_all(both.east if flow is both.back else both.west, last.remote_topic) == other
 
 
 def test_a_flow_is_not_opened_over_what_applications_wrote_before_a_rescue(sides: Sides, tmp_path: Path) -> None:
@@ -100,3 +101,62 @@ def test_rescued_records_one_after_the_other_are_passed(sides: Sides, tmp_path: 
     result = both.window(both.there)
     assert result.is_verified and result.copied == 4
     assert both.values(both.west)[0] == everything
+
+
+def test_what_the_flow_copies_by_itself_is_not_rescued_but_waits(sides: Sides, tmp_path: Path) -> None:
+    """A topic that came after the failover, and one of which nothing had crossed: each comes once, when the flow is open."""
+    empty = create_topic(sides.east, "orders-empty", 1)
+    both = there_and_back(sides.east, sides.west, tmp_path, partitions=1, settings={"east->west.topics": "orders-.*"})
+    crossed = write(both.east, both.topic, 0, 10, partitions=1)
+    both.window(both.there)
+    fail_over(without_source(both.there), DISASTER)
+    late = create_topic(sides.east, "orders-late", 1)
+    never = write(both.east, both.topic, 50, 4, partitions=1)
+    new = {topic: write(both.east, topic, first, 3, partitions=1) for topic, first in ((empty, 60), (late, 70))}
+    since = write(both.west, both.remote, 100, 5, partitions=1)
+    plan = failback_plan(both.now(both.there))
+    assert {each.topic: each.waits.records for each in plan.partitions} == {both.topic: 0, empty: 3, late: 3}
+    assert plan.never == 4 and "orders-late-0 (3): the flow copies them" in page(plan)
+    chosen, after = rescue(both.there, APPEND)
+    assert [each.row.topic for each in chosen] == [both.topic] and after.never == 0
+    both.fail_back()
+    result = both.window(both.there)
+    assert result.is_verified and result.copied == 6
+    for topic, its in new.items():
+        assert [each.value for each in read_all(both.west, f"east.{topic}")[0]] == its
+    assert both.values(both.west)[0] == [*crossed, *since, *never]
+    assert both.values(both.east)[0] == [*crossed, *never, *since, *never], "appended records return"
+    assert not {name for name in admin(both.west).list_topics(timeout=30).topics if ".rescued." in name}
+
+
+def test_a_topic_that_was_empty_is_accounted_for_where_something_returned(sides: Sides, tmp_path: Path) -> None:
+    """Then the flow does not begin with what is on the source: that never crosses, and is rescued first."""
+    both = there_and_back(sides.east, sides.west, tmp_path, partitions=1)
+    both.window(both.there)
+    fail_over(both.there, PLANNED)
+    since = write(both.west, both.remote, 100, 5, partitions=1)
+    never = write(both.east, both.topic, 50, 3, partitions=1)
+    with pytest.raises(NeverCrossed, match="3 records"):
+        both.fail_back()
+    rescue(both.there, RescueOrder("INC-7", "ada"))
+    both.fail_back()
+    assert both.values(both.east)[0] == [*never, *since] and both.values(both.west)[0] == since
+    new = write(both.east, both.topic, 300, 4, partitions=1)
+    assert both.window(both.there).copied == 4 and both.values(both.west)[0] == [*since, *new]
+
+
+def test_what_can_not_be_appended_is_rescued_aside(sides: Sides, tmp_path: Path) -> None:
+    """There is no remote topic any more; the others are appended all the same."""
+    gone = create_topic(sides.east, "orders-gone", 1)
+    both = there_and_back(sides.east, sides.west, tmp_path, partitions=1, settings={"east->west.topics": "orders-.*"})
+    lost = write(both.east, gone, 0, 3, partitions=1)
+    crossed = write(both.east, both.topic, 10, 3, partitions=1)
+    both.window(both.there)
+    fail_over(both.there, PLANNED)
+    never = write(both.east, both.topic, 50, 4, partitions=1)
+    delete_topic(sides.west, f"east.{gone}")
+    chosen, plan = rescue(both.there, APPEND)
+    into = {each.row.topic: each.into for each in chosen}
+    assert into[both.topic] == both.remote and into[gone].startswith(f"east.{gone}.rescued.") and plan.never == 0
+    assert [each.value for each in read_all(both.west, into[gone])[0]] == lost
+    assert both.values(both.west)[0] == [*crossed, *never]

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from airmirror.clusters.protocol import stable
 from airmirror.clusters.protocol.groups import Committed
+from airmirror.clusters.protocol.stable import OffsetsHeld
 from airmirror.failback import reopening, returning, steps
 from airmirror.failback.plan import failback_plan
 from airmirror.failback.rescue import RescueOrder, rescue
@@ -29,13 +31,14 @@ from airmirror.windows.mirror import Mirror
 from airmirror.wire.closures import WHOLE, ClosureEvent, GroupMove, Return
 from airmirror_local.brokers import IMPATIENT, start_broker
 from support.failovers import DISASTER, PLANNED, without_source
-from support.groups import commit, committed, read_with_group
+from support.following import numbered
+from support.groups import commit, committed, held, read_with_group
 from support.hostile import delete_records
 from support.migrations import ORDER as MOVING
 from support.migrations import move_of, takes
 from support.returns import ORDER, POLICIES, THERE, Both, there_and_back, write
 from support.sides import Sides
-from support.topics import create_topic, delete_topic, end_offsets, read_all
+from support.topics import create_topic, delete_topic, end_offsets, produce, read_all
 
 RESCUE = RescueOrder("INC-7", "ada")
 
@@ -135,14 +138,22 @@ def test_what_was_deleted_before_it_returned_is_told(sides: Sides, tmp_path: Pat
     assert flat(both.values(both.east)) == sorted([*crossed, *(each for each in since if each not in since[0:6:2])])
 
 
-def test_a_group_that_is_not_moved_keeps_the_flow_closed(sides: Sides, tmp_path: Path) -> None:
-    """It stands further on the source than where it would go on: it could skip what returned."""
+def test_a_group_that_is_not_moved_keeps_the_flow_closed(
+    sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A transaction holds its position; or it stands further on the source than where it would go on, and could skip what
+    returned."""
     both = there_and_back(sides.east, sides.west, tmp_path)
     write(both.east, both.topic, 0, 20)
     read_with_group(both.east, both.group, both.topic, {0: 5, 1: 5})
     both.window(both.there)
     fail_over(both.there, PLANNED)
     write(both.west, both.remote, 100, 12)
+    stands = committed(both.west, both.group)
+    monkeypatch.setattr(stable, "STABLE_SECONDS", 0.2)
+    with held(both.west, both.group, stands, both.group), pytest.raises(OffsetsHeld):
+        both.fail_back()
+    monkeypatch.undo()
     commit(both.east, both.group, {(both.topic, 0): 10, (both.topic, 1): 10})
     with pytest.raises(GroupsNotBack, match=f"{both.group} in {both.topic}-0"):
         both.fail_back()
@@ -295,21 +306,25 @@ class Killed(BaseException):
 
 
 STEPS = (
+    (returning, "bring_about"),
     (returning, "commit"),
     (returning, "append"),
+    (steps, "await_quiet"),
+    (steps, "prove_past"),
     (returning, "close"),
     (steps, "move_groups"),
     (reopening, "commit"),
-    (reopening, "judge_unverified"),
+    (reopening, "prove"),
+    (reopening, "_forget_moves"),
     (reopening, "append"),
-    (steps, "forget_return"),
+    (reopening, "write_forgotten"),
 )
 
 
 @pytest.mark.parametrize(
     "chosen",
     [
-        pytest.param(STEPS[::3], id="some"),
+        pytest.param((STEPS[1], STEPS[6], STEPS[7]), id="some"),
         pytest.param(STEPS, id="all", marks=[pytest.mark.long, pytest.mark.timeout(900)]),
     ],
 )
@@ -341,7 +356,7 @@ def test_killed_at_each_step_and_run_again(
 
     for module, name in chosen:
         for after in (False, True):
-            if (module, name, after) != (steps, "forget_return", True):  # nothing is left then
+            if (name, after) != ("write_forgotten", True):  # nothing is left then
                 dies(module, name, after=after)
     last = both.elsewhere(tmp_path)
     last.fail_back()
@@ -448,3 +463,45 @@ def test_a_source_that_has_lost_a_part_gets_it_back(tmp_path: Path) -> None:
     finally:
         for broker in brokers:
             broker.kill()
+
+
+def test_what_retention_deletes_while_records_return_does_not_stay_behind(sides: Sides, tmp_path: Path) -> None:
+    """Of a long return, the source has deleted what was rescued, the markers between, and some of what has returned."""
+    both = there_and_back(sides.east, sides.west, tmp_path, partitions=1)
+    crossed = write(both.east, both.topic, 0, 10, partitions=1)
+    both.window(both.there)
+    fail_over(without_source(both.there), DISASTER)
+    for first in (50, 52):
+        produce(both.east, both.topic, numbered(2, first), partition=0, transactional="commit")
+    rescue(both.there, RESCUE)
+    since = write(both.west, both.remote, 100, 6, partitions=1)
+    return_step(both.pair, ORDER)
+    both.window(both.back)
+    first = next(each.offset for each in both.records(both.east)[0] if each.value == since[2])
+    delete_records(both.east, both.topic, first)
+    (done,) = both.fail_back().continued
+    assert not len(done.alone) and done.lost > 4
+    assert both.values(both.east)[0] == since[2:] and both.values(both.west)[0] == [*crossed, *since]
+    new = write(both.east, both.topic, 300, 4, partitions=1)
+    result = both.window(both.there)
+    assert result.is_verified and both.values(both.west)[0] == [*crossed, *since, *new]
+
+
+def test_what_the_target_has_lost_is_on_the_list_and_rescued(sides: Sides, tmp_path: Path) -> None:
+    """It had crossed; the remote topic was deleted and made again."""
+    both = there_and_back(sides.east, sides.west, tmp_path, partitions=1)
+    crossed = write(both.east, both.topic, 0, 10, partitions=1)
+    both.window(both.there)
+    fail_over(both.there, PLANNED)
+    delete_topic(both.west, both.remote)
+    create_topic(both.west, both.remote, 1)
+    since = write(both.west, both.remote, 100, 6, partitions=1)
+    (row,) = failback_plan(both.now(both.there)).partitions
+    assert (row.never.runs, row.since.records, row.lost) == (((0, 9),), 6, 0)
+    with pytest.raises(NeverCrossed, match="10 records"):
+        both.fail_back()
+    rescue(both.there, RESCUE)
+    both.fail_back()
+    assert both.values(both.east)[0] == [*crossed, *since]
+    new = write(both.east, both.topic, 300, 4, partitions=1)
+    assert both.window(both.there).is_verified and both.values(both.west)[0] == [*since, *new]

@@ -11,6 +11,8 @@ from uuid import uuid4
 import pytest
 
 from airmirror.clusters.admin.appender import Appender
+from airmirror.clusters.protocol import stable
+from airmirror.clusters.protocol.stable import OffsetsHeld
 from airmirror.failover import alone, steps
 from airmirror.failover import plan as planning
 from airmirror.failover.report import report_of, report_page, write_report
@@ -30,7 +32,7 @@ from airmirror_local.brokers import Broker
 from support.failovers import DISASTER, PLANNED, elsewhere, windowed, with_groups, without_source
 from support.flows import in_this_process, mirror
 from support.following import numbered
-from support.groups import commit, committed, member, read_with_group
+from support.groups import commit, committed, held, member, read_with_group
 from support.topics import Record, open_transaction, produce, read_all
 
 
@@ -58,6 +60,21 @@ def test_a_planned_failover_loses_nothing_and_doubles_nothing(east: Broker, west
     for partition in (0, 1):
         both = [each.content for each in read[partition]] + [each.content for each in rest[partition]]
         assert both == [each.content for each in everything[partition]], "each record once, in order"
+
+
+def test_a_position_that_a_transaction_holds_is_waited_for(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = f"g-{uuid4().hex[:8]}"
+    flow = with_groups(mirror(east, west, tmp_path), group)
+    produce(east, flow.topic, numbered(10), partition=0)
+    commit(east, group, {(flow.topic, 0): 3})
+    flow.run()
+    monkeypatch.setattr(stable, "STABLE_SECONDS", 0.2)
+    with held(east, group, {(flow.topic, 0): 5}, group), pytest.raises(OffsetsHeld, match=f"{group} in {flow.topic}-0"):
+        steps.positions(flow.opened, PLANNED)
+    monkeypatch.undo()
+    assert [row.committed.offset for row in steps.positions(flow.opened, PLANNED)] == [5]
 
 
 def test_a_source_that_is_not_quiet_is_named_and_nothing_is_closed(east: Broker, west: Broker, tmp_path: Path) -> None:

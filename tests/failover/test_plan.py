@@ -9,10 +9,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaException
 
+from airmirror.clusters.admin.client import connect
+from airmirror.clusters.admin.creation import create_partitions
+from airmirror.clusters.admin.description import NewPartitions
 from airmirror.failover import plan as planning
 from airmirror.failover.page import headline, page
 from airmirror.failover.plan import FailoverPlan, failover_plan
+from airmirror.failover.recovery import complete_ms
+from airmirror.flows.following import following_of
+from airmirror.flows.gates import Expectations
 from airmirror.flows.groups import checkpoints_round
 from airmirror.flows.measure import measure_window
 from airmirror.flows.prepare import Opened, prepare
@@ -21,6 +28,7 @@ from airmirror.windows.window import judge_window, run_window
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import LOOPBACK, free_port
 from support.flows import Mirror, in_this_process, mirror
+from support.following import SETTINGS, await_verified, ended_by_event, follow, patiently
 from support.groups import commit, member
 from support.topics import Record, create_topic, delete_topic, produce
 
@@ -121,6 +129,46 @@ def test_with_the_source_gone_it_says_what_was_last_seen(
     again = failover_plan(without_source(anew))
     assert [(each.verified_end, each.source_end, each.complete_ms) for each in again.partitions] == [(30, None, None)]
     assert again.recovery_ms is None and levels(again)["everything has crossed"] == "warn"
+
+
+def test_what_has_come_to_the_source_while_a_window_follows_counts(
+    east: Broker, west: Broker, tmp_path: Path, topic: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A topic and a partition that the window does not follow: nothing of them has crossed since their oldest records."""
+    time_is_up, name = ended_by_event(monkeypatch), create_topic(east, topic("orders"))
+    flow = mirror(east, west, tmp_path, topic=name, settings=SETTINGS | {"topics": f"{name}.*"})
+    produce(east, name, records(30), partition=0)
+    new, ledger = f"{name}-new", flow.opened.ledger
+    came = {(new, 0): (3, FIRST + 50_000), (name, 1): (4, FIRST + 40_000)}
+
+    def missing() -> dict[tuple[str, int], tuple[int, int | None]]:
+        rows = [row for row in ledger.last_seen()[0] if row.lag_records]
+        return {(row.topic, row.partition): (row.lag_records, complete_ms(row, None)) for row in rows}
+
+    def work() -> None:
+        await_verified(flow)
+        produce(east, create_topic(east, new), records(3, 50), partition=0)
+        create_partitions(connect(flow.flow.source), [NewPartitions(name, 1, 2)])
+        for attempt in patiently(KafkaException):
+            with attempt:
+                produce(east, name, records(4, 40), partition=1)
+        for attempt in patiently():
+            with attempt:
+                assert missing() == came
+
+    by = following_of(flow.opened, Expectations(None, "a test"), window="w")
+    result = follow(flow, work, time_is_up, by=by, window="w")
+    measure_window(flow.opened, result, lambda key: True)
+    assert result.copied == 30 and missing() == came
+    for opened in (flow.opened, without_source(flow.opened)):
+        plan = failover_plan(opened)
+        known = {(each.topic, each.partition): (each.missing, each.complete_ms) for each in plan.partitions}
+        assert known.pop((name, 0))[0] == 0 and known == came and plan.missing == 7
+        assert (
+            plan.recovery_ms == plan.made_ms - (FIRST + 40_000) and plan.names[new] == f"{flow.flow.source.alias}.{new}"
+        )
+    measure_window(flow.opened, flow.run(), lambda key: True)
+    assert not missing() and failover_plan(without_source(flow.opened)).missing == 0
 
 
 def test_groups_of_other_topics_are_left_out_and_other_topics_of_ours_are_told(

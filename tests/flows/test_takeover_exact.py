@@ -23,7 +23,7 @@ from airmirror_local.brokers import Broker
 from flows.test_takeover import copied_by_mirrormaker, taken
 from support.flows import Mirror, mirror
 from support.mirrormaker import await_records, dedicated, numbered
-from support.topics import Record, end_offsets, produce, read_all
+from support.topics import Record, await_settled, end_offsets, produce, read_all
 
 
 def taken_over(
@@ -118,7 +118,9 @@ def test_transactions_and_markers_leave_no_gap(east: Broker, west: Broker, tmp_p
     flow = mirror(east, west, tmp_path)
     produce(east, flow.topic, numbered(10))
     produce(east, flow.topic, numbered(10, 10), transactional="commit")
+    await_settled(east, flow.topic)  # its marker is there
     produce(east, flow.topic, numbered(5, 500), transactional="abort")
+    await_settled(east, flow.topic)
     produce(east, flow.topic, numbered(20, 20))
     apply(flow.flow, look(flow.flow))
     ensure_internal_topics(flow.flow)

@@ -14,10 +14,11 @@ import pytest
 
 from airmirror.flows.draining import SourceNotQuiet
 from airmirror.migration.consumers import GroupsHaveMembers
+from airmirror.migration.undo import undo_move
 from airmirror_local.brokers import Broker
 from airmirror_local.shop import App, start_consumer, start_producer, start_transformer
 from support.following import patiently
-from support.migrations import ORDER, moving, takes
+from support.migrations import ORDER, move_of, moving, takes
 from support.topics import create_topic, read_all
 
 SOON = replace(ORDER, wait=2.0)
@@ -116,3 +117,29 @@ def test_producers_consumers_and_one_that_is_both(east: Broker, west: Broker, tm
                 who, _, number = (each.value or b"").decode().rpartition("-")
                 assert int(number) > last.get(who, 0), "in order"
                 last[who] = int(number)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_producers_that_ignore_the_fence_and_go_on(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """What they were acknowledged crosses, what comes later is refused; taken back, they write on as if nothing had been."""
+    flow, _ = moving(east, west, tmp_path, partitions=2, move_fence="topic", move_quiet_ms="1000")
+    order = replace(ORDER, wait=60.0)
+    with running([]) as apps:
+        for kind in ("idempotent", "plain"):
+            apps.append(start_producer(tmp_path, f"{kind}.east", kind, east.bootstrap, [flow.topic]))
+        for app in apps:
+            await_lines(app, 100)
+        takes(flow.opened, "mirror", order=order)
+        takes(flow.opened, "switch_consumers", "switch_producers", order=order)
+        before = [app.lines() for app in apps]
+        assert Counter(values(west, flow.remote_topic)) == Counter(each for its in before for each in its)
+        time.sleep(2)  # the time for which they try
+        assert [app.lines() for app in apps] == before and all(app.process.running for app in apps)
+        undo_move(flow.opened, move_of(flow.opened), ORDER, lambda phase: None)
+        for app, its in zip(apps, before, strict=True):
+            await_lines(app, len(its) + 50)
+            app.stop()
+        takes(flow.opened, "mirror", order=order)
+        acknowledged = Counter(each for app in apps for each in app.lines())
+        assert Counter(values(west, flow.remote_topic)) == acknowledged and flow.assert_equal() == acknowledged.total()

@@ -46,6 +46,12 @@ def transaction(name: str, number: int, *open_in: str) -> KnownTransaction:
     return KnownTransaction(name, number, "Ongoing" if open_in else "CompleteCommit", partitions)
 
 
+def test_transactions_that_have_ended_tie_topics_too() -> None:
+    source = cluster(past={"shop": ("orders", "stock"), "airmirror.a.b.0": ("audit", "stock"), "old": ("deleted",)})
+    assert writers(source) == {"shop": {"orders", "stock"}}
+    assert ("orders", "stock") in [each.topics for each in move_groups(source, source.topics, ())]
+
+
 def test_topics_of_one_group_or_one_transactional_id_belong_together() -> None:
     source = cluster(
         groups={"billing": ("orders", "payments"), "counting": ("stock",)},

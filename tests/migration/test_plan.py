@@ -10,15 +10,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
     ScramCredentialInfo,
     ScramMechanism,
     UserScramCredentialDeletion,
     UserScramCredentialUpsertion,
 )
 
+from airmirror.clusters.protocol import past_transactions as past
+from airmirror.clusters.protocol.past_transactions import past_transactions
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.config import MoveGroup
+from airmirror.config import Cluster, MoveGroup
 from airmirror.migration import inventory as taking
 from airmirror.migration.inventory import take
 from airmirror.migration.page import page
@@ -26,7 +35,9 @@ from airmirror.migration.plan import MigrationPlan, migration_plan
 from airmirror.topics.names import policy_of
 from airmirror_local.brokers import Broker
 from airmirror_local.proxy import Exchange, Proxy
+from support.acls import EVERYBODY
 from support.flows import Mirror, mirror
+from support.following import patiently
 from support.groups import commit, member
 from support.quotas import set_quota
 from support.topics import Record, admin, create_topic, open_transaction, produce
@@ -197,3 +208,38 @@ def test_a_rate_is_measured(east: Broker, west: Broker, tmp_path: Path, monkeypa
     monkeypatch.setattr(Routes, "refresh", and_more)
     found = take(flow.flow.source, "test", policy_of(flow.flow)).topics[flow.topic]
     assert found.rate > 0 and found.offsets >= 1
+
+
+def test_transactions_that_have_ended_are_read_from_the_clusters_log(
+    east: Broker, topic: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No transaction is open any more."""
+    orders, payments, name = create_topic(east, topic("orders")), create_topic(east, topic("payments")), topic("shop")
+    producer = Producer({"bootstrap.servers": east.bootstrap, "transactional.id": name, "log_level": 0})
+    producer.init_transactions(30)
+    for chosen in (orders, payments):
+        producer.begin_transaction()
+        producer.produce(chosen, b"one")
+        producer.commit_transaction(30)
+    with Routes(Cluster("east", (east.bootstrap,), {}), "test") as routes:
+        assert past_transactions(routes)[name] == {orders, payments}
+        monkeypatch.setattr(past, "PAST_MS", -60_000)
+        assert name not in past_transactions(routes), "too long ago"
+
+
+def test_a_user_that_may_not_read_the_clusters_log_is_told(guarded: list[Broker], topic: Callable[[str], str]) -> None:
+    east, orders = guarded[0], topic("orders")
+    produce(east, create_topic(east, orders), [Record(b"one")], partition=0, transactional="commit")
+    state = (ResourceType.TOPIC, past.TRANSACTION_STATE, ResourcePatternType.LITERAL, EVERYBODY, "*", AclOperation.READ)
+    for future in admin(east).create_acls([AclBinding(*state, AclPermissionType.DENY)]).values():
+        future.result(30)
+    try:
+        with Routes(Cluster("east", (east.bootstrap,), {}), "test") as routes:
+            for attempt in patiently():  # until the broker has the ACL
+                with attempt:
+                    found, why = taking._past(routes)
+                    assert found == {} and "TopicAuthorizationFailed" in why
+    finally:
+        gone = AclBindingFilter(*state, AclPermissionType.DENY)
+        for future in admin(east).delete_acls([gone]).values():
+            future.result(30)

@@ -276,3 +276,13 @@ def test_acls_of_a_target_that_hides_its_own_are_not_known() -> None:
 def test_names_are_bounded() -> None:
     (rule,) = not_ready(facts(held=[f"orders-{number}" for number in range(100)]))
     assert rule.evidence.endswith("and 95 more")
+
+
+def test_transactions_that_have_ended() -> None:
+    """They count as those that are open do; where they may not be read, that is said, and nothing warns."""
+    source = facts().source
+    (stop,) = not_ready(facts(source=replace(source, past={"shop": ("orders", "stock")})))
+    assert stop.level == "stop" and "transactional id shop: topics of orders, stock" in stop.evidence
+    unread = facts(source=replace(source, past_unknown="READ is lacking"))
+    (said,) = [rule for rule in judged(unread) if rule.what == "transactions stay within a move group"]
+    assert said.level == "ok" and "transactions that have ended were not read: READ is lacking" in said.evidence

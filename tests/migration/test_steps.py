@@ -289,7 +289,9 @@ def test_killed_at_each_step_and_run_again(
     last = elsewhere(flow.opened, tmp_path)
     takes(last, "switch_producers")
     assert [each.event.name for each in last.ledger.closures()] == ["CLOSED"], "closed once"
-    assert [each.before for each in last.ledger.of_kind(GroupMove)] == [4], "where it stood at the very first"
+    assert [each.before for each in last.ledger.of_kind(GroupMove) if each.group] == [4], (
+        "where it stood at the very first"
+    )
     assert committed(west, group) == {(flow.remote_topic, 0): 20} and flow.assert_equal() == 30
     assert takes(last, "finish")
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
+from confluent_kafka import Producer
 
+from airmirror.clusters.protocol import stable
+from airmirror.clusters.protocol.stable import OffsetsHeld
 from airmirror.flows import moving as group_moving
 from airmirror.flows.closing import closures_now
 from airmirror.flows.moving import Pen
@@ -17,9 +21,10 @@ from airmirror.wire.closures import GroupMove
 from airmirror_local.brokers import Broker
 from support.failovers import elsewhere
 from support.following import numbered
-from support.groups import Protocol, commit, committed, member, read_with_group
+from support.groups import Protocol, commit, committed, forget_group, held, member, notes, read_with_group
+from support.hostile import delete_records
 from support.migrations import ORDER, move_of, moving, takes
-from support.topics import Record, produce, read_all
+from support.topics import Record, end_offsets, open_transaction, produce, read_all
 
 
 def undone(opened: object) -> UndoneMove:
@@ -47,7 +52,7 @@ def test_groups_go_back_to_where_they_stood(east: Broker, west: Broker, tmp_path
     commit(west, group, {(flow.remote_topic, 0): 4})
     takes(flow.opened, "switch_consumers")
     found = undo_plan(flow.opened, move_of(flow.opened), ORDER)
-    assert {each.move.before for each in found.groups} == {4, -1} and not found.reasons
+    assert {each.move.before for each in found.back.groups if each.move.group} == {4, -1} and not found.reasons
     assert committed(west, group) == {(flow.remote_topic, 0): 20}, "a plan writes nothing"
     begun = time.monotonic()
     undone(flow.opened)
@@ -99,6 +104,76 @@ def test_a_group_whose_position_was_synchronised_goes_back_too(east: Broker, wes
     assert committed(east, group) == {(flow.topic, 0): 25} and committed(west, group) == {(flow.remote_topic, 0): 20}
 
 
+def test_positions_that_the_source_does_not_have_go_back_too(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """First committed over there, or expired here; with their metadata. What stood there before stays."""
+    group, other, new = a_group(), a_group(), a_group()
+    flow, stays = moving(east, west, tmp_path, partitions=3, groups=f"{group}, {other}, {new}")
+    topic, remote = flow.topic, flow.remote_topic
+    produce(east, topic, numbered(90), transactional="commit")
+    ends = end_offsets(east, topic)
+    commit(east, group, {(topic, 0): 7}, "note 0")
+    commit(east, other, {(topic, 0): 5}, "kept")
+    commit(east, new, {(stays, 0): 0})
+    takes(flow.opened, "mirror")
+    commit(west, group, {(remote, 2): 4}, "before")
+    takes(flow.opened, "switch_consumers")
+    assert notes(west, group) == {(remote, 0): "note 0", (remote, 2): "before"}
+    commit(west, group, {(remote, 0): 9}, "note 1")
+    commit(west, group, {(remote, 1): 6}, "note 2")
+    commit(west, new, {(remote, 1): end_offsets(west, remote)[1]})
+    forget_group(east, other)
+    takes(flow.opened, "switch_consumers")
+    said = "\n".join(undo_plan(flow.opened, move_of(flow.opened), ORDER).lines)
+    assert f"{group} in {remote}-1: from 6 to nowhere; it has read on there, and goes on in {topic}-1 at 6" in said
+    assert f"its position has expired on the source: it goes on in {topic}-0 at 5" in said
+    undone(flow.opened)
+    assert committed(east, group) == {(topic, 0): 9, (topic, 1): 6}
+    assert notes(east, group) == {(topic, 0): "note 1", (topic, 1): "note 2"}
+    assert committed(east, other) == {(topic, 0): 5} and notes(east, other) == {(topic, 0): "kept"}
+    assert committed(east, new) == {(topic, 1): ends[1], (stays, 0): 0}
+    assert committed(west, group) == {(remote, 2): 4} and notes(west, group) == {(remote, 2): "before"}
+    assert committed(west, other) == committed(west, new) == {} and flow.opened.ledger.of_kind(GroupMove) == []
+
+
+def test_what_can_not_be_carried_back_is_named_first(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """The source has deleted what a group would read next there."""
+    flow, _ = moving(east, west, tmp_path)
+    group = a_group()
+    produce(east, flow.topic, numbered(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 10})
+    takes(flow.opened, "switch_consumers")
+    commit(west, group, {(flow.remote_topic, 0): 15})
+    delete_records(east, flow.topic, 20)
+    with pytest.raises(CannotUndoMove, match=f"{group} in {flow.remote_topic}-0 at 15: .* deleted on the source"):
+        undone(flow.opened)
+    assert committed(east, group) == {(flow.topic, 0): 10} and committed(west, group) == {(flow.remote_topic, 0): 15}
+
+
+def test_a_position_that_a_transaction_holds_is_waited_for(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow, _ = moving(east, west, tmp_path)
+    group = a_group()
+    produce(east, flow.topic, numbered(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 10})
+    takes(flow.opened, "mirror")
+    monkeypatch.setattr(stable, "STABLE_SECONDS", 0.2)
+    with (
+        held(east, group, {(flow.topic, 0): 12}, group),
+        pytest.raises(OffsetsHeld, match=f"{group} in {flow.topic}-0"),
+    ):
+        takes(flow.opened, "switch_consumers")
+    monkeypatch.setattr(stable, "STABLE_SECONDS", 30.0)
+    takes(flow.opened, "switch_consumers")
+    assert committed(west, group) == {(flow.remote_topic, 0): 12}
+    monkeypatch.setattr(stable, "STABLE_SECONDS", 0.2)
+    with held(west, group, {(flow.remote_topic, 0): 14}, group), pytest.raises(OffsetsHeld):
+        undone(flow.opened)
+    monkeypatch.setattr(stable, "STABLE_SECONDS", 30.0)
+    undone(flow.opened)
+    assert committed(east, group) == {(flow.topic, 0): 14} and committed(west, group) == {}
+
+
 def test_topics_are_opened_while_nobody_has_written_there(east: Broker, west: Broker, tmp_path: Path) -> None:
     flow, _ = moving(east, west, tmp_path)
     group = a_group()
@@ -119,6 +194,51 @@ def test_it_is_too_late_once_producers_have_written_there(east: Broker, west: Br
     commit(east, group, {(flow.topic, 0): 20})
     takes(flow.opened, "switch_consumers", "switch_producers")
     produce(west, flow.remote_topic, [Record(b"new")] * 3, partition=0)
+    with pytest.raises(CannotUndoMove, match=f"{flow.remote_topic}-0: 3 records were written there"):
+        undone(flow.opened)
+    assert closures_now(flow.opened).keys() == {flow.topic}
+    assert committed(west, group) == {(flow.remote_topic, 0): 20}
+
+
+def test_what_is_written_there_while_topics_are_open_is_found(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """By whoever started with the consumers; not what a window of the flow has under way."""
+    flow, _ = moving(east, west, tmp_path)
+    group, alias = a_group(), flow.flow.source.alias
+    produce(east, flow.topic, numbered(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 20})
+    takes(flow.opened, "switch_consumers")
+    own = Producer(
+        {"bootstrap.servers": west.bootstrap, "transactional.id": f"airmirror.{alias}.{flow.flow.target.alias}.7"}
+    )
+    own.init_transactions(30)
+    own.begin_transaction()
+    own.produce(flow.remote_topic, b"under way")
+    own.flush(30)
+    assert undo_plan(flow.opened, move_of(flow.opened), ORDER).reasons == ()
+    own.abort_transaction(30)
+    with open_transaction(west, flow.remote_topic, [Record(b"new")], partition=0):
+        [open_, close] = undo_plan(flow.opened, move_of(flow.opened), ORDER).reasons
+        assert "a transaction is open" in open_ and f"--topic {flow.topic}" in close
+    produce(west, flow.remote_topic, [Record(b"new")] * 3, partition=0)
+    with pytest.raises(CannotUndoMove, match=f"{flow.remote_topic}-0: 3 records were written there"):
+        undone(flow.opened)
+    assert committed(west, group) == {(flow.remote_topic, 0): 20}
+
+
+def test_what_is_written_at_the_last_moment_keeps_topics_closed(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow, _ = moving(east, west, tmp_path)
+    group, real = a_group(), undoing.reopen
+    produce(east, flow.topic, numbered(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 20})
+    takes(flow.opened, "switch_consumers", "switch_producers")
+
+    def written_meanwhile(*given: Any, **named: Any) -> None:
+        produce(west, flow.remote_topic, [Record(b"new")] * 3, partition=0)
+        real(*given, **named)
+
+    monkeypatch.setattr(undoing, "reopen", written_meanwhile)
     with pytest.raises(CannotUndoMove, match=f"{flow.remote_topic}-0: 3 records were written there"):
         undone(flow.opened)
     assert closures_now(flow.opened).keys() == {flow.topic}

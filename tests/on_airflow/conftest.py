@@ -57,6 +57,7 @@ NAMES = (
     "burning",
     "rehearsed",
     "moving",
+    "walked",
     "returning",
     "shown",
     "submitted",
@@ -94,6 +95,10 @@ moving->west.move.shop.topics = moving-.*
 moving->west.move.shop.groups = moving-billing
 moving->west.move.quiet.ms = 500
 moving->west.move.soak.ms = 0
+walked->west.move.shop.topics = walked-.*
+walked->west.move.shop.groups = walked-billing
+walked->west.move.quiet.ms = 500
+walked->west.move.soak.ms = 0
 returning->west.groups = returning-billing
 # The way back of what is failed over. All aliases but west's are names of one cluster here.
 west->returning.enabled = true

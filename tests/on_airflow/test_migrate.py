@@ -12,12 +12,14 @@ import pytest
 from airflow.sdk.exceptions import AirflowSkipException
 from confluent_kafka import OFFSET_INVALID
 
+from airmirror.failback.pair import NoWayBack
 from airmirror.flows.closing import closures_now
 from airmirror.flows.prepare import Opened
 from airmirror.migration.order import STEPS
 from airmirror.on_airflow.dags import migrate as dag
 from airmirror.on_airflow.dags.migrate import GO, LEAVE, AskStep, MigrateStep, UndoMigration, asking
 from airmirror.on_airflow.tasks import migrate
+from airmirror.wire.closures import Fence
 from airmirror_local.brokers import Broker
 from on_airflow.conftest import AirflowFlow
 from on_airflow.test_failover import says
@@ -27,9 +29,9 @@ from support.migrations import moving
 from support.topics import assert_mirrored, produce
 
 
-def given(option: str = GO, way: str = dag.MIGRATE, dry_run: bool = False) -> Any:
+def given(option: str = GO, way: str = dag.MIGRATE, dry_run: bool = False, reverse: bool = False) -> Any:
     answer = {"chosen_options": [option], "responded_by_user": {"name": "ada"}}
-    params = {"move": "shop", "reason": "moving day", "way": way, "dry_run": dry_run}
+    params = {"move": "shop", "reason": "moving day", "way": way, "dry_run": dry_run, "reverse": reverse}
     ti = SimpleNamespace(try_number=1, xcom_pull=lambda task_ids: answer if task_ids in APPROVALS else None)
     return {"run_id": "manual", "params": params, "ti": ti, "dag_run": SimpleNamespace(triggering_user_name="ada")}
 
@@ -50,13 +52,15 @@ def used(monkeypatch: pytest.MonkeyPatch, opened: Opened) -> None:
 def test_questions_show_the_state_and_answers_move_it(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    flow, _ = moving(east, west, tmp_path)
+    flow, _ = moving(east, west, tmp_path, move_fence="topic")
     used(monkeypatch, flow.opened)
     produce(east, flow.topic, numbered(20), partition=0)
     commit(east, f"{flow.topic}-billing", {(flow.topic, 0): 15})
     steps = {step: MigrateStep(task_id=step, flow=flow.flow.name) for step in STEPS}
     undo = UndoMigration(task_id=dag.UNDO, flow=flow.flow.name)
     for step in STEPS:  # a dry run tells how things are
+        if step == "reverse":
+            continue
         if step in dag.APPROVED:
             ask = AskStep(task_id="ask", flow=flow.flow.name, step=step, subject="?", options=[GO, LEAVE])
             with pytest.raises(AirflowSkipException):
@@ -67,8 +71,10 @@ def test_questions_show_the_state_and_answers_move_it(
     with pytest.raises(AirflowSkipException):
         undo.execute(given())
     assert not flow.opened.ledger.last_segments() and committed(west, f"{flow.topic}-billing") == {}
-    for step in ("mirror", "check_groups"):
+    for step in ("mirror", "check_groups", "reverse"):
         steps[step].execute(given())
+    with pytest.raises(NoWayBack):
+        steps["reverse"].execute(given(reverse=True))
     with member(east, f"{flow.topic}-billing", flow.topic):
         asked = migrate.ask(dag.deployment(), flow.flow.name, dag.order_of(given(), "ada"), "switch_consumers")
     assert "switch consumers of shop? shop: 1 topic, 0 offsets not verified yet" in asked.subject
@@ -80,6 +86,9 @@ def test_questions_show_the_state_and_answers_move_it(
             steps[step].execute(given())
     assert closures_now(flow.opened)[flow.topic].by == "ada" and len(flow.opened.ledger.closures()) == 1
     assert committed(west, f"{flow.topic}-billing") == {(flow.remote_topic, 0): 15} and flow.assert_equal() == 20
+    for dry_run, fences in ((True, 1), (False, 0)):  # the fence alone
+        undo.execute(given(way=dag.LIFT, dry_run=dry_run))
+        assert len(flow.opened.ledger.of_kind(Fence)) == fences and closures_now(flow.opened)
     undo.execute(given(way=dag.UNDO, dry_run=True))
     assert closures_now(flow.opened), "a dry run"
     undo.execute(given(way=dag.UNDO))

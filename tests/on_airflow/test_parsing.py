@@ -51,6 +51,7 @@ KINDS = {
     "migrate",
     "migration_plan",
     "rehearse_failover",
+    "rehearse_migration",
     "replay",
     "replicate",
     "report",
@@ -134,7 +135,7 @@ def test_dags_parse_equally_and_load_nothing_heavy(tmp_path: Path) -> None:
         "report",
     )
     expected = [f"{kind}.{flow}" for kind in kinds for flow in ("a.b", "b.a")] + ["heartbeats.a", "heartbeats.b"]
-    expected += ["compare.nightly", "compare.now", "takeover.a.b", "migrate.a.b"]
+    expected += ["compare.nightly", "compare.now", "takeover.a.b", "migrate.a.b", "rehearse_migration.a.b"]
     assert list(found) == sorted([*expected, "maintenance"])
     ((*_, again, _),) = parse(tmp_path, GOOD, seed="2")
     assert found == again

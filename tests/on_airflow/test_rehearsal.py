@@ -11,11 +11,13 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from airflow.sdk.exceptions import AirflowSkipException
 from confluent_kafka import TopicPartition
 
 from airmirror.flows.prepare import Opened
 from airmirror.on_airflow.dags import rehearsal as dag
-from airmirror.on_airflow.dags.rehearsal import RehearseFailover
+from airmirror.on_airflow.dags.migrate import RehearseMove
+from airmirror.on_airflow.dags.rehearsal import RehearseFailover, RehearseMigration
 from airmirror.on_airflow.tasks import rehearsal as task
 from airmirror.on_airflow.tasks.rehearsal import RehearsalFailed
 from airmirror_local.brokers import Broker
@@ -24,6 +26,7 @@ from support.failovers import windowed, with_groups
 from support.flows import mirror
 from support.following import numbered
 from support.groups import commit
+from support.migrations import moving, takes
 from support.topics import SECONDS, admin, produce
 
 
@@ -52,6 +55,34 @@ def test_the_task_writes_its_report_and_fails_where_a_failover_would(
     with pytest.raises(RehearsalFailed, match="a failover would go wrong now"):
         operator.execute(context)
     assert "The rehearsal has failed" in operator.page.read_text()
+
+
+def test_the_task_rehearses_a_migration_and_fails_where_it_would(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow, _ = moving(east, west, tmp_path)
+    produce(east, flow.topic, numbered(20), partition=0)
+    commit(east, f"{flow.topic}-billing", {(flow.topic, 0): 15})
+    takes(flow.opened, "mirror")
+
+    @contextmanager
+    def opened_flow(*_: object) -> Iterator[Opened]:
+        yield flow.opened
+
+    deployed = replace(dag.deployment(), data_docs=tmp_path / "docs")
+    monkeypatch.setattr(dag, "deployment", lambda: deployed)
+    monkeypatch.setattr(task, "opened_flow", opened_flow)
+    operator = RehearseMigration(task_id="rehearse_shop", flow=flow.flow.name, move="shop")
+    context: Any = {"run_id": "scheduled", "params": {}, "ti": SimpleNamespace(try_number=1)}
+    operator.execute(context)
+    assert operator.page is not None and "1 of 1 group exact" in operator.page.read_text()
+    commit(west, f"{flow.topic}-billing", {(flow.remote_topic, 0): 18})
+    chosen = RehearseMove(task_id="rehearse", flow=flow.flow.name, move="")
+    with pytest.raises(AirflowSkipException):
+        chosen.execute(context | {"params": {"way": "migrate", "move": "shop"}})
+    with pytest.raises(RehearsalFailed, match="the migration of 'shop' would go wrong now"):
+        chosen.execute(context | {"params": {"way": "rehearse", "move": "shop"}})
+    assert chosen.page is not None and "ahead on the target already" in chosen.page.read_text()
 
 
 @pytest.mark.long

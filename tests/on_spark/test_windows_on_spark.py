@@ -197,17 +197,28 @@ def test_a_worker_killed_while_its_slot_follows_is_replaced_by_spark(
 
 @pytest.mark.long
 def test_windows_in_a_row_on_spark(
-    east: Broker, west: Broker, tmp_path: Path, connect_server: ConnectServer, monkeypatch: pytest.MonkeyPatch
+    east: Broker,
+    west: Broker,
+    tmp_path: Path,
+    connect_server: ConnectServer,
+    spark_of: Callable[[Mirror], SparkSession],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The second one's job is there before its claim; the last judgement trusts the slots of both."""
+    """The second one's job is there before its claim; the last judgement trusts the slots of both.
+
+    A window before them has warmed Spark up: the first job of a server that is cold may begin after the second one's.
+    """
     settings = {
-        "window.follow.ms": "12000",
+        "window.follow.ms": "20000",
         "window.follow.windows": "2",
         "tasks.max": "2",
         "verify.interval.ms": "500",
     }
     flow = mirror(east, west, tmp_path, partitions=2, settings=settings)
-    produce(east, flow.topic, records(200))
+    produce(east, flow.topic, records(100))
+    spark = spark_of(flow)
+    assert flow.run(lambda slots: execute(spark, slots)).is_verified
+    produce(east, flow.topic, records(100, 100))
     gone, done = list[str](), list[WindowResult]()
     say = Granted.go
 

@@ -83,10 +83,13 @@ def test_everything_is_proven_and_nothing_of_production_is_touched(east: Broker,
     (shadowed,) = report.made.shadowed
     assert (shadowed.shadow, shadowed.partitions, shadowed.records) == (f"__{flow.remote_topic}.rehearsal", 3, 123)
     assert 0 < report.seconds < sum(step.seconds for step in report.made.steps)
+    assert all(step.name in report.holds for step in report.made.steps if step.is_failover)
+    assert "moving groups" in report.holds and f"fences {report.made.slots} transactional id" in report.holds
     base = tmp_path / "reports" / "rehearsal"
     assert write_report(report, base) == base.with_name("rehearsal.html")
     told = json.loads(base.with_name("rehearsal.json").read_text())
     assert told["is_good"] and told["records"] == 172 and told["headline"] == report.headline
+    assert told["seconds_are_of"] == report.holds and report.holds in report_page(report)
     assert middle in report_page(report) and "<script" not in report_page(report)
 
 

@@ -54,3 +54,11 @@ def denied(cluster: Broker, kind: ResourceType, name: str, operation: AclOperati
         yield
     finally:
         patiently(delete)
+
+
+def every_acl(cluster: Broker) -> list[AclBinding]:
+    """All ACLs of a cluster that was started with AUTHORIZER."""
+    every = AclBindingFilter(
+        ResourceType.ANY, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
+    )
+    return sorted(admin(cluster).describe_acls(every).result())

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Literal
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
 
 from support.topics import SECONDS, Cluster, Record, _patiently, _record, admin, bootstrap, end_offsets
 
@@ -80,9 +87,9 @@ def read_with_group(
     return found
 
 
-def commit(cluster: Cluster, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
-    """Commit offsets for a group without members, as a tool does."""
-    asked = [TopicPartition(topic, number, offset) for (topic, number), offset in offsets.items()]
+def commit(cluster: Cluster, group: str, offsets: Mapping[tuple[str, int], int], note: str = "") -> None:
+    """Commit offsets for a group without members, as a tool does. ``note``: their metadata."""
+    asked = [TopicPartition(topic, number, offset, note) for (topic, number), offset in offsets.items()]
     client = admin(cluster)
     for attempt in _patiently(AssertionError):  # a coordinator that has just begun is still loading
         with attempt:
@@ -93,10 +100,59 @@ def commit(cluster: Cluster, group: str, offsets: Mapping[tuple[str, int], int])
 
 def committed(cluster: Cluster, group: str) -> dict[tuple[str, int], int]:
     """What the group has committed."""
-    asked = [ConsumerGroupTopicPartitions(group)]
-    client = admin(cluster)
-    found = client.list_consumer_group_offsets(asked)[group].result(SECONDS)
-    return {(item.topic, item.partition): item.offset for item in found.topic_partitions}
+    return {(item.topic, item.partition): item.offset for item in _positions(cluster, group)}
+
+
+def committed_by_all(cluster: Cluster, groups: Iterable[str]) -> dict[str, dict[tuple[str, int], int]]:
+    """What many groups have committed, soon: of a cluster whose coordinators have long begun (see ``_positions``)."""
+    client, found = admin(cluster), {}
+    for group in groups:
+        items = client.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result(SECONDS)
+        found[group] = {(item.topic, item.partition): item.offset for item in items.topic_partitions}
+    return found
+
+
+def notes(cluster: Cluster, group: str) -> dict[tuple[str, int], str]:
+    """The metadata of what the group has committed, where there is some."""
+    return {(item.topic, item.partition): item.metadata for item in _positions(cluster, group) if item.metadata}
+
+
+def _positions(cluster: Cluster, group: str) -> list[TopicPartition]:
+    """What the group has committed in any partition of the cluster.
+
+    By a consumer: librdkafka's admin client ends the process where the group's coordinator has just begun (its issue 5040).
+    """
+    consumer = Consumer({"bootstrap.servers": bootstrap(cluster), "group.id": group, "log_level": 0})
+    try:
+        for attempt in _patiently(KafkaException):
+            with attempt:
+                topics = consumer.list_topics(timeout=SECONDS).topics
+                asked = [TopicPartition(name, number) for name, each in topics.items() for number in each.partitions]
+                found = consumer.committed(asked, timeout=SECONDS)
+    finally:
+        consumer.close()
+    return [item for item in found if item.offset >= 0]
+
+
+def forget_group(cluster: Cluster, group: str) -> None:
+    """Make a cluster forget a group without members, as it does when its offsets have expired."""
+    admin(cluster).delete_consumer_groups([group])[group].result(SECONDS)
+
+
+@contextmanager
+def held(cluster: Cluster, group: str, offsets: Mapping[tuple[str, int], int], name: str) -> Iterator[Producer]:
+    """Offsets of a group that the open transaction ``name`` holds; committed when the block ends."""
+    settings = {"bootstrap.servers": bootstrap(cluster), "log_level": 0}
+    consumer, producer = Consumer(settings | {"group.id": group}), Producer(settings | {"transactional.id": name})
+    try:
+        producer.init_transactions(SECONDS)
+        producer.begin_transaction()
+        asked = [TopicPartition(topic, number, offset) for (topic, number), offset in offsets.items()]
+        producer.send_offsets_to_transaction(asked, consumer.consumer_group_metadata(), SECONDS)
+        yield producer
+        producer.commit_transaction(SECONDS)
+    finally:
+        consumer.close()
 
 
 def await_committed(
@@ -104,7 +160,7 @@ def await_committed(
 ) -> None:
     """Wait until this is what the group has committed in these partitions.
 
-    By a consumer: librdkafka's admin client ends the process where the group's coordinator has just begun.
+    By a consumer, as ``_positions``.
     """
     consumer = Consumer({"bootstrap.servers": bootstrap(cluster), "group.id": group})
     try:

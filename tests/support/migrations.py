@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from airmirror.flows.prepare import Opened
 from airmirror.migration.chosen import Move, chosen_move
-from airmirror.migration.order import STEPS, MoveOrder, Step
+from airmirror.migration.order import MoveOrder, Step, usual
 from airmirror.migration.steps import do_step
 from support.flows import Mirror, mirror
 from support.topics import Cluster, create_topic
@@ -30,9 +30,10 @@ def moving(
     return mirror(east, west, directory, topic=topic, settings=lines), stays
 
 
-def takes(opened: Opened, *steps: Step, order: MoveOrder = ORDER) -> list[str]:
-    """Take these steps; what they said."""
-    return [line for step in steps or STEPS for line in do_step(opened, order, step)]
+def takes(opened: Opened, *steps: Step, order: MoveOrder = ORDER, reverse: Opened | None = None) -> list[str]:
+    """Take these steps; what they said. ``reverse``: the flow in the opposite direction."""
+    wanted = steps or (*usual(reverse=reverse is not None), "finish")
+    return [line for step in wanted for line in do_step(opened, order, step, reverse=reverse)]
 
 
 def move_of(opened: Opened) -> Move:

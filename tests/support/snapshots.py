@@ -7,7 +7,7 @@ from typing import Any
 from confluent_kafka import ConsumerGroupType, TopicCollection
 from confluent_kafka.admin import ConfigResource, ResourceType
 
-from support.groups import committed
+from support.groups import committed_by_all
 from support.topics import SECONDS, Cluster, admin, end_offsets, start_offsets
 
 GROUPS = "__consumer_offsets"  # Kafka's own: made for the first group, and any position adds a record
@@ -28,4 +28,4 @@ def snapshot(cluster: Cluster) -> dict[str, Any]:
         topics[name] = str(topic.topic_id), len(topic.partitions), its, logs
     listed = client.list_consumer_groups().result(SECONDS).valid
     groups = [each.group_id for each in listed if each.type in (ConsumerGroupType.CLASSIC, ConsumerGroupType.CONSUMER)]
-    return {"topics": topics, "groups": {name: committed(cluster, name) for name in groups}}
+    return {"topics": topics, "groups": committed_by_all(cluster, groups)}

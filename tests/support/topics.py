@@ -136,11 +136,17 @@ def await_nodes(cluster: Cluster, count: int) -> None:
 
 
 def await_in_sync(cluster: Cluster, topic: str, counts: Mapping[int, int]) -> None:
-    """Wait until these partitions have so many replicas in sync: on a busy machine a node that lives may miss heartbeats."""
-    for attempt in _patiently(AssertionError, KafkaException):
-        with attempt:
-            found = admin(cluster).list_topics(topic, timeout=SECONDS).topics[topic].partitions
-            assert {number: len(found[number].isrs) for number in counts} == counts
+    """Wait until every node that lives says that these partitions have so many replicas in sync.
+
+    On a busy machine a node that lives may miss heartbeats, and a leader learn later than others that a follower has gone.
+    """
+    nodes = cluster.brokers if isinstance(cluster, BrokerCluster) else ()
+    for server in [node.bootstrap for node in nodes if node.process.running] or [bootstrap(cluster)]:
+        for attempt in _patiently(AssertionError, KafkaException):
+            with attempt:
+                client = AdminClient({"bootstrap.servers": server, "log_level": 0})  # it asks the one that it knows
+                found = client.list_topics(topic, timeout=SECONDS).topics[topic].partitions
+                assert {number: len(found[number].isrs) for number in counts} == counts
 
 
 def produce(

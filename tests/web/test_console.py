@@ -255,7 +255,16 @@ def test_any_dag_of_a_flow_leads_to_it(client: TestClient, ledger: Ledger, viewe
     [kinds] = re.findall(r"const OURS = /\^\(([a-z_|]+)\)", page)
     made = [make_id(a_flow("east")) for make_id, _ in OF_A_FLOW]
     assert {each.partition(".")[0] for each in made} <= {*kinds.split("|")}
-    for kind in ("audit", "takeover", "migration_plan", "migrate", "failover", "failback", "rehearse_failover"):
+    for kind in (
+        "audit",
+        "takeover",
+        "migration_plan",
+        "migrate",
+        "failover",
+        "failback",
+        "rehearse_failover",
+        "rehearse_migration",
+    ):
         viewer.dags.add(f"{kind}.east.west")
         assert asked(client, f"/console/api/flows/{kind}.east.west")["summary"]["flow"] == "east->west"
 

@@ -38,6 +38,7 @@ from support.flows import Mirror, at_once, mirror
 from support.following import await_copied, ended_by_event, numbered, patiently
 from support.topics import produce, read_all
 
+WAITS = go.GO_SECONDS  # before a test says otherwise
 SHORT = {"window.follow.ms": "1500", "window.follow.commit.ms": "50", "verify.interval.ms": "100"}
 
 
@@ -106,6 +107,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chain, "START_SECONDS", 1.0)
     monkeypatch.setattr(chain, "SETTLE_SECONDS", 0.0)
     monkeypatch.setattr(chain, "SPARE_SECONDS", 0.2)
+    monkeypatch.setattr(go, "GO_SECONDS", 20.0)
 
 
 @contextmanager
@@ -287,7 +289,13 @@ def test_slots_that_nobody_tells_to_begin_end(
     assert str(NotBegun("a->b", "w", 60.0)).startswith("flow 'a->b': a slot of window 'w'")
 
 
-@pytest.mark.parametrize("stays", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_early_slots_wait_as_long_as_late_ones_may_follow() -> None:
+    """The slots of the window before follow for their whole time, though Spark has begun them late."""
+    assert go.START_SECONDS + chain.SETTLE_SECONDS + 3.0 < WAITS
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("stays", [False, True])
 def test_another_deployment_claims_between_two_windows(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stays: bool
 ) -> None:

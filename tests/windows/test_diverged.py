@@ -104,6 +104,6 @@ def test_the_epoch_of_each_record_is_told_down_to_the_one_before_an_offset(
         patch.object(epochs, "epoch_ends", ask),
         patch.object(epochs, "offsets_with_patience", lambda *_: {key: begins}),
     ):
-        found = epochs_since(leader, key, start)
+        found = epochs_since(leader, {key: start})[key]
     for offset in range(start, len(log) + 1):
         assert epoch_before(found, offset) == (log[offset - 1] if offset > begins else -1)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
 from airmirror.clusters.admin.appender import Appender
 from airmirror.flows import reset as reset_module
@@ -64,7 +65,7 @@ def asleep_before(monkeypatch: pytest.MonkeyPatch, place: Any, name: str, meanwh
     assert done.is_set()
 
 
-@pytest.mark.parametrize("aggregate", ["false", "true"])
+@pytest.mark.parametrize("aggregate", ["false", pytest.param("true", marks=pytest.mark.long)])
 def test_a_reset_that_wakes_up_late_commits_nothing(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, aggregate: str
 ) -> None:
@@ -116,7 +117,30 @@ def test_a_driver_that_wakes_up_late_commits_no_starts(
     assert values == [record.value for record in records(40 - first, first)]
 
 
-@pytest.mark.parametrize("released", [True, False])
+def test_a_window_that_has_released_its_claim_is_fenced_all_the_same(
+    east: Broker, west: Broker, tmp_path: Path
+) -> None:
+    """As one that was interrupted: a slot of its may live on, in its transaction."""
+    flow, living = filled(east, west, tmp_path, 100), list[Producer]()
+
+    def interrupted(slots: Sequence[Slot]) -> list[SlotResult]:
+        settings = {"bootstrap.servers": west.bootstrap, "transactional.id": slots[0].transactional_id, "log_level": 0}
+        living.append(Producer(settings))
+        living[0].init_transactions()
+        living[0].begin_transaction()
+        living[0].produce(flow.remote_topic, b"lives on", partition=0)
+        living[0].flush()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        flow.run(interrupted, window="w")
+    assert end_offsets(west, flow.remote_topic, "read_committed") != end_offsets(west, flow.remote_topic)
+    assert end_window(flow.flow, flow.opened.ledger, "w")
+    assert end_offsets(west, flow.remote_topic, "read_committed") == end_offsets(west, flow.remote_topic)
+    assert flow.run().is_verified and flow.assert_equal() == 200
+
+
+@pytest.mark.parametrize("released", [pytest.param(True, marks=pytest.mark.long), False])
 def test_a_window_that_is_ended_leaves_no_transaction_open(
     east: Broker, west: Broker, tmp_path: Path, released: bool
 ) -> None:

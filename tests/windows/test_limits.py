@@ -5,18 +5,22 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from airmirror.cli import show
+from airmirror.clusters.protocol import log
 from airmirror.clusters.protocol.connection import Connection
 from airmirror.clusters.protocol.throttle import MOST_SECONDS, Throttle
 from airmirror.flows.measure import measure_window
 from airmirror.flows.status import throttle_of
 from airmirror.slot import limit as limit_module
+from airmirror.slot import outbox, readback
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.slot.limit import BURST_SECONDS, SAMPLE_MS, Commits, Limit, fair_share
 from airmirror_local.brokers import Broker
@@ -109,16 +113,42 @@ def _client(flow: Mirror, purpose: str) -> str:
     return f"airmirror|{flow.flow.name}|0|{purpose}"
 
 
+@dataclass(frozen=True)
+class Sent:
+    """What was sent: for how long each time a broker wanted to be left alone yet, and on whose connections one ever did."""
+
+    early: list[float] = field(default_factory=list)
+    throttled: set[str] = field(default_factory=set)
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> Sent:
+    found, send, close = Sent(), Connection._send, Connection.close
+
+    def noted(self: Connection, buffers: Sequence[bytes]) -> None:
+        found.early.append(self.throttle.seconds)
+        send(self, buffers)
+
+    def closed(self: Connection) -> None:
+        if self.throttle._until:
+            found.throttled.add(self.client_id.decode().rpartition("|")[2])
+        close(self)
+
+    monkeypatch.setattr(Connection, "_send", noted)
+    monkeypatch.setattr(Connection, "close", closed)
+    return found
+
+
 @pytest.mark.parametrize(
     ("purpose", "side", "quota"),
     [
         ("fetch", "source", "consumer_byte_rate"),
-        ("produce", "target", "producer_byte_rate"),
-        ("read back", "target", "consumer_byte_rate"),
+        pytest.param("produce", "target", "producer_byte_rate", marks=pytest.mark.long),
+        pytest.param("read back", "target", "consumer_byte_rate", marks=pytest.mark.long),
     ],
 )
 def test_quotas_of_the_brokers_are_obeyed(
-    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, purpose: str, side: str, quota: str
+    east: Broker, west: Broker, tmp_path: Path, sent: Sent, purpose: str, side: str, quota: str
 ) -> None:
     """Of the fetches, the writes and what is read back: nothing is sent while a broker wants to be left alone.
 
@@ -128,24 +158,43 @@ def test_quotas_of_the_brokers_are_obeyed(
     set_quota(east if side == "source" else west, _client(flow, purpose), quota, 20_000)
     records = [Record(os.urandom(1_000), b"%d" % number) for number in range(300)]
     produce(east, flow.topic, records, records_per_batch=10)
-    send, close, early, throttled = Connection._send, Connection.close, list[float](), set[str]()
-
-    def sent(self: Connection, buffers: Sequence[bytes]) -> None:
-        early.append(self.throttle.seconds)
-        send(self, buffers)
-
-    def closed(self: Connection) -> None:
-        if self.throttle._until:
-            throttled.add(self.client_id.decode().rpartition("|")[2])
-        close(self)
-
-    monkeypatch.setattr(Connection, "_send", sent)
-    monkeypatch.setattr(Connection, "close", closed)
     result = flow.run(in_this_process, slots=1)
     assert result.is_verified and result.copied == 300, [str(row.error) for row in result.rows]
-    assert throttled == {purpose} and result.throttled > 0 and not result.limited
-    assert max(early) == 0
+    assert sent.throttled == {purpose} and result.throttled > 0 and not result.limited
+    assert max(sent.early) == 0
     assert flow.assert_equal() == 300
+
+
+@pytest.mark.parametrize(("purpose", "module"), [("produce", outbox), ("read back", readback)])
+def test_an_answer_that_asks_to_be_left_alone_is_obeyed(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sent: Sent, purpose: str, module: Any
+) -> None:
+    """The same of writes and of what is read back, without a quota: as a broker's first answer would say."""
+    flow = mirror(east, west, tmp_path, settings={"window.commit.bytes": "20000"})
+    produce(
+        east, flow.topic, [Record(os.urandom(1_000), b"%d" % number) for number in range(100)], records_per_batch=10
+    )
+    real, wishes = (module.decode_produce if module is outbox else log.fetch_throttle), [300]
+
+    def wished(*given: Any) -> Any:
+        answer, wish = real(*given), wishes.pop() if wishes else 0
+        return (wish, answer[1]) if module is outbox else wish
+
+    if module is outbox:
+        monkeypatch.setattr(outbox, "decode_produce", wished)
+    else:
+        receive = readback.receive_fetch
+
+        def received(*given: Any) -> Any:
+            with pytest.MonkeyPatch.context() as patched:
+                patched.setattr(log, "fetch_throttle", wished)
+                return receive(*given)
+
+        monkeypatch.setattr(readback, "receive_fetch", received)
+    result = flow.run(in_this_process, slots=1)
+    assert result.is_verified and not wishes and sent.throttled == {purpose}
+    assert result.throttled == pytest.approx(0.3) and max(sent.early) == 0
+    assert flow.assert_equal() == 100
 
 
 def test_a_window_takes_as_many_slots_as_its_bytes_need(east: Broker, west: Broker, tmp_path: Path) -> None:

@@ -172,7 +172,7 @@ def test_the_bytes_of_a_segment_are_as_documented() -> None:
 
 
 @given(st.binary(max_size=200), st.one_of(st.none(), st.binary(max_size=300)))
-@examples(2000)
+@examples(500)
 def test_garbage_is_malformed_and_nothing_worse(key: bytes, value: bytes | None) -> None:
     for attempt in (lambda: decode(key, value), lambda: decode_source_offset(key, value)):
         with contextlib.suppress(MalformedRecord):
@@ -180,7 +180,7 @@ def test_garbage_is_malformed_and_nothing_worse(key: bytes, value: bytes | None)
 
 
 @given(st.sampled_from(RECORDS), st.data())
-@examples(1000)
+@examples(500)
 def test_altered_records_are_malformed_or_other_records(record: Claim, data: st.DataObject) -> None:
     value = bytearray(record.encode_value())
     value[data.draw(st.integers(0, len(value) - 1))] = data.draw(st.integers(0, 255))

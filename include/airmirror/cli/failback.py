@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,9 +21,10 @@ from airmirror.cli.options import (
     console,
     opened_flow,
 )
-from airmirror.cli.plans import finding_lines, write_plan
+from airmirror.cli.plans import finding_lines, report_base, show_put_back, write_plan
 from airmirror.cli.steps import telling
 from airmirror.cli.tables import DOUBTFUL, GOOD, Cell, line, print_json, show, table
+from airmirror.errors import counted
 
 if TYPE_CHECKING:  # every command would load them at its start
     from airmirror.failback.divergence import Written
@@ -30,6 +32,7 @@ if TYPE_CHECKING:  # every command would load them at its start
     from airmirror.failback.report import FailbackReport
     from airmirror.failback.rescue import ToRescue
     from airmirror.windows.continuing import Continuation
+    from airmirror.windows.resets import Reset
 
 MOST_RUNS = 3  # of a partition that are shown; --json and --write have all
 
@@ -146,6 +149,13 @@ def run(
     inexact: Annotated[
         bool, typer.Option("--inexact", help="Also where groups do not go on at the very next record.")
     ] = False,
+    accept_loss: Annotated[
+        bool,
+        typer.Option(
+            "--accept-loss",
+            help="Records that differ on both sides stay as they are, in no account; without --yes they are listed.",
+        ),
+    ] = False,
     write: Annotated[
         Path | None,
         typer.Option(help="Write the report as PATH.html and PATH.json; failback.<flow>.<time> by default."),
@@ -163,10 +173,9 @@ def run(
     from airmirror.failback import steps
     from airmirror.failback.pair import Pair, check_way_back
     from airmirror.failback.report import report_of, write_report
-    from airmirror.failback.returning import look_ahead
     from airmirror.flows.reset import whoami
 
-    order = steps.FailbackOrder(reason, by or whoami(), leave, wait, inexact, tuple(topic or ()))
+    order = steps.FailbackOrder(reason, by or whoami(), leave, wait, inexact, tuple(topic or ()), accept_loss)
     with (
         opened_flow(config, flow, ledger, secrets, shows=not yes) as forward,
         opened_flow(config, check_way_back(forward), ledger, secrets, shows=not yes) as reverse,
@@ -177,13 +186,11 @@ def run(
             show(console, f"{forward.flow.name} is open, and nothing returns: there is nothing to fail back.")
             return
         if not yes or begin:
-            begun = steps.return_step(pair, order, tell) if yes else look_ahead(pair, order.of_return)
-            _show_begun(reverse.flow.name, begun, yes, as_json)
+            begun, differ = (steps.return_step(pair, order, tell), []) if yes else steps.look(pair, order)
+            _show_begun(reverse.flow.name, begun, differ, yes, as_json)
             return
         made = report_of(pair, order, steps.fail_back(pair, order, tell))
-        file = write_report(
-            made, write or Path(f"failback.{made.plan.flow.replace('->', '.')}.{made.ended_ms // 1000}")
-        )
+        file = write_report(made, report_base(write, "failback", made.plan.flow, made.ended_ms))
     if as_json:
         print_json(console, made.as_dict())
     else:
@@ -192,21 +199,71 @@ def run(
         raise typer.Exit(1)
 
 
-def _show_begun(flow: str, begun: list[Continuation], done: bool, as_json: bool) -> None:
-    """Show where partitions begin to return."""
+@failback_commands.command("undo")
+@failures_reported
+def undo(
+    reason: Annotated[str, typer.Option(help="Why; it is kept with what is decided.")],
+    by: Annotated[str, typer.Option(help="Who decides; user@host if not given.")] = "",
+    flow: FlowName = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; else nothing is written.")] = False,
+    config: Config = DEFAULT_CONFIG,
+    ledger: LedgerUrl = DEFAULT_LEDGER,
+    secrets: Secrets = None,
+) -> None:
+    """End a failback that is not over: nothing returns any more, groups go back to where they stood on the source, and the flow
+    stays closed. As long as no group has gone on there. Exit status: 0 it is, or can be, undone, 1 it can't, 2 bad input.
+    """
+    from airmirror.failback import undo as undoing
+    from airmirror.failback.pair import Pair, check_way_back
+    from airmirror.flows.reset import whoami
+
+    with (
+        opened_flow(config, flow, ledger, secrets, shows=not yes) as forward,
+        opened_flow(config, check_way_back(forward), ledger, secrets, shows=not yes) as reverse,
+        telling(console) as tell,
+    ):
+        pair = Pair(forward, reverse)
+        found = undoing.undo(pair, reason=reason, by=by or whoami(), tell=tell) if yes else undoing.undo_plan(pair)
+    show_put_back(found.flow, found.groups, found.reasons, yes)
+    over = ", ".join(sorted(found.topics)) or "nothing"
+    show(console, f"{found.flow}: {over} {'returns no more' if yes else 'would return no more'}.")
+    show(console, *([] if yes else ["Nothing was written: --yes does it."]))
+    if found.reasons:
+        raise typer.Exit(1)
+
+
+def _show_begun(flow: str, begun: list[Continuation], differ: list[Reset], done: bool, as_json: bool) -> None:
+    """Show where partitions begin to return, and which records differ."""
     columns = ("topic", "partition", "from offset", "returns to", "after offset")
     rows: list[list[Cell]] = [
         [each.key.topic, each.key.partition, each.end, each.facts.remote_topic, each.target_end - 1] for each in begun
     ]
     if as_json:
-        print_json(
-            console, {"flow": flow, "done": done, "begins": [dict(zip(columns, row, strict=True)) for row in rows]}
-        )
+        begins = [dict(zip(columns, row, strict=True)) for row in rows]
+        runs = [
+            {"topic": each.facts.topic, "partition": each.facts.partition} | asdict(run)
+            for each in differ
+            for run in each.runs
+        ]
+        print_json(console, {"flow": flow, "done": done, "begins": begins, "differ": runs})
         return
     right = ("partition", "from offset", "after offset")
     show(console, table(f"{flow}: what returns", columns, rows, right=right, empty="it has begun already"))
+    for each in differ:
+        count = sum(run.count for run in each.runs)
+        where = f"{each.facts.key} and {each.facts.remote_topic}-{each.facts.partition}"
+        show(console, line("differ", f"{where}: {counted(count, 'record')}: {_on_both_sides(each)}", DOUBTFUL))
     said = f"Windows of {flow} copy it back, and what comes." if done else "Nothing was written: --yes does it."
     show(console, said)
+
+
+def _on_both_sides(reset: Reset) -> str:
+    """Return every offset that differs, on the source and on the target."""
+    runs = [(run.source_first, run.target_first, run.count) for run in reset.runs]
+    return ", ".join(
+        f"{first} ({there})" if count == 1 else f"{first} to {first + count - 1} ({there} to {there + count - 1})"
+        for first, there, count in runs
+    )
 
 
 def _show_done(made: FailbackReport, file: Path) -> None:
@@ -220,6 +277,8 @@ def _show_done(made: FailbackReport, file: Path) -> None:
     show(console, table(f"{made.plan.flow}: what returned", columns, rows, right=numbers, empty="nothing since"))
     for group, topic, partition, why in made.left:
         show(console, line("left", f"{group} in {topic}-{partition}: {why}", DOUBTFUL))
+    for each in made.accepted:
+        show(console, line("accepted", f"{each.topic}-{each.partition}: {each.problem}", DOUBTFUL))
     show(console, Text(made.headline, GOOD if made.is_good else DOUBTFUL), f"The report: {file}")
 
 
@@ -258,6 +317,9 @@ def _show(found: FailbackPlan) -> None:
     for each in found.partitions:
         if each.never.records:
             show(console, line("never crossed", f"{each.name}: {_runs(each.never)}", DOUBTFUL))
+    for each in found.partitions:
+        if each.waits.records:
+            show(console, line("copied when it is open", f"{each.name}: {_runs(each.waits)}", GOOD))
     for each in found.partitions:
         if each.since.records:
             show(console, line("since", f"{each.remote_topic}-{each.partition}: {_runs(each.since)}", DOUBTFUL))

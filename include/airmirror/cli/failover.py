@@ -20,7 +20,7 @@ from airmirror.cli.options import (
     console,
     opened_flow,
 )
-from airmirror.cli.plans import finding_lines, write_plan
+from airmirror.cli.plans import finding_lines, report_base, show_put_back, write_plan
 from airmirror.cli.rehearsal import rehearse
 from airmirror.cli.steps import telling
 from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, print_json, show, table
@@ -111,8 +111,7 @@ def run(
             found = failover_plan(opened)
         else:
             made = report_of(opened, order, *fail_over(opened, order, tell))
-            name = f"failover.{opened.flow.name.replace('->', '.')}.{made.ended_ms // 1000}"
-            file = write_report(made, write or Path(name))
+            file = write_report(made, report_base(write, "failover", opened.flow.name, made.ended_ms))
     if as_json:
         print_json(console, made.as_dict() if yes else found.as_dict() | {"done": False})
     elif yes:
@@ -147,20 +146,7 @@ def undo(
         found = undoing.undo_plan(opened)
         if yes:
             found = undoing.undo(opened, reason=reason, by=by or whoami(), tell=tell)
-    rows: list[list[Cell]] = [
-        [
-            each.move.group,
-            each.move.topic,
-            each.move.partition,
-            each.now,
-            None if each.move.before < 0 else each.move.before,
-        ]
-        for each in found.groups
-    ]
-    numbers = ("partition", "stands at" if not yes else "stood at", "goes back to")
-    show(console, table(f"{name}: groups", ("group", "topic", *numbers), rows, right=numbers, empty="none was moved"))
-    for each in found.reasons:
-        show(console, line("stop", each, BAD))
+    show_put_back(name, found.groups, found.reasons, yes)
     state = "is open" if yes else "would be opened" if found.is_closed else "is open already"
     show(console, f"{name} {state}.", *([] if yes else ["Nothing was written: --yes does it."]))
     if found.reasons:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,12 +24,14 @@ from airmirror.cli.options import (
     opened_flow,
 )
 from airmirror.cli.plans import finding_lines
+from airmirror.cli.rehearsal import rehearse_move
 from airmirror.cli.steps import telling
 from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, print_json, show, table
 from airmirror.errors import named
-from airmirror.migration.order import STEPS, MoveOrder
+from airmirror.migration.order import STEPS, WITH_REVERSE, MoveOrder, usual
 
 if TYPE_CHECKING:  # every command would load it at its start
+    from airmirror.flows.prepare import Opened
     from airmirror.migration.plan import MigrationPlan
     from airmirror.migration.state import MoveState
 
@@ -89,7 +93,10 @@ def run(
     flow: FlowName = "",
     step: Annotated[
         list[str] | None,
-        typer.Option("--step", help=f"Only this step; again for more: {', '.join(STEPS)}. Default: all but finish."),
+        typer.Option(
+            "--step",
+            help=f"Only this step; again for more: {', '.join(STEPS)}. Default: all but finish; reverse with move.reverse.",
+        ),
     ] = None,
     wait: Annotated[
         float,
@@ -115,9 +122,11 @@ def run(
     with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, telling(console) as tell:
         if not yes:
             found = move_state(opened, chosen_move(opened, move), order)
-        for each in [name for name in STEPS if name in (step or STEPS[:-1])] if yes else ():
-            for text in do_step(opened, order, each, tell):
-                show(console, json.dumps({"step": each, "said": text}) if as_json else line(each, text, GOOD))
+        wanted = step or usual(reverse=opened.flow.settings.move_reverse)
+        for each in [name for name in STEPS if name in wanted] if yes else ():
+            with _opened_back(opened, each in WITH_REVERSE, config, ledger, secrets) as reverse:
+                for text in do_step(opened, order, each, tell, reverse):
+                    show(console, json.dumps({"step": each, "said": text}) if as_json else line(each, text, GOOD))
     if not yes:
         if as_json:
             print_json(console, found.as_dict())
@@ -155,8 +164,11 @@ def undo(
         chosen = chosen_move(opened, move)
         if fence:
             found = undo_fence(opened, chosen, order) if yes else fence_plan(opened, chosen)
+        elif yes:
+            with _opened_back(opened, True, config, ledger, secrets) as reverse:
+                found = undo_move(opened, chosen, order, tell, reverse)
         else:
-            found = undo_move(opened, chosen, order, tell) if yes else undo_plan(opened, chosen, order)
+            found = undo_plan(opened, chosen, order)
     show(
         console,
         *(found.lines or [f"{move}: no fence stands" if fence else f"{move}: nothing was switched"]),
@@ -168,9 +180,21 @@ def undo(
         raise typer.Exit(1)
 
 
-def _show_state(found: MoveState) -> None:
-    from airmirror.migration.state import NO_WAY_BACK
+@contextmanager
+def _opened_back(
+    opened: Opened, wanted: bool, config: Path, ledger: str, secrets: Path | None
+) -> Iterator[Opened | None]:
+    """The flow in the opposite direction; None where nobody wants it, or the configuration has none."""
+    from airmirror.failback.pair import has_way_back
 
+    if not wanted or not has_way_back(opened):
+        yield None
+        return
+    with opened_flow(config, opened.flow.opposite, ledger, secrets) as reverse:
+        yield reverse
+
+
+def _show_state(found: MoveState) -> None:
     partitions: list[list[Cell]] = [
         [each.topic, each.partition, each.remote_topic, each.verified, each.end] for each in found.partitions
     ]
@@ -197,9 +221,11 @@ def _show_state(found: MoveState) -> None:
     show(console, *(f"{found.move.name}: {each}" for each in found.access))
     if found.is_closed:
         show(console, *(line("not yet", each, DOUBTFUL) for each in found.unfinished))
-    else:
-        show(console, NO_WAY_BACK)
+    show(console, found.undo)
     show(console, found.headline, f"Nothing was written: --yes does it, --step {found.next} alone what comes next.")
+
+
+migration_commands.command("rehearse")(rehearse_move)
 
 
 def _write(found: MigrationPlan, path: Path) -> None:

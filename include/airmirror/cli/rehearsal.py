@@ -1,4 +1,4 @@
-"""``airmirror failover rehearse``: a failover with shadows, which proves that the real one would work, and touches nothing."""
+"""``airmirror failover rehearse`` and ``migration rehearse``: with shadows, which prove that the real one would work."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ from airmirror.cli.options import (
     console,
     opened_flow,
 )
+from airmirror.cli.plans import report_base
 from airmirror.cli.steps import telling
 from airmirror.cli.tables import BAD, GOOD, Cell, line, print_json, show, table
 
 if TYPE_CHECKING:  # every command would load them at its start
+    from airmirror.migration.rehearsal_report import MoveReport
     from airmirror.rehearsal.report import RehearsalReport
 
 MOST_SHOWN = 20  # problems; the report has all
@@ -49,8 +51,37 @@ def rehearse(
 
     with opened_flow(config, flow, ledger, secrets, shows=True) as opened, telling(console) as tell:
         report = RehearsalReport.of(carry_out(opened, tell))
-        name = f"rehearsal.{opened.flow.name.replace('->', '.')}.{report.made.ended_ms // 1000}"
-        file = write_report(report, write or Path(name))
+        file = write_report(report, report_base(write, "rehearsal", report.flow, report.made.ended_ms))
+    if as_json:
+        print_json(console, report.as_dict())
+    else:
+        _show(report, file, report.holds)
+    if not report.is_good:
+        raise typer.Exit(1)
+
+
+@failures_reported
+def rehearse_move(
+    move: Annotated[str, typer.Option("--move", help="The move group: <flow>.move.<name>.… in the configuration.")],
+    flow: FlowName = "",
+    write: Annotated[
+        Path | None,
+        typer.Option(help="Write the report as PATH.html and PATH.json; rehearsal.<flow>.<move>.<time> by default."),
+    ] = None,
+    config: Config = DEFAULT_CONFIG,
+    ledger: LedgerUrl = DEFAULT_LEDGER,
+    secrets: Secrets = None,
+    as_json: AsJson = False,
+) -> None:
+    """Rehearse a migration while everything runs: its steps on copies of the newest records, with shadows of the groups, every
+    record compared with the source. Production is only read. Exit status: 0 it would work, 1 it would not.
+    """
+    from airmirror.migration.rehearsal import rehearse_move as carry_out
+    from airmirror.migration.rehearsal_report import MoveReport, write_report
+
+    with opened_flow(config, flow, ledger, secrets, shows=True) as opened, telling(console) as tell:
+        report = MoveReport.of(carry_out(opened, move, tell))
+        file = write_report(report, report_base(write, "rehearsal", f"{report.flow}.{move}", report.made.ended_ms))
     if as_json:
         print_json(console, report.as_dict())
     else:
@@ -59,13 +90,15 @@ def rehearse(
         raise typer.Exit(1)
 
 
-def _show(report: RehearsalReport, file: Path) -> None:
-    """Show how long each step took, what would go wrong, and the whole in one sentence."""
+def _show(report: RehearsalReport | MoveReport, file: Path, holds: str = "") -> None:
+    """Show how long each step took, what that time ``holds``, what would go wrong, and the whole in one sentence."""
     rows: list[list[Cell]] = [
         [each.name, f"{each.seconds:.1f}", "yes" if each.is_failover else ""] for each in report.made.steps
     ]
-    title = f"{report.flow}: rehearsal of a failover"
-    show(console, table(title, ("step", "seconds", "of a failover"), rows, right=("seconds",)))
+    columns = ("step", "seconds", f"of {report.of_what}")
+    show(console, table(f"{report.flow}: rehearsal of {report.of_what}", columns, rows, right=("seconds",)))
+    if holds:
+        show(console, holds)
     for each in report.problems[:MOST_SHOWN]:
         show(console, line("stop", each, BAD))
     show(console, Text(report.headline, GOOD if report.is_good else BAD), f"The report: {file}")

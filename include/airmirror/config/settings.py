@@ -44,6 +44,9 @@ class Settings:
     heartbeats_topic_replication_factor: int
     move_fence: str
     move_quiet_ms: int
+    move_rehearsal_records: int
+    move_rehearsal_schedule: str | None
+    move_reverse: bool
     move_soak_ms: int
     offset_lag_max: int
     offset_storage_partitions: int

@@ -23,7 +23,7 @@ from airmirror.windows.mirror import Mirror
 from airmirror.windows.opposite import caught_up_opposite, opposite_of
 from airmirror.windows.resets import Choice, Facts, borne_out
 from airmirror.wire.closures import Rescue, rescues_of
-from airmirror.wire.records import Records
+from airmirror.wire.records import Array, Records
 
 Span = tuple[int, int]
 
@@ -47,10 +47,12 @@ class Divergence:
     """One partition. Offsets are of the next record.
 
     ``crossed_end``: up to here the source's records crossed; ``kept_end``: of these the source still has the log that was copied
-    up to here, -1: it has no such partition. ``start``, ``end``: of what is on the source now and did not cross, as far as it can
-    be read and was not rescued; ``never``: the records there. ``open_from``: from here on it can't be read yet, because a
-    transaction is open, -1: all can. ``rescued``: records that were. ``since``: those of others on the target after the flow's
-    last one. ``unverified``: offsets that crossed and that no gate has let pass. ``problem``: what happened to a log.
+    up to here, -1: it has no such partition. ``start``, ``end``: of what is on the source now and did not cross, or was lost by
+    the target, as far as it can be read and was not rescued; ``never``: the records there. ``open_from``: from here on it can't
+    be read yet, because a transaction is open, -1: all can. ``rescued``: records that were. ``since``: those of others on the
+    target after the flow's last one. ``unverified``: offsets that crossed and that no gate has let pass. ``problem``: what
+    happened to a log. ``waits``: records that the flow copies by itself when it is open: it has copied nothing of the partition
+    yet, and nobody has written to its remote partition; they are not among ``never``. ``has_remote``: whether there is one.
     """
 
     topic: str
@@ -67,6 +69,8 @@ class Divergence:
     since: Written
     unverified: int
     problem: str
+    waits: Written = Written()
+    has_remote: bool = True
 
     @property
     def name(self) -> str:
@@ -104,11 +108,10 @@ def divergences(mirror: Mirror, topics: Mapping[str, str]) -> list[Divergence]:
 
 def written(parts: Iterable[Records], without: Collection[Span] = ()) -> Written:
     """The account of records in the order of their offsets; ``without``: those from an offset on and before another."""
-    count, size, runs = 0, 0, list[Span]()
+    count, size, runs, others = 0, 0, list[Span](), Offsets.of(without)
     times: list[int] = []
     for part in parts:
-        for first, end in without:
-            part = part.where((part.offsets < first) | (part.offsets >= end))
+        part = part.where(~others.has(part.offsets))
         if not len(part):
             continue
         count, size = count + len(part), size + int((part.ends - part.starts).sum())
@@ -121,6 +124,26 @@ def written(parts: Iterable[Records], without: Collection[Span] = ()) -> Written
     return Written(count, size, min(times, default=-1), max(times, default=-1), tuple(runs))
 
 
+@dataclass(frozen=True)
+class Offsets:
+    """Offsets as spans that do not overlap, in order: ``firsts``, and ``ends`` that do not belong to them."""
+
+    firsts: Array
+    ends: Array
+
+    @classmethod
+    def of(cls, spans: Collection[Span]) -> Offsets:
+        both = np.array(sorted(spans), np.int64).reshape(-1, 2)
+        return cls(both[:, 0], both[:, 1])
+
+    def has(self, offsets: Array) -> Array:
+        """For each of ``offsets`` whether it is one of these."""
+        if not len(self.firsts):
+            return np.zeros(len(offsets), bool)
+        at = np.searchsorted(self.firsts, offsets, "right") - 1
+        return (at >= 0) & (offsets < self.ends[at])
+
+
 def rescued_end(rescues: Iterable[Rescue], topic: str, partition: int, source_topic_id: str) -> int:
     """The source offset up to which a partition's records were rescued; 0: none was."""
     return max((each.source_end for each in rescues_of(rescues, topic, partition, source_topic_id)), default=0)
@@ -128,16 +151,20 @@ def rescued_end(rescues: Iterable[Rescue], topic: str, partition: int, source_to
 
 def _of(mirror: Mirror, facts: Facts, readable: int, rescues: Sequence[Rescue], unverified: int) -> Divergence:
     topic_id, key = str(facts.source_topic_id), facts.key
-    crossed = 0 if facts.last is None else facts.last.source_end
-    kept, begin = crossed, facts.goes_on
-    if facts.source_recreated:
-        kept, begin = 0, facts.earliest
-    elif facts.source_cut is not None:
-        kept = begin = facts.source_cut
+    account, crossed = borne_out(facts), 0 if facts.last is None else facts.last.source_end
+    kept = 0 if facts.source_recreated else crossed if facts.source_cut is None else facts.source_cut
+    begin = facts.goes_on
+    if not account.is_whole:  # what either side has lost of it did not cross, or not any more
+        begin = account.last.source_end if account.last else facts.earliest
     start = max(begin, facts.earliest, rescued_end(rescues, *key, topic_id))
     log = Log(mirror.source, key, start, readable, is_committed=mirror.flow.isolation_level == "read_committed")
-    returned = _returned(mirror, facts)
-    since = 0 if facts.last is None or facts.target_recreated else facts.last.target_end
+    alone = written(log.records(), _returned(mirror, facts))
+    begun = 0 if facts.last is None or facts.target_recreated else min(facts.last.target_end, facts.held_to)
+    remote = TopicPartition(facts.remote_topic, facts.partition)
+    has_remote = facts.target_topic_id != resetting.NO_TOPIC and _has(mirror.target, remote)
+    since = _since(mirror.target, remote, begun, rescues) if has_remote else Written()
+    rescued = sum(each.records for each in rescues_of(rescues, *key, topic_id))
+    is_new = facts.last is None and facts.recorded < 0 and not (rescued or since.records)
     return Divergence(
         topic=facts.topic,
         partition=facts.partition,
@@ -147,29 +174,30 @@ def _of(mirror: Mirror, facts: Facts, readable: int, rescues: Sequence[Rescue], 
         kept_end=kept,
         start=start,
         end=max(start, readable),
-        never=written(log.records(), returned),
-        rescued=sum(each.records for each in rescues_of(rescues, *key, topic_id)),
+        never=Written() if is_new else alone,
+        rescued=rescued,
         open_from=readable if readable < facts.high_watermark else -1,
-        since=_since(mirror.target, TopicPartition(facts.remote_topic, facts.partition), since, rescues),
+        since=since,
         unverified=unverified,
         problem=replace(facts, foreign=False, tail=None).problem,
+        waits=alone if is_new else Written(),
+        has_remote=has_remote,
     )
 
 
 def _returned(mirror: Mirror, facts: Facts) -> list[Span]:
-    """The offsets of the source to which the flow in the opposite direction has copied what returned since: one span or none.
+    """The offsets of the source at which what has returned since lies, by the flow in the opposite direction, in order.
 
-    Its ledger has caught up. Nothing of others lies between its records: its windows see to that.
+    Its ledger has caught up.
     """
     opposite = opposite_of(mirror.flow, mirror.index)
     last = opposite.last_segments().get((facts.remote_topic, facts.partition))
-    if last is None or last.remote_topic != facts.topic:
+    if last is None or last.remote_topic != facts.topic or last.target_topic_id != facts.source_topic_id:
         return []
     kept = borne_out(facts)
     since = kept.last.target_end if kept.last else 0
     its = opposite.segments(last.topic, last.partition, last.source_topic_id, start=since)
-    copied = [each for each in its if each.copied]
-    return [(min(each.target_start for each in copied), copied[-1].target_end)] if copied else []
+    return [(run.target_first, run.target_end) for each in its for run in each.segments if run.source_end > since]
 
 
 def _gone(mirror: Mirror, state: State, key: TopicPartition, rescues: Sequence[Rescue], unverified: int) -> Divergence:
@@ -197,11 +225,15 @@ def _gone(mirror: Mirror, state: State, key: TopicPartition, rescues: Sequence[R
 
 def _since(target: Routes, remote: TopicPartition, start: int, rescues: Iterable[Rescue]) -> Written:
     """Return what others have written to a partition of the target from an offset on."""
-    if target.refresh_existing([remote.topic]) or remote.partition >= target.partitions(remote.topic):
+    if target.refresh_existing([remote.topic]) or not _has(target, remote):
         return Written()
     end = offsets_with_patience(target, [remote], LATEST, read_committed=True)[remote]
     ours = [(each.target_start, each.target_end) for each in rescues if (each.into, each.partition) == remote]
     return written(Log(target, remote, start, end).records(), ours)
+
+
+def _has(target: Routes, remote: TopicPartition) -> bool:
+    return remote.partition < target.partitions(remote.topic)
 
 
 def _unverified(mirror: Mirror) -> dict[TopicPartition, int]:

@@ -13,6 +13,10 @@ SIDES = (
         "Never crossed",
         "Records of the source, by their offsets there. `airmirror failback rescue` copies them to the target.",
     ),
+    (
+        "Copied when the flow is open",
+        "Of partitions that it has copied nothing of yet, by their offsets on the source.",
+    ),
     ("Written on the target since", "Records of others after the flow's last one, by their offsets on the target."),
 )
 
@@ -45,6 +49,7 @@ def page(plan: FailbackPlan, done: str = "", title: str = "") -> str:
     ]
     sides = (
         [(each.topic, each, each.never) for each in plan.partitions],
+        [(each.topic, each, each.waits) for each in plan.partitions if each.waits.records],
         [(each.remote_topic, each, each.since) for each in plan.partitions],
     )
     for (title, said), rows in zip(SIDES, sides, strict=True):

@@ -1,4 +1,7 @@
-"""The two flows of a failback: the one that was failed over, and the one in the opposite direction, by which records return."""
+"""The two flows of a failback: the one that was failed over, and the one in the opposite direction, by which records return.
+
+And the order to let them return.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from dataclasses import dataclass
 from airmirror.errors import AirmirrorError, command
 from airmirror.flows.prepare import Opened, catch_up_soon, caught_up, plan_topics
 from airmirror.topics.names import policy_of
-from airmirror.wire.closures import Return
+from airmirror.windows.opposite import returning
 
 
 @dataclass(eq=False)
@@ -65,16 +68,32 @@ class Pair:
     def returning(self) -> dict[str, str]:
         """The remote topics that return now, each with the topic of the source."""
         catch_up_soon(self.reverse)
-        return {each.topic: each.into for each in self.reverse.ledger.of_kind(Return)}
+        return returning(self.reverse.ledger)
 
     def now(self) -> Pair:
         """Return the same when both ledgers have read what is new: what returns is as it was decided by now."""
         return Pair(caught_up(self.forward, soon=True), caught_up(self.reverse, soon=True))
 
 
+@dataclass(frozen=True)
+class ReturnOrder:
+    """Who lets records return, and why. ``leave``: what never crossed stays on the source alone; ``topics``: of the source,
+    none: all. ``accept``: records that differ on both sides stay as they are, and are in no account."""
+
+    reason: str
+    by: str
+    leave: bool = False
+    topics: tuple[str, ...] = ()
+    accept: bool = False
+
+
+def has_way_back(forward: Opened) -> bool:
+    """Return whether the configuration has a flow in the opposite direction."""
+    return forward.flow.opposite in {each.name for each in forward.configuration.enabled}
+
+
 def check_way_back(forward: Opened) -> str:
     """Return the name of the flow in the opposite direction. Raises NoWayBack."""
-    name = forward.flow.opposite
-    if name not in {each.name for each in forward.configuration.enabled}:
-        raise NoWayBack(forward.flow.name, name)
-    return name
+    if not has_way_back(forward):
+        raise NoWayBack(forward.flow.name, forward.flow.opposite)
+    return forward.flow.opposite

@@ -16,6 +16,8 @@ from airmirror.topics.drift import Drift, drifts
 from airmirror.windows.mirror import Mirror
 from airmirror.wire.closures import WHOLE, Closure, closed
 
+NEW = "records of partitions that the flow has copied nothing of yet"
+
 
 @dataclass(eq=False)
 class SourceStillGone(AirmirrorError):
@@ -116,6 +118,7 @@ def failback_plan(opened: Opened) -> FailbackPlan:
 def _findings(flow: str, closure: Closure | None, rows: Sequence[Divergence]) -> list[Finding]:
     rescue = command("failback", "rescue", "--reason", "…", "--yes", flow=flow)
     never = [f"{each.name} ({each.never.records:,})" for each in rows if each.never.records]
+    waits = [f"{each.name} ({each.waits.records:,})" for each in rows if each.waits.records]
     since = [f"{each.remote_topic}-{each.partition} ({each.since.records:,})" for each in rows if each.since.records]
     return [
         Finding("ok", "the flow is closed", f"by {closure.by}: {closure.reason}")
@@ -137,6 +140,7 @@ def _findings(flow: str, closure: Closure | None, rows: Sequence[Divergence]) ->
             "it ends when its producer comes back, or when its time is over; then ask again",
         ),
         _judged("all that is on the source has crossed, or was rescued", never, rescue),
+        Finding("ok", NEW, named(waits) + ": the flow copies them when it is open" if waits else "none"),
         _judged("nobody has written on the target since", since),
         _judged(
             "all that crossed is verified",

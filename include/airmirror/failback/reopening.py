@@ -10,21 +10,20 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
-from airmirror.errors import AirmirrorError, command, listed
-from airmirror.failback.pair import Pair
-from airmirror.failback.returning import NeverCrossed, ReturnNotDrained, ReturnOrder
+from airmirror.failback.differing import WINDOWS, prove
+from airmirror.failback.divergence import Offsets
+from airmirror.failback.pair import Pair, ReturnOrder
+from airmirror.failback.returning import NeverCrossed, ReturnNotDrained
 from airmirror.flows.closing import append, closure, closures_now, overtaking
-from airmirror.flows.moving import Pen, forget
+from airmirror.flows.moving import Pen, forget, moves_in
 from airmirror.flows.prepare import catch_up_ledger
 from airmirror.ledger import FlowLedger
 from airmirror.partitions import TopicPartition
 from airmirror.windows import resetting
 from airmirror.windows.continuing import Continuation, commit, continue_after
 from airmirror.windows.fence import Granted, fence_around
-from airmirror.windows.judging import judge_unverified
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.resets import Choice, Facts, borne_out
 from airmirror.wire.closures import WHOLE, ClosureEvent, GroupMove, Rescue, Return, rescues_of
@@ -32,18 +31,6 @@ from airmirror.wire.segments import ResetRecord
 
 Tell = Callable[[str], None]
 FORGET = "forget"  # the choice after which a topic is none of a flow's own
-
-
-@dataclass(eq=False)
-class ReturnDiffers(AirmirrorError):
-    """Records that returned and are not on both sides as they were copied: the flow stays closed."""
-
-    flow: str
-    reasons: tuple[str, ...]
-
-    def __str__(self) -> str:
-        said = f"what returned is not equal on both sides; {command('verify', flow=self.flow)} says more"
-        return f"flow {self.flow!r} stays closed: {said}\n{listed(self.reasons)}"
 
 
 def open_again(
@@ -57,7 +44,7 @@ def open_again(
     catch_up_ledger(pair.reverse)
     with (
         Mirror.open(forward.flow, forward.ledger, "return") as ahead,
-        overtaking(forward, f"return-{uuid.uuid4().hex[:12]}", tell) as granted,
+        overtaking(forward, f"{WINDOWS}{uuid.uuid4().hex[:12]}", tell) as granted,
     ):
         ahead.refresh()
         if not_over := sorted(names.keys() - closures_now(pair.reverse).keys()):  # it may have begun again since
@@ -66,11 +53,8 @@ def open_again(
         found = _accounts(ahead, pair.reverse.ledger, names, order)
         if found:
             commit(ahead, granted, fence_around(granted, 1).numbers[0], found, by=order.by, reason=order.reason)
-        tell("comparing what returned, record by record")
         ahead.catch_up()
-        judged = judge_unverified(ahead, granted, None, trusted=())
-        if judged.errors:
-            raise ReturnDiffers(forward.flow.name, tuple(map(str, judged.errors)))
+        prove(ahead, granted, names.values(), order, tell)
         _forget_moves(granted, names)
         closures = {WHOLE, *names.values()} & granted.closed.keys()
         opened = [closure(granted, each, ClosureEvent.OPENED, reason=order.reason, by=order.by) for each in closures]
@@ -79,18 +63,49 @@ def open_again(
     return found
 
 
-def forget_return(pair: Pair, names: Collection[str], order: ReturnOrder, tell: Tell = lambda phase: None) -> None:
-    """The flow in the opposite direction has nothing to do with these remote topics any more. Raises FlowBusy, SlotFenced."""
-    with overtaking(pair.reverse, f"return-{uuid.uuid4().hex[:12]}", tell) as granted:
-        index, now = granted.journal.index, int(time.time() * 1000)
-        over = [each for each in index.of_kind(Return) if each.topic in names]
-        known = [TopicPartition(*key) for key in index.state().known if key[0] in {each.topic for each in over}]
-        decided = [_forgotten(key, granted.claim.window, now, order) for key in known]
-        granted.check()
-        if over:
-            entries = [(each.encode_key(), each.encode_value()) for each in decided]
-            granted.appender.append([*entries, *((each.encode_key(), None) for each in over)])
+def forget_return(
+    pair: Pair,
+    names: Collection[str],
+    order: ReturnOrder,
+    tell: Tell = lambda phase: None,
+    last: Callable[[], None] = lambda: None,
+) -> None:
+    """The flow in the opposite direction has nothing to do with these remote topics any more, also where that was only armed.
+
+    ``last``: asked when none of its windows writes any more; what it raises keeps everything as it is.
+    Raises FlowBusy, SlotFenced.
+    """
+    with overtaking(pair.reverse, f"{WINDOWS}{uuid.uuid4().hex[:12]}", tell) as granted:
+        last()
+        write_forgotten(granted, names, by=order.by, reason=order.reason)
     catch_up_ledger(pair.reverse)
+
+
+def write_forgotten(granted: Granted, names: Collection[str], *, by: str, reason: str) -> None:
+    """Delete the returns of these remote topics, under the claim of the flow by which they return; done again, nothing."""
+    index, now = granted.journal.index, int(time.time() * 1000)
+    over = [each for each in index.of_kind(Return) if each.topic in names]
+    topics = {each.topic for each in over if not each.is_armed}
+    decided = [
+        ResetRecord(
+            *key,
+            time_ms=now,
+            choice=FORGET,
+            problem="its return is over",
+            lost_first=-1,
+            lost_end=-1,
+            start=-1,
+            window=granted.claim.window,
+            by=by.strip(),
+            reason=reason.strip(),
+        )
+        for key in index.state().known
+        if key[0] in topics
+    ]
+    granted.check()
+    if over:
+        entries = [(each.encode_key(), each.encode_value()) for each in decided]
+        granted.appender.append([*entries, *((each.encode_key(), None) for each in over)])
 
 
 def _accounts(ahead: Mirror, opposite: FlowLedger, names: Mapping[str, str], order: ReturnOrder) -> list[Continuation]:
@@ -107,26 +122,33 @@ def _accounts(ahead: Mirror, opposite: FlowLedger, names: Mapping[str, str], ord
     ]
     if left:
         raise ReturnNotDrained(ahead.flow.name, tuple(left))
-    found = [_account(ahead, facts, opposite, ends) for facts, key in zip(looked, keys, strict=True) if key in last]
-    made = [each for each in found if each is not None]
     rescues = ahead.index.of_kind(Rescue)
-    behind = [(each, each.lost - rescued(each, rescues)) for each in made]
-    never = [f"{each.key}: {count:,} records" for each, count in behind if count > 0]
+    saved = {(each.topic, each.partition, each.source_topic_id) for each in rescues}
+    found = [
+        _account(ahead, facts, opposite, ends, rescued=(*facts.key, facts.source_topic_id) in saved)
+        for facts, key in zip(looked, keys, strict=True)
+        if key in last
+    ]
+    made = [each for each in found if each is not None]
+    stay = [(each, behind(each, rescues)) for each in made]
+    never = [f"{each.key}: {count:,} records" for each, count in stay if count]
     if never and not order.leave:
         raise NeverCrossed(ahead.flow.name, tuple(never))
     return made
 
 
 def _account(
-    ahead: Mirror, facts: Facts, opposite: FlowLedger, ends: Mapping[TopicPartition, int]
+    ahead: Mirror, facts: Facts, opposite: FlowLedger, ends: Mapping[TopicPartition, int], *, rescued: bool
 ) -> Continuation | None:
-    """Return the account of what returned to a partition; None: all of it is accounted for."""
+    """Return the account of what returned to a partition; None: all of it is accounted for, or there is nothing to account."""
     remote = TopicPartition(facts.remote_topic, facts.partition)
     last, kept = opposite.last_segments()[remote], borne_out(facts)
     start = kept.last.source_end if kept.last else facts.earliest
     if kept.is_whole and kept.last and start >= last.target_end:
         return None
-    records = opposite.segments(*remote, last.source_topic_id)
+    records = list(opposite.segments(*remote, last.source_topic_id))
+    if facts.last is None and not any(each.copied for each in records) and not rescued:
+        return None  # nothing crossed, nothing returned: the flow begins with it when it is open
     return continue_after(
         ahead,
         facts,
@@ -138,28 +160,14 @@ def _account(
     )
 
 
-def rescued(each: Continuation, rescues: Sequence[Rescue]) -> int:
-    """Return the number of records that a continuation counts as lost and that were rescued."""
+def behind(each: Continuation, rescues: Sequence[Rescue]) -> int:
+    """Return how many records are on the source alone: by no flow on the target, and not rescued."""
     its = rescues_of(rescues, *each.key, str(each.facts.source_topic_id))
-    return sum(rescue.records for rescue in its if each.start <= rescue.source_start < each.end)
+    saved = Offsets.of([(rescue.source_start, rescue.source_end) for rescue in its]).has(each.alone)
+    return len(each.alone) - int(saved.sum())
 
 
 def _forget_moves(granted: Granted, names: Collection[str]) -> None:
     """Forget where groups stood before the failover: they were moved back, and it can't be undone any more."""
     moves = granted.journal.index.of_kind(GroupMove)
-    forget(Pen.of(granted), [each for each in moves if each.topic in names])
-
-
-def _forgotten(key: TopicPartition, window: str, now: int, order: ReturnOrder) -> ResetRecord:
-    return ResetRecord(
-        *key,
-        time_ms=now,
-        choice=FORGET,
-        problem="its return is over",
-        lost_first=-1,
-        lost_end=-1,
-        start=-1,
-        window=window,
-        by=order.by.strip(),
-        reason=order.reason.strip(),
-    )
+    forget(Pen.of(granted), moves_in(moves, names))

@@ -10,16 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from airmirror.errors import AirmirrorError, counted
+from airmirror.failback.differing import accepted
 from airmirror.failback.page import page
 from airmirror.failback.pair import Pair
 from airmirror.failback.plan import FailbackPlan, failback_plan
-from airmirror.failback.reopening import rescued
+from airmirror.failback.reopening import behind
 from airmirror.failback.steps import Done, FailbackOrder
 from airmirror.failover.page import MOST_ROWS, known_time
 from airmirror.failover.report import write_files
 from airmirror.failover.undo import OURS
 from airmirror.quality.page import table
 from airmirror.wire.closures import GroupMove, Rescue
+from airmirror.wire.segments import ResetRecord
 
 
 @dataclass(eq=False)
@@ -52,7 +54,8 @@ class Returned:
 @dataclass(frozen=True)
 class FailbackReport:
     """The outcome of a failback. ``plan``: how things are after it; ``moves``: where groups stood on the source and went;
-    ``left``: positions of groups that were not moved, with their reasons; ``seconds``: how long this run of it took.
+    ``left``: positions of groups that were not moved, with their reasons; ``accepted``: records that differ on both sides, which
+    a person has accepted; ``seconds``: how long this run of it took.
     """
 
     order: FailbackOrder
@@ -62,11 +65,12 @@ class FailbackReport:
     returned: tuple[Returned, ...]
     moves: tuple[GroupMove, ...]
     left: tuple[tuple[str, str, int, str], ...]
+    accepted: tuple[ResetRecord, ...] = ()
 
     @property
     def is_good(self) -> bool:
-        """Return whether every group was moved, and nothing stays behind."""
-        return not self.left and not any(each.behind for each in self.returned)
+        """Return whether every group was moved, nothing stays behind, and nothing differs."""
+        return not self.left and not self.accepted and not any(each.behind for each in self.returned)
 
     @property
     def headline(self) -> str:
@@ -75,6 +79,9 @@ class FailbackReport:
         stay = (
             f"; {counted(behind, 'record')} of the source that never crossed stay there as they are" if behind else ""
         )
+        partitions = {(each.topic, each.partition) for each in self.accepted}
+        if partitions:
+            stay += f"; records of {counted(len(partitions), 'partition')} differ on both sides, which was accepted"
         return (
             f"{self.plan.flow} failed back in {self.seconds:.0f} s: "
             f"{sum(each.records for each in self.returned):,} records returned to {counted(len(self.returned), 'partition')}, "
@@ -93,6 +100,7 @@ class FailbackReport:
             "returned": [asdict(each) for each in self.returned],
             "groups": [asdict(each) for each in self.moves],
             "left": [list(each) for each in self.left],
+            "accepted": [asdict(each) for each in self.accepted],
             "plan": self.plan.as_dict(),
         }
 
@@ -107,7 +115,7 @@ def report_of(pair: Pair, order: FailbackOrder, done: Done) -> FailbackReport:
             partition=each.key.partition,
             remote_topic=each.facts.remote_topic,
             records=sum(account.copied for account in each.taken.accounts),
-            behind=max(0, each.lost - rescued(each, rescues)),
+            behind=behind(each, rescues),
             goes_on=each.end,
         )
         for each in done.continued
@@ -120,6 +128,7 @@ def report_of(pair: Pair, order: FailbackOrder, done: Done) -> FailbackReport:
         returned=tuple(returned),
         moves=tuple(each for each in now.reverse.ledger.of_kind(GroupMove) if each.window.startswith(OURS)),
         left=tuple((row.group, row.topic, row.partition, row.reason) for row in done.groups if row.reason),
+        accepted=tuple(accepted(now.forward)),
     )
 
 
@@ -130,6 +139,7 @@ def report_page(made: FailbackReport) -> str:
         for each in made.returned
     ]
     moves = [(each.group, each.topic, each.partition, _before(each), each.after) for each in made.moves]
+    differ = [(each.topic, each.partition, each.by, each.reason, each.problem) for each in made.accepted]
     done = "".join(
         (
             f"<p>{known_time(made.ended_ms)}, by {escape(made.order.by)}: {escape(made.order.reason)}. "
@@ -140,6 +150,8 @@ def report_page(made: FailbackReport) -> str:
             table(("group", "topic", "partition", "stood at", "goes on at"), moves[:MOST_ROWS]),
             "<h2>Groups that were left</h2>",
             table(("group", "topic", "partition", "why"), made.left[:MOST_ROWS]),
+            "<h2>Accepted: not equal on both sides, and in no account</h2>",
+            table(("topic", "partition", "by", "reason", "what"), differ[:MOST_ROWS]),
         )
     )
     return page(made.plan, done=done, title=f"Failback of {made.plan.flow}")

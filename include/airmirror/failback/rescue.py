@@ -27,7 +27,7 @@ from airmirror.clusters.protocol.topic_configs import topic_configs
 from airmirror.clusters.protocol.transactions import TransactionalId
 from airmirror.errors import AirmirrorError, command
 from airmirror.evidence.logs import Log
-from airmirror.failback.divergence import Divergence
+from airmirror.failback.divergence import Divergence, Offsets
 from airmirror.failback.plan import FailbackPlan, failback_plan
 from airmirror.flows.closing import check_nothing_returns, closures_now, overtaking
 from airmirror.flows.holds import check_decision
@@ -122,7 +122,7 @@ def to_rescue(plan: FailbackPlan, order: RescueOrder) -> list[ToRescue]:
     """Return what a rescue would copy."""
     date = datetime.fromtimestamp(plan.made_ms / 1000, UTC).strftime("%Y-%m-%d")
     return [
-        ToRescue(row, row.remote_topic if order.append else f"{row.remote_topic}.rescued.{date}")
+        ToRescue(row, row.remote_topic if order.append and row.has_remote else f"{row.remote_topic}.rescued.{date}")
         for row in plan.partitions
         if row.never.records and (not order.topics or row.topic in order.topics)
     ]
@@ -137,7 +137,7 @@ def rescue(opened: Opened, order: RescueOrder, tell: Tell = lambda phase: None) 
     check_decision(opened.flow.name, order.reason, order.by)
     if WHOLE not in closures_now(opened):
         raise FlowNotClosed(opened.flow.name)
-    check_nothing_returns(opened, order.topics)
+    check_nothing_returns(opened, order.topics, opens=False)
     flow = opened.flow
     with (
         Routes(flow.source, f"airmirror|{flow.name}|rescue") as source,
@@ -150,8 +150,7 @@ def rescue(opened: Opened, order: RescueOrder, tell: Tell = lambda phase: None) 
             return [], plan
         number = fence_around(granted, 1).numbers[0]
         source.refresh({each.row.topic for each in chosen})
-        if not order.append:
-            _ensure_topics(granted, chosen, source)
+        _ensure_topics(granted, [each for each in chosen if each.into != each.row.remote_topic], source)
         granted.journal.target.refresh({*(each.into for each in chosen), granted.journal.topics.segments})
         for each in chosen:
             tell(f"rescuing {each.row.never.records:,} records of {each.row.name}")
@@ -167,7 +166,12 @@ def _rescue(what: ToRescue, order: RescueOrder, source: Routes, granted: Granted
     limit = topic_configs(granted.journal.target, [what.into], ["max.message.bytes"])[what.into]["max.message.bytes"]
     most = min(BATCH_BYTES, int(limit) - HEADER_SIZE)
     log = Log(source, key, begin, row.end, is_committed=flow.isolation_level == "read_committed")
+    never = Offsets.of(
+        [(first, last + 1) for first, last in row.never.runs]
+    )  # others lie between where a failback was undone
     for records in log.records():
+        if not len(records := records.where(never.has(records.offsets))):
+            continue
         marked = with_origin(records, flow.source.alias, key)
         first = 0
         while first < len(marked):

@@ -16,8 +16,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from airmirror.errors import AirmirrorError, command, listed
+from airmirror.failback.differing import WINDOWS, settle
 from airmirror.failback.divergence import divergences
-from airmirror.failback.pair import Pair
+from airmirror.failback.pair import Pair, ReturnOrder
 from airmirror.flows.closing import append, close, closure, closures_now, overtaking
 from airmirror.flows.draining import undrained
 from airmirror.flows.holds import check_decision
@@ -34,6 +35,7 @@ from airmirror.windows.continuing import Continuation, commit, continue_after
 from airmirror.windows.errors import open_command
 from airmirror.windows.fence import Granted, fence_around
 from airmirror.windows.mirror import Mirror
+from airmirror.windows.opposite import returning
 from airmirror.windows.resets import Choice, Facts, borne_out
 from airmirror.wire.closures import WHOLE, Closure, ClosureEvent, Fence, GroupMove, Return
 
@@ -62,9 +64,11 @@ class NeverCrossed(AirmirrorError):
 
     def __str__(self) -> str:
         rescue = command("failback", "rescue", "--reason", "…", "--yes", flow=self.flow)
+        undo = command("failback", "undo", "--reason", "…", "--yes", flow=self.flow)
         return (
-            f"flow {self.flow!r}: records of its source never crossed; {rescue} copies them to the target; or leave them where "
-            f"they are, on the source alone, with --leave\n{listed(self.reasons)}"
+            f"flow {self.flow!r}: records of its source never crossed; {rescue} copies them to the target (where records return "
+            f"already, {undo} goes before it); or leave them where they are, on the source alone, with --leave\n"
+            f"{listed(self.reasons)}"
         )
 
 
@@ -81,33 +85,30 @@ class ReturnNotDrained(AirmirrorError):
         return f"flow {self.flow!r}: not all has returned; stop its applications, and do this again\n{listed(self.reasons)}"
 
 
-@dataclass(frozen=True)
-class ReturnOrder:
-    """Who lets records return, and why. ``leave``: what never crossed stays on the source alone; ``topics``: of the source,
-    none: all."""
-
-    reason: str
-    by: str
-    leave: bool = False
-    topics: tuple[str, ...] = ()
-
-
 def begin_return(pair: Pair, order: ReturnOrder, tell: Tell = lambda phase: None) -> list[Continuation]:
     """Let remote topics return; where partitions begin. Done again, it does what is left: nothing, once records have returned.
 
-    Raises DecisionIncomplete, NothingReturns, ReturnRefused, NeverCrossed, FlowBusy, SlotFenced, or a cluster's error.
+    Raises DecisionIncomplete, NothingReturns, ReturnRefused, NeverCrossed, ReturnDiffers, FlowBusy, SlotFenced, or a cluster's
+    error.
     """
     check_decision(pair.reverse.flow.name, order.reason, order.by)
     names = returnable(pair, order)
+    if {each.topic for each in pair.forward.ledger.unverified()} & set(names.values()):
+        settle(pair.forward, names.values(), order, tell)
     tell("preparing the topics that records return to")
-    _bring_about(pair.reverse, names, tell)
-    with _mirrors(pair) as (ahead, back), overtaking(pair.reverse, f"return-{uuid.uuid4().hex[:12]}", tell) as granted:
+    bring_about(pair.reverse, names, tell)
+    with (
+        _mirrors(pair) as (ahead, back),
+        overtaking(pair.reverse, f"{WINDOWS}{uuid.uuid4().hex[:12]}", tell) as granted,
+    ):
         tell("reading both clusters")
         returnable(pair, order)  # the flow may have been opened since
         names = _existing(back, names)
         found = _beginnings(ahead, back, names, order)
-        known = {each.topic for each in pair.reverse.ledger.of_kind(Return)}
-        records = [_record(granted, topic, names[topic], order) for topic in sorted(names.keys() - known)]
+        known = returning(pair.reverse.ledger)
+        window = granted.claim.window
+        records = [return_of(topic, names[topic], window, order) for topic in sorted(names.keys() - known.keys())]
+        opened = _opened_again(granted, names, order)
         if found or records:
             number = fence_around(granted, 1).numbers[0]
             into = {each.into for each in records}
@@ -115,8 +116,10 @@ def begin_return(pair: Pair, order: ReturnOrder, tell: Tell = lambda phase: None
             before = [each for each in moves if each.topic in into]  # those of an earlier return
             entries: list[KeyValue] = [(each.encode_key(), each.encode_value()) for each in records]
             entries += [(each.encode_key(), None) for each in before]
+            entries += [(each.encode_key(), each.encode_value()) for each in opened]
             commit(back, granted, number, found, by=order.by, reason=order.reason, more=entries)
-        append(granted, _opened_again(granted, names, order))
+        else:
+            append(granted, opened)
     catch_up_ledger(pair.reverse)
     return found
 
@@ -129,8 +132,11 @@ def look_ahead(pair: Pair, order: ReturnOrder) -> list[Continuation]:
         return _beginnings(ahead, back, _existing(back, names), order)
 
 
-def returnable(pair: Pair, order: ReturnOrder) -> dict[str, str]:
-    """The remote topics that would return, with where to. Raises NothingReturns, ReturnRefused."""
+def returnable(pair: Pair, order: ReturnOrder, *, open_too: bool = False) -> dict[str, str]:
+    """The remote topics that would return, with where to; ``open_too``: once they are closed.
+
+    Raises NothingReturns, ReturnRefused.
+    """
     forward, reverse = pair.forward, pair.reverse
     catch_up_soon(reverse)
     closures = closures_now(forward)
@@ -139,13 +145,13 @@ def returnable(pair: Pair, order: ReturnOrder) -> dict[str, str]:
     reasons = [
         f"{topic} is not closed, so that its records would go round for ever: {closing}"
         for topic in sorted(names.values())
-        if not {WHOLE, topic} & closures.keys()
+        if not open_too and not {WHOLE, topic} & closures.keys()
     ]
     reasons += [
         f"a fence keeps records out of {each.topic}: "
         + command("migration", "undo", "--move", each.move, "--fence", "--reason", "…", "--yes", flow=forward.flow.name)
         for each in forward.ledger.of_kind(Fence)
-        if each.topic in names.values()
+        if each.topic in names.values() and not each.principal  # an ACL denies applications, not Airmirror
     ]
     reasons += [f"flow {each.flow.name!r} {MIXED}" for each in (forward, reverse) if each.flow.is_aggregate]
     if order.topics and WHOLE in closures:
@@ -174,7 +180,7 @@ def close_return(
         if left := undrained(pair.reverse, names):
             raise ReturnNotDrained(pair.forward.flow.name, tuple(left))
 
-    window = f"return-{uuid.uuid4().hex[:12]}"
+    window = f"{WINDOWS}{uuid.uuid4().hex[:12]}"
     return close(pair.reverse, names, reason=order.reason, by=order.by, window=window, last=drained, tell=tell)
 
 
@@ -204,13 +210,6 @@ def _beginnings(ahead: Mirror, back: Mirror, names: Mapping[str, str], order: Re
     never = [f"{each.name}: {each.never.records:,} records" for each in rows if each.never.records]
     if never and not order.leave:
         raise NeverCrossed(ahead.flow.name, tuple(never))
-    if unproven := [
-        f"{each.name}: {each.unverified:,} offsets that crossed are not verified" for each in rows if each.unverified
-    ]:
-        verify = command("verify", flow=ahead.flow.name)
-        raise ReturnRefused(
-            ahead.flow.name, (*unproven, f"{verify} says why; what returned could not be accounted for")
-        )
     originals = {each.key: each for each in resetting.look(ahead, brought, Choice.ACCEPT_LOSS)} if brought else {}
     pairs = [
         (facts, originals.get(TopicPartition(names[facts.topic], facts.partition)))
@@ -273,8 +272,11 @@ def _planned(reverse: Opened, names: Mapping[str, str]) -> tuple[Neighbours, Top
     )
 
 
-def _bring_about(reverse: Opened, names: Mapping[str, str], tell: Tell) -> None:
-    """The internal topics of the flow, and the topics that records return to, where they are missing."""
+def bring_about(reverse: Opened, names: Mapping[str, str], tell: Tell) -> None:
+    """Make the internal topics of the flow, and the topics that records return to, where they are missing.
+
+    Raises ReturnRefused.
+    """
     around, planned = _planned(reverse, names)
     ensure_internal_topics(reverse.flow)
     if introduce(reverse.flow, around):
@@ -284,11 +286,12 @@ def _bring_about(reverse: Opened, names: Mapping[str, str], tell: Tell) -> None:
         raise ReturnRefused(reverse.flow.name, tuple(map(str, report.errors)))
 
 
-def _record(granted: Granted, topic: str, into: str, order: ReturnOrder) -> Return:
+def return_of(topic: str, into: str, window: str, order: ReturnOrder) -> Return:
+    """The record that a topic returns, from what ``window`` commits on; none: that it is armed."""
     return Return(
         topic=topic,
         into=into,
-        window=granted.claim.window,
+        window=window,
         time_ms=int(time.time() * 1000),
         reason=order.reason.strip(),
         by=order.by.strip(),

@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 from airmirror.clusters.protocol.groups import Committed, committed_offsets
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError, command, listed
-from airmirror.failback.pair import Pair
+from airmirror.failback.differing import differing
+from airmirror.failback.pair import Pair, ReturnOrder
 from airmirror.failback.reopening import forget_return, open_again
-from airmirror.failback.returning import ReturnOrder, begin_return, close_return, is_over
+from airmirror.failback.returning import begin_return, close_return, is_over, look_ahead
 from airmirror.failover.undo import OURS
 from airmirror.flows.closing import closures_now
 from airmirror.flows.draining import await_quiet, prove_past
@@ -31,6 +32,7 @@ from airmirror.partitions import TopicPartition
 from airmirror.windows.continuing import Continuation
 from airmirror.windows.fence import claimed
 from airmirror.windows.mirror import Journal, Mirror
+from airmirror.windows.resets import Reset
 from airmirror.wire.closures import WHOLE
 
 Tell = Callable[[str], None]
@@ -54,7 +56,8 @@ class GroupsNotBack(AirmirrorError):
 @dataclass(frozen=True)
 class FailbackOrder:
     """Who fails back, and why. ``leave``: what never crossed stays on the source alone. ``wait``: seconds for applications to
-    stop, and for the rest to return. ``inexact``: also where groups are not exact. ``topics``: of the source, none: all."""
+    stop, and for the rest to return. ``inexact``: also where groups are not exact. ``topics``: of the source, none: all.
+    ``accept``: records that differ on both sides stay as they are, and are in no account."""
 
     reason: str
     by: str
@@ -62,10 +65,11 @@ class FailbackOrder:
     wait: float = 300.0
     inexact: bool = False
     topics: tuple[str, ...] = ()
+    accept: bool = False
 
     @property
     def of_return(self) -> ReturnOrder:
-        return ReturnOrder(self.reason, self.by, self.leave, self.topics)
+        return ReturnOrder(self.reason, self.by, self.leave, self.topics, self.accept)
 
 
 @dataclass
@@ -88,10 +92,16 @@ def return_step(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: Non
 
     Raises what ``begin_return`` does.
     """
-    names, waiting = pair.returning(), _waiting(pair)
-    if is_done(pair) or (names and not waiting) or is_over(pair.reverse, waiting):
-        return []
-    return begin_return(pair, order.of_return, tell)
+    return [] if _has_begun(pair) else begin_return(pair, order.of_return, tell)
+
+
+def look(pair: Pair, order: FailbackOrder) -> tuple[list[Continuation], list[Reset]]:
+    """Return where partitions would begin to return, and which records differ: the order must accept them.
+
+    Nothing is written but the ledger. Raises what ``begin_return`` does.
+    """
+    begins = [] if _has_begun(pair) else look_ahead(pair, order.of_return)
+    return begins, differing(pair.forward)
 
 
 def drain_step(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None) -> None:
@@ -172,6 +182,12 @@ def fail_back(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None)
     return done
 
 
+def _has_begun(pair: Pair) -> bool:
+    """Return whether nothing is left to begin: all is done, or open again, or the return was closed."""
+    names, waiting = pair.returning(), _waiting(pair)
+    return is_done(pair) or bool(names and not waiting) or is_over(pair.reverse, waiting)
+
+
 def _waiting(pair: Pair) -> dict[str, str]:
     """Return what returns and is not open again yet: remote topics with the topics of the source."""
     closures = closures_now(pair.forward)
@@ -179,11 +195,11 @@ def _waiting(pair: Pair) -> dict[str, str]:
 
 
 def _positions(pair: Pair, names: Mapping[str, str]) -> list[GroupPosition]:
-    """The groups that read what returns, and where each would go on."""
+    """The groups that read what returns, and where each would go on. Raises OffsetsHeld."""
     reverse = pair.now().reverse
     with Mirror.open(reverse.flow, reverse.ledger, "failback") as mirror:
         mirror.refresh()
-        rows = group_positions(mirror)
+        rows = group_positions(mirror, stable=names)
     return [row for row in rows if row.topic in names and row.found is not Reason.NOT_REPLICATED]
 
 

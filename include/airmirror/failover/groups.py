@@ -53,7 +53,7 @@ def groups_now(mirror: Mirror, now_ms: int) -> list[GroupPoint]:
     rows = group_positions(mirror)
     ours = {row.group for row in rows if row.found is not Reason.NOT_REPLICATED}
     rows = [row for row in rows if row.group in ours]
-    return _points(mirror, rows, {(row.group, row.key): now_ms for row in rows})
+    return points_of(mirror, rows, {(row.group, row.key): now_ms for row in rows})
 
 
 def groups_as_last_seen(journal: Journal) -> list[GroupPoint]:
@@ -62,7 +62,7 @@ def groups_as_last_seen(journal: Journal) -> list[GroupPoint]:
     Raises what ``rows_as_last_seen`` does.
     """
     rows, seen = rows_as_last_seen(journal)
-    return _points(journal, rows, seen)
+    return points_of(journal, rows, seen)
 
 
 Seen = dict[tuple[str, TopicPartition], int]  # when the position of a group in a partition was read, -1: not known
@@ -102,9 +102,10 @@ def _checkpoints(journal: Journal) -> Iterator[tuple[str, TopicPartition, Commit
             yield group, TopicPartition(topics[remote], partition), Committed(each.upstream, each.metadata)
 
 
-def _points(
+def points_of(
     journal: Journal, rows: Sequence[GroupPosition], seen: dict[tuple[str, TopicPartition], int]
 ) -> list[GroupPoint]:
+    """The same of positions that are known; ``seen``: when each was read. Raises GroupsNotRead."""
     names = {row.group for row in rows}
     there: dict[str, Group] = list_groups(journal.target) if names else {}
     positions = committed_offsets(journal.target, names & there.keys())

@@ -56,23 +56,28 @@ def points(
     seen_ms: int | None,
     live: Mapping[TopicPartition, Extent] | None,
     new: Mapping[str, str],
+    oldest: Mapping[TopicPartition, int],
     target: Mapping[TopicPartition, Extent],
     now_ms: int,
 ) -> list[PartitionPoint]:
-    """One a partition that was replicated or that the source has (``live``, None where it can't be reached; ``new``: source
-    topics with their remote topics), by topic and partition. ``shown``, ``seen_ms``: what the ledger remembers of the ends.
+    """One a partition that was replicated or that the source has (``live``; ``new``: source topics with their remote topics), by
+    topic and partition. ``shown``, ``seen_ms``: what the ledger remembers of the source, all that is known where it can't be
+    reached (``live`` None). ``oldest``: the timestamps of the oldest records of partitions that were never replicated.
     """
     first_unverified = dict[TopicPartition, int]()
     for record in unverified:
         first_unverified.setdefault(TopicPartition(record.topic, record.partition), record.source_start)
-    keys = {TopicPartition(*key) for key in state.known} | {key for key in live or () if key.topic in new}
+    keys = {TopicPartition(*key) for key in state.known} | _never_replicated(state, shown, live, new)
     found = []
     for key in sorted(keys):
         last, row, here = state.segments.get(key), shown.get(key), (live or {}).get(key)
-        committed = state.positions.get(key, here.start if here else 0)
+        began = here.start if here else max(0, row.high_watermark - row.lag_records) if row else 0
+        committed = state.positions.get(key, began)
         verified_end = first_unverified.get(key, committed)
         source_end, seen, complete = _seen(row, here, verified_end, seen_ms, now_ms)
-        hold, remote = state.holds.get(key), last.remote_topic if last else new.get(key.topic, "")
+        complete = oldest.get(key) if complete is None else complete
+        remote = last.remote_topic if last else new.get(key.topic, row.remote_topic if row else "")
+        hold = state.holds.get(key)
         found.append(
             PartitionPoint(
                 topic=key.topic,
@@ -88,6 +93,17 @@ def points(
             )
         )
     return found
+
+
+def _never_replicated(
+    state: State,
+    shown: Mapping[TopicPartition, PartitionMetrics],
+    live: Mapping[TopicPartition, Extent] | None,
+    new: Mapping[str, str],
+) -> set[TopicPartition]:
+    """Return the partitions that the source has, or had when it was last seen, and that the target has nothing of."""
+    there = shown.keys() if live is None else {key for key in live if key.topic in new}
+    return set(there) - {TopicPartition(*key) for key in state.known}
 
 
 def _seen(

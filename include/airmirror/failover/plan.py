@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from airmirror.clusters.admin.client import ClusterUnreachable, connect
+from airmirror.clusters.protocol.log import oldest_times
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError
 from airmirror.failover.findings import Finding, findings
@@ -85,6 +87,7 @@ def failover_plan(opened: Opened) -> FailoverPlan:
             seen_ms=None if seen is None else round(seen * 1000),
             live=live,
             new=topics.topics if topics else {},
+            oldest=_oldest(mirror.source, live or {}, state.known),
             target=there,
             now_ms=now_ms,
         )
@@ -132,3 +135,11 @@ def _live(source: Routes, topics: TopicPlan, known: list[tuple[str, int]]) -> di
     existing = wanted - source.refresh_existing(wanted).keys()
     keys = [TopicPartition(topic, number) for topic in existing for number in range(source.partitions(topic))]
     return extents(source, keys)
+
+
+def _oldest(
+    source: Routes, live: Mapping[TopicPartition, Extent], known: Sequence[tuple[str, int]]
+) -> dict[TopicPartition, int]:
+    """Return the timestamps of the oldest records of partitions that were never replicated."""
+    keys = live.keys() - {TopicPartition(*key) for key in known}
+    return oldest_times(source, (key for key in keys if live[key].start < live[key].end))

@@ -133,7 +133,7 @@ def judge_step(opened: Opened, order: Order) -> list[NotJudged]:
 
 
 def move_step(opened: Opened, order: Order) -> list[GroupOffset]:
-    """Move groups; what became of each position. Raises GroupsActive, GroupsNotRead, FlowBusy."""
+    """Move groups; what became of each position. Raises GroupsActive, GroupsNotRead, OffsetsHeld, FlowBusy."""
     catch_up_ledger(opened)
     rows = positions(opened, order)
     with (
@@ -145,13 +145,13 @@ def move_step(opened: Opened, order: Order) -> list[GroupOffset]:
 
 
 def positions(opened: Opened, order: Order) -> list[GroupPosition]:
-    """The groups that are moved: those that read anything of the flow. Disaster: as they were last seen."""
+    """The groups that are moved: those that read anything of the flow. Disaster: as they were last seen. Raises OffsetsHeld."""
     if order.way == "disaster":
         with Journal.open(opened.flow, opened.ledger, "failover") as journal:
             rows, _ = rows_as_last_seen(journal)
     else:
         with Mirror.open(opened.flow, opened.ledger, "failover") as mirror:
-            rows = group_positions(mirror)
+            rows = group_positions(mirror, stable={topic for topic, _ in opened.ledger.state().known})
     return [row for row in rows if row.found is not Reason.NOT_REPLICATED]
 
 

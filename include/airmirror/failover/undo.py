@@ -59,7 +59,7 @@ def undo_plan(opened: Opened) -> Undo:
 
 def undo(opened: Opened, *, reason: str, by: str, tell: Tell = lambda phase: None) -> Undo:
     """Put groups back and open the flow, under one claim; done again, it does what is left. Raises CannotUndo,
-    DecisionIncomplete, StillReturning, GroupsActive, FlowBusy, or the target's error.
+    DecisionIncomplete, StillReturning, ReturnNotFinished, GroupsActive, FlowBusy, or the target's error.
     """
     check_decision(opened.flow.name, reason, by)
     check_nothing_returns(opened)

@@ -20,12 +20,14 @@ from airmirror.errors import AirmirrorError, command
 from airmirror.flows.holds import check_decision
 from airmirror.flows.opening import go_on_after_rescues
 from airmirror.flows.prepare import Opened, catch_up_ledger, catch_up_soon
+from airmirror.flows.returned import check_none_uncounted
+from airmirror.ledger import FlowLedger
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.windows.errors import FlowBusy, open_command
 from airmirror.windows.fence import Granted, claimed, end_window, fence_around
 from airmirror.windows.mirror import Journal
-from airmirror.windows.opposite import caught_up_opposite, opposite_of
-from airmirror.wire.closures import WHOLE, Closure, ClosureEvent, Return, closed
+from airmirror.windows.opposite import caught_up_opposite, opposite_of, returning
+from airmirror.wire.closures import WHOLE, Closure, ClosureEvent, closed
 
 ENDING_SECONDS = 60.0  # for windows that come in between, again and again
 
@@ -119,17 +121,24 @@ def close(
 
 
 def reopen(
-    opened: Opened, topics: Collection[str], *, reason: str, by: str, tell: Tell = lambda phase: None
+    opened: Opened,
+    topics: Collection[str],
+    *,
+    reason: str,
+    by: str,
+    last: Callable[[], None] = lambda: None,
+    tell: Tell = lambda phase: None,
 ) -> list[Closure]:
     """Open again what was closed: all of it (no ``topics``), or some topics. Segments are as they were: nothing is lost or
-    copied twice, what was rescued neither. Raises DecisionIncomplete, NotClosed, StillReturning,
-    WrittenBeforeRescued, FlowBusy.
+    copied twice, what was rescued neither. ``last``: asked under the claim, what it raises keeps the flow closed.
+    Raises DecisionIncomplete, NotClosed, StillReturning, ReturnNotFinished, WrittenBeforeRescued, FlowBusy.
     """
     check_decision(opened.flow.name, reason, by)
     to_open(opened, topics)
     check_nothing_returns(opened, topics)
     with overtaking(opened, _window("open"), tell) as granted:
         check_nothing_returns(opened, topics)  # a return may have begun since
+        last()
         go_on_after_rescues(opened, granted, by=by, reason=reason, topics=topics, tell=tell)
         found = [
             closure(granted, topic, ClosureEvent.OPENED, reason=reason, by=by) for topic in to_open(opened, topics)
@@ -139,21 +148,30 @@ def reopen(
     return found
 
 
-def check_nothing_returns(opened: Opened, topics: Collection[str] = ()) -> None:
+def check_nothing_returns(opened: Opened, topics: Collection[str] = (), *, opens: bool = True) -> None:
     """Raise StillReturning where ``topics`` (none: any) return by the flow in the opposite direction.
 
-    While the source can't be reached nothing returns: that flow's windows look for themselves before they do so again.
+    ``opens``: of whoever opens the flow; ReturnNotFinished where some have returned that it has no account of. While the source
+    can't be reached nothing returns: that flow's windows look for themselves before they do so again.
     """
     flow = opened.flow
     try:
         with Routes(flow.source, f"airmirror|{flow.name}|open") as source:
             opposite = caught_up_opposite(source, flow, opened.ledger)
+            _check_returned(opened, opposite, source, topics, opens=opens)
     except (BrokerUnreachable, LastStableOffsetStuck):
-        opposite = opposite_of(flow, opened.ledger)
-    returning = {each.into for each in opposite.of_kind(Return)} if opposite else set()
-    found = sorted(returning & set(topics) if topics else returning)
+        _check_returned(opened, opposite_of(flow, opened.ledger), None, topics, opens=opens)
+
+
+def _check_returned(
+    opened: Opened, opposite: FlowLedger | None, source: Routes | None, topics: Collection[str], *, opens: bool
+) -> None:
+    brought = set(returning(opposite).values()) if opposite else set()
+    found = sorted(brought & set(topics) if topics else brought)
     if found:
-        raise StillReturning(flow.name, tuple(found))
+        raise StillReturning(opened.flow.name, tuple(found))
+    if opens and opposite:
+        check_none_uncounted(opened.flow, opened.ledger, opposite, source, topics)
 
 
 def to_open(opened: Opened, topics: Collection[str]) -> list[str]:

@@ -180,7 +180,7 @@ def _last_window(opened: Opened, topics: Collection[str] | None, tell: Tell) -> 
         prepared.opened.flow,
         prepared.opened.ledger,
         prepared.topics,
-        _in_threads,
+        in_threads,
         window=f"last-{uuid.uuid4().hex[:12]}",
         slots=lambda: opened.flow.tasks_max or SLOTS,
         only=only,
@@ -260,7 +260,7 @@ def _client(opened: Opened) -> str:
     return f"airmirror|{opened.flow.name}|drain"
 
 
-def _in_threads(slots: Sequence[Slot]) -> list[SlotResult]:
-    """Run slots in this process: whoever switches applications over does not wait for Spark."""
+def in_threads(slots: Sequence[Slot]) -> list[SlotResult]:
+    """Run slots in this process: whoever switches applications over, or rehearses it, does not wait for Spark."""
     with ThreadPoolExecutor(len(slots), "slot") as pool:
         return [result for results in pool.map(run_slot, slots) for result in results]

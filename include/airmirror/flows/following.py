@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -12,12 +12,14 @@ from airmirror.errors import AirmirrorError
 from airmirror.flows.gates import Expectations, gate_of
 from airmirror.flows.groups import intervals, rounds_due
 from airmirror.flows.measure import measure_meanwhile
-from airmirror.flows.prepare import Opened
+from airmirror.flows.prepare import Opened, why_closed
 from airmirror.flows.rounds import OFFSET_SYNCS, ROUNDS, do_round, enabled_rounds
 from airmirror.quality.suites import check_suites
 from airmirror.slot.errors import SlotFenced
+from airmirror.topics.names import select
 from airmirror.windows.fence import Held
 from airmirror.windows.following import Follow
+from airmirror.wire.closures import WHOLE
 
 log = logging.getLogger(__name__)
 
@@ -31,8 +33,15 @@ def following_of(opened: Opened, by: Expectations, *, window: str, rounds: Colle
         rounds=Rounds(opened, window, names).go_on,
         seconds=min(seconds, default=float("inf")),
         seen=partial(measure_meanwhile, opened),
+        select=partial(selected, opened),
         ready=partial(check_suites, by.suites or ()),  # imports Great Expectations, for seconds
     )
+
+
+def selected(opened: Opened, topics: Collection[str]) -> Mapping[str, str]:
+    """Those of the source's topics that are the flow's and not closed, each with its remote topic."""
+    shut = why_closed(opened)
+    return {topic: remote for topic, remote in select(opened.flow, topics).items() if not {WHOLE, topic} & shut.keys()}
 
 
 @dataclass

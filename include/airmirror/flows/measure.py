@@ -96,7 +96,7 @@ def measure_meanwhile(opened: Opened, seen: Seen) -> None:
     ledger = opened.ledger
     ledger.note_standings(seen.standings)
     ledger.count_verified()
-    ledger.note({}, {} if seen.seen_ms < 0 else {(SEEN, ""): seen.seen_ms / 1000})
+    ledger.note({}, {(SEEN, ""): seen.seen_ms / 1000})
     ledger.note_sample(lags=True)
 
 

@@ -19,10 +19,10 @@ from airmirror.clusters.protocol.groups import (
     Committed,
     Group,
     commit_offsets,
-    committed_offsets,
     delete_offsets,
     list_groups,
 )
+from airmirror.clusters.protocol.stable import stable_offsets
 from airmirror.errors import AirmirrorError, listed
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.groups import moves, plan
@@ -33,6 +33,8 @@ from airmirror.windows.fence import Granted
 from airmirror.windows.mirror import Journal
 from airmirror.wire.closures import GroupMove
 
+OnTarget = Mapping[str, Mapping[TopicPartition, Committed]]
+Written = dict[str, dict[TopicPartition, Committed]]
 Moves = Mapping[tuple[str, str, int], GroupMove]  # by group, remote topic and partition
 
 
@@ -85,7 +87,7 @@ def move_groups(pen: Pen, rows: Sequence[GroupPosition], *, all_too: bool = Fals
     """Move the groups of ``rows`` on the target; what became of each position. Done again, nothing is moved twice.
 
     ``all_too``: where they stand is written also of those that stand there already, so that they can be put back when they
-    have gone on. Raises GroupsActive before anything is written, SlotFenced, GroupsNotRead.
+    have gone on. Raises GroupsActive, OffsetsHeld before anything is written, SlotFenced, GroupsNotRead.
     """
     journal = pen.journal
     there = list_groups(journal.target)
@@ -93,13 +95,30 @@ def move_groups(pen: Pen, rows: Sequence[GroupPosition], *, all_too: bool = Fals
     active = sorted(name for name in names & there.keys() if not there[name].is_idle)
     if active:
         raise GroupsActive(journal.flow.name, tuple(active))
-    on_target = committed_offsets(journal.target, names & there.keys())
+    on_target = stable_offsets(journal.target, names & there.keys(), {row.remote_topic for row in rows})
     planned = plan(rows, there, on_target)
     journal.catch_up()  # after the positions were read: who moves them writes where they stood first
-    pen.write(_remembered(pen, planned, rows, on_target, all_too=all_too))
-    errors = commit_offsets(journal.target, moves(rows, planned))
+    offsets = _to_write(rows, planned, on_target)
+    pen.write(_remembered(pen, planned, rows, on_target, None if all_too else offsets))
+    errors = commit_offsets(journal.target, offsets)
     journal.catch_up()
     return [_with_error(item, errors.get((row.group, row.remote))) for row, item in zip(rows, planned, strict=True)]
+
+
+def _to_write(rows: Sequence[GroupPosition], planned: Sequence[GroupOffset], on_target: OnTarget) -> Written:
+    """Return the offsets to write: those that a synchronisation would, and those that have other metadata there."""
+    found: Written = {group: dict(offsets) for group, offsets in moves(rows, planned).items()}
+    for row, item in zip(rows, planned, strict=True):
+        there = on_target.get(row.group, {}).get(row.remote)
+        note = row.committed.metadata
+        if (
+            not item.reason
+            and there is not None
+            and there.offset == item.downstream
+            and note not in ("", there.metadata)
+        ):
+            found.setdefault(row.group, {})[row.remote] = Committed(there.offset, note)
+    return found
 
 
 def moved(journal: Journal) -> Moves:
@@ -123,14 +142,16 @@ def _remembered(
     pen: Pen,
     planned: Sequence[GroupOffset],
     rows: Sequence[GroupPosition],
-    on_target: Mapping[str, Mapping[TopicPartition, Committed]],
-    *,
-    all_too: bool,
+    on_target: OnTarget,
+    only: Written | None,
 ) -> list[tuple[bytes, bytes]]:
-    """Records of where the groups stand that are to be moved; of those that were moved before, their first place stays."""
+    """Records of where the groups stand that are to be moved; of those that were moved before, their first place stays.
+
+    ``only``: of those that are written now, None: also of those that stand there already.
+    """
     known, written = moved(pen.journal), []
     for row, item in zip(rows, planned, strict=True):
-        if item.reason or item.downstream is None or (item.on_target == item.downstream and not all_too):
+        if item.reason or item.downstream is None or (only is not None and row.remote not in only.get(row.group, {})):
             continue
         stood = on_target.get(row.group, {}).get(row.remote)
         before = known.get((row.group, row.remote_topic, row.partition))
@@ -162,15 +183,21 @@ def _with_error(item: GroupOffset, error: int | None) -> GroupOffset:
 
 @dataclass(frozen=True)
 class PutBack:
-    """A group in a partition of the target whose move is to be undone; ``now``: where it stands, -1 nowhere."""
+    """A group in a partition of the target whose move is to be undone; ``now``: where it stands, or -1, with ``metadata``."""
 
     move: GroupMove
     now: int
     state: str
+    metadata: str = ""
 
     @property
     def name(self) -> str:
         return f"{self.move.group} in {self.move.topic}-{self.move.partition}"
+
+    @property
+    def has_gone_on(self) -> bool:
+        """Return whether it stands elsewhere than it was moved to, and than before."""
+        return self.now >= 0 and self.now not in (self.move.before, self.move.after)
 
     @property
     def why_not(self) -> str:
@@ -183,15 +210,15 @@ class PutBack:
 
 
 def to_put_back(journal: Journal, ours: Callable[[GroupMove], bool]) -> list[PutBack]:
-    """Return the moves that are ``ours`` and were not undone yet. The ledger must have caught up."""
+    """Return the moves that are ``ours`` and were not undone yet. The ledger must have caught up. Raises OffsetsHeld."""
     found = [each for each in journal.index.of_kind(GroupMove) if ours(each)]
     there = list_groups(journal.target) if found else {}
-    at = committed_offsets(journal.target, {each.group for each in found} & there.keys())
+    at = stable_offsets(journal.target, {each.group for each in found} & there.keys(), {each.topic for each in found})
     rows = []
     for move in found:
         now = at.get(move.group, {}).get(TopicPartition(move.topic, move.partition))
         state = there[move.group].state if move.group in there else ""
-        rows.append(PutBack(move, now.offset if now else -1, state))
+        rows.append(PutBack(move, now.offset, state, now.metadata) if now else PutBack(move, -1, state))
     return rows
 
 
@@ -200,11 +227,11 @@ def put_back(pen: Pen, rows: Sequence[PutBack]) -> None:
 
     Raises SlotFenced where the claim is another's by now, GroupsActive.
     """
-    offsets: dict[str, dict[TopicPartition, Committed]] = {}
+    offsets: Written = {}
     nowhere: dict[str, list[TopicPartition]] = {}
     for row in rows:
         key = TopicPartition(row.move.topic, row.move.partition)
-        if row.now == row.move.before:
+        if (row.now, row.metadata) == (row.move.before, row.move.metadata_before):
             continue
         if row.move.before < 0:
             nowhere.setdefault(row.move.group, []).append(key)
@@ -216,6 +243,27 @@ def put_back(pen: Pen, rows: Sequence[PutBack]) -> None:
     if errors:
         raise GroupsActive(pen.journal.flow.name, tuple(sorted({group for group, _ in errors})))
     forget(pen, [row.move for row in rows])
+
+
+def switched(window: str) -> GroupMove:
+    """The record that all groups of ``window`` were switched: what they have beyond their moves, they have from then on."""
+    return GroupMove(
+        group="",
+        topic=window,
+        partition=-1,
+        window=window,
+        before=-1,
+        after=-1,
+        time_ms=int(time.time() * 1000),
+        metadata_before="",
+    )
+
+
+def moves_in(moves_: Collection[GroupMove], topics: Collection[str]) -> list[GroupMove]:
+    """Return the moves in ``topics`` of the target, and the records of switches of which no other move is left."""
+    inside = {each.window for each in moves_ if each.group and each.topic in topics}
+    left = {each.window for each in moves_ if each.group and each.topic not in topics}
+    return [each for each in moves_ if (each.topic in topics if each.group else each.window in inside - left)]
 
 
 def forget(pen: Pen, moves_: Collection[GroupMove]) -> None:

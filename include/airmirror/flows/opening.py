@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from airmirror.errors import AirmirrorError, command
 from airmirror.flows.prepare import Opened
 from airmirror.partitions import TopicPartition
+from airmirror.topics.names import select
 from airmirror.windows import resetting
 from airmirror.windows.continuing import Continuation, commit, continue_after
 from airmirror.windows.fence import Granted, fence_around
@@ -72,10 +73,12 @@ def go_on_after_rescues(
 def _rescued_since(opened: Opened, topics: Collection[str]) -> dict[str, str]:
     """The topics of which more was rescued than the flow has an account of, with their remote topics."""
     last = opened.ledger.last_segments()
-    names = {topic: record.remote_topic for (topic, _), record in last.items()}
+    every = opened.ledger.of_kind(Rescue)
+    names = select(opened.flow, {each.topic for each in every})  # also of what nothing was copied before
+    names |= {topic: record.remote_topic for (topic, _), record in last.items()}
     return {
-        each.topic: names.get(each.topic, "")
-        for each in opened.ledger.of_kind(Rescue)
+        each.topic: names[each.topic]
+        for each in every
         if (not topics or each.topic in topics)
         and each.topic in names
         and ((each.topic, each.partition) not in last or last[each.topic, each.partition].source_end < each.source_end)
@@ -87,7 +90,7 @@ def _after(mirror: Mirror, facts: Facts, rescues: Collection[Rescue]) -> Continu
     its = rescues_of(rescues, *facts.key, str(facts.source_topic_id))
     end = max((each.source_end for each in its), default=0)
     start = kept.last.source_end if kept.last else facts.earliest
-    if not kept.is_whole or start >= end:
+    if not kept.is_whole or start >= end or facts.target_topic_id == resetting.NO_TOPIC:
         return None
     target_end = max([_target_end(kept), *(end for _, end in _appended(facts, rescues))])
     return continue_after(mirror, facts, kept, start=start, end=end, target_end=target_end)

@@ -25,10 +25,10 @@ from airmirror.windows.connect_offsets import with_connect_offsets
 from airmirror.windows.errors import closed_topic, returns_no_more
 from airmirror.windows.fence import Held, flow_closed
 from airmirror.windows.mirror import Journal, Mirror
-from airmirror.windows.opposite import caught_up_opposite, opposite_of
+from airmirror.windows.opposite import caught_up_opposite, opposite_of, returning
 from airmirror.windows.plan import Planned
 from airmirror.windows.planning import make_plan
-from airmirror.wire.closures import WHOLE, Fence, Return, closed
+from airmirror.wire.closures import WHOLE, Fence, closed
 
 PATIENCE_SECONDS = 2.0
 
@@ -71,8 +71,7 @@ def open_flow(config: Path, name: str, ledger_url: str, overrides: Mapping[str, 
 
 def as_decided(flow: Flow, ledger: FlowLedger) -> Flow:
     """Return the flow with the remote topics that people have decided on, and with what returns, as far as the ledger knows."""
-    returns = {each.topic: each.into for each in ledger.of_kind(Return)}
-    return replace(flow, remote_topics=ledger.remote_topics(), returns=returns)
+    return replace(flow, remote_topics=ledger.remote_topics(), returns=returning(ledger))
 
 
 def caught_up(opened: Opened, under: Held | None = None, *, soon: bool = False) -> Opened:

@@ -20,15 +20,13 @@ from airmirror.partitions import TopicPartition
 from airmirror.topics.identity import identity, look_around
 from airmirror.topics.names import select
 from airmirror.topics.sync import sync_topics
-from airmirror.windows.compare import look_at_logs
-from airmirror.windows.declared import compacted_topics
 from airmirror.windows.errors import closed_topic
 from airmirror.windows.fence import Granted, claimed, fence
-from airmirror.windows.losses import without_losses
+from airmirror.windows.losses import losses
 from airmirror.windows.mirror import Mirror
-from airmirror.windows.resets import Choice, Facts, Reset, ResetNotPossible, decide, declare
+from airmirror.windows.resets import Choice, Facts, Reset, ResetNotPossible, decide
 from airmirror.windows.resetting import commit, look
-from airmirror.wire.segments import FlowIdentity, ResetRecord, SegmentRecord
+from airmirror.wire.segments import FlowIdentity, ResetRecord
 
 Tell = Callable[[str], None]
 
@@ -227,21 +225,7 @@ def _losses(
         and TopicPartition(record.topic, record.partition) not in but
         and (not order.partitions or record.partition in order.partitions)
     ]
-    if not chosen:
-        return []
-    compacted = compacted_topics(mirror, {record.topic for record in chosen})
-    logs = look_at_logs(mirror, chosen)
-    rewritten: dict[TopicPartition, list[SegmentRecord]] = {}
-    for record in chosen:
-        found = without_losses(logs, record, holes=compacted[record.topic])
-        if found != record:
-            rewritten.setdefault(TopicPartition(record.topic, record.partition), []).append(found)
-    if not rewritten:
-        return []
-    concerned = {key.topic: topics[key.topic] for key in rewritten}
-    facts = {each.key: each for each in look(mirror, concerned, order.choice)}
-    declared = [declare(facts[key], found) for key, found in rewritten.items()]
-    return [reset for reset in declared if reset is not None]
+    return losses(mirror, chosen, topics)
 
 
 def _remote_topics(opened: Opened, order: Order) -> dict[str, str]:

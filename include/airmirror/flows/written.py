@@ -1,40 +1,97 @@
-"""Records that others have written to a flow's remote topics since its last window: applications have gone on there."""
+"""Records that others have written to a flow's remote topics since its last window: applications have gone on there.
+
+A window may be at work meanwhile. The logs' ends are asked for first, then the index reads what was committed by then: what lies
+in between, and the flow's own producers have not written, is of others.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
+from airmirror.clusters.protocol.connection import UnsupportedBroker
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_batches
+from airmirror.clusters.protocol.producers import known_transactions
 from airmirror.partitions import TopicPartition
+from airmirror.slot.contract import is_own_id
 from airmirror.windows.mirror import Journal
 
 
 def written_since(journal: Journal, remote: Collection[str] | None = None) -> list[str]:
-    """Return the remote partitions that hold records after the flow's last one, in words, one each.
+    """Return the remote partitions that hold records after the flow's last one, in words, one each. The ledger catches up.
 
-    ``remote``: topics of the target, also where nothing was copied yet; None: those that the flow has written. The ledger must
-    have caught up.
+    ``remote``: topics of the target, also where nothing was copied yet; None: those that the flow has written.
     """
-    ends: dict[TopicPartition, int] = {}
-    for last in journal.index.last_segments().values():
-        if remote is None or last.remote_topic in remote:
-            ends[TopicPartition(last.remote_topic, last.partition)] = last.target_end
-    missing = journal.target.refresh_existing({key.topic for key in ends} | set(remote or ()))
-    for topic in set(remote or ()) - missing.keys():
-        ends = {TopicPartition(topic, number): 0 for number in range(journal.target.partitions(topic))} | ends
-    there = [
-        key for key in sorted(ends) if key.topic not in missing and key.partition < journal.target.partitions(key.topic)
-    ]
-    now = offsets_with_patience(journal.target, there, LATEST)
+    there = _partitions(journal, remote)
     stable = offsets_with_patience(journal.target, there, LATEST, read_committed=True)
+    now = offsets_with_patience(journal.target, there, LATEST)
+    # Else no window has run, or this user may not know. After the ends were asked for: what was committed by then is known now.
+    if not journal.target.refresh_existing([journal.topics.segments]):
+        journal.catch_up()
+    ends = _ends(journal)
+    longer = [key for key in there if now[key] > ends.get(key, 0)]
+    own = _own_producers(journal) if longer else frozenset()
     found = []
-    for key in there:
-        if stable[key] < now[key]:
-            found.append(f"{key}: a transaction is open from offset {stable[key]} on")
-        if stable[key] <= ends[key]:
-            continue
-        batches = read_batches(journal.target, key, ends[key], stable[key], read_committed=True)
-        count = sum(batch.count for _, its in batches for batch, aborted in its if not aborted and not batch.is_control)
-        if count:
-            found.append(f"{key}: {count:,} records were written there after offset {ends[key] - 1}")
+    for key in longer:
+        others = _others(journal, key, (ends.get(key, 0), stable[key], now[key]), own)
+        if others.open_from >= 0:
+            found.append(f"{key}: a transaction is open from offset {others.open_from} on")
+        if others.records:
+            found.append(f"{key}: {others.records:,} records were written there after offset {ends.get(key, 0) - 1}")
     return found
+
+
+@dataclass(frozen=True)
+class _Others:
+    """The work of others in a partition: ``records`` that count, and where the first of their open transactions begins, or -1."""
+
+    records: int
+    open_from: int
+
+
+def _others(journal: Journal, key: TopicPartition, ends: tuple[int, int, int], own: Collection[int]) -> _Others:
+    """Look from the flow's own end to the last stable offset, and from there to the log's end."""
+    last, stable, now = ends
+    records, open_from = 0, -1
+    for start, end, is_stable in ((last, stable, True), (max(last, stable), now, False)):
+        if start >= end:
+            continue
+        for _, batches in read_batches(journal.target, key, start, end, read_committed=is_stable):
+            for batch, aborted in batches:
+                is_ours = batch.is_transactional and batch.producer_id in own
+                if is_ours or aborted or batch.is_control or batch.next_offset <= start:
+                    continue
+                if is_stable or not batch.is_transactional:
+                    records += batch.count
+                elif open_from < 0:
+                    open_from = batch.base_offset
+    return _Others(records, open_from)
+
+
+def _partitions(journal: Journal, remote: Collection[str] | None) -> list[TopicPartition]:
+    """Return the remote partitions that are there."""
+    known, topics = set(_ends(journal)), set(remote or ())
+    asked = {key for key in known if remote is None or key.topic in topics}
+    missing = journal.target.refresh_existing({key.topic for key in asked} | topics)
+    for topic in topics - missing.keys():
+        asked |= {TopicPartition(topic, number) for number in range(journal.target.partitions(topic))}
+    return [
+        key
+        for key in sorted(asked)
+        if key.topic not in missing and key.partition < journal.target.partitions(key.topic)
+    ]
+
+
+def _ends(journal: Journal) -> dict[TopicPartition, int]:
+    """Return where each remote partition ends, as the flow has written it."""
+    lasts = journal.index.last_segments().values()
+    return {TopicPartition(last.remote_topic, last.partition): last.target_end for last in lasts}
+
+
+def _own_producers(journal: Journal) -> frozenset[int]:
+    """Return the ids of the flow's own producers; none where these brokers do not tell, or this user may not ask."""
+    try:
+        known = known_transactions(journal.target)
+    except UnsupportedBroker:
+        return frozenset()
+    return frozenset(each.producer_id for each in known if is_own_id(journal.flow, each.transactional_id))

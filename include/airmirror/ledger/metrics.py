@@ -43,13 +43,17 @@ EARLIER_MS = 60_000  # how old the counters are, at most, that a rate is told fr
 
 @dataclass(frozen=True)
 class Standing:
-    """The position of a partition in source offsets: the next one to replicate, and the high watermark; -1 unknown."""
+    """The position of a partition in source offsets: the next one to replicate, and the high watermark; -1 unknown.
+
+    ``oldest_ms``: the timestamp of the oldest record of a partition that the window does not follow; None: not known.
+    """
 
     topic: str
     partition: int
     remote_topic: str
     position: int
     high_watermark: int
+    oldest_ms: int | None = None
 
 
 LONGEST_LABEL = 64  # characters: names of clusters come from topics of the source, and may be longer
@@ -64,7 +68,8 @@ class PartitionMetrics:
     ``newest_ms`` is the timestamp of the newest record copied, ``latency_ms`` how old it was when it was committed, ``age_ms``
     when it was read; ``…_most_ms`` how old the oldest record of the same transaction was, None: not known. ``newest_end``
     is the source offset after the last committed one (-1: none was), ``counted_end`` that after the last verified one, and
-    ``verified_record_ms`` the timestamp of the newest verified record. ``seen_ms`` is when ``high_watermark`` was read, where the
+    ``verified_record_ms`` the timestamp of the newest verified record, of a topic that is new while a window follows that of the
+    oldest one until something of it is verified. ``seen_ms`` is when ``high_watermark`` was read, where the
     flow's last window could not read it. ``earlier_records`` and ``earlier_bytes`` are what the counters were at ``earlier_ms``.
     """
 
@@ -210,6 +215,8 @@ def note_standings(connection: Connection, flow: str, standings: Sequence[Standi
             "lag_records": max(0, standing.high_watermark - standing.position),
             "seen_ms": None,
         }
+        if standing.oldest_ms is not None and (row or _FRESH)["verified_ms"] < 0:
+            own["verified_record_ms"] = standing.oldest_ms
         if row is None or any(row[name] != value for name, value in own.items()):
             rows.append(_FRESH | (row or {}) | dict(zip(_KEY, (flow, *key), strict=True)) | own)
     upsert(connection, partition_metrics, rows)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from airmirror.clusters.admin.client import connect
@@ -16,10 +16,11 @@ from airmirror.clusters.admin.members import members_of
 from airmirror.clusters.protocol.groups import Committed, committed_offsets, list_groups
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
 from airmirror.clusters.protocol.routes import Routes
+from airmirror.clusters.protocol.stable import stable_offsets
 from airmirror.config import Cluster
 from airmirror.errors import AirmirrorError, command, counted, listed, named
 from airmirror.flows.draining import prove_past
-from airmirror.flows.moving import Moves, move_groups, moved, not_exact, unclaimed
+from airmirror.flows.moving import Moves, OnTarget, Pen, move_groups, moved, not_exact, switched, unclaimed
 from airmirror.flows.prepare import Opened
 from airmirror.migration.chosen import PURPOSE, Move, session
 from airmirror.migration.order import MoveOrder
@@ -31,7 +32,6 @@ from airmirror.windows.mirror import Mirror
 
 LOOK_SECONDS = 0.5
 
-OnTarget = Mapping[str, Mapping[TopicPartition, Committed]]
 Place = tuple[str, str, int]  # a group in a partition of a remote topic
 _Offsets = dict[str, dict[TopicPartition, Committed]]
 Tell = Callable[[str], None]
@@ -100,18 +100,24 @@ class Looked:
 
 def check_groups(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> Looked:
     """Look at all positions as they are now, once what lies before them is verified. Raises GroupsNotReady, NotDrained,
-    GroupsNotRead."""
+    GroupsNotRead, OffsetsHeld."""
+    committed = _verified_past(opened, move, order, tell)
+    with session(opened) as mirror:  # the same positions: a group that reads on is further by now
+        found = _look(mirror, order, positions_of(mirror, committed) if committed else [])
+    return _ready(opened, move, found)
+
+
+def _verified_past(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> _Offsets:
+    """Return the positions of the groups as they were asked for, once what lies before them is verified. Raises NotDrained."""
     wanted: dict[TopicPartition, int] = {}
-    committed: dict[str, dict[TopicPartition, Committed]] = {}
+    committed = _Offsets()
     with session(opened) as mirror:
         for row in positions(mirror, move):
             committed.setdefault(row.group, {})[row.key] = row.committed
             if row.source is not None:
                 wanted[row.key] = max(wanted.get(row.key, 0), min(row.committed.offset, row.source.end))
     prove_past(opened, wanted, order.wait, tell)
-    with session(opened) as mirror:  # the same positions: a group that reads on is further by now
-        found = _look(mirror, order, positions_of(mirror, committed) if committed else [])
-    return _ready(opened, move, found)
+    return committed
 
 
 def look_at_groups(opened: Opened, move: Move, order: MoveOrder) -> Looked:
@@ -121,24 +127,26 @@ def look_at_groups(opened: Opened, move: Move, order: MoveOrder) -> Looked:
 
 
 def positions(mirror: Mirror, move: Move) -> list[GroupPosition]:
-    """The positions of the groups in the topics of the move group. Raises GroupsNotRead."""
-    found = group_positions(mirror, move.groups) if move.groups else []
+    """The positions of the groups in the topics of the move group. Raises GroupsNotRead, OffsetsHeld."""
+    found = group_positions(mirror, move.groups, move.names) if move.groups else []
     return [row for row in found if row.topic in move.names]
 
 
 def switch_groups(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> Looked:
     """Wait until the groups have no members on the source, and write their positions on the target, with undo records.
 
-    Raises GroupsHaveMembers, GroupsNotReady, GroupsNotMoved, GroupsActive, NotDrained.
+    Their positions are read three times: for what must be verified, right before they are written, and after that, when
+    nobody can have read on. Raises GroupsHaveMembers, GroupsNotReady, GroupsNotMoved, GroupsActive, NotDrained, OffsetsHeld.
     """
     await_empty(opened, opened.flow.source, move.groups, order.wait, tell)
-    found = check_groups(opened, move, order, tell)
-    if not found.left:
-        return found
+    _verified_past(opened, move, order, tell)
     with session(opened) as mirror:
         found = _ready(opened, move, settled(mirror, lambda: _look(mirror, order, positions(mirror, move))))
-        tell(f"writing {counted(len(found.left), 'position')} of groups")
         with unclaimed(mirror, order.window) as pen:
+            remember_switch(pen, move, found.rows)
+            if not found.left:
+                return found
+            tell(f"writing {counted(len(found.left), 'position')} of groups")
             done = move_groups(pen, found.left, all_too=True)
         wrong = [f"{each.group} in {each.topic}-{each.partition}: {each.reason}" for each in done if each.reason]
         wrong += _not_there(mirror, found.left)
@@ -148,6 +156,31 @@ def switch_groups(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> L
     if left := unswitched(opened, move, order):  # as the marker of a transaction shows that held its offsets
         raise GroupsNotMoved(opened.flow.name, tuple(f"{each} by now on the source" for each in left))
     return found
+
+
+def remember_switch(pen: Pen, move: Move, rows: Sequence[GroupPosition]) -> None:
+    """Write once that the groups are switched, and where they stand on the target in partitions that they have not read on the
+    source: who has committed more there when it is undone did so since."""
+    known, mark = moved(pen.journal), switched(pen.window)
+    if (mark.group, mark.topic, mark.partition) in known:
+        return
+    target, topics = pen.journal.target, set(move.names.values())
+    at = stable_offsets(target, list_groups(target).keys() & set(move.groups), topics)
+    there = {_place(row) for row in rows}
+    found = [
+        replace(
+            mark,
+            group=group,
+            topic=key.topic,
+            partition=key.partition,
+            before=each.offset,
+            metadata_before=each.metadata,
+        )
+        for group, offsets in at.items()
+        for key, each in offsets.items()
+        if key.topic in topics and (group, *key) not in there
+    ]
+    pen.write([(each.encode_key(), each.encode_value()) for each in (*found, mark)])
 
 
 def unswitched(opened: Opened, move: Move, order: MoveOrder) -> list[str]:
@@ -260,7 +293,7 @@ def _of_one_place(mirror: Mirror, rows: Sequence[GroupPosition], moves: Moves) -
     names, old, new = {row.topic: row.remote_topic for row in rows}, _Offsets(), _Offsets()
     for row in rows:
         move = moves.get(_place(row))
-        if move is not None and isinstance(row.found, Translated) and move.after < row.found.translation:
+        if move is not None and isinstance(row.found, Translated) and 0 <= move.after < row.found.translation:
             old.setdefault(row.group, {})[row.remote] = Committed(move.after)
             new.setdefault(row.group, {})[row.remote] = Committed(row.found.translation)
     if not old:
@@ -302,6 +335,6 @@ def _not_there(mirror: Mirror, rows: Sequence[GroupPosition]) -> list[str]:
     for row in rows:
         stands = at.get(row.group, {}).get(row.remote)
         wanted = row.found.translation if isinstance(row.found, Translated) else None
-        if stands is None or stands.offset != wanted:
+        if stands is None or stands.offset != wanted or row.committed.metadata not in ("", stands.metadata):
             found.append(f"{row.group} in {row.remote}: {stands.offset if stands else 'nothing'} instead of {wanted}")
     return found

@@ -22,7 +22,7 @@ from airmirror.clusters.protocol.described import (
     log_sizes,
     scram_users,
 )
-from airmirror.clusters.protocol.errors import FetchFailed
+from airmirror.clusters.protocol.errors import FetchFailed, RecordsWithheld
 from airmirror.clusters.protocol.groups import (
     GROUPS_AT_ONCE,
     Committed,
@@ -31,6 +31,7 @@ from airmirror.clusters.protocol.groups import (
     committed_offsets,
     list_every_group,
 )
+from airmirror.clusters.protocol.past_transactions import past_transactions
 from airmirror.clusters.protocol.producers import (
     ActiveProducer,
     KnownTransaction,
@@ -38,7 +39,7 @@ from airmirror.clusters.protocol.producers import (
     active_producers,
     known_transactions,
 )
-from airmirror.clusters.protocol.routes import Routes
+from airmirror.clusters.protocol.routes import LeaderNotAvailable, Routes, TopicNotFound
 from airmirror.clusters.protocol.topic_configs import topic_configs
 from airmirror.config import Cluster
 from airmirror.naming import ReplicationPolicy
@@ -101,7 +102,8 @@ class GroupFacts:
 class Inventory:
     """A cluster. ``topics`` are all but internal ones; ``acls`` is None where there is no authorizer, or nothing is known.
 
-    ``unknown``: what could not be read, with the reason.
+    ``unknown``: what could not be read, with the reason. ``past``: topics by the transactional id that has written them in
+    transactions that have ended; ``past_unknown``: why that could not be read, which few may.
     """
 
     alias: str
@@ -115,6 +117,8 @@ class Inventory:
     quotas: tuple[Quota, ...]
     users: Mapping[str, tuple[str, ...]]
     unknown: Mapping[str, str] = field(default_factory=dict)
+    past: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    past_unknown: str = ""
 
 
 def take(cluster: Cluster, client: str, policy: ReplicationPolicy) -> Inventory:
@@ -136,6 +140,7 @@ def take(cluster: Cluster, client: str, policy: ReplicationPolicy) -> Inventory:
         transactions: list[KnownTransaction] = _or_unknown(
             unknown, TRANSACTIONS, [], lambda: known_transactions(routes)
         )
+        past, past_unknown = _past(routes)
         acls = _or_unknown(unknown, ACLS, None, lambda: acl_bindings(routes))
         quotas: list[Quota] = _or_unknown(unknown, QUOTAS, [], lambda: client_quotas(routes))
         users: dict[str, tuple[str, ...]] = _or_unknown(unknown, USERS, {}, lambda: scram_users(routes))
@@ -159,6 +164,8 @@ def take(cluster: Cluster, client: str, policy: ReplicationPolicy) -> Inventory:
             quotas=tuple(quotas),
             users=users,
             unknown=unknown,
+            past=past,
+            past_unknown=past_unknown,
         )
 
 
@@ -205,6 +212,14 @@ def _groups(routes: Routes, cluster: Cluster, unknown: dict[str, str]) -> dict[s
             each.name, each.kind, each.protocol, each.state, tuple(sorted(topics)), tuple(its)
         )
     return found
+
+
+def _past(routes: Routes) -> tuple[dict[str, tuple[str, ...]], str]:
+    """Return the topics of past transactions by their id, or why these can't be read."""
+    try:
+        return {name: tuple(sorted(its)) for name, its in sorted(past_transactions(routes).items())}, ""
+    except (FetchFailed, RecordsWithheld, LeaderNotAvailable, TopicNotFound) as error:
+        return {}, str(error)
 
 
 def _committed(

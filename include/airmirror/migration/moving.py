@@ -50,7 +50,8 @@ def readers(source: Inventory) -> dict[str, frozenset[str]]:
 
 
 def writers(source: Inventory) -> dict[str, frozenset[str]]:
-    """Topics by the transactional id that writes them: what its producer wrote lately, and what its open transaction holds."""
+    """Topics by the transactional id that writes them: what its producer wrote lately, what its open transaction holds, and what
+    those that have ended held."""
     names = producers_by_id(source.transactions)
     found: dict[str, set[str]] = {}
     for producer in source.producers:
@@ -58,6 +59,8 @@ def writers(source: Inventory) -> dict[str, frozenset[str]]:
             found.setdefault(name, set()).add(producer.partition.topic)
     for each in source.transactions:
         found.setdefault(each.transactional_id, set()).update(key.topic for key in each.partitions)
+    for name, topics in source.past.items():
+        found.setdefault(name, set()).update(topics)
     known = source.topics.keys()
     return {
         name: frozenset(topics & known)

@@ -5,8 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-Step = Literal["mirror", "check_groups", "switch_consumers", "switch_producers", "finish"]
+Step = Literal["mirror", "check_groups", "switch_consumers", "reverse", "switch_producers", "finish"]
 STEPS: tuple[Step, ...] = get_args(Step)
+WITH_REVERSE: tuple[Step, ...] = ("reverse", "switch_producers")  # steps that the flow back takes part in
+
+
+def usual(*, reverse: bool) -> tuple[Step, ...]:
+    """The steps that one after the other move a move group, with or without a flow back; ``finish`` comes days later."""
+    return tuple(step for step in STEPS[:-1] if step != "reverse" or reverse)
 
 
 @dataclass(frozen=True)

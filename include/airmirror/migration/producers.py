@@ -22,6 +22,7 @@ from airmirror.migration import fence
 from airmirror.migration.chosen import PURPOSE, Move, session
 from airmirror.migration.consumers import await_empty, unswitched
 from airmirror.migration.order import MoveOrder
+from airmirror.migration.reverse import way_back, written_on_source
 from airmirror.wire.closures import WHOLE
 
 Tell = Callable[[str], None]
@@ -123,7 +124,7 @@ def _check_consumers(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -
 
 def check_silence(opened: Opened, move: Move) -> None:
     """Raise WrittenSinceClosed where the source holds more than what was copied."""
-    if left := undrained(opened, move.names):
+    if left := written_on_source(opened, move.names):
         raise WrittenSinceClosed(opened.flow.name, move.name, tuple(left))
 
 
@@ -136,7 +137,7 @@ def unfinished(opened: Opened, move: Move) -> list[str]:
     over = switched + flow.settings.move_soak_ms
     if time.time() * 1000 < over:
         return [f"its producers were switched at {when(switched)}: move.soak.ms ends at {when(over)}"]
-    return undrained(opened, move.names)
+    return written_on_source(opened, move.names)
 
 
 def finish(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> list[str]:
@@ -154,9 +155,18 @@ def finish(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> list[str
         mirror.catch_up()
         fences = list(map(fence.str_of, fence.standing(mirror, move)))
     excluded = dict.fromkeys((*flow.topics_exclude, *move.names))
-    down = fence.down(flow.name, move.name)
+    down, back = fence.down(flow.name, move.name), way_back(opened, move)
+    ending = (
+        "flow",
+        "close",
+        *(word for each in move.names.values() for word in ("--topic", each)),
+        "--reason",
+        "…",
+        "--yes",
+    )
     return [
         *(f"a fence still stands on {flow.source.alias}: {each}; {down} takes it down" for each in fences),
+        *([f"{back}; {command(*ending, flow=flow.opposite)} ends that"] if back else []),
         f"move group {move.name} has left the flow: no window writes there, whatever the configuration says",
         f"write it down: {flow.name}.topics.exclude = {', '.join(excluded)}; and take out {flow.name}.move.{move.name}.…",
         f"may be deleted on {flow.source.alias} when nobody needs them: topics {', '.join(move.names)}"

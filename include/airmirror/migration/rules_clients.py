@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from airmirror.errors import command, counted, named
 from airmirror.failover.findings import Finding
@@ -15,7 +16,7 @@ from airmirror.offsets.translation import Reason
 def rules(facts: Facts) -> Iterator[Finding]:
     """Yield every rule."""
     crossing = _crossing(facts, "transactions stay within a move group", "transactional id", writers(facts.source))
-    yield known(facts, crossing, PRODUCERS, TRANSACTIONS)
+    yield known(facts, _with_past(facts, crossing), PRODUCERS, TRANSACTIONS)
     crossing = _crossing(facts, "consumer groups stay within a move group", "group", readers(facts.source))
     yield known(facts, crossing, GROUPS)
     yield known(facts, _positions(facts), POSITIONS)
@@ -41,6 +42,15 @@ def _crossing(facts: Facts, what: str, kind: str, topics_of: Mapping[str, frozen
         return judged("stop", what, found, f"{counted(len(topics_of), kind)}, none crosses", "they cross", way_out)
     way_out = "replicate these topics too, or see that the group does not read them any more"
     return judged("warn", what, left, f"{counted(len(topics_of), kind)}, none crosses", "they read what stays", way_out)
+
+
+def _with_past(facts: Facts, rule: Finding) -> Finding:
+    """The rule, which says where it does not know of transactions that have ended."""
+    if not facts.source.past_unknown:
+        return rule
+    return replace(
+        rule, evidence=f"{rule.evidence}; transactions that have ended were not read: {facts.source.past_unknown}"
+    )
 
 
 def _positions(facts: Facts) -> Finding:

@@ -19,11 +19,15 @@ from airmirror.migration.chosen import PURPOSE, Move, session
 from airmirror.migration.consumers import GroupThere, look_at_groups, on_target
 from airmirror.migration.order import MoveOrder, Step
 from airmirror.migration.producers import is_closed, unfinished
+from airmirror.migration.reverse import way_back
 from airmirror.offsets.translation import Translated
 
 NO_WAY_BACK = (
     "Undo works until producers have written on the target: groups go back, also those that have read on there, and the fence "
     "comes down. What was written there does not come back by undo."
+)
+WAY_BACK = (
+    "Undo works also when producers have written on the target: what they wrote returns, and groups go on after it."
 )
 
 
@@ -53,7 +57,8 @@ class GroupState:
 @dataclass(frozen=True)
 class MoveState:
     """A move group now. ``reasons``: why groups can't be switched; ``writers``: the last producer of each partition that brokers
-    remember; ``access``: rights and quotas that the target lacks; ``unfinished``: why it can't be finished."""
+    remember; ``access``: rights and quotas that the target lacks; ``unfinished``: why it can't be finished;
+    ``reverse``: how the flow back stands."""
 
     flow: str
     move: Move
@@ -66,6 +71,12 @@ class MoveState:
     access: tuple[str, ...]
     is_closed: bool
     unfinished: tuple[str, ...]
+    reverse: str
+
+    @property
+    def undo(self) -> str:
+        """What an undo can do from now on, in words."""
+        return f"{self.reverse}. {WAY_BACK}" if self.reverse else NO_WAY_BACK
 
     @property
     def behind(self) -> int:
@@ -130,4 +141,5 @@ def move_state(opened: Opened, move: Move, order: MoveOrder) -> MoveState:
         access=access,
         is_closed=is_closed(opened, move),
         unfinished=tuple(unfinished(opened, move)),
+        reverse=way_back(opened, move),
     )

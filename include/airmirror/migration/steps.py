@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import counted
@@ -19,31 +20,51 @@ from airmirror.migration.chosen import PURPOSE, Move, chosen_move
 from airmirror.migration.consumers import await_consumers, check_groups, switch_groups
 from airmirror.migration.order import MoveOrder, Step
 from airmirror.migration.producers import check_silence, fence_writers, finish, is_closed, switch_writers
+from airmirror.migration.reverse import arm, begin, check_armed
 from airmirror.migration.starting import how_to_start
 from airmirror.topics.drift import drifts
 
 Tell = Callable[[str], None]
 
 
-def do_step(opened: Opened, order: MoveOrder, step: Step, tell: Tell = lambda phase: None) -> Iterator[str]:
-    """Do a step, and yield what came of it, in words, as soon as it is so.
+@dataclass(frozen=True)
+class Work:
+    """A step to be done. ``reverse``: the flow in the opposite direction, None: the configuration has none."""
+
+    opened: Opened
+    reverse: Opened | None
+    move: Move
+    order: MoveOrder
+    tell: Tell
+
+
+def do_step(
+    opened: Opened,
+    order: MoveOrder,
+    step: Step,
+    tell: Tell = lambda phase: None,
+    reverse: Opened | None = None,
+) -> Iterator[str]:
+    """Do a step, and yield what came of it, in words, as soon as it is so. ``reverse``: the flow in the opposite direction, which
+    the steps ``WITH_REVERSE`` ask for.
 
     Raises DecisionIncomplete, NoSuchMove, NotMovable, and what the step raises.
     """
     check_decision(opened.flow.name, order.reason, order.by)
     opened = caught_up(opened, soon=True)
-    yield from WORK[step](opened, chosen_move(opened, order.move), order, tell)
+    yield from WORK[step](Work(opened, reverse, chosen_move(opened, order.move), order, tell))
 
 
-def _mirror(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> Iterator[str]:
+def _mirror(work: Work) -> Iterator[str]:
     """Topics, configs and ACLs are there, and all that the source has now is verified. Raises NotDrained."""
+    opened, move = work.opened, work.move
     if is_closed(opened, move):
         yield f"{move.name} is closed: its producers were switched already"
         return
-    yield from prepare(opened, tell).report.changes
+    yield from prepare(opened, work.tell).report.changes
     with Routes(opened.flow.source, f"airmirror|{opened.flow.name}|{PURPOSE}") as source:
         ends = ends_of(source, move.names)
-    prove_past(opened, ends, order.wait, tell)
+    prove_past(opened, ends, work.order.wait, work.tell)
     counts = f"{counted(len(move.names), 'topic')}, {counted(len(ends), 'partition')}"
     yield f"{counts}: all that {opened.flow.source.alias} had when this began is verified"
     for each in drifts(plan_topics(opened)):
@@ -52,44 +73,55 @@ def _mirror(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> Iterato
     yield from copy_access(opened, move)
 
 
-def _check_groups(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> Iterator[str]:
-    found = check_groups(opened, move, order, tell)
+def _check_groups(work: Work) -> Iterator[str]:
+    found = check_groups(work.opened, work.move, work.order, work.tell)
     counts, left = Counter(row.group for row in found.rows), Counter(row.group for row in found.left)
-    for group in move.groups:
+    for group in work.move.groups:
         done = "" if left[group] or not counts[group] else "; switched already"
         yield f"{group}: {counted(counts[group], 'position')}, exact: 0 records are read again{done}"
-    if not move.groups:
+    if not work.move.groups:
         yield "no group reads these topics"
 
 
-def _switch_consumers(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> Iterator[str]:
-    done = switch_groups(opened, move, order, tell)
+def _switch_consumers(work: Work) -> Iterator[str]:
+    opened, move = work.opened, work.move
+    done = switch_groups(opened, move, work.order, work.tell)
     target = opened.flow.target.alias
     yield f"{counted(len(done.left), 'position')} of {counted(len(move.groups), 'group')} written on {target}, and read back"
     yield from how_to_start(opened.flow, move, "consumers")
-    yield from map(str, await_consumers(opened, move, order.wait, tell))
+    yield from map(str, await_consumers(opened, move, work.order.wait, work.tell))
 
 
-def _switch_producers(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> Iterator[str]:
-    for each in fence_writers(opened, move, order, tell):
+def _reverse(work: Work) -> Iterator[str]:
+    yield from arm(work.opened, work.reverse, work.move, work.order, work.tell)
+    if is_closed(work.opened, work.move):
+        yield from begin(work.opened, work.reverse, work.move, work.order, work.tell)
+
+
+def _switch_producers(work: Work) -> Iterator[str]:
+    opened, move, order = work.opened, work.move, work.order
+    check_armed(opened, work.reverse, move, order)
+    for each in fence_writers(opened, move, order, work.tell):
         yield f"fence: {each}"
-    switch_writers(opened, move, order, tell)
+    switch_writers(opened, move, order, work.tell)
     source, target = opened.flow.source.alias, opened.flow.target.alias
     closed = f"{counted(len(move.names), 'topic')} closed"
     yield f"{closed}: every record of {source} is verified on {target}, and no window of anybody writes there again"
+    yield from begin(opened, work.reverse, move, order, work.tell)
     yield from how_to_start(opened.flow, move, "producers")
 
 
-def _finish(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> Iterator[str]:
-    if is_closed(opened, move):
-        check_silence(opened, move)
-    yield from finish(opened, move, order, tell)
+def _finish(work: Work) -> Iterator[str]:
+    if is_closed(work.opened, work.move):
+        check_silence(work.opened, work.move)
+    yield from finish(work.opened, work.move, work.order, work.tell)
 
 
-WORK: dict[Step, Callable[[Opened, Move, MoveOrder, Tell], Iterator[str]]] = {
+WORK: dict[Step, Callable[[Work], Iterator[str]]] = {
     "mirror": _mirror,
     "check_groups": _check_groups,
     "switch_consumers": _switch_consumers,
+    "reverse": _reverse,
     "switch_producers": _switch_producers,
     "finish": _finish,
 }

@@ -7,26 +7,29 @@ too late: the way back is a flow in the other direction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 
-from airmirror.clusters.protocol.groups import Committed, Group, commit_offsets, list_groups
+from airmirror.clusters.protocol.groups import Group, commit_offsets, list_groups
 from airmirror.errors import AirmirrorError, command, counted, listed
 from airmirror.flows.closing import closures_now, reopen
 from airmirror.flows.holds import check_decision
-from airmirror.flows.moving import PutBack, not_exact, put_back, to_put_back, unclaimed
+from airmirror.flows.moving import put_back, unclaimed
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.flows.written import written_since
 from airmirror.migration import fence
+from airmirror.migration.carrying import GoingBack, going_back
 from airmirror.migration.chosen import Move, session
 from airmirror.migration.consumers import members_in_words
 from airmirror.migration.order import MoveOrder
-from airmirror.offsets.positions import GroupPosition, positions_on_source
+from airmirror.migration.reverse import is_returning, take_back, undo_over
 from airmirror.offsets.translation import Translated
 from airmirror.partitions import TopicPartition
 from airmirror.windows.errors import open_command
 from airmirror.windows.mirror import Mirror
 from airmirror.wire.closures import WHOLE, Fence
+
+NOTHING = GoingBack((), (), ())
 
 Tell = Callable[[str], None]
 
@@ -49,59 +52,76 @@ class CannotUndoMove(AirmirrorError):
 
 @dataclass(frozen=True)
 class UndoneMove:
-    """An undo that would be done, or was. ``groups``: put back on the target; ``back``: positions that are written on the source,
-    of those that have gone on; ``closed``: topics to open; ``reasons``: why it can't be done."""
+    """An undo that would be done, or was. ``closed``: topics to open; ``reasons``: why it can't be done; ``returning``: what
+    producers have written on the target, and what the flow back copies to the source before anything else."""
 
-    groups: tuple[PutBack, ...]
-    back: tuple[GroupPosition, ...]
+    back: GoingBack
     closed: tuple[str, ...]
     fences: tuple[Fence, ...]
     reasons: tuple[str, ...]
+    returning: tuple[str, ...] = ()
 
     @property
     def lines(self) -> list[str]:
         """Everything in words, one each; nothing where there is nothing to undo."""
-        again = {(row.group, row.topic, row.partition): row for row in self.back}
+        again = {(row.group, row.key): row for row in self.back.rows}
         found = []
-        for each in self.groups:
-            row = again.get((each.move.group, each.move.topic, each.move.partition))
+        for each in self.back.groups:
+            if not each.move.group:  # that it was switched
+                continue
+            row = again.get((each.move.group, TopicPartition(each.move.topic, each.move.partition)))
             before = "nowhere" if each.move.before < 0 else str(each.move.before)
-            line = f"{each.name}: from {each.now} to {before}"
+            line = f"{each.name}: from {each.now if each.now >= 0 else 'nowhere'} to {before}"
             if row is not None and isinstance(row.found, Translated):
-                line += f"; it has read on there, and goes on in {row.remote} at {row.found.translation}"
+                why = "it has read on there, and" if each.has_gone_on else "its position has expired on the source: it"
+                line += f"; {why} goes on in {row.remote} at {row.found.translation}"
             found.append(line)
+        found += [f"{each}; it returns, and groups go on after it" for each in self.returning]
         found += [f"{topic or 'the flow'} is open again" for topic in self.closed]
         return found + [f"the fence comes down: {fence.str_of(each)}" for each in self.fences]
 
 
 def undo_plan(opened: Opened, move: Move, order: MoveOrder) -> UndoneMove:
-    """Return what an undo would do now. Nothing is written but the ledger."""
+    """Return what an undo would do now. Nothing is written but the ledger. Raises OffsetsHeld."""
     closed = sorted(closures_now(opened).keys() & {WHOLE, *move.names})
     with session(opened) as mirror:
-        groups = to_put_back(mirror, lambda each: each.window == order.window)
-        gone_on = [each for each in groups if each.now not in (each.move.before, each.move.after)]
-        back = _on_source(mirror, move, gone_on)
+        back = going_back(mirror, move, order)
+        written = _written_there(mirror, move, is_closed=bool(closed)) if _may_hold(opened, back, closed) else []
+        returning = tuple(written) if closed and written and is_returning(opened, move) else ()
+        if returning:  # groups are moved by the flow back
+            back, written = replace(back, rows=(), reasons=()), []
         reasons = [f"the whole flow is closed: {open_command(opened.flow.name)}"] if WHOLE in closed else []
-        reasons += _members(mirror, {each.move.group for each in groups}) + not_exact(back)
-        if closed:
-            reasons += written_since(mirror, move.names.values())
+        reasons += _members(mirror, back.names) + list(back.reasons) + written
         fences = fence.standing(mirror, move)
-    return UndoneMove(tuple(groups), tuple(back), tuple(closed), tuple(fences), tuple(reasons))
+    return UndoneMove(back, tuple(closed), tuple(fences), tuple(reasons), returning)
 
 
-def undo_move(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> UndoneMove:
-    """Do it; done again, it does what is left. Raises CannotUndoMove, DecisionIncomplete, GroupsActive, FenceRefused, FlowBusy,
-    or a cluster's error.
+def undo_move(opened: Opened, move: Move, order: MoveOrder, tell: Tell, reverse: Opened | None = None) -> UndoneMove:
+    """Do it; done again, it does what is left. ``reverse``: the flow in the opposite direction, over which producers come back
+    that have written on the target. Raises CannotUndoMove, DecisionIncomplete, GroupsActive, OffsetsHeld, FenceRefused,
+    FlowBusy, what a failback raises, or a cluster's error.
     """
     flow = opened.flow
     check_decision(flow.name, order.reason, order.by)
     found = undo_plan(opened, move, order)
     if found.reasons:
         raise CannotUndoMove(flow.name, move.name, found.reasons)
+    if found.returning:
+        undo_over(opened, reverse, move, order, tell)
+        fence.take_down(opened, move, order)
+        return found
+
+    def nobody_has_written() -> None:
+        with session(opened) as mirror:
+            if found.closed and (written := _written_there(mirror, move, is_closed=True)):
+                raise CannotUndoMove(flow.name, move.name, tuple(written))
+
+    take_back(opened, reverse, move, order, nobody_has_written, tell)
     if found.closed:
-        reopen(opened, found.closed, reason=f"{move.name} moves back: {order.reason}", by=order.by, tell=tell)
-    if found.groups:
-        _put_back(opened, move, order, found, tell)
+        why = f"{move.name} moves back: {order.reason}"
+        reopen(opened, found.closed, reason=why, by=order.by, last=nobody_has_written, tell=tell)
+    if found.back.groups:
+        _put_back(opened, move, order, tell)
     tell("taking the fence down")
     fence.take_down(opened, move, order)
     catch_up_ledger(opened)
@@ -111,7 +131,7 @@ def undo_move(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> Undon
 def fence_plan(opened: Opened, move: Move) -> UndoneMove:
     """Return the fence that would come down, and nothing else."""
     with session(opened) as mirror:
-        return UndoneMove((), (), (), tuple(fence.standing(mirror, move)), ())
+        return UndoneMove(NOTHING, (), tuple(fence.standing(mirror, move)), ())
 
 
 def undo_fence(opened: Opened, move: Move, order: MoveOrder) -> UndoneMove:
@@ -122,27 +142,37 @@ def undo_fence(opened: Opened, move: Move, order: MoveOrder) -> UndoneMove:
     check_decision(opened.flow.name, order.reason, order.by)
     down = fence.take_down(opened, move, order)
     catch_up_ledger(opened)
-    return UndoneMove((), (), (), tuple(down), ())
+    return UndoneMove(NOTHING, (), tuple(down), ())
 
 
-def _put_back(opened: Opened, move: Move, order: MoveOrder, found: UndoneMove, tell: Tell) -> None:
+def _put_back(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> None:
+    """Write what goes back on the source, then put groups back on the target, as they stand now."""
     with session(opened) as mirror, unclaimed(mirror, order.window) as pen:
-        tell(f"putting {counted(len(found.groups), 'position')} of groups back")
-        errors = commit_offsets(mirror.source, _written(found.back))
+        back = going_back(mirror, move, order)
+        if back.reasons:
+            raise CannotUndoMove(opened.flow.name, move.name, back.reasons)
+        tell(f"putting {counted(len(back.groups), 'position')} of groups back")
+        errors = commit_offsets(mirror.source, back.written)
         if errors:
             alias = opened.flow.source.alias
             refused = tuple(f"{group} in {key}: {alias} refused its position" for group, key in errors)
             raise CannotUndoMove(opened.flow.name, move.name, refused)
-        put_back(pen, found.groups)
+        put_back(pen, back.groups)
 
 
-def _on_source(mirror: Mirror, move: Move, gone_on: Sequence[PutBack]) -> list[GroupPosition]:
-    at: dict[str, dict[TopicPartition, Committed]] = {}
-    for each in gone_on:
-        if each.now >= 0:
-            key = TopicPartition(each.move.topic, each.move.partition)
-            at.setdefault(each.move.group, {})[key] = Committed(each.now)
-    return positions_on_source(mirror, at, move.names) if at else []
+def _written_there(mirror: Mirror, move: Move, *, is_closed: bool) -> list[str]:
+    """Return where others have written in the topics on the target; windows write to them as long as they are not closed."""
+    found = written_since(mirror, move.names.values())
+    if found and not is_closed:
+        topics = [word for topic in sorted(move.names) for word in ("--topic", topic)]
+        close = command("flow", "close", *topics, "--reason", "…", "--yes", flow=mirror.flow.name)
+        found.append(f"what applications have written there can return when its topics are closed: {close}")
+    return found
+
+
+def _may_hold(opened: Opened, back: GoingBack, closed: Collection[str]) -> bool:
+    """Return whether others may have written in the topics on the target: groups were switched there, or the topics closed."""
+    return bool(closed or (back.groups and not opened.flow.is_aggregate))
 
 
 def _members(mirror: Mirror, groups: set[str]) -> list[str]:
@@ -154,11 +184,3 @@ def _members(mirror: Mirror, groups: set[str]) -> list[str]:
         if active:
             found += [f"on {routes.alias}: {each}" for each in members_in_words(routes.cluster, active)]
     return found
-
-
-def _written(rows: Sequence[GroupPosition]) -> dict[str, dict[TopicPartition, Committed]]:
-    offsets: dict[str, dict[TopicPartition, Committed]] = {}
-    for row in rows:
-        if isinstance(row.found, Translated):
-            offsets.setdefault(row.group, {})[row.remote] = Committed(row.found.translation)
-    return offsets

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from airmirror.clusters.protocol.groups import Committed, committed_offsets, list_groups
+from airmirror.clusters.protocol.stable import stable_offsets
 from airmirror.ledger import FlowLedger
 from airmirror.ledger.groups import unfit_name
 from airmirror.naming import TopicFilter
@@ -54,11 +55,12 @@ class GroupPosition:
         return TopicPartition(self.remote_topic, self.partition)
 
 
-def group_positions(mirror: Mirror, only: Collection[str] = ()) -> list[GroupPosition]:
+def group_positions(mirror: Mirror, only: Collection[str] = (), stable: Collection[str] = ()) -> list[GroupPosition]:
     """The positions of the groups that the flow moves (or of ``only``), by group, topic and partition.
 
     The ledger must have caught up. A group with a name that the ledger can't have is left out, with its reason in the log.
-    Raises GroupsNotRead, CoordinatorNotAvailable, and what the clusters raise.
+    ``stable``: topics in which no open transaction may hold a position, for whoever moves groups for good.
+    Raises GroupsNotRead, CoordinatorNotAvailable, OffsetsHeld, and what the clusters raise.
     """
     settings, source = mirror.flow.settings, mirror.source
     chosen = TopicFilter(settings.groups, settings.groups_exclude)
@@ -66,7 +68,8 @@ def group_positions(mirror: Mirror, only: Collection[str] = ()) -> list[GroupPos
     for name in groups:
         if reason := unfit_name(name):  # whoever may commit an offset names his group as he likes
             log.warning("Group %.100r is left out: %s.", name, reason)
-    committed = committed_offsets(source, [name for name in groups if not unfit_name(name)])
+    known = [name for name in groups if not unfit_name(name)]
+    committed = stable_offsets(source, known, stable) if stable else committed_offsets(source, known)
     return positions_of(mirror, committed)
 
 

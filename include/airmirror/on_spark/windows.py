@@ -95,6 +95,11 @@ def run_following(
         done(result)
 
     with on_spark(opened, spark_url, tell) as (slots, jobs):
+
+        def joined() -> int:
+            jobs.spark()  # before the claim: the next window's job is begun a time after this one's
+            return slots()
+
         chain = Chain(
             topics=partial(_topics, prepared),
             start=jobs.start,
@@ -111,7 +116,7 @@ def run_following(
                 jobs,
                 chain,
                 window=window,
-                slots=slots,
+                slots=joined,
                 only=only,
                 tell=tell,
                 report=report,

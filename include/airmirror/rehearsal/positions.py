@@ -25,7 +25,7 @@ from airmirror.windows.declared import compacted_topics, times_replaced
 from airmirror.windows.mirror import Mirror
 
 FETCH_BYTES = 64 << 10  # one record is looked for
-Place = tuple[str, TopicPartition]  # a shadow group in a partition of the target
+Place = tuple[str, TopicPartition]  # a group, by whose shadow it is tried, in a partition of the target
 
 
 @dataclass(frozen=True)
@@ -53,21 +53,28 @@ class Next:
     body: bytes
 
 
-def commit_shadows(mirror: Mirror, points: Sequence[GroupPoint]) -> tuple[dict[Place, Committed], dict[Place, str]]:
+def commit_shadows(
+    mirror: Mirror, points: Sequence[GroupPoint], scope: str
+) -> tuple[dict[Place, Committed], dict[Place, str]]:
     """Give each group's shadow the group's position on the target: where shadows stand by the target, and what it refused.
 
-    Raises GroupsNotRead, CoordinatorNotAvailable, BrokerUnreachable.
+    ``scope``: as shadow groups have it. Raises GroupsNotRead, CoordinatorNotAvailable, BrokerUnreachable.
     """
-    alias = mirror.flow.source.alias
     wanted: dict[str, dict[TopicPartition, Committed]] = {}
     for point in points:
         if point.translation is not None:
             key = TopicPartition(point.remote_topic, point.partition)
-            wanted.setdefault(shadow_group(alias, point.group), {})[key] = Committed(point.translation)
+            wanted.setdefault(shadow_group(scope, point.group), {})[key] = Committed(point.translation)
     errors = commit_offsets(mirror.target, wanted)
-    there = committed_offsets(mirror.target, wanted)
-    places = {(group, key): each for group, its in there.items() for key, each in its.items()}
-    return places, {place: error_name(code) for place, code in errors.items()}
+    groups = {shadow_group(scope, point.group): point.group for point in points}
+    refused = {(groups[shadow], key): error_name(code) for (shadow, key), code in errors.items()}
+    return places_of(mirror, groups), refused
+
+
+def places_of(mirror: Mirror, groups: Mapping[str, str]) -> dict[Place, Committed]:
+    """Return where shadow groups stand on the target; ``groups``: with the groups that they stand for. Raises GroupsNotRead."""
+    there = committed_offsets(mirror.target, groups)
+    return {(groups[shadow], key): each for shadow, its in there.items() for key, each in its.items()}
 
 
 def prove(
@@ -96,7 +103,7 @@ def _wrong(
 ) -> str:
     """Return what is wrong with a group's position, or ""."""
     remote = TopicPartition(point.remote_topic, point.partition)
-    place = shadow_group(reading.mirror.flow.source.alias, point.group), remote
+    place = point.group, remote
     if point.translation is None:
         return point.reason
     if not point.exact:

@@ -6,8 +6,7 @@ Production is only read. Everything that is written goes to shadows, which are r
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,9 +18,10 @@ from airmirror.flows.closing import closures_now
 from airmirror.flows.prepare import Opened, caught_up
 from airmirror.ledger.state import State
 from airmirror.partitions import TopicPartition
+from airmirror.rehearsal.clock import Clock, Step
 from airmirror.rehearsal.positions import Proof, commit_shadows, prove
 from airmirror.rehearsal.records import compare_newest
-from airmirror.rehearsal.shadows import Shadowed, remove_shadows, write_and_read
+from airmirror.rehearsal.shadows import Shadowed, remove_shadows, shadow_topic, write_and_read
 from airmirror.windows.fence import flow_closed
 from airmirror.windows.mirror import Journal, Mirror
 from airmirror.wire.closures import WHOLE
@@ -47,17 +47,11 @@ class RehearsalNeedsSource(AirmirrorError):
 
 
 @dataclass(frozen=True)
-class Step:
-    """One step. ``is_failover``: a failover takes this time too; else it is a proof, or the removal of shadows."""
-
-    name: str
-    seconds: float
-    is_failover: bool
-
-
-@dataclass(frozen=True)
 class Rehearsal:
-    """The outcome of a rehearsal that ended at ``ended_ms`` (epoch milliseconds)."""
+    """The outcome of a rehearsal that ended at ``ended_ms`` (epoch milliseconds).
+
+    ``slots``: the transactional ids that each claim of a failover fences; ``quiet_ms``: how long a planned one waits at least.
+    """
 
     ended_ms: int
     steps: tuple[Step, ...]
@@ -66,6 +60,8 @@ class Rehearsal:
     compared: tuple[Audited, ...]
     proofs: tuple[Proof, ...]
     shadowed: tuple[Shadowed, ...]
+    slots: int
+    quiet_ms: int
 
 
 def rehearse(opened: Opened, tell: Tell = lambda phase: None) -> Rehearsal:
@@ -80,17 +76,10 @@ def rehearse(opened: Opened, tell: Tell = lambda phase: None) -> Rehearsal:
     if error := unreachable(opened):
         raise RehearsalNeedsSource(flow.name, error)
     remotes = {last.remote_topic for last in opened.ledger.last_segments().values()}
-    steps: list[Step] = []
-
-    @contextmanager
-    def step(name: str, *, is_failover: bool = False) -> Iterator[None]:
-        tell(name)
-        begun = time.monotonic()
-        yield
-        steps.append(Step(name, time.monotonic() - begun, is_failover))
-
+    shadows, scope = set(map(shadow_topic, remotes)), flow.source.alias
+    step = Clock(tell)
     with step("removing what an earlier rehearsal has left"):
-        remove_shadows(flow, remotes)
+        remove_shadows(flow, shadows, scope)
     try:
         with step("looking at both clusters", is_failover=True):
             plan = failover_plan(opened)
@@ -98,7 +87,7 @@ def rehearse(opened: Opened, tell: Tell = lambda phase: None) -> Rehearsal:
             with step("judging what is committed", is_failover=True):
                 not_judged = _judged(mirror) if remotes else []
             with step("moving groups, under shadow names", is_failover=True):
-                places, refused = commit_shadows(mirror, plan.groups)
+                places, refused = commit_shadows(mirror, plan.groups, scope)
             with step("reading the next record of each group on both sides"):
                 proofs = prove(mirror, plan.groups, places, refused)
             with step("writing to shadow topics, and reading there"):
@@ -107,15 +96,17 @@ def rehearse(opened: Opened, tell: Tell = lambda phase: None) -> Rehearsal:
             compared = compare_newest(opened, plan.partitions, tell)
     finally:
         with step("removing shadows"):
-            remove_shadows(flow, remotes)
+            remove_shadows(flow, shadows, scope)
     return Rehearsal(
         ended_ms=int(time.time() * 1000),
-        steps=tuple(steps),
+        steps=tuple(step.steps),
         plan=plan,
         not_judged=tuple(not_judged),
         compared=tuple(compared),
         proofs=tuple(proofs),
         shadowed=tuple(shadowed),
+        slots=max([1, *(claim.slots for _, _, claim in opened.ledger.claims())]),
+        quiet_ms=flow.settings.failover_quiet_ms,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from html import escape
@@ -12,20 +12,27 @@ from typing import Any
 from airmirror.errors import AirmirrorError, command, counted
 from airmirror.failover.page import MOST_ROWS, headline, known_time
 from airmirror.failover.report import write_files
+from airmirror.flows.audit import Audited
 from airmirror.quality.page import document, table
+from airmirror.rehearsal.clock import Step
+from airmirror.rehearsal.positions import Proof
 from airmirror.rehearsal.rehearse import Rehearsal
+from airmirror.rehearsal.shadows import Shadowed
 
 
 @dataclass(eq=False)
 class RehearsalNotWritten(AirmirrorError):
-    """A report of a rehearsal that can't be written; the rehearsal was carried out."""
+    """A report of a rehearsal that can't be written; the rehearsal was carried out. ``move``: of a migration's move group, "" of
+    a failover."""
 
     flow: str
     file: str
     reason: str
+    move: str = ""
 
     def __str__(self) -> str:
-        again = command("failover", "rehearse", "--write", "PATH", flow=self.flow)
+        what = ("migration", "rehearse", "--move", self.move) if self.move else ("failover", "rehearse")
+        again = command(*what, "--write", "PATH", flow=self.flow)
         return f"flow {self.flow!r}: {self.file} can't be written: {self.reason}; {again} rehearses again"
 
 
@@ -45,6 +52,10 @@ class RehearsalReport:
         return self.made.plan.flow
 
     @property
+    def of_what(self) -> str:
+        return "a failover"
+
+    @property
     def is_good(self) -> bool:
         """Return whether a failover would lose nothing of what has crossed, and groups would go on exactly."""
         return not self.problems
@@ -53,6 +64,16 @@ class RehearsalReport:
     def seconds(self) -> float:
         """The time that the steps of a failover took."""
         return sum(step.seconds for step in self.made.steps if step.is_failover)
+
+    @property
+    def holds(self) -> str:
+        """The steps that this time is of, and what a failover does besides."""
+        names = ", ".join(step.name for step in self.made.steps if step.is_failover)
+        return (
+            f"Failed over in: {names}. Not in it, since they would close the flow: three claims, of which each fences "
+            f"{counted(self.made.slots, 'transactional id')}, and the closing record; and that a planned failover waits until "
+            f"nobody has written for {self.made.quiet_ms / 1000:g} s (failover.quiet.ms), and copies the rest."
+        )
 
     @property
     def records(self) -> int:
@@ -90,20 +111,10 @@ class RehearsalReport:
             "is_good": self.is_good,
             "problems": list(self.problems),
             "seconds": self.seconds,
+            "seconds_are_of": self.holds,
             "records": self.records,
             "steps": [asdict(each) for each in made.steps],
-            "compared": [
-                {
-                    "topic": each.range.topic,
-                    "partition": each.range.partition,
-                    "first": each.range.start,
-                    "last": each.range.end - 1,
-                    "equal": each.equal,
-                    "expired": each.expired,
-                    "error": str(each.error) if each.error else None,
-                }
-                for each in made.compared
-            ],
+            "compared": compared_told(made.compared),
             "groups": [asdict(each) for each in made.proofs],
             "shadows": [asdict(each) for each in made.shadowed],
             "not_judged": [asdict(each) for each in made.not_judged],
@@ -118,50 +129,96 @@ def _problems(made: Rehearsal) -> Iterator[str]:
             yield f"{finding.what}: {finding.evidence}"
     for each in made.not_judged:
         yield f"{each.topic}-{each.partition} from offset {each.first} on is not proven: {each.reason}"
-    for compared in made.compared:
-        if compared.error:
-            yield str(compared.error)
-    for proof in made.proofs:
+    yield from found_wrong(made.compared, made.proofs, made.shadowed)
+
+
+def found_wrong(compared: Iterable[Audited], proofs: Iterable[Proof], shadowed: Iterable[Shadowed]) -> Iterator[str]:
+    """Yield what comparisons, proofs of positions, and writing and reading have found."""
+    for each in compared:
+        if each.error:
+            yield str(each.error)
+    for proof in proofs:
         if proof.wrong:
             yield f"group {proof.group} in {proof.topic}-{proof.partition} at {proof.position}: {proof.wrong}"
-    for shadowed in made.shadowed:
-        if shadowed.wrong:
-            yield f"{shadowed.shadow}, as {shadowed.remote_topic}: {shadowed.wrong}"
+    for shadow in shadowed:
+        if shadow.wrong:
+            yield f"{shadow.shadow}, as {shadow.remote_topic}: {shadow.wrong}"
+
+
+def compared_told(compared: Iterable[Audited]) -> list[dict[str, Any]]:
+    """Comparisons as plain data."""
+    return [
+        {
+            "topic": each.range.topic,
+            "partition": each.range.partition,
+            "first": each.range.start,
+            "last": each.range.end - 1,
+            "equal": each.equal,
+            "expired": each.expired,
+            "error": str(each.error) if each.error else None,
+        }
+        for each in compared
+    ]
 
 
 def report_page(report: RehearsalReport) -> str:
     """The whole page: first what matters."""
     made = report.made
-    compared = [
-        (each.range.topic, each.range.partition, each.range.start, each.range.end - 1, each.equal, each.expired)
-        for each in made.compared
-    ]
-    proofs = [
-        (each.group, each.topic, each.partition, each.position, each.translation, each.again, each.wrong or "exact")
-        for each in sorted(made.proofs, key=lambda each: not each.wrong)
-    ]
-    shadowed = [(each.remote_topic, each.shadow, each.partitions, each.records, each.wrong) for each in made.shadowed]
-    steps = [(each.name, f"{each.seconds:.1f}", "yes" if each.is_failover else "") for each in made.steps]
     findings = [(each.level, each.what, each.evidence, each.way_out) for each in made.plan.findings]
-    groups = ("group", "topic", "partition", "position", "shadow's position", "read again", "")
     body = "".join(
         (
-            f"<p>{known_time(made.ended_ms)}. {escape(report.headline)}</p>",
-            "<h2>What would go wrong</h2>" if report.problems else "",
-            table(("",), [(each,) for each in report.problems[:MOST_ROWS]]) if report.problems else "",
-            "<h2>Steps</h2>",
-            table(("step", "seconds", "of a failover"), steps),
-            "<h2>Records compared with the source</h2>",
-            table(("topic", "partition", "first offset", "last offset", "equal", "expired"), compared[:MOST_ROWS]),
-            "<h2>Consumer groups</h2>",
-            table(groups, proofs[:MOST_ROWS]),
-            "<h2>Written and read</h2>",
-            table(("as", "shadow topic", "partitions", "records", ""), shadowed[:MOST_ROWS]),
+            beginning(made.ended_ms, report.headline, report.problems),
+            steps_told(made.steps, "of a failover"),
+            f"<p>{escape(report.holds)}</p>",
+            compared_section(made.compared),
+            groups_section("Consumer groups", made.proofs),
+            written_section(made.shadowed),
             "<h2>What was asked</h2>",
             table(("", "", "found", "way out"), findings),
         )
     )
     return document(f"Rehearsal of a failover of {report.flow}", body, "good" if report.is_good else "bad")
+
+
+def beginning(ended_ms: int, headline: str, problems: Sequence[str]) -> str:
+    """The top of a page: when, the whole in a sentence, what would go wrong."""
+    wrong = table(("",), [(each,) for each in problems[:MOST_ROWS]]) if problems else ""
+    title = "<h2>What would go wrong</h2>" if problems else ""
+    return f"<p>{known_time(ended_ms)}. {escape(headline)}</p>{title}{wrong}"
+
+
+def steps_told(steps: Sequence[Step], real: str) -> str:
+    """The steps; ``real``: the title of the column that marks those of the real thing."""
+    rows = [(each.name, f"{each.seconds:.1f}", "yes" if each.is_failover else "") for each in steps]
+    return "<h2>Steps</h2>" + table(("step", "seconds", real), rows)
+
+
+def compared_section(compared: Sequence[Audited]) -> str:
+    """The partitions that were compared."""
+    rows = [
+        (each.range.topic, each.range.partition, each.range.start, each.range.end - 1, each.equal, each.expired)
+        for each in compared[:MOST_ROWS]
+    ]
+    columns = ("topic", "partition", "first offset", "last offset", "equal", "expired")
+    return "<h2>Records compared with the source</h2>" + table(columns, rows)
+
+
+def groups_section(title: str, proofs: Sequence[Proof]) -> str:
+    """The positions of groups, wrong ones first."""
+    rows = [
+        (each.group, each.topic, each.partition, each.position, each.translation, each.again, each.wrong or "exact")
+        for each in sorted(proofs, key=lambda each: not each.wrong)[:MOST_ROWS]
+    ]
+    columns = ("group", "topic", "partition", "position", "shadow's position", "read again", "")
+    return f"<h2>{escape(title)}</h2>" + table(columns, rows)
+
+
+def written_section(shadowed: Sequence[Shadowed]) -> str:
+    """The shadows that were written to and read."""
+    rows = [
+        (each.remote_topic, each.shadow, each.partitions, each.records, each.wrong) for each in shadowed[:MOST_ROWS]
+    ]
+    return "<h2>Written and read</h2>" + table(("as", "shadow topic", "partitions", "records", ""), rows)
 
 
 def write_report(report: RehearsalReport, base: Path) -> Path:

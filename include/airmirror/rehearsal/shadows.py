@@ -15,7 +15,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 
-from airmirror.clusters.admin.client import Admin, connect, consumer_config, producer, topic_configs
+from airmirror.clusters.admin.client import connect, consumer_config, producer, topic_configs
 from airmirror.clusters.admin.creation import create_topics
 from airmirror.clusters.admin.deletion import delete_groups, delete_topics
 from airmirror.clusters.admin.description import NewTopic
@@ -75,17 +75,18 @@ def shadow_topic(remote: str) -> str:
     return name if len(name) <= LONGEST_NAME else f"{BEGIN}{hashlib.sha256(remote.encode()).hexdigest()}{END}"
 
 
-def shadow_group(alias: str, group: str) -> str:
-    """The name of a group's shadow, for the flows from this source: others have groups of the same name."""
-    return f"{BEGIN}{group}.{alias}{END}"
+def shadow_group(scope: str, group: str) -> str:
+    """The name of a group's shadow; ``scope``: the alias of the flow's source, since flows from others have groups of the same
+    name."""
+    return f"{BEGIN}{group}.{scope}{END}"
 
 
-def remove_shadows(flow: Flow, remotes: Collection[str]) -> None:
-    """Remove the shadows of these remote topics, and of all groups. Raises TopicDeletionRefused, GroupDeletionRefused, or the
-    target's error."""
-    admin, end = connect(flow.target), shadow_group(flow.source.alias, "").removeprefix(BEGIN)
+def remove_shadows(flow: Flow, topics: Collection[str], scope: str) -> None:
+    """Remove these shadow topics, and the shadows of all groups of ``scope``. Raises TopicDeletionRefused,
+    GroupDeletionRefused, or the target's error."""
+    admin, end = connect(flow.target), shadow_group(scope, "").removeprefix(BEGIN)
     there = set(admin.topic_names())
-    delete_topics(admin, [name for name in map(shadow_topic, sorted(remotes)) if name in there])
+    delete_topics(admin, [name for name in sorted(topics) if name in there])
     with Routes(flow.target, f"airmirror|{flow.name}|rehearsal") as target:
         groups = [each.name for each in list_every_group(target)]
     delete_groups(admin, [name for name in groups if name.startswith(BEGIN) and name.endswith(end)])
@@ -97,8 +98,9 @@ def write_and_read(flow: Flow, target: Routes, ends: Mapping[TopicPartition, int
 
     Raises what reading and making topics does; what the target refuses is in the answer.
     """
-    admin, chosen = connect(flow.target), _chosen(ends)
-    refused = _make(flow, admin, {topic: target.partitions(topic) for topic in chosen})
+    chosen = _chosen(ends)
+    shadows = {topic: shadow_topic(topic) for topic in chosen}
+    refused = make_shadows(flow, shadows, {topic: target.partitions(topic) for topic in chosen})
     keys = [
         TopicPartition(topic, each)
         for topic in chosen
@@ -113,9 +115,11 @@ def write_and_read(flow: Flow, target: Routes, ends: Mapping[TopicPartition, int
         for key in keys
     }
     timeless = times_replaced(flow)  # their remote topics may stamp records themselves, and so do their shadows
-    wrong = _write(flow.target, samples)
+    wrong = write_shadows(flow.target, samples)
     if samples and not wrong:
-        wrong = _read(flow.target, shadow_group(flow.source.alias, ""), samples, keeps_times=not timeless.include)
+        wrong = read_shadows(
+            flow.target, shadow_group(flow.source.alias, ""), samples, keeps_times=not timeless.include
+        )
     rows = []
     for topic in chosen:
         shadow = shadow_topic(topic)
@@ -161,22 +165,23 @@ def _chosen(ends: Mapping[TopicPartition, int]) -> list[str]:
     return sorted(chosen)
 
 
-def _make(flow: Flow, admin: Admin, topics: Mapping[str, int]) -> dict[str, str]:
-    """Make the shadows of topics, with their numbers of partitions and their own configs; why some were not, by topic."""
-    configs = topic_configs(admin, topics)
+def make_shadows(flow: Flow, shadows: Mapping[str, str], partitions: Mapping[str, int]) -> dict[str, str]:
+    """Make the shadows of remote topics, with these numbers of partitions and their own configs; why some were not, by topic."""
+    admin = connect(flow.target)
+    configs = topic_configs(admin, shadows)
     new = []
-    for topic, partitions in topics.items():
+    for topic, shadow in shadows.items():
         own = {
             name: each.value
             for name, each in configs.get(topic, {}).items()
             if each.is_own and each.value is not None and not each.sensitive and not name.startswith(NOT_COPIED)
         }
-        new.append(NewTopic(shadow_topic(topic), partitions, flow.replication_factor, own | CONFIGS))
-    names = {shadow_topic(topic): topic for topic in topics}
+        new.append(NewTopic(shadow, partitions[topic], flow.replication_factor, own | CONFIGS))
+    names = {shadow: topic for topic, shadow in shadows.items()}
     return {names[each.topic]: str(each) for each in create_topics(admin, new, SECONDS).refused}
 
 
-def _write(cluster: Cluster, samples: Samples) -> dict[str, str]:
+def write_shadows(cluster: Cluster, samples: Samples) -> dict[str, str]:
     """Write all records, each partition's in order; why some were not taken, by topic."""
     errors: dict[str, str] = {}
 
@@ -205,7 +210,7 @@ def _write(cluster: Cluster, samples: Samples) -> dict[str, str]:
     return errors
 
 
-def _read(cluster: Cluster, group: str, samples: Samples, *, keeps_times: bool) -> dict[str, str]:
+def read_shadows(cluster: Cluster, group: str, samples: Samples, *, keeps_times: bool) -> dict[str, str]:
     """Read all of it as a member of ``group``, in order, and commit; what was not as it was written, by topic."""
     settings = {
         "group.id": group,

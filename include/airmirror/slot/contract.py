@@ -75,6 +75,12 @@ def transactional_id(flow: Flow, number: int) -> str:
     return f"airmirror.{flow.source.alias}.{flow.target.alias}.{number}"
 
 
+def is_own_id(flow: Flow, name: str) -> bool:
+    """Return whether a transactional id is one of the flow's."""
+    number = name.removeprefix(transactional_id(flow, 0).removesuffix("0"))
+    return number != name and number.isdecimal()
+
+
 def transaction_timeout_ms(flow: Flow) -> int:
     """Return the longest time of the flow's transactions: the target's ``producer.transaction.timeout.ms``, else a minute."""
     return int(flow.target.client("producer").get("transaction.timeout.ms", TRANSACTION_TIMEOUT_MS))

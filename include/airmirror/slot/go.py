@@ -16,13 +16,14 @@ from airmirror.clusters.protocol.routes import LeaderNotAvailable, Routes, patie
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Slot
 from airmirror.slot.errors import NotBegun, SlotFenced
+from airmirror.slot.follow import START_SECONDS
 from airmirror.wire.plain import LogRecord
 from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.segments import Claim, ClaimEvent, decode
 
-GO_SECONDS = (
-    20.0  # more than the rest of the window before, a claim and its fence take. Another slot may wait for the core
-)
+# More than the rest of the window before takes, whose slots may have begun late, and a claim and its fence. Another slot may wait
+# for the core.
+GO_SECONDS = START_SECONDS + 15.0
 WAIT_MS = 500  # of a fetch for which nothing comes
 
 

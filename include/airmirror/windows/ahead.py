@@ -58,14 +58,20 @@ class Ahead:
         """Tell the slots to begin; if they may not, end them: the window plans again. Raises a cluster's error."""
         reason = self.objection(granted, fenced, self.mirror.catch_up())
         if reason:
-            failed = self.results.exception() if self.results is not None and self.results.done() else None
-            log.warning(
-                "Window %s plans again: %s (%s)", granted.claim.window, reason, failed or "what was planned is left out"
-            )
+            why = self._ended() or "what was planned is left out"
+            log.warning("Window %s plans again: %s (%s)", granted.claim.window, reason, why)
             self.cancel()
             return False
         granted.go()
         return True
+
+    def _ended(self) -> str:
+        """Return what the slots ended with; empty: they have not."""
+        if self.results is None or not self.results.done():
+            return ""
+        if failed := self.results.exception():
+            return str(failed)
+        return "; ".join(sorted({str(each.error) for each in self.results.result() if each.error is not None}))
 
     def answers(self, _slots: Sequence[Slot]) -> list[SlotResult]:
         """Wait for the slots, which have been started."""

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from airmirror.clusters.protocol.epochs import epoch_before, epochs_since
 from airmirror.clusters.protocol.log import read_batches
 from airmirror.partitions import TopicPartition
 from airmirror.slot.account import Account
@@ -21,6 +20,7 @@ from airmirror.slot.internal_records import KeyValue
 from airmirror.windows import driver
 from airmirror.windows.cursor import decoded
 from airmirror.windows.declared import compacted_topics
+from airmirror.windows.epochs import look_at_epochs
 from airmirror.windows.fence import Granted
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import BYTES_GUESSED, Planned
@@ -31,15 +31,22 @@ from airmirror.wire.records import Array
 from airmirror.wire.segments import ResetRecord, Segment, SegmentRecord
 
 RETURN = "return"  # the choice that stands among a flow's resets
+MOST_RUNS = 50_000  # segments that one transaction commits, of as many partitions as they are: less than a megabyte
+OF_ACCOUNT = 20  # segments, which together are about as large as the other fields of a segment record
 
 
 @dataclass(frozen=True)
 class Continuation:
-    """One partition, the part of its account that remains, and what is added to it: up to where the flow goes on."""
+    """One partition, the part of its account that remains, and what is added to it: up to where the flow goes on.
+
+    ``alone``: the offsets of records that the source holds there now and no flow has brought to the target, in order. What its
+    retention has deleted by now is not among them, and counts as lost like them.
+    """
 
     facts: Facts
     kept: Kept
     taken: TakenOver
+    alone: Array = field(default_factory=lambda: np.empty(0, np.int64), compare=False)
 
     @property
     def key(self) -> TopicPartition:
@@ -62,7 +69,7 @@ class Continuation:
 
     @property
     def lost(self) -> int:
-        """The number of records that are on the source, and by none of these flows on the target."""
+        """The number of offsets that are counted as lost: of records of ``alone``, and of what was deleted."""
         return sum(account.lost for account in self.taken.accounts)
 
 
@@ -81,17 +88,11 @@ def continue_after(
     ``opposite``: segment records of the flow in the opposite direction, in order; ``target_end``: where the remote log ends.
     Accounts have the leader epochs of both logs, by which later windows tell that one was cut. Raises what reading a log does.
     """
-    epochs = epochs_since(mirror.source, facts.key, start)  # before it is read: of what is cut meanwhile, windows tell
-    remote = TopicPartition(facts.remote_topic, facts.partition)
-    there = epochs_since(mirror.target, remote, target_end) if target_end > 0 else ()
+    remote = {facts.key: (TopicPartition(facts.remote_topic, facts.partition), target_end)} if target_end > 0 else {}
+    epochs = look_at_epochs(mirror, {facts.key: start}, remote)[facts.key]
     content = _content(mirror, facts.key, start, end)
     before = kept.last.target_end if kept.last else 0
-    accounts = tuple(_accounts(content, start, end, before, target_end, opposite))
-    for account in accounts:
-        account.leader_epoch = epoch_before(epochs, account.end)
-    accounts[-1].target_epoch = epoch_before(
-        there, target_end
-    )  # of others, who read nothing back, it would say they did
+    accounts = epochs.noted(_accounts(content, start, end, before, target_end, opposite))
     item = Planned(
         topic=facts.topic,
         partition=facts.partition,
@@ -102,7 +103,7 @@ def continue_after(
         record_bytes=BYTES_GUESSED,
         last=facts.last,
     )
-    return Continuation(facts, kept, TakenOver(item, accounts))
+    return Continuation(facts, kept, TakenOver(item, accounts), content.outside(accounts))
 
 
 def commit(
@@ -115,10 +116,50 @@ def commit(
     reason: str,
     more: Sequence[KeyValue] = (),
 ) -> None:
-    """Commit continuations, and ``more`` records of the segment topic, in one transaction under the claim (A and B).
+    """Commit continuations under the claim, in transactions of about MOST_RUNS segments each, and ``more`` records of the
+    segment topic with the last one (A and B). Each leaves accounts without a gap: whoever is killed in between, and looks again,
+    finds what is left of them.
 
     Raises SlotFenced where the claim is another's by now.
     """
+    for some, is_last in transactions(continuations):
+        _commit(mirror, granted, number, some, by=by, reason=reason, more=more if is_last else ())
+
+
+def transactions(continuations: Sequence[Continuation]) -> Iterator[tuple[list[Continuation], bool]]:
+    """Yield continuations, or parts of them in order, for one transaction each, and whether it is the last; at least one.
+
+    The last account of a continuation, which tells where the logs end, goes with the one before it.
+    """
+    some, runs, last = list[Continuation](), 0, continuations[-1] if continuations else None
+    for each in continuations:
+        accounts, first = each.taken.accounts, 0
+        for number, account in enumerate(accounts):
+            runs += OF_ACCOUNT + len(account.segments)
+            if runs >= MOST_RUNS and (number + 2 < len(accounts) or (number + 1 == len(accounts) and each is not last)):
+                yield [*some, _part(each, first, number + 1)], False
+                some, runs, first = [], 0, number + 1
+        if first < len(accounts):
+            some.append(_part(each, first, len(accounts)))
+    yield some, True
+
+
+def _part(each: Continuation, first: int, end: int) -> Continuation:
+    """The accounts of a continuation from one on, and before another; what changes of the earlier ones goes with the first."""
+    kept = each.kept if first == 0 else Kept(each.kept.records)
+    return replace(each, kept=kept, taken=replace(each.taken, accounts=each.taken.accounts[first:end]))
+
+
+def _commit(
+    mirror: Mirror,
+    granted: Granted,
+    number: int,
+    continuations: Sequence[Continuation],
+    *,
+    by: str,
+    reason: str,
+    more: Sequence[KeyValue],
+) -> None:
     log = TopicPartition(mirror.topics.segments, 0)
     records = records_of(mirror, granted, [each.taken for each in continuations])
     now, window = int(time.time() * 1000), granted.claim.window
@@ -181,6 +222,15 @@ class _Content:
             account.holes = rest
         else:
             account.lost += rest  # what retention has deleted before it crossed
+
+    def outside(self, accounts: Iterable[Account]) -> Array:
+        """The offsets of records that no segment of the accounts maps."""
+        alone = np.ones(len(self.offsets), bool)
+        for account in accounts:
+            for run in account.segments:
+                first, end = np.searchsorted(self.offsets, (run.source_first, run.source_end))
+                alone[first:end] = False
+        return self.offsets[alone]
 
     def _records(self, start: int, end: int) -> int:
         return int(np.searchsorted(self.offsets, end) - np.searchsorted(self.offsets, start))

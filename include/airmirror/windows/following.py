@@ -20,7 +20,7 @@ from airmirror.windows.findings import key_of
 from airmirror.windows.judging import judge_unverified
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import Planned
-from airmirror.windows.standing import Seen, seen_of, source_ends
+from airmirror.windows.standing import Seen, Select, nothing_else, seen_of, source_ends
 from airmirror.windows.verify import Gate
 from airmirror.wire.segments import SegmentRecord
 
@@ -36,14 +36,15 @@ class Follow:
     ``gate`` judges meanwhile; None: the engine's own checks alone. ``ready`` makes it so, before there is anything to judge.
     ``rounds`` are done every ``seconds``, and after each judgement: they are given the window's claim, under which the ledger
     has caught up, and told whether anything was verified. Of errors they raise SlotFenced only. ``seen`` hears as often as it
-    judges where the partitions stand. ``before``: windows whose slots are trusted as its own, and whose rest it judges;
-    ``spare``: this many seconds before the end nothing is begun any more.
+    judges where the partitions stand, with those of topics that are new: ``select`` names the flow's. ``before``: windows whose
+    slots are trusted as its own, and whose rest it judges; ``spare``: this many seconds before the end nothing is begun any more.
     """
 
     gate: Gate | None
     rounds: Callable[[Held, bool], None] = lambda held, verified: None
     seconds: float = math.inf
     seen: Callable[[Seen], None] = lambda seen: None
+    select: Select = nothing_else
     ready: Callable[[], None] = lambda: None
     before: Collection[str] = ()
     spare: float = 0.0
@@ -87,7 +88,7 @@ class Meanwhile(Alongside):
         judge_at = seen_at = time.monotonic()
         while not self._is_over(0.0):
             begun = time.monotonic()
-            ends = source_ends(mirror.source, self._planned) if begun >= seen_at else None
+            ends = source_ends(mirror.source, self._planned, self._follow.select) if begun >= seen_at else None
             state = mirror.catch_up()
             passed = self._judge(mirror, granted, state) if begun >= judge_at else None
             if passed is not None:

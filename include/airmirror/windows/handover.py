@@ -20,6 +20,7 @@ from airmirror.slot.account import Account
 from airmirror.slot.adjacent import explained
 from airmirror.slot.errors import PartitionError, TargetTruncated, of_flow, reset_command
 from airmirror.windows.declared import compacted_topics, times_replaced
+from airmirror.windows.epochs import look_at_epochs
 from airmirror.windows.errors import ProgressDiffers
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import Planned
@@ -134,7 +135,10 @@ def copied_since(mirror: Mirror, item: Planned, recorded: int, *, compacted: boo
     if end <= (begin if item.last is None else explained(item.last)):
         return lost if recorded >= item.start and not compacted else None
     search = _Search(mirror, item, remote, compacted=compacted, any_start=item.last is None and begin > 0)
+    epochs = look_at_epochs(mirror, {item.key: item.start}, {item.key: (remote, begin)})[item.key]
     found = search.run(begin, end)
+    if isinstance(found, TakenOver):
+        epochs.noted(found.accounts)
     if isinstance(found, TakenOver) and not found.copied and not found.again and recorded < found.end:
         return None  # control records only
     if isinstance(found, TakenOver) and recorded >= found.end and not compacted:

@@ -7,19 +7,68 @@ stay where they are: only the mapping tells of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from airmirror.partitions import TopicPartition
 from airmirror.slot.account import MOST_SEGMENTS, NO_DIGEST
-from airmirror.windows.compare import Logs, check, read_pairs
+from airmirror.windows.compare import Logs, check, look_at_logs, read_pairs
 from airmirror.windows.coverage import still_held
 from airmirror.windows.cursor import Pair
-from airmirror.windows.resets import keeping
+from airmirror.windows.declared import compacted_topics
+from airmirror.windows.mirror import Mirror
+from airmirror.windows.resets import Choice, Facts, Reset, keeping
+from airmirror.windows.resetting import look
 from airmirror.wire.records import Array, Records, first_difference
 from airmirror.wire.segments import Segment, SegmentRecord
+
+
+def losses(mirror: Mirror, chosen: Sequence[SegmentRecord], topics: Mapping[str, str]) -> list[Reset]:
+    """The resets that declare lost what is not equal on both sides, a partition each; none where all is.
+
+    ``chosen``: segment records by partition and source offset; ``topics``: theirs, with their remote topics. Raises what reading
+    a log does.
+    """
+    if not chosen:
+        return []
+    compacted = compacted_topics(mirror, {record.topic for record in chosen})
+    logs = look_at_logs(mirror, chosen)
+    changed: dict[TopicPartition, list[tuple[SegmentRecord, SegmentRecord]]] = {}
+    for record in chosen:
+        found = without_losses(logs, record, holes=compacted[record.topic])
+        if found != record:
+            changed.setdefault(TopicPartition(record.topic, record.partition), []).append((record, found))
+    if not changed:
+        return []
+    facts = look(mirror, {key.topic: topics[key.topic] for key in changed}, Choice.ACCEPT_LOSS)
+    return [_declared(each, changed[each.key]) for each in facts if each.key in changed]
+
+
+def _declared(facts: Facts, changed: Sequence[tuple[SegmentRecord, SegmentRecord]]) -> Reset:
+    """The reset that puts segment records in the place of those that begin at the same offsets."""
+    runs = [run for before, after in changed for run in unmapped(before, after)]
+    (first, _), (last, _) = changed[0], changed[-1]
+    begins = next(unmapped(*changed[0]), None), list(unmapped(*changed[-1]))
+    return Reset(
+        facts,
+        Choice.ACCEPT_LOSS,
+        facts.position,
+        begins[0].source_first if begins[0] else first.source_start,
+        begins[1][-1].source_end if begins[1] else last.source_end,
+        rewritten=tuple(after for _, after in changed),
+        runs=tuple(runs),
+    )
+
+
+def unmapped(before: SegmentRecord, after: SegmentRecord) -> Iterator[Segment]:
+    """Yield the runs that a segment record maps, and the one in its place does not."""
+    kept = [(run.source_first, run.source_end) for run in after.segments]
+    for run in before.segments:
+        first = bisect_right(kept, run.source_first, key=lambda each: each[1])
+        yield from _without(run, kept[first : bisect_left(kept, run.source_end, key=lambda each: each[0])])
 
 
 def without_losses(logs: Logs, record: SegmentRecord, *, holes: bool) -> SegmentRecord:

@@ -6,6 +6,7 @@ from airmirror.clusters.protocol.routes import Routes, TopicNotFound
 from airmirror.config import Flow
 from airmirror.ledger import FlowLedger
 from airmirror.windows.index import InternalTopics, catch_up
+from airmirror.wire.closures import Return
 
 
 def opposite_of(flow: Flow, ledger: FlowLedger) -> FlowLedger:
@@ -32,3 +33,13 @@ def catch_up_if_there(routes: Routes, ledger: FlowLedger, alias: str) -> bool:
             raise
         return False
     return True
+
+
+def returning(ledger: FlowLedger) -> dict[str, str]:
+    """The topics that return by a flow now, each with where to, as far as its ledger knows; those that are only armed do not."""
+    return {each.topic: each.into for each in ledger.of_kind(Return) if not each.is_armed}
+
+
+def armed(ledger: FlowLedger) -> dict[str, str]:
+    """The topics that are to return by a flow when the one that brings them is closed, each with where to."""
+    return {each.topic: each.into for each in ledger.of_kind(Return) if each.is_armed}

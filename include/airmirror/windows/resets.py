@@ -11,14 +11,16 @@ not verified and differs is declared lost likewise (windows/losses).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise
 from uuid import UUID
 
-from airmirror.errors import AirmirrorError
+from airmirror.clusters.protocol.epochs import epoch_before
+from airmirror.errors import AirmirrorError, named
 from airmirror.partitions import TopicPartition
 from airmirror.slot.account import Digest
+from airmirror.windows.epochs import Epochs
 from airmirror.windows.takeover import TakenOver, start_records
 from airmirror.wire.segments import Segment, SegmentRecord, Verified
 
@@ -53,7 +55,7 @@ class Facts:
     ``foreign``: another writer has written after the flow's last record. ``tail``: what MirrorMaker 2 has copied since, where
     its progress is further, or why that can't be told. ``records``: all that is known of the partition, by source offset;
     ``last`` the newest of them. ``target_kept``: from this target offset on the log is not the one that was written (it was cut,
-    and has grown again), -1: it is.
+    and has grown again), -1: it is. ``epochs``: those of both logs.
     """
 
     topic: str
@@ -73,6 +75,7 @@ class Facts:
     recorded: int = -1
     tail: TakenOver | AirmirrorError | None = None
     target_kept: int = -1
+    epochs: Epochs = field(default_factory=Epochs)
 
     @property
     def held_to(self) -> int:
@@ -147,7 +150,7 @@ class Reset:
 
     ``start`` -1: it is not copied any more. ``forgotten``: segment records to be deleted; ``shortened``: the one of which
     a part remains. ``anew``: nothing of it counts as verified. ``rewritten``: segment records that count what differs as
-    lost, and nothing else changes.
+    lost, and nothing else changes; ``runs``: the records that are not mapped any more, by their offsets on both sides.
     """
 
     facts: Facts
@@ -161,6 +164,7 @@ class Reset:
     shortened: SegmentRecord | None = None
     anew: bool = False
     rewritten: tuple[SegmentRecord, ...] = ()
+    runs: tuple[Segment, ...] = ()
 
     @property
     def lost(self) -> int:
@@ -173,8 +177,16 @@ class Reset:
     @property
     def problem(self) -> str:
         """The problem of the partition; empty: nothing."""
+        if not self.rewritten:
+            return self.facts.problem
         differ = "records that are not verified yet are not on the target as they are on the source"
-        return differ if self.rewritten else self.facts.problem
+        return f"{differ}: offsets {offsets_of(self.runs)}" if self.runs else differ
+
+
+def offsets_of(runs: Sequence[Segment], most: int = 100) -> str:
+    """The source offsets of runs, in words, and how many more runs there are."""
+    ends = [(run.source_first, run.source_end - 1) for run in runs]
+    return named([str(first) if first == last else f"{first} to {last}" for first, last in ends], most)
 
 
 def decide(facts: Facts, choice: Choice) -> Reset | None:
@@ -249,33 +261,6 @@ def gaps(records: Sequence[SegmentRecord]) -> list[tuple[int, int]]:
     """The source offsets between consecutive records that none of them covers, as ranges."""
     ends = [(one.source_end, other.source_start) for one, other in pairwise(records)]
     return [(end, start) for end, start in ends if end < start]
-
-
-def declare(facts: Facts, rewritten: Sequence[SegmentRecord]) -> Reset | None:
-    """The reset that puts segment records in the place of those that begin at the same offsets; None: there are none."""
-    if not rewritten:
-        return None
-    before = {record.source_start: record for record in facts.records}
-    first, _ = _changed(before[rewritten[0].source_start], rewritten[0])
-    _, end = _changed(before[rewritten[-1].source_start], rewritten[-1])
-    return Reset(facts, Choice.ACCEPT_LOSS, facts.position, first, end, rewritten=tuple(rewritten))
-
-
-def _changed(before: SegmentRecord, after: SegmentRecord) -> tuple[int, int]:
-    """Between which source offsets two records of one range differ."""
-    first, end = before.source_start, before.source_end
-    for was, now in zip(before.segments, after.segments, strict=False):
-        if was != now:
-            first = now.source_end if now.source_first == was.source_first else was.source_first
-            break
-    else:
-        if len(before.segments) > len(after.segments):
-            first = before.segments[len(after.segments)].source_first
-    for was, now in zip(reversed(before.segments), reversed(after.segments), strict=False):
-        if was != now:
-            end = now.source_first if now.source_end == was.source_end else was.source_end
-            break
-    return first, end
 
 
 def _first_missing(facts: Facts) -> int | None:
@@ -371,7 +356,8 @@ def _lost(facts: Facts, first: int, end: int, target_end: int, window: str, time
         lost=end - first,
         size=0,
         max_timestamp=-1,
-        leader_epoch=-1,
+        leader_epoch=epoch_before(facts.epochs.source, end),
+        target_epoch=epoch_before(facts.epochs.target, target_end),
         digest=Digest().value(),
         segments=(),
     )

@@ -20,6 +20,7 @@ from airmirror.slot.internal_records import KeyValue
 from airmirror.windows import driver
 from airmirror.windows.declared import compacted_topics
 from airmirror.windows.diverged import diverged_at, kept_on_target
+from airmirror.windows.epochs import look_at_epochs
 from airmirror.windows.fence import Granted
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import BYTES_GUESSED, Planned
@@ -50,6 +51,7 @@ def look(mirror: Mirror, topics: Mapping[str, str], choice: Choice) -> list[Fact
     keys = [TopicPartition(topic, number) for topic in topics for number in range(source.partitions(topic))]
     missing = target.refresh_existing(topics.values())
     remote = {key: TopicPartition(topics[key.topic], key.partition) for key in keys if topics[key.topic] not in missing}
+    epochs = look_at_epochs(mirror, dict.fromkeys(keys, 0), {key: (each, 0) for key, each in remote.items()})
     ends = offsets_with_patience(target, remote.values(), LATEST, read_committed=True)
     earliest, watermarks = offsets_with_patience(source, keys, EARLIEST), offsets_with_patience(source, keys, LATEST)
     found = []
@@ -86,6 +88,7 @@ def look(mirror: Mirror, topics: Mapping[str, str], choice: Choice) -> list[Fact
             verified=state.verified.get(key),
             recorded=state.progress.get(key, -2) + 1,
             target_kept=kept_on_target(target, of_topic) if readable else -1,
+            epochs=epochs[key],
         )
         found.append(replace(facts, tail=_tail(mirror, facts) if key in remote else None))
     return found

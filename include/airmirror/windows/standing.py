@@ -2,67 +2,113 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
+from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience, oldest_times
 from airmirror.clusters.protocol.routes import Routes
+from airmirror.errors import AirmirrorError
 from airmirror.ledger.metrics import Standing
 from airmirror.partitions import TopicPartition
 from airmirror.slot.errors import PartitionUnavailable
 from airmirror.windows.index import Index
 from airmirror.windows.plan import Planned
 
+log = logging.getLogger(__name__)
+
+Select = Callable[[Collection[str]], Mapping[str, str]]
+
 PATIENCE_SECONDS = 2.0  # while a window follows: the next judgement asks again
 
 
 @dataclass(frozen=True)
-class Ends:
-    """The high watermarks of the source's partitions that could be read at ``seen_ms`` (epoch milliseconds).
+class Unfollowed:
+    """A partition that the flow selects and a window does not follow, as those of a topic that is new.
 
-    ``more``: a topic has partitions by now that the window does not follow.
+    ``start``: where its log begins. ``high_watermark``: -1 where it can't be read. ``oldest_ms``: the timestamp of its oldest
+    record, None: it has none.
     """
+
+    key: TopicPartition
+    remote_topic: str
+    start: int = 0
+    high_watermark: int = -1
+    oldest_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The high watermarks of the source's partitions that could be read at ``seen_ms`` (epoch milliseconds)."""
 
     watermarks: Mapping[TopicPartition, int]
     seen_ms: int
-    more: bool
+    others: Sequence[Unfollowed] = ()
 
 
 @dataclass(frozen=True)
 class Seen:
-    """The positions of all partitions of a window that follows. ``seen_ms``: the ends are those of this time; -1: not of all."""
+    """The positions of a flow's partitions while a window follows. ``seen_ms``: the ends are not older than this."""
 
     standings: tuple[Standing, ...]
     seen_ms: int
 
 
-def source_ends(source: Routes, planned: Sequence[Planned]) -> Ends:
-    """Look up where the partitions of a plan end now. Raises a cluster's error."""
+def nothing_else(_topics: Collection[str]) -> Mapping[str, str]:
+    """Select no topic besides those of a plan."""
+    return {}
+
+
+def source_ends(source: Routes, planned: Sequence[Planned], select: Select = nothing_else) -> Ends:
+    """Look up where the partitions of a plan end now, and what else ``select`` names of the source's topics (each with its
+    remote topic). Raises a cluster's error."""
     seen_ms = int(time.time() * 1000)
-    counts: dict[str, int] = {}
-    for item in planned:
-        counts[item.topic] = max(counts.get(item.topic, 0), item.partition + 1)
-    missing = source.refresh_existing(counts)
-    there = [item.key for item in planned if item.topic not in missing and source.is_led(item.key)]
-    more = any(source.partitions(topic) > count for topic, count in counts.items() if topic not in missing)
-    return Ends(offsets_with_patience(source, there, LATEST, patience=PATIENCE_SECONDS), seen_ms, more)
+    source.refresh(None)
+    there = [item.key for item in planned if source.is_led(item.key)]
+    watermarks = offsets_with_patience(source, there, LATEST, patience=PATIENCE_SECONDS)
+    return Ends(watermarks, seen_ms, unfollowed(source, planned, select))
+
+
+def unfollowed(source: Routes, planned: Sequence[Planned], select: Select) -> list[Unfollowed]:
+    """Look up the partitions that are not in the plan, of topics as they were at the last refresh of all."""
+    followed, topics = {item.key for item in planned}, select(source.topics)
+    keys = [TopicPartition(topic, number) for topic in topics for number in range(source.partitions(topic))]
+    keys = [key for key in keys if key not in followed]
+    led = [key for key in keys if source.is_led(key)]
+    ends, starts, times = dict[TopicPartition, int](), dict[TopicPartition, int](), dict[TopicPartition, int]()
+    try:  # first its end: what is written in between is younger than what is told of it
+        ends = offsets_with_patience(source, led, LATEST, patience=PATIENCE_SECONDS)
+        starts = offsets_with_patience(source, led, EARLIEST, patience=PATIENCE_SECONDS)
+        times = oldest_times(source, led, patience=PATIENCE_SECONDS)
+    except AirmirrorError as error:  # the next look asks again
+        log.debug("what is not followed was not seen: %s", error)
+    return [Unfollowed(key, topics[key.topic], starts.get(key, 0), ends.get(key, -1), times.get(key)) for key in keys]
 
 
 def seen_of(positions: Mapping[tuple[str, int], int], planned: Sequence[Planned], ends: Ends) -> Seen:
-    """Return where all partitions of the plan stand by ``positions``, which were read after the ends."""
-    standings = tuple(
+    """Return where all partitions stand by ``positions``, which were read after the ends."""
+    standings = (
         Standing(*item.key, item.remote_topic, positions.get(item.key, item.start), ends.watermarks.get(item.key, -1))
         for item in planned
     )
-    return Seen(standings, -1 if ends.more else ends.seen_ms)
+    return Seen((*standings, *_others(positions, ends.others)), ends.seen_ms)
 
 
-def standings_of(index: Index, planned: Sequence[Planned], ends: Mapping[TopicPartition, int]) -> Iterator[Standing]:
-    """Yield the position of every partition of the plan now; ``ends``: the high watermarks after the copy."""
+def standings_of(
+    index: Index, planned: Sequence[Planned], ends: Mapping[TopicPartition, int], others: Sequence[Unfollowed] = ()
+) -> Iterator[Standing]:
+    """Yield the position of every partition of the plan now, and of ``others``; ``ends``: the high watermarks after the copy."""
     positions = index.state().positions
     for item in planned:
         position = positions.get(item.key, item.start)
         unknown = isinstance(item.error, PartitionUnavailable)
         end = -1 if unknown else ends.get(item.key, item.high_watermark)
         yield Standing(*item.key, item.remote_topic, position, end)
+    yield from _others(positions, others)
+
+
+def _others(positions: Mapping[tuple[str, int], int], others: Sequence[Unfollowed]) -> Iterator[Standing]:
+    for each in others:
+        position = positions.get(each.key, each.start)
+        yield Standing(*each.key, each.remote_topic, position, each.high_watermark, each.oldest_ms)

@@ -19,6 +19,7 @@ from airmirror.slot.errors import PartitionUnavailable, of_flow
 from airmirror.slot.internal_records import KeyValue
 from airmirror.windows.declared import compacted_topics
 from airmirror.windows.driver import commit, progress_of
+from airmirror.windows.epochs import look_at_epochs
 from airmirror.windows.fence import Fenced, Granted
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import Planned
@@ -72,6 +73,10 @@ def commit_starts(
         return {
             item.key: of_flow(PartitionUnavailable(flow.source.alias, *item.key, reason), flow.name) for item in planned
         }
+    if starts:
+        epochs = look_at_epochs(mirror, {each.planned.key: each.end for each in starts}, {})
+        for each in starts:
+            epochs[each.planned.key].noted(each.accounts)
     errors: dict[TopicPartition, AirmirrorError | None] = {}
     copied_before = candidates(state, planned)
     compacted = compacted_topics(mirror, {item.topic for item in copied_before})

@@ -22,6 +22,7 @@ from airmirror.partitions import TopicPartition
 from airmirror.slot.account import Account
 from airmirror.slot.errors import PartitionError, TargetTruncated, reset_command
 from airmirror.windows.declared import times_replaced
+from airmirror.windows.epochs import look_at_epochs
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import Planned
 from airmirror.windows.trail import Trail, follow
@@ -105,6 +106,8 @@ def take_over(mirror: Mirror, item: Planned, *, compacted: bool = False) -> Take
     if target_end == 0:
         return TargetTruncated(source.alias, *item.key, target.alias, item.remote_topic, 1, 0)
     before = max(earliest, item.start - ANCHOR)
+    first = max(target_start, target_end - 2 * MOST_RECORDS)
+    epochs = look_at_epochs(mirror, {item.key: item.start}, {item.key: (remote, first)})[item.key]
     read_committed = mirror.flow.isolation_level == "read_committed"
     end = offsets_with_patience(source, [item.key], LATEST, read_committed=read_committed)[
         item.key
@@ -121,7 +124,7 @@ def take_over(mirror: Mirror, item: Planned, *, compacted: bool = False) -> Take
     theirs = read_log(
         routes=target,
         partition=remote,
-        start=max(target_start, target_end - 2 * MOST_RECORDS),
+        start=first,
         end=target_end,
         read_committed=True,
         most=0,
@@ -146,7 +149,7 @@ def take_over(mirror: Mirror, item: Planned, *, compacted: bool = False) -> Take
         copies, again = found
     if len(copies) >= MOST_RECORDS:
         return TailTooLong(source.alias, *item.key, target.alias, item.remote_topic, MOST_RECORDS)
-    return TakenOver(item, tuple(accounts_of(item.start, target_end, copies, theirs, ours)), again)
+    return TakenOver(item, epochs.noted(accounts_of(item.start, target_end, copies, theirs, ours)), again)
 
 
 Copies = Sequence[tuple["Record", int]]

@@ -31,7 +31,7 @@ from airmirror.windows.plan import Planned
 from airmirror.windows.planning import chosen, closed_since, make_plan, slots_of, still_open
 from airmirror.windows.progress import CopyProgress, Watch
 from airmirror.windows.results import WindowResult, window_rows
-from airmirror.windows.standing import standings_of
+from airmirror.windows.standing import Select, standings_of, unfollowed
 from airmirror.windows.starts import commit_starts, need_starts, not_begun
 from airmirror.windows.targets import without_stuck
 from airmirror.windows.verify import Gate, Verdict
@@ -70,7 +70,7 @@ class Copied:
     begun: float
     phases: Phases
     seen_ms: int
-    follows: bool
+    select: Select | None  # of a window that follows
 
     @property
     def is_well(self) -> bool:
@@ -186,7 +186,7 @@ def copy_window(
         begun=begun,
         phases=phases,
         seen_ms=seen_ms,
-        follows=follow_ms > 0,
+        select=following.select if following and follow_ms else None,
     )
 
 
@@ -214,6 +214,10 @@ def result_of(mirror: Mirror, copied: Copied) -> WindowResult:
     flow, index, planned, results = mirror.flow, mirror.index, copied.planned, copied.results
     seen_ms = int(time.time() * 1000) if results else copied.seen_ms
     ends = watermarks(mirror.source, [item.key for item in planned]) if results else {}
+    others = []
+    if results and copied.select:
+        mirror.source.refresh(None)
+        others = unfollowed(mirror.source, planned, copied.select)
     late = Late({item.key: item.end for item in planned})
     done = committed(late.noting(index.of_window(copied.window)))
     rows = list(
@@ -233,8 +237,8 @@ def result_of(mirror: Mirror, copied: Copied) -> WindowResult:
         flow=flow.name, window=copied.window, rows=tuple(rows), partitions=len(planned),
         seconds=time.monotonic() - copied.begun,
         phases=copied.phases.seconds, is_cut=is_cut,
-        standings=tuple(standings_of(index, planned, ends)), seen_ms=seen_ms,
-        followed=late.followed() if copied.follows else None,
+        standings=tuple(standings_of(index, planned, ends, others)), seen_ms=seen_ms,
+        followed=late.followed() if copied.select else None,
         limited=max((result.limited for result in results), default=0.0),
         throttled=max((result.throttled for result in results), default=0.0),
     )  # fmt: skip

@@ -133,6 +133,8 @@ def rescues_of(rescues: Iterable[Rescue], topic: str, partition: int, source_top
 class Return(Kept):
     """A topic that returns: ``topic``, which the flow in the other direction has brought to this flow's source, is copied back
     into ``into``, the topic of the target that it was brought from. Deleted by a null value when the return is over.
+
+    ``window``: the claim under which its account began, in the same transaction; empty: it has none yet, the return is armed.
     """
 
     kind: ClassVar[int] = 12
@@ -145,6 +147,11 @@ class Return(Kept):
     time_ms: int
     reason: str
     by: str
+
+    @property
+    def is_armed(self) -> bool:
+        """Return whether it is to begin when the other flow is closed: until then nothing is copied back."""
+        return not self.window
 
 
 OfSwitches = Closure | GroupMove | Rescue | Fence | Return

@@ -47,22 +47,26 @@ def epoch_ends(
     raise AssertionError("unreachable")  # pragma: no cover
 
 
-def epochs_since(routes: Routes, partition: TopicPartition, start: int) -> list[EpochEnd]:
-    """The epochs of a log from that of the record before offset ``start`` on, each with where it ends, in their order.
+def epochs_since(routes: Routes, starts: Mapping[TopicPartition, int]) -> dict[TopicPartition, list[EpochEnd]]:
+    """The epochs of each log from that of the record before an offset on, each with where it ends, in their order.
 
     The first is -1, up to the log's start. Nothing more where the leader knows none. Raises what ``epoch_ends`` does,
     TopicNotFound.
     """
-    routes.refresh([partition.topic])
-    begins = offsets_with_patience(routes, [partition], EARLIEST)[partition]
-    asked, found = routes.leader(partition).epoch, list[EpochEnd]()
-    while asked >= 0:
-        end = epoch_ends(routes, {partition: asked})[partition]
-        if end.epoch < 0 or end.offset < max(start, begins + 1):
-            break
-        found.append(end)
-        asked = min(end.epoch, asked) - 1
-    return [EpochEnd(-1, begins), *found[::-1]]
+    routes.refresh({partition.topic for partition in starts})
+    begins = offsets_with_patience(routes, starts, EARLIEST)
+    found = {partition: [EpochEnd(-1, begin)] for partition, begin in begins.items()}
+    asked = {partition: epoch for partition in starts if (epoch := routes.leader(partition).epoch) >= 0}
+    while asked:
+        following = dict[TopicPartition, int]()
+        for partition, end in epoch_ends(routes, asked).items():
+            if end.epoch < 0 or end.offset < max(starts[partition], begins[partition] + 1):
+                continue
+            found[partition].insert(1, end)
+            if (before := min(end.epoch, asked[partition]) - 1) >= 0:
+                following[partition] = before
+        asked = following
+    return found
 
 
 def epoch_before(ends: Sequence[EpochEnd], offset: int) -> int:

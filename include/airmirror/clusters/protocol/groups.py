@@ -26,6 +26,7 @@ PURPOSE = "groups"
 
 _COORDINATOR_MOVED = frozenset({14, 15, 16})  # loading, not available, not the coordinator
 _NOT_FOUND = 69
+_UNSTABLE = 88  # an open transaction holds the offset
 _DENIED = frozenset({29, 30, 31})  # of a topic, a group, the cluster
 MEMBERS_ACTIVE = frozenset(
     {22, 25, 68, 110}
@@ -124,17 +125,21 @@ def _listed(routes: Routes, node: int) -> list[ListedGroup]:
     ]
 
 
-def committed_offsets(routes: Routes, groups: Collection[str]) -> dict[str, dict[TopicPartition, Committed]]:
+def committed_offsets(
+    routes: Routes, groups: Collection[str], held: list[tuple[str, TopicPartition]] | None = None
+) -> dict[str, dict[TopicPartition, Committed]]:
     """Return the committed offsets of each of ``groups``, of all topics; none for a group that does not exist.
 
-    Raises GroupsNotRead, CoordinatorNotAvailable, BrokerUnreachable.
+    ``held``: is given those that open transactions hold, which are left out then (brokers from 2.5 on); None: they are as they
+    were before these. Raises GroupsNotRead, CoordinatorNotAvailable, BrokerUnreachable.
     """
     found: dict[str, dict[TopicPartition, Committed]] = {}
 
     def ask(node: int, names: Sequence[str]) -> None:
         connection = _connection(routes, node)
         version = min(connection.version(OFFSET_FETCH, 6, 9, "OffsetFetch"), 9)
-        answers = _asked(routes, node, connection, _fetches(names, version), version)
+        fetches = _fetches(names, version, is_stable=held is not None and version >= 7)
+        answers = _asked(routes, node, connection, fetches, version)
         groups = [group for answer in answers for group in answer.groups] if version >= 8 else answers
         for name, group in zip(names, groups, strict=True):
             if group.error_code in _COORDINATOR_MOVED:
@@ -142,14 +147,16 @@ def committed_offsets(routes: Routes, groups: Collection[str]) -> dict[str, dict
             if group.error_code not in (0, _NOT_FOUND):
                 raise GroupsNotRead(routes.alias, name, group.error_code)
             found[name] = _offsets(group)
+            if held is not None:
+                held.extend((name, key) for key in _held(group))
 
     _at_coordinators(routes, groups, found, ask)
     return found
 
 
-def _fetches(names: Sequence[str], version: int) -> list[Any]:
+def _fetches(names: Sequence[str], version: int, *, is_stable: bool) -> list[Any]:
     if version < 8:  # brokers before 3.0: one group a request, pipelined
-        return [OffsetFetchRequest(group_id=name, topics=None, require_stable=False) for name in names]
+        return [OffsetFetchRequest(group_id=name, topics=None, require_stable=is_stable) for name in names]
     of_group = OffsetFetchRequest.OffsetFetchRequestGroup
     return [
         OffsetFetchRequest(
@@ -157,7 +164,7 @@ def _fetches(names: Sequence[str], version: int) -> list[Any]:
                 of_group(group_id=name, member_id=None, member_epoch=-1, topics=None)
                 for name in names[start : start + GROUPS_AT_ONCE]
             ],
-            require_stable=False,
+            require_stable=is_stable,
         )
         for start in range(0, len(names), GROUPS_AT_ONCE)
     ]
@@ -170,6 +177,15 @@ def _offsets(group: Any) -> dict[TopicPartition, Committed]:
         for item in topic.partitions
         if item.error_code == 0 and item.committed_offset >= 0
     }
+
+
+def _held(group: Any) -> list[TopicPartition]:
+    return [
+        TopicPartition(topic.name, item.partition_index)
+        for topic in group.topics
+        for item in topic.partitions
+        if item.error_code == _UNSTABLE
+    ]
 
 
 def commit_offsets(routes: Routes, offsets: Mapping[str, Offsets]) -> dict[tuple[str, TopicPartition], int]:

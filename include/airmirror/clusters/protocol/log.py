@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kafka.protocol.consumer.offsets import ListOffsetsRequest
 
@@ -33,7 +33,7 @@ from airmirror.wire.requests import (
 )
 
 LIST_OFFSETS = 2
-EARLIEST, LATEST = -2, -1
+EARLIEST, LATEST, FIRST_TIME = -2, -1, 0
 UNKNOWN_SERVER_ERROR, OFFSET_OUT_OF_RANGE = -1, 1
 # Errors that pass: the leader moved, or a broker is starting. Metadata is read again and the request sent again.
 MOVED = frozenset({3, 5, 6, 7, 9, 13, 56, 74, 75, 76, 78, 100, 103, 106})
@@ -42,15 +42,24 @@ MOVED = frozenset({3, 5, 6, 7, 9, 13, 56, 74, 75, 76, 78, 100, 103, 106})
 def list_offsets(
     routes: Routes, partitions: Iterable[TopicPartition], at: int, *, read_committed: bool = False
 ) -> dict[TopicPartition, int]:
-    """The earliest or latest offset of each partition; the latest of read_committed is the last stable offset.
+    """The earliest or latest offset of each partition, or that of the first record of a time and later (-1: there is none); the
+    latest of read_committed is the last stable offset.
 
-    All brokers are asked at once. Raises PartitionMoved (ask again after a refresh) or FetchFailed.
+    Raises PartitionMoved (ask again after a refresh) or FetchFailed.
     """
+    found = _listed(routes, partitions, at, read_committed=read_committed)
+    return {partition: offset for partition, (offset, _) in found.items()}
+
+
+def _listed(
+    routes: Routes, partitions: Iterable[TopicPartition], at: int, *, read_committed: bool = False
+) -> dict[TopicPartition, tuple[int, int]]:
+    """Offsets with the timestamps of their records (-1 where a time was not asked for). All brokers are asked at once."""
     request_of: dict[int, dict[str, list[int]]] = {}
     for wanted in partitions:
         node = routes.leader(wanted).node
         request_of.setdefault(node, {}).setdefault(wanted.topic, []).append(wanted.partition)
-    found: dict[TopicPartition, int] = {}
+    found: dict[TopicPartition, tuple[int, int]] = {}
     of_topic = ListOffsetsRequest.ListOffsetsTopic
     of_partition = of_topic.ListOffsetsPartition
     for node, topics in request_of.items():
@@ -81,7 +90,7 @@ def list_offsets(
                     routes.refresh([topic.name])  # which says so where the topic may not be described
                 if item.error_code:
                     raise FetchFailed(routes.alias, partition, error_name(item.error_code))
-                found[partition] = item.offset
+                found[partition] = item.offset, item.timestamp
         missing = {TopicPartition(topic, number) for topic in topics for number in topics[topic]} - set(found)
         if missing:
             raise connection.nonsense(f"its answer to ListOffsets leaves out {min(missing)}")
@@ -97,7 +106,24 @@ def offsets_with_patience(
     patience: float = 30.0,
 ) -> dict[TopicPartition, int]:
     """``list_offsets`` that refreshes the metadata where a leader is not known, or has moved, or can't be reached."""
-    wanted = list(partitions)
+    found = _listed_with_patience(routes, list(partitions), at, read_committed=read_committed, patience=patience)
+    return {partition: offset for partition, (offset, _) in found.items()}
+
+
+def oldest_times(
+    routes: Routes, partitions: Iterable[TopicPartition], *, patience: float = 30.0
+) -> dict[TopicPartition, int]:
+    """The timestamp of each partition's oldest record, in epoch milliseconds; of none where there is no record that has one.
+
+    As patient as ``offsets_with_patience``.
+    """
+    found = _listed_with_patience(routes, list(partitions), FIRST_TIME, read_committed=False, patience=patience)
+    return {partition: time_ms for partition, (_, time_ms) in found.items() if time_ms >= 0}
+
+
+def _listed_with_patience(
+    routes: Routes, wanted: Sequence[TopicPartition], at: int, *, read_committed: bool, patience: float
+) -> dict[TopicPartition, tuple[int, int]]:
     if not wanted:
         return {}
     for attempt in patiently(patience, PartitionMoved, LeaderNotAvailable, BrokerUnreachable):
@@ -105,7 +131,7 @@ def offsets_with_patience(
             if attempt.retry_state.attempt_number > 1 or not all(map(routes.is_led, wanted)):
                 routes.refresh({partition.topic for partition in wanted})
             try:
-                return list_offsets(routes, wanted, at, read_committed=read_committed)
+                return _listed(routes, wanted, at, read_committed=read_committed)
             except BrokerUnreachable:
                 routes.drop_all("offsets")
                 raise

@@ -120,7 +120,7 @@ class Routes:
         self.throttled = 0.0  # seconds for which brokers wanted to be left alone, in all
 
     def refresh(self, topics: Iterable[str] | None) -> None:
-        """Read the metadata of ``topics`` again (None: of all that this user may describe).
+        """Read the metadata of ``topics`` again (None: of all that this user may describe; others count as gone then).
 
         Raises BrokerUnreachable when no broker answers, TopicNotFound.
         """
@@ -144,6 +144,9 @@ class Routes:
             if node[0] >= 0:
                 self._connections.pop(node).close()
         self._nodes = nodes
+        if topics is None:
+            self._partitions.clear()
+            self._leaders.clear()
         for topic in answer.topics:
             if topic.error_code == UNKNOWN_TOPIC:
                 raise TopicNotFound(self.alias, topic.name)

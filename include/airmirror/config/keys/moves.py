@@ -60,6 +60,27 @@ OF_FLOW = (
         values=("none", "acl", "topic"),
     ),
     Key(
+        "move.reverse",
+        Type.BOOLEAN,
+        "false",
+        "Before a move group's producers are switched, a migration arms the flow back: from the switch on, what is written on "
+        "the target is copied back to the source, which stays usable.",
+    ),
+    Key(
+        "move.rehearsal.schedule",
+        Type.SCHEDULE,
+        None,
+        "The schedule of the DAG rehearse_migration.<source>.<target>: an interval or a cron line. Not set: it runs when it is "
+        "triggered.",
+    ),
+    Key(
+        "move.rehearsal.records",
+        Type.LONG,
+        "10000",
+        "The newest source offsets of each partition that a rehearsal of a migration copies, and compares record by record.",
+        minimum=1,
+    ),
+    Key(
         "sync.topic.acls.mode",
         Type.STRING,
         "readers",

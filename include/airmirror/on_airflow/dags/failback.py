@@ -99,7 +99,14 @@ def order_of(context: Context, by: str) -> FailbackOrder:
     from airmirror.failback.steps import FailbackOrder
 
     given = context["params"]
-    return FailbackOrder(given["reason"], by, bool(given["leave"]), WAIT_SECONDS, inexact=bool(given["inexact"]))
+    return FailbackOrder(
+        given["reason"],
+        by,
+        bool(given["leave"]),
+        WAIT_SECONDS,
+        inexact=bool(given["inexact"]),
+        accept=bool(given.get("accept_loss")),  # a run of before an update has none
+    )
 
 
 def failback_id(flow: Flow) -> str:
@@ -158,5 +165,11 @@ def _form(source: str, target: str) -> dict[str, Param]:
             type="boolean",
             title="Inexact groups too",
             description_md="Also where groups do not go on at the very next record.",
+        ),
+        "accept_loss": Param(
+            False,
+            type="boolean",
+            title="Accept what differs",
+            description_md="Records that differ on both sides stay as they are, in no account; the log of `plan` lists them.",
         ),
     }

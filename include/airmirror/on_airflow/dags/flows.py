@@ -27,7 +27,12 @@ from airmirror.on_airflow.dags.failover import failover_dag, failover_id
 from airmirror.on_airflow.dags.migrate import migrate_dag, migrate_id
 from airmirror.on_airflow.dags.migration import migration_plan_dag, migration_plan_id
 from airmirror.on_airflow.dags.notifications import KEY, callbacks
-from airmirror.on_airflow.dags.rehearsal import rehearsal_dag, rehearsal_id
+from airmirror.on_airflow.dags.rehearsal import (
+    rehearsal_dag,
+    rehearsal_id,
+    rehearsal_of_moves_dag,
+    rehearsal_of_moves_id,
+)
 from airmirror.on_airflow.dags.replicate import dag_id, decide_id, replicate_dag
 from airmirror.on_airflow.dags.report import report_dag, report_id
 from airmirror.on_airflow.dags.takeover import takeover_dag, takeover_id
@@ -106,6 +111,7 @@ def _makers(configuration: Configuration) -> Iterator[tuple[str, Callable[[], DA
             yield failback_id(flow), partial(failback_dag, flow)
         if flow.moves:
             yield migrate_id(flow), partial(migrate_dag, flow)
+            yield rehearsal_of_moves_id(flow), partial(rehearsal_of_moves_dag, flow)
     for comparison in configuration.comparisons.values():
         yield compare_id(comparison), partial(compare_dag, comparison)
     # One for every cluster that heartbeats are written to.

@@ -13,6 +13,7 @@ from airmirror.migration.order import STEPS, MoveOrder, Step
 from airmirror.on_airflow.dags.common import new_dag, tags
 from airmirror.on_airflow.dags.operators import FlowOperator
 from airmirror.on_airflow.dags.people import AsksPeople, answered_by, respondents
+from airmirror.on_airflow.dags.rehearsal import LONGEST, RehearseMigration
 from airmirror.on_airflow.deployment import deployment
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from airmirror.on_airflow.question import Question
 
 GO, LEAVE = "Do it", "Leave it"
-MIGRATE, UNDO = "migrate", "undo"
+MIGRATE, UNDO, LIFT, REHEARSE = "migrate", "undo", "lift the fence", "rehearse"
 APPROVED: tuple[Step, ...] = ("switch_consumers", "switch_producers", "finish")
 WAIT_SECONDS = 900.0  # for applications to stop and to start, and for windows to catch up, of one attempt
 AT_ONCE = 16  # runs: other move groups, and an undo next to what it undoes
@@ -35,12 +36,18 @@ what the steps would meet. Plan first: `migration_plan.{source}.{target}`.
 2. `check_groups`: every consumer group goes on at the very next record.
 3. `switch_consumers`, when you have approved: **stop the consumers on {source}**. It names the members that are still there,
    writes the groups' positions on {target} and says with which settings consumers start; then it shows their lag there.
-4. `switch_producers`, when you have approved: **stop the producers on {source}**. It names those that still write, copies and
+4. `reverse`, if the form wants it, arms the flow back: from the switch of producers on, what is written on {target} is copied
+   back to {source}.
+5. `switch_producers`, when you have approved: **stop the producers on {source}**. It names those that still write, copies and
    verifies the last record, closes the topics for every window, and says with which settings producers start.
-5. `finish`, when you have approved, after `move.soak.ms` with nothing written on {source}. Nothing is deleted.
+6. `finish`, when you have approved, after `move.soak.ms` with nothing written on {source}. Nothing is deleted.
+
+With the way *rehearse* a run does all this on copies of the newest records, with shadows of the groups, and touches nothing else;
+`rehearse_migration.{source}.{target}` does so on a schedule.
 
 Every task reads both clusters again: clear any of them. To go back, trigger a run with *undo*: possible until producers have
-written on {target}.
+written on {target}, and with the flow back also afterwards. Without it the way back is then `failback.{source}.{target}`; where a
+fence stands, after a run with *lift the fence*.
 """
 
 
@@ -66,6 +73,9 @@ class MigrateStep(FlowOperator):
 
         _only(context, MIGRATE)
         given = context["ti"].xcom_pull(task_ids=asking(self.task_id)) or {}
+        if self.task_id == "reverse" and not context["params"]["reverse"]:
+            self.log.info("Nobody wants the flow back.")
+            return
         if context["params"]["dry_run"]:
             tell_state(deployment(), self.flow, order_of(context, by="nobody"))
             return
@@ -75,14 +85,24 @@ class MigrateStep(FlowOperator):
 
 
 class UndoMigration(FlowOperator):
-    """Groups go back, topics are opened, the fence comes down: of a run that was triggered for it."""
+    """Groups go back, topics are opened, the fence comes down; or the fence alone: of a run that was triggered for it."""
 
     def work(self, context: Context, selection: Selection) -> None:
         from airmirror.on_airflow.tasks.migrate import undo
 
-        _only(context, UNDO)
+        _only(context, UNDO, LIFT)
+        given = context["params"]
         order = order_of(context, by=str(context["dag_run"].triggering_user_name or "a user of Airflow"))
-        undo(deployment(), self.flow, order, dry_run=bool(context["params"]["dry_run"]))
+        undo(deployment(), self.flow, order, dry_run=bool(given["dry_run"]), fence_alone=given["way"] == LIFT)
+
+
+class RehearseMove(RehearseMigration):
+    """The steps on copies, with shadows of the groups: of a run that was triggered for it."""
+
+    def work(self, context: Context, selection: Selection) -> None:
+        _only(context, REHEARSE)
+        self.move = str(context["params"]["move"])
+        super().work(context, selection)
 
 
 def order_of(context: Context, by: str) -> MoveOrder:
@@ -96,10 +116,10 @@ def asking(step: str) -> str:
     return f"approve_{step}"
 
 
-def _only(context: Context, way: str) -> None:
-    """Raise AirflowSkipException of a run that goes the other way."""
-    if context["params"]["way"] != way:
-        raise AirflowSkipException(f"the run is not to {way}")
+def _only(context: Context, *ways: str) -> None:
+    """Raise AirflowSkipException of a run that goes another way."""
+    if context["params"]["way"] not in ways:
+        raise AirflowSkipException(f"the run is not to {' or '.join(ways)}")
 
 
 def migrate_id(flow: Flow) -> str:
@@ -137,6 +157,7 @@ def migrate_dag(flow: Flow) -> DAG:
                 before >> first
             before = work
         UndoMigration(task_id=UNDO, flow=flow.name, execution_timeout=timedelta(hours=1))
+        RehearseMove(task_id=REHEARSE, flow=flow.name, move="", execution_timeout=LONGEST)
     return dag
 
 
@@ -154,9 +175,18 @@ def _form(flow: Flow) -> dict[str, Param]:
         "way": Param(
             MIGRATE,
             type="string",
-            enum=[MIGRATE, UNDO],
+            enum=[MIGRATE, UNDO, LIFT, REHEARSE],
             title="Way",
-            description_md=f"*undo*: consumer groups go back to {flow.source.alias}, topics are opened, the fence comes down.",
+            description_md=f"*{UNDO}*: consumer groups go back to {flow.source.alias}, topics are opened, the fence comes down. "
+            f"*{LIFT}*: the fence alone, before a failback, which writes to these topics. "
+            f"*{REHEARSE}*: its steps on copies, with shadows of the groups; nothing of production is touched.",
+        ),
+        "reverse": Param(
+            flow.settings.move_reverse,
+            type="boolean",
+            title="Flow back",
+            description_md=f"From the switch of producers on, copy what is written on {flow.target.alias} back to "
+            f"{flow.source.alias}, so that it stays usable, and undo goes on working. `{flow.opposite}` must be configured.",
         ),
         "dry_run": Param(
             False,

@@ -1,11 +1,12 @@
-"""The DAG ``rehearse_failover.<source>.<target>``: a failover rehearsed on a schedule; one that would go wrong fails."""
+"""The DAGs ``rehearse_failover.<source>.<target>`` and ``rehearse_migration.…``: rehearsed on a schedule; what would go wrong
+fails."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from airmirror.flows.selection import Selection
 
-KEY = "failover.rehearsal.schedule"
+KEY, KEY_OF_MOVES = "failover.rehearsal.schedule", "move.rehearsal.schedule"
 LONGEST = timedelta(hours=6)
 DOC = """
 Rehearses a failover of **{flow}** to {target} while everything runs, as `airmirror failover rehearse` does
@@ -31,6 +32,14 @@ read there; the newest records of {target} are compared with those of {source}. 
 
 The button *Report* of the task leads to the page. The task fails where a failover would go wrong, also where {source} does not
 answer; `on.failure.notifier` tells of the first of several in a row. `failover.rehearsal.schedule` says when it runs.
+"""
+DOC_OF_MOVES = """
+Rehearses the migration of each move group of **{flow}** to {target} while everything runs, as `airmirror migration rehearse` does
+(docs/migration.md#rehearse), a task each: its steps on copies of the newest records, with shadows of the consumer groups. Every
+record of the copies is compared with {source}. Production is only read; shadows are removed.
+
+The button *Report* of a task leads to its page. A task fails where the migration would go wrong; `on.failure.notifier` tells of
+the first of several in a row. `move.rehearsal.schedule` says when it runs.
 """
 
 
@@ -44,6 +53,22 @@ class RehearseFailover(FlowOperator):
         from airmirror.on_airflow.tasks.rehearsal import rehearse_failover
 
         rehearse_failover(deployment(), self.flow, window_id(context), show=partial(setattr, self, "page"))
+
+
+class RehearseMigration(FlowOperator):
+    """A move group moved with copies and shadows; its report."""
+
+    operator_extra_links = (ReportLink(),)
+    page: Path | None = None
+
+    def __init__(self, *, move: str, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.move = move
+
+    def work(self, context: Context, selection: Selection) -> None:
+        from airmirror.on_airflow.tasks.rehearsal import rehearse_migration
+
+        rehearse_migration(deployment(), self.flow, self.move, window_id(context), show=partial(setattr, self, "page"))
 
 
 def rehearsal_id(flow: Flow) -> str:
@@ -64,4 +89,29 @@ def rehearsal_dag(flow: Flow) -> DAG:
         **callbacks(flow, "rehearse_failover"),
     ) as dag:
         RehearseFailover(task_id="rehearse", flow=flow.name, max_active_tis_per_dag=1, execution_timeout=LONGEST)
+    return dag
+
+
+def rehearsal_of_moves_id(flow: Flow) -> str:
+    return f"rehearse_migration.{flow.source.alias}.{flow.target.alias}"
+
+
+def rehearsal_of_moves_dag(flow: Flow) -> DAG:
+    """The rehearsals of a flow's migration. Raises BadSchedule, BadNotifier."""
+    source, target, value = flow.source.alias, flow.target.alias, flow.settings.move_rehearsal_schedule
+    begins = "Switch this on to rehearse" if value else "Leave it on, it runs only when triggered: rehearses"
+    with new_dag(
+        rehearsal_of_moves_id(flow),
+        timetable(flow.name, value, KEY_OF_MOVES) if value else None,
+        description=f"{begins} the migration of {flow.name}; nothing of production is touched.",
+        doc_md=DOC_OF_MOVES.format(flow=flow.name, source=source, target=target),
+        tags=tags(flow),
+        is_paused_upon_creation=None if value else False,
+        **callbacks(flow, "rehearse_migration"),
+    ) as dag:
+        for move in flow.moves:
+            task = f"rehearse_{move.name}"
+            RehearseMigration(
+                task_id=task, flow=flow.name, move=move.name, max_active_tis_per_dag=1, execution_timeout=LONGEST
+            )
     return dag

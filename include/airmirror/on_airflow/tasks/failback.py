@@ -16,7 +16,6 @@ from airmirror.failback import steps
 from airmirror.failback.pair import Pair, check_way_back
 from airmirror.failback.plan import FailbackPlan, failback_plan
 from airmirror.failback.report import report_of, write_report
-from airmirror.failback.returning import look_ahead
 from airmirror.failback.steps import Done, FailbackOrder
 from airmirror.flows.draining import undrained
 from airmirror.flows.selection import Selection
@@ -51,8 +50,9 @@ def ask(deployment: Deployment, flow: str, order: FailbackOrder) -> Question:
         if steps.is_done(pair):
             return Question(f"{flow} is open, and nothing returns", "There is nothing to fail back.")
         found = failback_plan(pair.forward)
-        if not pair.returning():
-            look_ahead(pair, order.of_return)
+        _, differ = steps.look(pair, order)
+    for each in differ:
+        log.warning("%s: %s", each.facts.key, each.problem)
     log_findings(found.findings)
     return Question(f"{flow}: fail back? {found.headline}", question(found, order))
 

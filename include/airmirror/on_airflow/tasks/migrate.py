@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import cast
 
 from airmirror.errors import named
+from airmirror.failback.pair import has_way_back
+from airmirror.flows.prepare import Opened
 from airmirror.flows.selection import Selection
 from airmirror.migration.chosen import chosen_move
-from airmirror.migration.order import MoveOrder, Step
-from airmirror.migration.state import NO_WAY_BACK, MoveState, move_state
+from airmirror.migration.order import WITH_REVERSE, MoveOrder, Step
+from airmirror.migration.state import MoveState, move_state
 from airmirror.migration.steps import do_step
-from airmirror.migration.undo import undo_move, undo_plan
+from airmirror.migration.undo import fence_plan, undo_fence, undo_move, undo_plan
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.question import Question, escape
 from airmirror.on_airflow.tasks.telling import phase
@@ -54,23 +58,43 @@ def tell_state(deployment: Deployment, flow: str, order: MoveOrder) -> MoveState
 
 def do(deployment: Deployment, flow: str, order: MoveOrder, step: str) -> None:
     """Take a step. Raises what it raises."""
-    with opened_flow(deployment, flow, Selection()) as opened:
-        for line in do_step(opened, order, cast(Step, step), phase):
+    with (
+        opened_flow(deployment, flow, Selection()) as opened,
+        _opened_back(deployment, opened, step in WITH_REVERSE) as reverse,
+    ):
+        for line in do_step(opened, order, cast(Step, step), phase, reverse):
             log.info("%s", line)
 
 
-def undo(deployment: Deployment, flow: str, order: MoveOrder, *, dry_run: bool) -> None:
-    """Take the steps back, or tell what that would do. Raises CannotUndoMove, GroupsActive, FenceRefused, FlowBusy."""
-    with opened_flow(deployment, flow, Selection()) as opened:
+def undo(deployment: Deployment, flow: str, order: MoveOrder, *, dry_run: bool, fence_alone: bool) -> None:
+    """Take the steps back, or the fence alone; or tell what that would do. Raises CannotUndoMove, GroupsActive, FenceRefused,
+    FlowBusy.
+    """
+    with (
+        opened_flow(deployment, flow, Selection()) as opened,
+        _opened_back(deployment, opened, not dry_run and not fence_alone) as reverse,
+    ):
         move = chosen_move(opened, order.move)
-        if dry_run:
+        if fence_alone:
+            found = fence_plan(opened, move) if dry_run else undo_fence(opened, move, order)
+        elif dry_run:
             found = undo_plan(opened, move, order)
         else:
-            found = when_free(opened.flow, lambda: undo_move(opened, move, order, phase))
-    for line in found.lines or ["nothing was switched"]:
+            found = when_free(opened.flow, lambda: undo_move(opened, move, order, phase, reverse))
+    for line in found.lines or ["no fence stands" if fence_alone else "nothing was switched"]:
         log.info("%s", line)
     for reason in found.reasons:
         log.warning("Can't be undone: %s", reason)
+
+
+@contextmanager
+def _opened_back(deployment: Deployment, opened: Opened, wanted: bool) -> Iterator[Opened | None]:
+    """The flow in the opposite direction; None where nobody wants it, or the configuration has none."""
+    if not wanted or not has_way_back(opened):
+        yield None
+        return
+    with opened_flow(deployment, opened.flow.opposite, Selection()) as reverse:
+        yield reverse
 
 
 def _body(found: MoveState, order: MoveOrder, step: Step) -> str:
@@ -102,4 +126,4 @@ def _body(found: MoveState, order: MoveOrder, step: Step) -> str:
     lines.append("")
     if step == "switch_producers":
         lines += [f"- last writer of {escape(each)}" for each in found.writers[:MOST_SHOWN]]
-    return "\n".join([*lines, "" if step == "finish" else NO_WAY_BACK])
+    return "\n".join([*lines, "" if step == "finish" else escape(found.undo)])

@@ -1,4 +1,4 @@
-"""The work of the task that rehearses a failover. Loaded in tasks only."""
+"""The work of the tasks that rehearse a failover, or a migration. Loaded in tasks only."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from pathlib import Path
 
 from airmirror.errors import AirmirrorError, listed
 from airmirror.flows.selection import Selection
+from airmirror.migration.rehearsal import rehearse_move
+from airmirror.migration.rehearsal_report import MoveReport
+from airmirror.migration.rehearsal_report import write_report as write_move_report
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.tasks.plans import keep_report
 from airmirror.on_airflow.tasks.telling import phase
@@ -22,13 +25,16 @@ log = logging.getLogger(__name__)
 
 @dataclass(eq=False)
 class RehearsalFailed(AirmirrorError):
-    """A failover that would go wrong, by its rehearsal, whose report is written. Nothing of production was touched."""
+    """A failover, or the migration of a move group, that would go wrong, by its rehearsal, whose report is written. Nothing of
+    production was touched."""
 
     flow: str
     problems: tuple[str, ...]
+    move: str = ""
 
     def __str__(self) -> str:
-        return f"flow {self.flow!r}: a failover would go wrong now; the report says more\n{listed(self.problems)}"
+        what = f"the migration of {self.move!r}" if self.move else "a failover"
+        return f"flow {self.flow!r}: {what} would go wrong now; the report says more\n{listed(self.problems)}"
 
 
 def rehearse_failover(deployment: Deployment, flow: str, run: str, show: Callable[[Path], None]) -> None:
@@ -39,3 +45,13 @@ def rehearse_failover(deployment: Deployment, flow: str, run: str, show: Callabl
     log.info("%s", report.headline)
     if not report.is_good:
         raise RehearsalFailed(flow, report.problems)
+
+
+def rehearse_migration(deployment: Deployment, flow: str, move: str, run: str, show: Callable[[Path], None]) -> None:
+    """The same of the migration of a move group. Raises RehearsalFailed after its report, and what rehearsing does."""
+    with opened_flow(deployment, flow, Selection()) as opened:
+        report = MoveReport.of(rehearse_move(opened, move, phase))
+    keep_report(deployment, f"rehearsals/{move}", flow, run, partial(write_move_report, report), show)
+    log.info("%s", report.headline)
+    if not report.is_good:
+        raise RehearsalFailed(flow, report.problems, move)

@@ -1,0 +1,87 @@
+"""Undoing a failback while it is possible: nothing returns any more, groups stand where they stood, and the flow stays closed.
+
+It is possible until the flow is open again, as long as no group that was moved has gone on over there. What has returned by then
+stays on the source; the account of it, which is that of the flow in the opposite direction, too: another failback goes on after
+it, a rescue leaves it out, and the flow is not opened over it (flows.returned). So it can be planned again.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from airmirror.errors import AirmirrorError, command, listed
+from airmirror.failback.differing import WINDOWS
+from airmirror.failback.pair import Pair
+from airmirror.failback.reopening import write_forgotten
+from airmirror.failover.undo import OURS
+from airmirror.flows.closing import closures_now, overtaking
+from airmirror.flows.holds import check_decision
+from airmirror.flows.moving import Pen, PutBack, put_back, to_put_back
+from airmirror.flows.prepare import catch_up_ledger
+from airmirror.windows.mirror import Journal
+from airmirror.wire.closures import WHOLE
+
+Tell = Callable[[str], None]
+
+
+@dataclass(eq=False)
+class CannotUndoReturn(AirmirrorError):
+    """A failback that can't be undone any more: it is over, or applications have gone on on the source. Nothing was changed."""
+
+    flow: str
+    reasons: tuple[str, ...]
+
+    def __str__(self) -> str:
+        finish = command("failback", "run", "--reason", "…", "--yes", flow=self.flow)
+        return f"flow {self.flow!r}: its failback can't be undone any more; finish it: {finish}\n{listed(self.reasons)}"
+
+
+@dataclass(frozen=True)
+class UndoneReturn:
+    """An undo that would be done, or was: remote topics that return no more, groups put back; ``reasons`` why it can't."""
+
+    flow: str
+    topics: Mapping[str, str]
+    groups: tuple[PutBack, ...]
+    reasons: tuple[str, ...]
+
+
+def undo_plan(pair: Pair) -> UndoneReturn:
+    """Return what an undo would do now; nothing is written but the ledger."""
+    with Journal.open(pair.reverse.flow, pair.reverse.ledger, "failback") as journal:
+        return _look(pair, journal)
+
+
+def undo(pair: Pair, *, reason: str, by: str, tell: Tell = lambda phase: None) -> UndoneReturn:
+    """End the return, under the claims of both flows; done again, it does what is left.
+
+    Raises DecisionIncomplete, CannotUndoReturn, GroupsActive, FlowBusy, SlotFenced, or a cluster's error.
+    """
+    check_decision(pair.forward.flow.name, reason, by)
+    with (
+        overtaking(pair.forward, _window(), tell),  # nobody opens it meanwhile
+        overtaking(pair.reverse, _window(), tell) as granted,
+    ):
+        found = _look(pair, granted.journal)
+        if found.reasons:
+            raise CannotUndoReturn(found.flow, found.reasons)
+        tell(f"putting {len(found.groups)} positions of groups back")
+        put_back(Pen.of(granted), found.groups)
+        write_forgotten(granted, found.topics, by=by, reason=reason)
+    catch_up_ledger(pair.reverse)
+    return found
+
+
+def _look(pair: Pair, journal: Journal) -> UndoneReturn:
+    names, closed = pair.returning(), closures_now(pair.forward).keys()
+    into = set(names.values())
+    groups = to_put_back(journal, lambda move: move.window.startswith(OURS) and move.topic in into)
+    reasons = [f"{topic} is open again already" for topic in sorted(into) if not {WHOLE, topic} & closed]
+    reasons += [each.why_not for each in groups if each.why_not]
+    return UndoneReturn(pair.forward.flow.name, names, tuple(groups), tuple(reasons))
+
+
+def _window() -> str:
+    return f"{WINDOWS}{uuid.uuid4().hex[:12]}"

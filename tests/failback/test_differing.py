@@ -1,0 +1,114 @@
+"""Records that differ on both sides at the last step: told one by one, and the way out is a person's word, never silence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from airmirror.failback import reopening, steps
+from airmirror.failback.differing import ReturnDiffers
+from airmirror.failback.report import report_of, report_page
+from airmirror.failback.steps import is_done
+from airmirror.failover.steps import fail_over
+from airmirror.flows.closing import closures_now
+from airmirror.flows.prepare import prepare
+from airmirror.flows.verification import compare_all
+from airmirror.windows.window import run_window
+from airmirror.wire.closures import WHOLE
+from airmirror.wire.segments import Segment
+from support.disks import alter_value
+from support.failovers import DISASTER, PLANNED, without_source
+from support.flows import in_this_process
+from support.returns import ORDER, Both, there_and_back, write
+from support.sides import Sides
+
+ACCEPT = replace(ORDER, accept=True)
+
+
+class Killed(BaseException):
+    """The end of a process, as far as the code under test can tell."""
+
+
+def offset_of(both: Both, value: bytes, *, on_west: bool = False) -> int:
+    cluster = both.west if on_west else both.east
+    return next(each.offset for its in both.records(cluster).values() for each in its if each.value == value)
+
+
+def goes_on(both: Both) -> None:
+    """The next records cross, and nothing is copied again; the whole of both logs is as the account has it."""
+    before = {number: len(its) for number, its in both.values(both.west).items()}
+    new = write(both.east, both.topic, 700, 4, partitions=1)
+    result = both.window(both.there)
+    assert result.is_verified and result.copied == len(new)
+    assert both.values(both.west)[0][before[0] :] == new
+    assert all(row.error is None for row in compare_all(both.there, []))
+
+
+def test_what_returned_and_differs_keeps_the_flow_closed_until_a_person_accepts_it(
+    sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed after the decision, and run again by another deployment: the report tells of it all the same."""
+    both = there_and_back(sides.east, sides.west, tmp_path, partitions=1)
+    crossed = write(both.east, both.topic, 0, 10, partitions=1)
+    both.window(both.there)
+    fail_over(both.there, PLANNED)
+    since = write(both.west, both.remote, 100, 8, partitions=1)
+    steps.return_step(both.pair, ORDER)
+    both.window(both.back)
+    altered = {alter_value(both.east, both.topic, 0, value): value for value in (b"v102", b"v105", b"v106")}
+    for each in (both, both.elsewhere(tmp_path)):
+        with pytest.raises(ReturnDiffers, match="failback run --accept-loss --reason '…' --yes"):
+            each.fail_back()
+        assert WHOLE in closures_now(each.there)
+    begins, (shown,) = steps.look(both.elsewhere(tmp_path).pair, ACCEPT)
+    runs = {now: (offset_of(both, now), offset_of(both, was, on_west=True)) for now, was in altered.items()}
+    assert shown.runs == (Segment(*runs[b"w102"], 1), Segment(*runs[b"w105"], 2)) and begins == []
+
+    def dies(*_given: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr(reopening, "_forget_moves", dies)
+        both.elsewhere(tmp_path).fail_back(accept=True)
+    last = both.elsewhere(tmp_path)
+    made = report_of(last.pair, ACCEPT, last.fail_back(accept=True))
+    assert is_done(last.pair) and not made.is_good and "which was accepted" in made.headline
+    (told,) = made.accepted
+    offsets = f"offsets {runs[b'w102'][0]}, {runs[b'w105'][0]} to {runs[b'w106'][0]}"
+    assert told.problem.endswith(offsets) and (told.by, told.reason) == ("ada", ORDER.reason)
+    assert offsets in report_page(made) and made.as_dict()["accepted"][0]["by"] == "ada"
+    now = {was: became for became, was in altered.items()}
+    assert both.values(both.west)[0] == [*crossed, *since], "nothing is altered on either side"
+    assert both.values(both.east)[0] == [*crossed, *(now.get(each, each) for each in since)]
+    goes_on(last)
+
+
+def test_what_crossed_and_was_never_proven_returns_when_a_person_accepts_it(sides: Sides, tmp_path: Path) -> None:
+    """A disaster between a commit and its gate, and a target that does not hold what was committed."""
+    both = there_and_back(sides.east, sides.west, tmp_path, partitions=1)
+    write(both.east, both.topic, 0, 10, partitions=1)
+    prepared = prepare(both.there)
+    run_window(
+        prepared.opened.flow,
+        both.there.ledger,
+        prepared.topics,
+        in_this_process,
+        window="w1",
+        slots=lambda: 1,
+        advance=False,
+    )
+    assert alter_value(both.west, both.remote, 0, b"v4") == b"w4"
+    not_judged, _, _ = fail_over(without_source(both.there), DISASTER)
+    assert [each.partition for each in not_judged] == [0]
+    since = write(both.west, both.remote, 100, 5, partitions=1)
+    with pytest.raises(ReturnDiffers, match=r"offset 4 differs"):
+        both.fail_back()
+    assert both.now(both.back).flow.returns == {}
+    _, (shown,) = steps.look(both.pair, ORDER)
+    assert shown.runs == (Segment(4, 4, 1),)
+    made = report_of(both.pair, ACCEPT, both.fail_back(accept=True))
+    assert is_done(both.pair) and [each.problem.rpartition(" ")[2] for each in made.accepted] == ["4"]
+    assert both.values(both.east)[0][10:] == since
+    goes_on(both)

@@ -1,0 +1,77 @@
+"""A long return is accounted for in several transactions: killed after each and run again, nothing is missing or comes twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airmirror.failback.steps import is_done, return_step
+from airmirror.failover.steps import fail_over
+from airmirror.flows.prepare import prepare
+from airmirror.flows.verification import compare_all
+from airmirror.windows import continuing, driver
+from support.failovers import PLANNED
+from support.returns import ORDER, Both, there_and_back, write
+from support.sides import Sides
+
+
+class Killed(BaseException):
+    """The end of a process, as far as the code under test can tell."""
+
+
+def killed_after_each_commit(
+    both: Both, directory: Path, monkeypatch: pytest.MonkeyPatch, run: Callable[[Both], object]
+) -> int:
+    """Run it by another deployment each time, until it is never killed; how often it was."""
+    real = driver.commit
+
+    def dies(*given: Any, **named: Any) -> None:
+        real(*given, **named)
+        raise Killed
+
+    for times in range(20):
+        with monkeypatch.context() as patched:
+            patched.setattr(driver, "commit", dies)
+            try:
+                run(both.elsewhere(directory))
+            except Killed:
+                continue
+            return times
+    raise AssertionError("it is never done")
+
+
+def test_a_long_return_is_accounted_for_in_several_transactions(
+    sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(continuing, "MOST_RUNS", 1)
+    both = there_and_back(sides.east, sides.west, tmp_path, partitions=1)
+    everything = write(both.east, both.topic, 0, 6, partitions=1)
+    both.window(both.there)
+    fail_over(both.there, PLANNED)
+    return_step(both.pair, ORDER)
+    for first in (100, 200):
+        everything += write(both.west, both.remote, first, 3, partitions=1)
+        both.window(both.back)
+    assert killed_after_each_commit(both, tmp_path, monkeypatch, Both.fail_back) == 2, "a window each"
+    assert is_done(both.pair) and both.values(both.east)[0] == both.values(both.west)[0] == everything
+    for first in (300, 400):
+        everything += write(both.east, both.topic, first, 3, partitions=1)
+        assert both.window(both.there).copied == 3
+    assert all(row.error is None for row in compare_all(both.there, []))
+    fail_over(both.there, PLANNED)
+
+    returns = list[bool]()
+
+    def begin(other: Both) -> None:
+        returns.append(bool(prepare(other.now(other.back)).topics))
+        return_step(other.pair, ORDER)
+
+    assert killed_after_each_commit(both, tmp_path, monkeypatch, begin) == 2
+    assert returns == [False, False, True], "nothing returns before all that was brought is known"
+    everything += write(both.west, both.remote, 500, 3, partitions=1)
+    both.fail_back()
+    assert both.values(both.east)[0] == both.values(both.west)[0] == everything
+    assert all(row.error is None for row in compare_all(both.there, []))

@@ -1,0 +1,137 @@
+"""A failback undone: nothing returns any more, groups stand where they stood, and it can be planned again; nothing goes round."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airmirror.failback import steps
+from airmirror.failback import undo as undoing
+from airmirror.failback.plan import failback_plan
+from airmirror.failback.rescue import RescueOrder, rescue
+from airmirror.failback.returning import NeverCrossed
+from airmirror.failback.undo import CannotUndoReturn, undo, undo_plan
+from airmirror.failover.steps import fail_over
+from airmirror.failover.undo import undo as undo_failover
+from airmirror.flows.closing import closures_now, reopen
+from airmirror.flows.prepare import prepare
+from airmirror.flows.returned import ReturnNotFinished
+from airmirror.flows.verification import compare_all
+from airmirror.wire.closures import WHOLE, GroupMove, Return
+from support.failovers import DISASTER, without_source
+from support.groups import commit, committed, read_with_group
+from support.returns import ORDER, Both, there_and_back, write
+from support.sides import Sides
+from support.topics import admin, end_offsets, read_all
+
+WHY: Any = {"reason": "not today", "by": "ada"}
+
+
+class Killed(BaseException):
+    """The end of a process, as far as the code under test can tell."""
+
+
+def flat(values: dict[int, list[bytes | None]]) -> list[bytes | None]:
+    return sorted(value for its in values.values() for value in its)
+
+
+def undone(both: Both, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed before and after each step, and run again by another deployment each time; done twice, nothing is left."""
+    for name in ("put_back", "write_forgotten"):
+        for after in (False, True):
+            real = getattr(undoing, name)
+
+            def dies(*given: Any, real: Any = real, after: bool = after, **named: Any) -> None:
+                if after:
+                    real(*given, **named)
+                raise Killed
+
+            with monkeypatch.context() as patched, pytest.raises(Killed):
+                patched.setattr(undoing, name, dies)
+                undo(both.elsewhere(directory).pair, **WHY)
+    assert undo(both.elsewhere(directory).pair, **WHY).topics == {}
+
+
+def test_a_failback_is_undone_at_its_last_step_and_planned_again(
+    sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody has written to the source among what returned: that never crossed, and can be rescued now."""
+    both = there_and_back(sides.east, sides.west, tmp_path)
+    crossed = write(both.east, both.topic, 0, 20)
+    read_with_group(both.east, both.group, both.topic, {0: 5, 1: 5})
+    both.window(both.there)
+    fail_over(without_source(both.there), DISASTER)
+    since = write(both.west, both.remote, 100, 12)
+    read_with_group(both.west, both.group, both.remote, {0: 8, 1: 8})
+    for step in (steps.return_step, steps.drain_step, steps.close_step, steps.move_step):
+        step(both.pair, ORDER)
+    moved = committed(both.east, both.group)
+    assert moved != {(both.topic, 0): 5, (both.topic, 1): 5}
+    stray = write(both.east, both.topic, 400, 4)
+    shown = undo_plan(both.elsewhere(tmp_path).pair)
+    assert shown.topics == {both.remote: both.topic} and len(shown.groups) == 2 and not shown.reasons
+    commit(both.east, both.group, {key: offset + 1 for key, offset in moved.items()})
+    with pytest.raises(CannotUndoReturn, match=r"has gone on to(?s:.*)"):
+        undo(both.pair, **WHY)
+    commit(both.east, both.group, moved)
+    undone(both, tmp_path, monkeypatch)
+    assert committed(both.east, both.group) == {(both.topic, 0): 5, (both.topic, 1): 5}
+    back = both.now(both.back)
+    assert back.ledger.of_kind(Return) == [] == back.ledger.of_kind(GroupMove) and prepare(back).topics == {}
+    assert closures_now(both.there).keys() == {WHOLE}
+    for opens in (reopen, undo_failover):
+        topics: Any = ((),) if opens is reopen else ()
+        with pytest.raises(ReturnNotFinished, match=f"{both.topic}-0: up to offset"):
+            opens(both.elsewhere(tmp_path).there, *topics, **WHY)
+    assert closures_now(both.there).keys() == {WHOLE}
+    since += write(both.west, both.remote, 200, 6)  # applications go on there
+    assert failback_plan(both.now(both.there)).never == len(stray), "what returned is none that never crossed"
+    with pytest.raises(NeverCrossed, match="2 records"):
+        both.fail_back()
+    _, plan = rescue(both.elsewhere(tmp_path).there, RescueOrder("INC-7", "ada"))
+    assert (plan.never, plan.rescued) == (0, len(stray))
+    (aside,) = {name for name in admin(both.west).list_topics(timeout=30).topics if ".rescued." in name}
+    rescued = {number: [each.value for each in its] for number, its in read_all(both.west, aside).items()}
+    assert flat(rescued) == sorted(stray), "and nothing of what returned"
+    last = both.elsewhere(tmp_path)
+    last.fail_back()
+    assert flat(both.values(both.east)) == sorted([*crossed, *since, *stray]), "each once"
+    assert flat(both.values(both.west)) == sorted([*crossed, *since])
+    assert undo_plan(last.pair).topics == {}
+    new = write(both.east, both.topic, 700, 6)
+    result = last.window(last.there)
+    assert result.is_verified and result.copied == len(new)
+    assert flat(both.values(both.west)) == sorted([*crossed, *since, *new])
+    assert all(row.error is None for row in compare_all(last.there, []))
+
+
+def test_a_failback_is_undone_while_records_return(sides: Sides, tmp_path: Path) -> None:
+    """Applications never stopped; the next one goes on after what has returned."""
+    both = there_and_back(sides.east, sides.west, tmp_path)
+    everything = write(both.east, both.topic, 0, 10)
+    both.window(both.there)
+    fail_over(without_source(both.there), DISASTER)
+    everything += write(both.west, both.remote, 100, 8)
+    steps.return_step(both.pair, ORDER)
+    both.window(both.back)
+    everything += write(both.west, both.remote, 200, 8)
+    undo(both.pair, **WHY)
+    ends = end_offsets(both.east, both.topic)
+    assert both.window(both.back).copied == 0 and end_offsets(both.east, both.topic) == ends
+    both.fail_back()
+    assert both.values(both.east) == both.values(both.west) and flat(both.values(both.east)) == sorted(everything)
+    assert all(row.error is None for row in compare_all(both.there, []))
+    with pytest.raises(CannotUndoReturn, match="is open again already"):
+        killed_before_the_last_step(both)
+
+
+def killed_before_the_last_step(both: Both) -> None:
+    """The flow is open again, and the return was not forgotten yet."""
+    fail_over(without_source(both.there), DISASTER)
+    write(both.west, both.remote, 300, 2)
+    for step in (steps.return_step, steps.drain_step, steps.close_step):
+        step(both.pair, ORDER)
+    steps.open_again(both.pair, {both.remote: both.topic}, ORDER.of_return)
+    undo(both.pair, **WHY)

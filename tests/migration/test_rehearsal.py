@@ -1,0 +1,237 @@
+"""A migration rehearsed: what would go wrong is told, every record of the copies compared, and nothing of production touched."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from airmirror.clusters.admin.appender import Appender
+from airmirror.migration import rehearsal as rehearsing
+from airmirror.migration.rehearsal import MoveOver, MoveRehearsal, rehearse_move
+from airmirror.migration.rehearsal_report import MoveReport, report_page, write_report
+from airmirror.naming import segment_topic
+from airmirror.rehearsal import copies as copying
+from airmirror.rehearsal.copies import Copies
+from airmirror.rehearsal.rehearse import RehearsalNeedsSource
+from airmirror.wire.segments import Segment
+from airmirror_local.brokers import Broker
+from support.acls import every_acl
+from support.failovers import without_source
+from support.following import numbered
+from support.groups import commit, committed
+from support.hostile import delete_records
+from support.migrations import IDENTITY, moving, takes
+from support.snapshots import snapshot
+from support.topics import Record, open_transaction, produce
+
+TRANSACTIONS = "__transaction_state"  # Kafka's own: each transactional id, also one of a rehearsal, adds records
+
+
+def everything(cluster: Broker) -> dict[str, Any]:
+    """All that a cluster has, with its ACLs."""
+    found = snapshot(cluster)
+    found["topics"].pop(TRANSACTIONS, None)
+    return found | {"acls": every_acl(cluster)}
+
+
+def rehearsed(opened: Any) -> MoveReport:
+    return MoveReport.of(rehearse_move(opened, "shop"))
+
+
+def a_group() -> str:
+    return f"g-{uuid4().hex[:8]}"
+
+
+@pytest.mark.parametrize("policy", ["", pytest.param(IDENTITY, marks=pytest.mark.long)])
+def test_everything_is_proven_and_nothing_of_production_is_touched(
+    guarded: list[Broker], tmp_path: Path, policy: str
+) -> None:
+    """With ACLs, configs, transactions, an empty partition, and groups in the middle, on a marker, and before what is copied."""
+    east, west = guarded
+    settings = {"replication_policy_class": policy} if policy else {}
+    flow, _ = moving(east, west, tmp_path, partitions=3, move_rehearsal_records="60", **settings)
+    middle, marker, old = a_group(), a_group(), a_group()
+    remote = flow.topic if policy else flow.remote_topic
+    produce(east, flow.topic, numbered(40), partition=0, transactional="commit")
+    produce(east, flow.topic, numbered(3, 900), partition=0, transactional="abort")
+    produce(east, flow.topic, [Record(None, b"k"), Record(b"v", None, (("h", b"1"), ("h", None)))], partition=0)
+    produce(east, flow.topic, numbered(150, 1000), partition=1)
+    commit(east, middle, {(flow.topic, 0): 25, (flow.topic, 1): 120})
+    commit(east, marker, {(flow.topic, 0): 40, (flow.topic, 2): 0})
+    commit(east, old, {(flow.topic, 1): 3})
+    takes(flow.opened, "mirror")
+    commit(west, middle, {(remote, 0): 7})
+    before = everything(east), everything(west)
+    report = rehearsed(flow.opened)
+    assert (everything(east), everything(west)) == before
+    assert report.is_good, report.problems
+    assert "102 records copied and equal, 3 of 3 groups exact" in report.headline, report.headline
+    there = {(each.group, each.partition): each.translation for each in report.made.proofs}
+    copied = {(each.group, each.partition): each.translation for each in report.made.moved}
+    assert there[middle, 1] == 120 and there[old, 1] == 3
+    assert copied == {(middle, 0): 25, (middle, 1): 30, (marker, 0): 40, (marker, 2): 0}
+    (shadowed,) = report.made.shadowed
+    assert shadowed.shadow == f"__{remote}.shop.rehearsal" and shadowed.partitions == 3 and shadowed.records > 100
+    base = tmp_path / "reports" / "rehearsal"
+    assert write_report(report, base) == base.with_name("rehearsal.html")
+    assert json.loads(base.with_name("rehearsal.json").read_text())["headline"] == report.headline
+    assert middle in report_page(report) and "<script" not in report_page(report)
+
+
+def test_it_is_rehearsed_while_producers_and_windows_are_at_work(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow, _ = moving(east, west, tmp_path)
+    group = a_group()
+    produce(east, flow.topic, numbered(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 20})
+    takes(flow.opened, "mirror")
+    with open_transaction(east, flow.topic, numbered(5, 30), partition=0):
+        assert rehearsed(flow.opened).is_good
+    produce(east, flow.topic, numbered(5, 40), partition=0)
+    report = rehearsed(flow.opened)
+    assert report.is_good and sum(each.equal for each in report.made.compared) == 35, report.problems
+    assert committed(west, group) == {} and committed(east, group) == {(flow.topic, 0): 20}
+    assert flow.run().is_verified and flow.assert_equal() == 35
+
+
+def test_a_record_that_is_missing_in_a_copy_fails(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow, _ = moving(east, west, tmp_path)
+    produce(east, flow.topic, numbered(30), partition=0)
+    takes(flow.opened, "mirror")
+    real = rehearsing.make_copies
+
+    def lost_one(copies: Copies, tell: Any) -> list[str]:
+        found = real(copies, tell)
+        delete_records(west, copies.names[flow.topic], 1)
+        return found
+
+    monkeypatch.setattr(rehearsing, "make_copies", lost_one)
+    report = rehearsed(flow.opened)
+    assert report.problems == (f"__{flow.remote_topic}.shop.rehearsal-0: records before offset 1 were deleted",)
+    assert "The rehearsal has failed: 1 problem." in report.headline
+
+
+def test_a_record_that_was_not_copied_fails(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if a window had overlooked one: its account says that it was none."""
+    flow, _ = moving(east, west, tmp_path)
+    produce(east, flow.topic, numbered(30), partition=0)
+    takes(flow.opened, "mirror")
+    real = rehearsing.make_copies
+
+    def overlooked(copies: Copies, tell: Any) -> list[str]:
+        found = real(copies, tell)
+        last = copies.opened.ledger.last_segments()[flow.topic, 0]
+        fewer = replace(last, segments=(Segment(0, 0, 29),), copied=29, control=last.control + 1)
+        with Appender(flow.flow.target, segment_topic(copies.opened.flow.source.alias)) as appender:
+            appender.append([(fewer.encode_key(), fewer.encode_value())])
+        return found
+
+    monkeypatch.setattr(rehearsing, "make_copies", overlooked)
+    report = rehearsed(flow.opened)
+    assert "the source holds more records in it than were copied" in "\n".join(report.problems)
+
+
+def test_a_copy_that_windows_still_write_to_after_it_was_closed_fails(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow, _ = moving(east, west, tmp_path)
+    produce(east, flow.topic, numbered(30), partition=0)
+    takes(flow.opened, "mirror")
+    real = copying.close
+
+    def meanwhile(*given: Any, is_closed: bool = True, **named: Any) -> None:
+        produce(east, flow.topic, numbered(1, 900), partition=0)
+        if is_closed:
+            real(*given, **named)
+
+    monkeypatch.setattr(copying, "close", meanwhile)
+    assert rehearsed(flow.opened).is_good
+    monkeypatch.setattr(copying, "close", partial(meanwhile, is_closed=False))
+    (problem,) = rehearsed(flow.opened).problems
+    assert problem == "switch_producers: 1 records were copied although the topics were closed"
+
+
+def test_a_group_that_is_one_off_fails(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow, _ = moving(east, west, tmp_path)
+    group = a_group()
+    produce(east, flow.topic, numbered(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 20})
+    takes(flow.opened, "mirror")
+    real = rehearsing.points_of
+
+    def one_further(*given: Any) -> Any:
+        return [replace(each, translation=21) for each in real(*given)]
+
+    monkeypatch.setattr(rehearsing, "points_of", one_further)
+    report = rehearsed(flow.opened)
+    there, copied = report.problems
+    assert there.startswith(f"group {group} in {flow.topic}-0 at 20: it would read the record at offset 20 next")
+    assert copied.startswith(f"on the copies: group {group}") and "0 of 1 group exact" in report.headline
+
+
+def test_a_group_that_could_not_be_switched_fails(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow, _ = moving(east, west, tmp_path)
+    group = a_group()
+    produce(east, flow.topic, numbered(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 20})
+    takes(flow.opened, "mirror")
+    commit(west, group, {(flow.remote_topic, 0): 25})
+    assert any("ahead on the target already" in each for each in rehearsed(flow.opened).problems)
+    assert committed(west, group) == {(flow.remote_topic, 0): 25}
+
+
+class Killed(BaseException):
+    """The end of a process, as far as the code under test can tell."""
+
+
+@pytest.mark.long
+def test_what_a_killed_rehearsal_leaves_is_removed_by_the_next_one(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow, _ = moving(east, west, tmp_path)
+    group = a_group()
+    produce(east, flow.topic, numbered(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 20})
+    takes(flow.opened, "mirror")
+    before = snapshot(west)
+
+    def dies(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr(rehearsing, "close_copies", dies)
+        patched.setattr(rehearsing, "remove_shadows", lambda *_: None)
+        patched.setattr(copying, "remove_internal", lambda *_: None)
+        rehearse_move(flow.opened, "shop")
+    assert snapshot(west)["topics"].keys() > before["topics"].keys()
+    assert rehearsed(flow.opened).is_good
+    after = snapshot(west)
+    for each in (before, after):
+        each["topics"].pop(TRANSACTIONS, None)
+    assert after == before
+
+
+def test_nothing_is_rehearsed_of_what_has_moved_or_can_not_be_reached(
+    east: Broker, west: Broker, tmp_path: Path
+) -> None:
+    flow, _ = moving(east, west, tmp_path)
+    produce(east, flow.topic, numbered(10), partition=0)
+    nothing = rehearsed(flow.opened)
+    assert any(f"{flow.remote_topic} is not there yet" in each for each in nothing.problems)
+    with pytest.raises(RehearsalNeedsSource):
+        rehearse_move(without_source(flow.opened), "shop")
+    takes(flow.opened, "mirror", "switch_producers")
+    with pytest.raises(MoveOver, match="'shop' has moved"):
+        rehearse_move(flow.opened, "shop")
+    assert isinstance(nothing.made, MoveRehearsal)
