@@ -26,6 +26,7 @@ from airmirror_local.brokers import Broker, start_broker
 from support.failovers import DISASTER, at, elsewhere, with_groups, without_source
 from support.flows import Mirror, mirror
 from support.following import numbered
+from support.killing import Killed
 from support.topics import (
     Record,
     create_topic,
@@ -136,10 +137,6 @@ def test_a_source_that_was_made_anew_has_nothing_of_what_crossed(east: Broker, w
     assert levels(plan)["the source's logs are those that were copied"] == "warn"
     chosen, after = rescue(flow.opened, ORDER)
     assert len(chosen) == 1 and (after.never, after.rescued) == (0, 7)
-
-
-class Killed(BaseException):
-    """The end of a process, as far as the code under test can tell."""
 
 
 def test_each_acknowledged_record_is_in_exactly_one_place(

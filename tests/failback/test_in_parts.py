@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,31 +13,18 @@ from airmirror.flows.prepare import prepare
 from airmirror.flows.verification import compare_all
 from airmirror.windows import continuing, driver
 from support.failovers import PLANNED
+from support.killing import killed_at
 from support.returns import ORDER, Both, there_and_back, write
 from support.sides import Sides
 
 
-class Killed(BaseException):
-    """The end of a process, as far as the code under test can tell."""
-
-
-def killed_after_each_commit(
-    both: Both, directory: Path, monkeypatch: pytest.MonkeyPatch, run: Callable[[Both], object]
-) -> int:
+def killed_after_each_commit(both: Both, directory: Path, run: Callable[[Both], object]) -> int:
     """Run it by another deployment each time, until it is never killed; how often it was."""
-    real = driver.commit
-
-    def dies(*given: Any, **named: Any) -> None:
-        real(*given, **named)
-        raise Killed
-
     for times in range(20):
-        with monkeypatch.context() as patched:
-            patched.setattr(driver, "commit", dies)
-            try:
+        try:
+            with killed_at(driver, "commit", after=True):
                 run(both.elsewhere(directory))
-            except Killed:
-                continue
+        except pytest.fail.Exception:
             return times
     raise AssertionError("it is never done")
 
@@ -55,7 +41,7 @@ def test_a_long_return_is_accounted_for_in_several_transactions(
     for first in (100, 200):
         everything += write(both.west, both.remote, first, 3, partitions=1)
         both.window(both.back)
-    assert killed_after_each_commit(both, tmp_path, monkeypatch, Both.fail_back) == 2, "a window each"
+    assert killed_after_each_commit(both, tmp_path, Both.fail_back) == 2, "a window each"
     assert is_done(both.pair) and both.values(both.east)[0] == both.values(both.west)[0] == everything
     for first in (300, 400):
         everything += write(both.east, both.topic, first, 3, partitions=1)
@@ -69,7 +55,7 @@ def test_a_long_return_is_accounted_for_in_several_transactions(
         returns.append(bool(prepare(other.now(other.back)).topics))
         return_step(other.pair, ORDER)
 
-    assert killed_after_each_commit(both, tmp_path, monkeypatch, begin) == 2
+    assert killed_after_each_commit(both, tmp_path, begin) == 2
     assert returns == [False, False, True], "nothing returns before all that was brought is known"
     everything += write(both.west, both.remote, 500, 3, partitions=1)
     both.fail_back()

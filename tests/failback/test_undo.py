@@ -22,6 +22,7 @@ from airmirror.flows.verification import compare_all
 from airmirror.wire.closures import WHOLE, GroupMove, Return
 from support.failovers import DISASTER, without_source
 from support.groups import commit, committed, read_with_group
+from support.killing import killed_at
 from support.returns import ORDER, Both, there_and_back, write
 from support.sides import Sides
 from support.topics import admin, end_offsets, read_all
@@ -29,34 +30,20 @@ from support.topics import admin, end_offsets, read_all
 WHY: Any = {"reason": "not today", "by": "ada"}
 
 
-class Killed(BaseException):
-    """The end of a process, as far as the code under test can tell."""
-
-
 def flat(values: dict[int, list[bytes | None]]) -> list[bytes | None]:
     return sorted(value for its in values.values() for value in its)
 
 
-def undone(both: Both, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def undone(both: Both, directory: Path) -> None:
     """Killed before and after each step, and run again by another deployment each time; done twice, nothing is left."""
     for name in ("put_back", "write_forgotten"):
         for after in (False, True):
-            real = getattr(undoing, name)
-
-            def dies(*given: Any, real: Any = real, after: bool = after, **named: Any) -> None:
-                if after:
-                    real(*given, **named)
-                raise Killed
-
-            with monkeypatch.context() as patched, pytest.raises(Killed):
-                patched.setattr(undoing, name, dies)
+            with killed_at(undoing, name, after=after):
                 undo(both.elsewhere(directory).pair, **WHY)
     assert undo(both.elsewhere(directory).pair, **WHY).topics == {}
 
 
-def test_a_failback_is_undone_at_its_last_step_and_planned_again(
-    sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failback_is_undone_at_its_last_step_and_planned_again(sides: Sides, tmp_path: Path) -> None:
     """Somebody has written to the source among what returned: that never crossed, and can be rescued now."""
     both = there_and_back(sides.east, sides.west, tmp_path)
     crossed = write(both.east, both.topic, 0, 20)
@@ -76,7 +63,7 @@ def test_a_failback_is_undone_at_its_last_step_and_planned_again(
     with pytest.raises(CannotUndoReturn, match=r"has gone on to(?s:.*)"):
         undo(both.pair, **WHY)
     commit(both.east, both.group, moved)
-    undone(both, tmp_path, monkeypatch)
+    undone(both, tmp_path)
     assert committed(both.east, both.group) == {(both.topic, 0): 5, (both.topic, 1): 5}
     back = both.now(both.back)
     assert back.ledger.of_kind(Return) == [] == back.ledger.of_kind(GroupMove) and prepare(back).topics == {}

@@ -33,6 +33,7 @@ from support.failovers import DISASTER, PLANNED, elsewhere, windowed, with_group
 from support.flows import in_this_process, mirror
 from support.following import numbered
 from support.groups import commit, committed, held, member, read_with_group
+from support.killing import killed_at
 from support.topics import Record, open_transaction, produce, read_all
 
 
@@ -250,14 +251,8 @@ def test_a_window_that_claims_for_an_instant_holds_up_nothing(
     assert committed(west, group) == {(flow.remote_topic, 0): 20}
 
 
-class Killed(BaseException):
-    """The end of a process, as far as the code under test can tell."""
-
-
 @pytest.mark.long
-def test_killed_at_each_step_and_run_again(
-    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed_at_each_step_and_run_again(east: Broker, west: Broker, tmp_path: Path) -> None:
     """Each time by a ledger that has seen nothing, as another Airflow would; in the end as if nothing had happened."""
     group = f"g-{uuid4().hex[:8]}"
     flow = with_groups(mirror(east, west, tmp_path), group)
@@ -270,21 +265,10 @@ def test_killed_at_each_step_and_run_again(
     run_window(flow.flow, flow.opened.ledger, topics, in_this_process, window="dies", slots=lambda: 1, advance=False)
     before = read_all(west, flow.remote_topic)[0]
 
-    def dies(module: Any, name: str, *, after: bool) -> None:
-        real = getattr(module, name)
-
-        def die(*given: Any, **named: Any) -> None:
-            if after:
-                real(*given, **named)
-            raise Killed
-
-        with monkeypatch.context() as patched, pytest.raises(Killed):
-            patched.setattr(module, name, die)
-            fail_over(without_source(elsewhere(flow.opened, tmp_path)), DISASTER)
-
     for module, name in ((closing, "append"), (alone, "_write"), (Pen, "write"), (moving, "commit_offsets")):
         for after in (False, True):
-            dies(module, name, after=after)
+            with killed_at(module, name, after=after):
+                fail_over(without_source(elsewhere(flow.opened, tmp_path)), DISASTER)
             assert (WHOLE in closures_now(flow.opened)) == (module is not closing or after)
     last = without_source(elsewhere(flow.opened, tmp_path))
     left, moved, _ = fail_over(last, DISASTER)

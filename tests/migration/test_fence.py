@@ -28,6 +28,7 @@ from support.acls import EVERYBODY
 from support.failovers import elsewhere
 from support.flows import Mirror
 from support.following import numbered
+from support.killing import killed_at
 from support.migrations import ORDER, move_of, moving, takes
 from support.topics import admin, await_settled, open_transaction, produce, set_config
 
@@ -113,22 +114,12 @@ def test_transactions_are_never_fenced_by_size(east: Broker, west: Broker, tmp_p
         takes(flow.opened, "switch_producers")
 
 
-class Killed(BaseException):
-    """The end of a process, as far as the code under test can tell."""
-
-
-def test_killed_while_it_goes_up(east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_while_it_goes_up(east: Broker, west: Broker, tmp_path: Path) -> None:
     flow, _ = moving(east, west, tmp_path, move_fence="topic")
     produce(east, flow.topic, numbered(10), partition=0)
     takes(flow.opened, "mirror")
-    before, real = largest(flow), fence._put
-
-    def die(*given: object) -> None:
-        real(*given)  # type: ignore[arg-type]
-        raise Killed
-
-    with monkeypatch.context() as patched, pytest.raises(Killed):
-        patched.setattr(fence, "_put", die)
+    before = largest(flow)
+    with killed_at(fence, "_put", after=True):
         takes(elsewhere(flow.opened, tmp_path), "switch_producers")
     takes(elsewhere(flow.opened, tmp_path), "switch_producers")
     undone(replace(flow, opened=elsewhere(flow.opened, tmp_path)))

@@ -26,6 +26,7 @@ from support.failovers import without_source
 from support.following import numbered
 from support.groups import commit, committed
 from support.hostile import delete_records
+from support.killing import Killed
 from support.migrations import IDENTITY, moving, takes
 from support.snapshots import snapshot
 from support.topics import Record, open_transaction, produce
@@ -189,10 +190,6 @@ def test_a_group_that_could_not_be_switched_fails(east: Broker, west: Broker, tm
     commit(west, group, {(flow.remote_topic, 0): 25})
     assert any("ahead on the target already" in each for each in rehearsed(flow.opened).problems)
     assert committed(west, group) == {(flow.remote_topic, 0): 25}
-
-
-class Killed(BaseException):
-    """The end of a process, as far as the code under test can tell."""
 
 
 @pytest.mark.long

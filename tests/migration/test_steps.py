@@ -28,6 +28,7 @@ from airmirror_local.brokers import Broker
 from support.failovers import elsewhere
 from support.following import numbered
 from support.groups import Protocol, commit, committed, member, read_with_group
+from support.killing import killed_at
 from support.migrations import IDENTITY, ORDER, move_of, moving, takes
 from support.topics import Record, assert_mirrored, end_offsets, open_transaction, produce, read_all
 
@@ -246,10 +247,6 @@ def test_a_soak_is_waited_for(east: Broker, west: Broker, tmp_path: Path) -> Non
         takes(flow.opened, "finish")
 
 
-class Killed(BaseException):
-    """The end of a process, as far as the code under test can tell."""
-
-
 PLACES: tuple[tuple[Step, object, str], ...] = (
     ("switch_consumers", Pen, "write"),
     ("switch_consumers", group_moving, "commit_offsets"),
@@ -258,9 +255,7 @@ PLACES: tuple[tuple[Step, object, str], ...] = (
 
 
 @pytest.mark.long
-def test_killed_at_each_step_and_run_again(
-    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed_at_each_step_and_run_again(east: Broker, west: Broker, tmp_path: Path) -> None:
     """Each time by a ledger that has seen nothing, as another Airflow would; in the end as if nothing had happened."""
     flow, _ = moving(east, west, tmp_path)
     group = a_group()
@@ -269,21 +264,10 @@ def test_killed_at_each_step_and_run_again(
     takes(flow.opened, "mirror")
     commit(west, group, {(flow.remote_topic, 0): 4})
 
-    def dies(step: Step, place: object, name: str, *, after: bool) -> None:
-        real = getattr(place, name)
-
-        def die(*given: object, **named: object) -> None:
-            if after:
-                real(*given, **named)
-            raise Killed
-
-        with monkeypatch.context() as patched, pytest.raises(Killed):
-            patched.setattr(place, name, die)
-            takes(elsewhere(flow.opened, tmp_path), step)
-
     for step, place, name in PLACES:
         for after in (False, True):
-            dies(step, place, name, after=after)
+            with killed_at(place, name, after=after):
+                takes(elsewhere(flow.opened, tmp_path), step)
         if name != "write":
             takes(elsewhere(flow.opened, tmp_path), step)
     last = elsewhere(flow.opened, tmp_path)

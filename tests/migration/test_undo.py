@@ -23,6 +23,7 @@ from support.failovers import elsewhere
 from support.following import numbered
 from support.groups import Protocol, commit, committed, forget_group, held, member, notes, read_with_group
 from support.hostile import delete_records
+from support.killing import killed_at
 from support.migrations import ORDER, move_of, moving, takes
 from support.topics import Record, end_offsets, open_transaction, produce, read_all
 
@@ -245,14 +246,8 @@ def test_what_is_written_at_the_last_moment_keeps_topics_closed(
     assert committed(west, group) == {(flow.remote_topic, 0): 20}
 
 
-class Killed(BaseException):
-    """The end of a process, as far as the code under test can tell."""
-
-
 @pytest.mark.long
-def test_an_undo_that_is_killed_is_done_again(
-    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_undo_that_is_killed_is_done_again(east: Broker, west: Broker, tmp_path: Path) -> None:
     flow, _ = moving(east, west, tmp_path)
     group = a_group()
     produce(east, flow.topic, numbered(30), partition=0)
@@ -262,15 +257,7 @@ def test_an_undo_that_is_killed_is_done_again(
     places = ((undoing, "reopen"), (undoing, "commit_offsets"), (group_moving, "delete_offsets"), (Pen, "write"))
     for place, name in places:
         for after in (False, True):
-            real = getattr(place, name)
-
-            def die(*given: object, real: object = real, after: bool = after, **named: object) -> None:
-                if after:
-                    real(*given, **named)  # type: ignore[operator]
-                raise Killed
-
-            with monkeypatch.context() as patched, pytest.raises(Killed):
-                patched.setattr(place, name, die)
+            with killed_at(place, name, after=after):
                 undone(elsewhere(flow.opened, tmp_path))
     undone(elsewhere(flow.opened, tmp_path))
     assert committed(east, group) == {(flow.topic, 0): 25} and committed(west, group) == {}

@@ -33,6 +33,7 @@ from support.failovers import windowed, with_groups, without_source
 from support.flows import Mirror, in_this_process, mirror
 from support.following import numbered
 from support.groups import commit, committed
+from support.killing import Killed
 from support.snapshots import snapshot
 from support.topics import SECONDS, Record, admin, produce, set_config
 
@@ -186,10 +187,6 @@ def test_a_topic_that_takes_no_records_fails(east: Broker, west: Broker, tmp_pat
     report = rehearsed(flow)
     assert len(report.problems) == 1 and "a record was not taken" in report.problems[0], report.problems
     assert snapshot(west) == before
-
-
-class Killed(BaseException):
-    """The end of a process, as far as the code under test can tell."""
 
 
 def test_what_a_killed_rehearsal_leaves_is_removed_by_the_next_one(
