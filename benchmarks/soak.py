@@ -90,28 +90,24 @@ def main() -> None:
     LOCAL.mkdir(exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="soak-", dir=LOCAL))
     begun, load = time.monotonic(), os.getloadavg()[2]
+    usages, followed, large = list[Usage](), list[Usage](), list[LargeWindow]()
     try:
         with ExitStack() as stack:
             source = start_broker(directory, "east", BROKER, java_options=KAFKA_DEFAULTS)
             stack.callback(source.kill)
             target = start_broker(directory, "west", BROKER, java_options=KAFKA_DEFAULTS)
             stack.callback(target.kill)
-            usages = list(
-                many_windows(
-                    console=console,
-                    directory=directory,
-                    source=source,
-                    target=target,
-                    windows=chosen.windows,
-                    until=begun + chosen.minutes * 60,
-                )
+            until = begun + chosen.minutes * 60
+            usages += many_windows(
+                console=console, directory=directory, source=source, target=target, windows=chosen.windows, until=until
             )
-            followed = list(a_window_that_follows(console, directory, source, target, chosen.follow * 60))
-            large = list(large_windows(console, directory, source, target, chosen.gigabytes))
+            followed += a_window_that_follows(console, directory, source, target, chosen.follow * 60)
+            large += large_windows(console, directory, source, target, chosen.gigabytes)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-    chosen.results.write_text(report(large, usages, followed, chosen.windows, time.monotonic() - begun, load))
-    console.print(f"Written to {chosen.results}.")
+        if followed:  # what fails later takes nothing of it away
+            chosen.results.write_text(report(large, usages, followed, chosen.windows, time.monotonic() - begun, load))
+            console.print(f"Written to {chosen.results}.")
     sys.exit(1 if any(window.peak > SLOT_LIMIT for window in large) or leaks(usages) or leaks(followed) else 0)
 
 
