@@ -18,6 +18,7 @@ from airmirror.windows.opposite import armed
 from airmirror.wire.closures import Return
 from support.following import numbered
 from support.groups import read_with_group
+from support.killing import killed_at
 from support.migrations import ORDER, move_of, takes
 from support.returns import THERE, Both, there_and_back, write
 from support.sides import Sides
@@ -75,7 +76,9 @@ def test_what_is_written_after_the_switch_returns_and_undo_goes_over_it(
     seen.append(read_with_group(both.west, both.group, both.remote, {0: 15, 1: 3}))
     write(both.west, both.remote, 200, 6)  # the last ones there
     found = undo_plan(both.there, move_of(both.there), ORDER)
-    assert not found.reasons and len(found.returning) == 2 and "it returns, and groups go on" in "".join(found.lines)
+    told = "".join(found.lines)
+    assert not found.reasons and len(found.returning) == 2 and "they return, and groups go on" in told
+    assert both.group not in told, "its position is not put back: it goes on after what returns"
     undo(both)
     assert_same(both, 70)
     assert closures_now(both.there) == {} and both.back.ledger.of_kind(Return) == []
@@ -87,22 +90,12 @@ def test_what_is_written_after_the_switch_returns_and_undo_goes_over_it(
         assert [each.content for part in seen for each in part[number]] == [each.content for each in its], "each once"
 
 
-class Killed(BaseException):
-    """The end of a process, as far as the code under test can tell."""
-
-
-def test_killed_after_the_closure_it_begins_at_the_same_record(
-    sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed_after_the_closure_it_begins_at_the_same_record(sides: Sides, tmp_path: Path) -> None:
     """Also when producers did not wait, and by a ledger that has seen nothing."""
     both = both_ways(sides, tmp_path)
     take(both, *TO_SWITCH)
 
-    def dies(*_: object) -> None:
-        raise Killed
-
-    with monkeypatch.context() as patched, pytest.raises(Killed):
-        patched.setattr(steps, "begin", dies)
+    with killed_at(steps, "begin"):
         take(both, "switch_producers")
     assert closures_now(both.there).keys() == {both.topic}
     write(both.west, both.remote, 100, 12)

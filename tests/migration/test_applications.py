@@ -17,6 +17,7 @@ from airmirror.migration.consumers import GroupsHaveMembers
 from airmirror.migration.undo import undo_move
 from airmirror_local.brokers import Broker
 from airmirror_local.shop import App, start_consumer, start_producer, start_transformer
+from support.acls import EVERYBODY
 from support.following import patiently
 from support.migrations import ORDER, move_of, moving, takes
 from support.topics import create_topic, read_all
@@ -121,9 +122,19 @@ def test_producers_consumers_and_one_that_is_both(east: Broker, west: Broker, tm
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_producers_that_ignore_the_fence_and_go_on(east: Broker, west: Broker, tmp_path: Path) -> None:
+def test_producers_that_ignore_a_limit_of_zero_bytes_and_go_on(east: Broker, west: Broker, tmp_path: Path) -> None:
+    go_on_in_spite_of_a_fence(east, west, tmp_path, move_fence="topic")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_producers_that_ignore_a_denial_and_go_on(guarded: list[Broker], tmp_path: Path) -> None:
+    go_on_in_spite_of_a_fence(*guarded, tmp_path, move_fence="acl", move_shop_principals=EVERYBODY)
+
+
+def go_on_in_spite_of_a_fence(east: Broker, west: Broker, tmp_path: Path, **settings: str) -> None:
     """What they were acknowledged crosses, what comes later is refused; taken back, they write on as if nothing had been."""
-    flow, _ = moving(east, west, tmp_path, partitions=2, move_fence="topic", move_quiet_ms="1000")
+    flow, _ = moving(east, west, tmp_path, partitions=2, move_quiet_ms="1000", **settings)
     order = replace(ORDER, wait=60.0)
     with running([]) as apps:
         for kind in ("idempotent", "plain"):

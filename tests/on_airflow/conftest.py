@@ -233,9 +233,9 @@ class AirflowFlow:
         assert found is not None
         return found
 
-    def wait_until_running(self, run_id: str, task: str = "replicate_window") -> dict[str, Any]:
+    def wait_until_running(self, run_id: str, task: str = "replicate_window", dag_id: str = "") -> dict[str, Any]:
         def running() -> dict[str, Any] | None:
-            found = self.client.tasks(self.dag_id, run_id)[task]
+            found = self.client.tasks(dag_id or self.dag_id, run_id)[task]
             return found if found["state"] == "running" and found["pid"] else None
 
         found = self.client.wait(running)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,7 +28,7 @@ from on_airflow.test_failover import says
 from support.following import numbered
 from support.groups import await_committed, commit, committed, member
 from support.migrations import moving
-from support.topics import assert_mirrored, produce
+from support.topics import assert_mirrored, open_transaction, produce
 
 
 def given(option: str = GO, way: str = dag.MIGRATE, dry_run: bool = False, reverse: bool = False) -> Any:
@@ -101,6 +103,7 @@ def test_questions_show_the_state_and_answers_move_it(
 @pytest.mark.timeout(1500)
 @pytest.mark.flow("moving")
 def test_a_migration_that_people_approve(flow: AirflowFlow) -> None:
+    """Two of its tasks are killed (SIGKILL) in the middle, while consumers are awaited and before topics are closed."""
     for partition in (0, 1):
         produce(flow.east, flow.topic, numbered(100, 1000 * partition), partition=partition)
     commit(flow.east, GROUP, {(flow.topic, 0): 40})
@@ -114,12 +117,16 @@ def test_a_migration_that_people_approve(flow: AirflowFlow) -> None:
     question = flow.asked(dag_id, run_id, asking("switch_consumers"))
     assert "switch consumers of shop?" in question["subject"] and "moving day" in question["body"]
     answer(flow, dag_id, run_id, "switch_consumers")
+    killed(flow, dag_id, run_id, "switch_consumers", "waiting until consumers")
     consumers_come(flow, dag_id, run_id)
     assert "switch producers of shop?" in flow.asked(dag_id, run_id, asking("switch_producers"))["subject"]
-    answer(flow, dag_id, run_id, "switch_producers")
+    with open_transaction(flow.east, flow.topic, numbered(5, 5000), partition=0) as producer:
+        answer(flow, dag_id, run_id, "switch_producers")
+        killed(flow, dag_id, run_id, "switch_producers", "waiting:")
+        producer.commit_transaction(60)
     flow.asked(dag_id, run_id, asking("finish"))
     says(flow, dag_id, run_id, "switch_producers", "start your producers on west:")
-    assert assert_mirrored(flow.east, flow.topic, flow.west, REMOTE) == 200
+    assert assert_mirrored(flow.east, flow.topic, flow.west, REMOTE) == 205
     undo = flow.client.trigger(dag_id, conf(way=dag.UNDO))  # next to the run that waits
     assert flow.client.wait_for_run(dag_id, undo) == "success"
     await_committed(flow.west, GROUP, {(REMOTE, 0): OFFSET_INVALID})
@@ -130,7 +137,16 @@ def test_a_migration_that_people_approve(flow: AirflowFlow) -> None:
         answer(flow, dag_id, run_id, step)
     assert flow.client.wait_for_run(dag_id, run_id) == "success"
     says(flow, dag_id, run_id, "finish", "move group shop has left the flow")
-    assert assert_mirrored(flow.east, flow.topic, flow.west, REMOTE) == 200
+    assert assert_mirrored(flow.east, flow.topic, flow.west, REMOTE) == 205
+    tries = {step: flow.client.tasks(dag_id, run_id)[step]["try_number"] for step in STEPS}
+    assert tries["switch_consumers"] > 1 and tries["switch_producers"] > 1, "nothing was killed"
+
+
+def killed(flow: AirflowFlow, dag_id: str, run_id: str, step: str, text: str) -> None:
+    """The task of a step dies when its log has the text; Airflow tries it again."""
+    flow.wait_until_running(run_id, step, dag_id)
+    says(flow, dag_id, run_id, step, text)
+    os.kill(flow.wait_until_running(run_id, step, dag_id)["pid"], signal.SIGKILL)
 
 
 def consumers_come(flow: AirflowFlow, dag_id: str, run_id: str) -> None:

@@ -13,14 +13,13 @@ from confluent_kafka import Producer
 from rich.console import Console, RenderableType
 
 from airmirror.cli.demo_frame import Step, prove, start_clusters
-from airmirror.cli.demo_shop import GROUPS, TOPICS, Shop, Values, differences, disorder, topic_of, values_of
+from airmirror.cli.demo_shop import GROUPS, TOPICS, Shop, Values, differences, disorder, topic_of, values_of, windows
 from airmirror.cli.plans import finding_lines
 from airmirror.cli.steps import steps
 from airmirror.cli.tables import Cell, show, table
 from airmirror.clusters.admin.client import connect
 from airmirror.clusters.admin.creation import create_topics
 from airmirror.clusters.admin.description import NewTopic
-from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import counted
 from airmirror.failback.pair import Pair
 from airmirror.failback.plan import failback_plan
@@ -29,11 +28,8 @@ from airmirror.failback.rescue import RescueOrder, rescue
 from airmirror.failback.steps import Done, FailbackOrder, fail_back, return_step
 from airmirror.failover.report import FailoverReport, report_of
 from airmirror.failover.steps import Order, fail_over
-from airmirror.flows.draining import prove_past
-from airmirror.flows.groups import checkpoints_round
 from airmirror.flows.moving import GroupsActive
-from airmirror.flows.prepare import Opened, caught_up, open_flow
-from airmirror.flows.stillness import ends_of
+from airmirror.flows.prepare import caught_up, open_flow
 from airmirror_local.stack import FLOW
 
 BACK = "west->east"
@@ -106,7 +102,7 @@ def _run(console: Console, directory: Path, seconds: int) -> Course:
         with step(f"the shop is open on east, and windows follow, for {seconds} s"):
             shop.open("east", east.bootstrap)
             shop.read(east.bootstrap)
-            _windows(pair.forward, seconds)
+            windows(pair.forward, seconds)
         with step("east's brokers are killed in mid-write (SIGKILL)"):
             east.kill()
             shop.kill()
@@ -125,7 +121,7 @@ def _run(console: Console, directory: Path, seconds: int) -> Course:
         _rescue(console, step, pair)
         with step("what was written on west returns, while the shop is open"):
             return_step(pair, FailbackOrder(WHY, WHO))
-            _windows(caught_up(pair.reverse), seconds)
+            windows(caught_up(pair.reverse), seconds)
         with step("the shop closes on west, and is failed back"):
             shop.close()
             shop.leave()
@@ -139,10 +135,10 @@ def _run(console: Console, directory: Path, seconds: int) -> Course:
             before = len(shop.acknowledged())
             shop.open("east-again", east.bootstrap)
             shop.read(east.bootstrap)
-            _windows(pair.forward, seconds)
+            windows(pair.forward, seconds)
             shop.close()
             course.after = shop.acknowledged()[before:]
-            _windows(pair.forward, 0)
+            windows(pair.forward, 0)
         with step("consumers read to the end, and stop"):
             shop.await_read([*course.over, *course.after], WAIT_SECONDS)
             shop.leave()
@@ -150,19 +146,6 @@ def _run(console: Console, directory: Path, seconds: int) -> Course:
             _read(pair, course)
             course.read = {group: shop.read_by(group) for group in GROUPS}
     return course
-
-
-def _windows(opened: Opened, seconds: float) -> None:
-    """Windows, and checkpoints of groups, until the time is up; at least one of each."""
-    until = time.monotonic() + seconds
-    while True:
-        topics = set(TOPICS if opened.flow.name == FLOW else opened.flow.returns)
-        with Routes(opened.flow.source, "airmirror|demo") as source:
-            ends = ends_of(source, topics)
-        prove_past(opened, ends, WAIT_SECONDS)
-        checkpoints_round(opened, "checkpoints")
-        if time.monotonic() >= until:
-            return
 
 
 def _fail_over(pair: Pair, course: Course) -> FailoverReport:

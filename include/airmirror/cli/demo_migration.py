@@ -1,4 +1,5 @@
-"""``airmirror demo --migration``: a small shop moves to another cluster, undone once in between, and back; the proof."""
+"""``airmirror demo --migration``: a small shop moves to another cluster, taken back once in between, and at the end over the flow
+back; the proof."""
 
 from __future__ import annotations
 
@@ -23,19 +24,20 @@ from airmirror.cli.demo_shop import (
     disorder,
     topic_of,
     values_of,
+    windows,
 )
 from airmirror.cli.steps import steps
 from airmirror.cli.tables import GOOD, Cell, line, show, table
 from airmirror.failback.pair import Pair
-from airmirror.failback.steps import FailbackOrder, fail_back
 from airmirror.flows.draining import SourceNotQuiet
-from airmirror.flows.prepare import Opened, caught_up, open_flow
+from airmirror.flows.prepare import caught_up, open_flow
 from airmirror.migration.chosen import chosen_move
 from airmirror.migration.order import MoveOrder, Step
 from airmirror.migration.steps import do_step
 from airmirror.migration.undo import undo_move
 from airmirror_local.stack import FLOW
 
+BACK, MOVE = "west->east", "shop"
 WAIT_SECONDS, SOON_SECONDS = 300.0, 3.0
 CONFIGURATION = """
 clusters = east, west
@@ -43,14 +45,16 @@ east.bootstrap.servers = {east}
 west.bootstrap.servers = {west}
 east->west.enabled = true
 east->west.topics = {topics}
-# The way back. It replicates nothing of its own.
+# The flow back, armed before producers are switched. It replicates nothing of its own.
 west->east.enabled = true
 west->east.topics = nothing-of-its-own
 # Topics keep their names.
 replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy
 east->west.move.shop.topics = {topics}
+move.reverse = true
 move.quiet.ms = 1000
 failover.quiet.ms = 1000
+emit.checkpoints.interval.seconds = 1
 # Of a real one: a day, or longer.
 move.soak.ms = 0
 emit.heartbeats.enabled = false
@@ -95,7 +99,8 @@ def _run(console: Console, directory: Path, seconds: int) -> Course:
             made.result()
         file = directory / "mirror.properties"
         file.write_text(CONFIGURATION.format(**servers, topics=", ".join(TOPICS)))
-        opened = stack.enter_context(open_flow(file, FLOW, f"sqlite:///{directory / 'ledger.db'}"))
+        ledger = f"sqlite:///{directory / 'ledger.db'}"
+        pair = Pair(*(stack.enter_context(open_flow(file, name, ledger)) for name in (FLOW, BACK)))
         shop = Shop(directory)
         stack.callback(shop.close)
         stack.callback(shop.leave)
@@ -104,22 +109,20 @@ def _run(console: Console, directory: Path, seconds: int) -> Course:
             shop.read(servers["east"])
             _await_more(shop, {})
             time.sleep(seconds)
-        _move(console, step, opened, shop, servers, course)
-        with step(f"the shop is open on west, for {seconds} s"):
+        _move(console, step, pair, shop, servers, course)
+        with step(f"the shop is open on west, for {seconds} s, and windows of {BACK} copy it back"):
             shop.open("west", servers["west"])
-            time.sleep(seconds)
+            windows(caught_up(pair.reverse), seconds)
+        with step("the shop closes on west, and its consumers read to the end"):
             shop.close()
-        with step("and back: what was written on west returns, and is verified"):
             shop.await_read(shop.acknowledged(), WAIT_SECONDS)
             shop.leave()
+        with step("undone, over the flow back: the rest returns, and is verified; groups go back"):
             begun = time.monotonic()
-            back = stack.enter_context(open_flow(file, opened.flow.opposite, f"sqlite:///{directory / 'ledger.db'}"))
-            done = fail_back(Pair(opened, back), FailbackOrder("moved back", "demo", topics=tuple(TOPICS)))
+            forward = caught_up(pair.forward)
+            undone = undo_move(forward, chosen_move(forward, MOVE), _order(WAIT_SECONDS), _nothing, pair.reverse)
             course.returned_seconds = time.monotonic() - begun
-        show(
-            console,
-            *(f"  {each.group} goes on in {each.topic}-{each.partition} at {each.downstream}" for each in done.groups),
-        )
+        show(console, *(f"  {each}" for each in undone.lines))
         with step(f"the shop is open on east again, for {seconds} s"):
             shop.open("east-again", servers["east"])
             shop.read(servers["east"])
@@ -128,58 +131,62 @@ def _run(console: Console, directory: Path, seconds: int) -> Course:
         with step("consumers read to the end, and stop"):
             shop.await_read(shop.acknowledged(), WAIT_SECONDS)
             shop.leave()
-        _take(console, caught_up(opened), "mirror")
+        _take(console, pair, "mirror")
         with step("reading every record of both clusters again"):
-            course.here = values_of(opened.flow.source, TOPICS)
-            course.there = values_of(opened.flow.target, TOPICS)
+            course.here = values_of(pair.forward.flow.source, TOPICS)
+            course.there = values_of(pair.forward.flow.target, TOPICS)
             course.acknowledged = _by_topic(shop.acknowledged(), course.there)
             course.read = {group: shop.read_by(group) for group in GROUPS}
     return course
 
 
-def _move(
-    console: Console, step: DemoStep, opened: Opened, shop: Shop, servers: Mapping[str, str], course: Course
-) -> None:
-    """Consumers first; taken back once; then the producers."""
-    _take(console, opened, "mirror")
-    _take(console, opened, "check_groups")
+def _move(console: Console, step: DemoStep, pair: Pair, shop: Shop, servers: Mapping[str, str], course: Course) -> None:
+    """Consumers first; taken back once; then the flow back is armed, and producers are switched."""
+    _take(console, pair, "mirror")
+    _take(console, pair, "check_groups")
     for attempt in ("consumers are switched", "and, after an undo, again"):
         with step(f"{attempt}: they stop on east"):
             shop.leave()
-        _take(console, opened, "switch_consumers")
+        _take(console, pair, "switch_consumers")
         with step("consumers start on west, and read what windows copy"):
             before = shop.counts()
             shop.read(servers["west"])
-            _take(console, opened, "mirror")
+            _take(console, pair, "mirror")
             _await_more(shop, before)
         if attempt == "consumers are switched":
             with step("undone: they go on on east, at the very next record"):
                 shop.leave()
-                undo_move(opened, chosen_move(opened, "shop"), _order(SOON_SECONDS), lambda phase: None)
+                undo_move(pair.forward, chosen_move(pair.forward, MOVE), _order(SOON_SECONDS), _nothing)
                 before = shop.counts()
                 shop.read(servers["east"])
                 _await_more(shop, before)
+    _take(console, pair, "reverse")
     with step("producers that do not stop are named"):
         try:
-            list(do_step(opened, _order(SOON_SECONDS), "switch_producers"))
+            list(do_step(pair.forward, _order(SOON_SECONDS), "switch_producers", reverse=pair.reverse))
         except SourceNotQuiet as error:
             course.named = error.reasons
     show(console, *(f"  {each}" for each in course.named))
     with step("producers stop on east"):
         shop.close()
     begun = time.monotonic()
-    _take(console, opened, "switch_producers")
+    _take(console, pair, "switch_producers")
     course.moved_seconds = time.monotonic() - begun
 
 
-def _take(console: Console, opened: Opened, step: Step) -> None:
+def _take(console: Console, pair: Pair, step: Step) -> None:
     """Take a step, and show what came of it."""
-    for text in do_step(opened, _order(SOON_SECONDS if step == "switch_consumers" else WAIT_SECONDS), step):
+    order = _order(SOON_SECONDS if step == "switch_consumers" else WAIT_SECONDS)
+    for text in do_step(caught_up(pair.forward), order, step, reverse=pair.reverse):
         show(console, line(step, text, GOOD))
 
 
 def _order(wait: float) -> MoveOrder:
-    return MoveOrder("shop", "moving day", "demo", wait)
+    return MoveOrder(MOVE, "moving day", "demo", wait)
+
+
+def _nothing(_phase: str) -> None:
+    """Tell nobody of the phases of an undo: the demo shows what came of it."""
 
 
 def _await_more(shop: Shop, before: Mapping[str, int]) -> None:
@@ -220,10 +227,6 @@ def doubts(course: Course) -> Iterator[str]:
         yield from (f"group {group}: {what}" for what in differences(wanted, values))
 
 
-def _shown(course: Course) -> list[RenderableType]:
-    return [_table(course), summary(course)]
-
-
 def _table(course: Course) -> RenderableType:
     columns = ("acknowledged", "on east, once, in order", "on west")
     cells: list[list[Cell]] = [
@@ -239,6 +242,6 @@ def summary(course: Course) -> str:
     count = sum(map(len, course.acknowledged.values()))
     return (
         f"{count:,} records were acknowledged, on east, on west, and on east again. Each group has read every record of "
-        f"its topics once, across two switches, an undo, and the way back: {read}. From the last stop to closed topics took "
-        f"{course.moved_seconds:.1f} s, and back {course.returned_seconds:.1f} s. Everything is stopped."
+        f"its topics once, across two switches, an undo, and one over the flow back: {read}. From the last stop to closed "
+        f"topics took {course.moved_seconds:.1f} s, and back {course.returned_seconds:.1f} s. Everything is stopped."
     )

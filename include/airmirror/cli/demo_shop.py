@@ -11,6 +11,9 @@ from pathlib import Path
 from airmirror.clusters.protocol.log import read_records
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Cluster
+from airmirror.flows.draining import prove_past
+from airmirror.flows.groups import checkpoints_round
+from airmirror.flows.prepare import Opened
 from airmirror.flows.stillness import ends_of
 from airmirror_local.shop import App, Kind, Protocol, start_consumer, start_producer
 
@@ -25,6 +28,7 @@ GROUPS: dict[str, tuple[Protocol, tuple[str, ...]]] = {
     "shipping": ("consumer", ("orders", "stock")),
 }
 
+WINDOW_SECONDS = 300.0  # for windows that prove what was there when they began
 POLL_SECONDS = 0.2  # the sampling interval: files tell nobody that they grew
 Values = Mapping[tuple[str, int], Sequence[str]]  # of records, in order, by topic and partition
 
@@ -85,6 +89,18 @@ class Shop:
                 if time.monotonic() > until:
                     raise TimeoutError(f"group {group} has not read {len(left)} records in {seconds:.0f} s")
                 time.sleep(POLL_SECONDS)
+
+
+def windows(opened: Opened, seconds: float) -> None:
+    """Windows of the shop's topics (of a flow back: of what returns) and checkpoints, until the time is up; at least one each."""
+    until = time.monotonic() + seconds
+    while True:
+        with Routes(opened.flow.source, "airmirror|demo") as source:
+            ends = ends_of(source, set(opened.flow.returns or TOPICS))
+        prove_past(opened, ends, WINDOW_SECONDS)
+        checkpoints_round(opened, "checkpoints")
+        if time.monotonic() >= until:
+            return
 
 
 def topic_of(value: str) -> str:

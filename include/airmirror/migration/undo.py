@@ -66,7 +66,7 @@ class UndoneMove:
         """Everything in words, one each; nothing where there is nothing to undo."""
         again = {(row.group, row.key): row for row in self.back.rows}
         found = []
-        for each in self.back.groups:
+        for each in () if self.returning else self.back.groups:  # what returns takes its groups with it
             if not each.move.group:  # that it was switched
                 continue
             row = again.get((each.move.group, TopicPartition(each.move.topic, each.move.partition)))
@@ -76,7 +76,7 @@ class UndoneMove:
                 why = "it has read on there, and" if each.has_gone_on else "its position has expired on the source: it"
                 line += f"; {why} goes on in {row.remote} at {row.found.translation}"
             found.append(line)
-        found += [f"{each}; it returns, and groups go on after it" for each in self.returning]
+        found += [f"{each}; they return, and groups go on after them" for each in self.returning]
         found += [f"{topic or 'the flow'} is open again" for topic in self.closed]
         return found + [f"the fence comes down: {fence.str_of(each)}" for each in self.fences]
 
