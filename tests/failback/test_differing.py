@@ -21,14 +21,11 @@ from airmirror.wire.segments import Segment
 from support.disks import alter_value
 from support.failovers import DISASTER, PLANNED, without_source
 from support.flows import in_this_process
+from support.killing import killed_at
 from support.returns import ORDER, Both, there_and_back, write
 from support.sides import Sides
 
 ACCEPT = replace(ORDER, accept=True)
-
-
-class Killed(BaseException):
-    """The end of a process, as far as the code under test can tell."""
 
 
 def offset_of(both: Both, value: bytes, *, on_west: bool = False) -> int:
@@ -47,7 +44,7 @@ def goes_on(both: Both) -> None:
 
 
 def test_what_returned_and_differs_keeps_the_flow_closed_until_a_person_accepts_it(
-    sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sides: Sides, tmp_path: Path
 ) -> None:
     """Killed after the decision, and run again by another deployment: the report tells of it all the same."""
     both = there_and_back(sides.east, sides.west, tmp_path, partitions=1)
@@ -66,15 +63,12 @@ def test_what_returned_and_differs_keeps_the_flow_closed_until_a_person_accepts_
     runs = {now: (offset_of(both, now), offset_of(both, was, on_west=True)) for now, was in altered.items()}
     assert shown.runs == (Segment(*runs[b"w102"], 1), Segment(*runs[b"w105"], 2)) and begins == []
 
-    def dies(*_given: object) -> None:
-        raise Killed
-
-    with monkeypatch.context() as patched, pytest.raises(Killed):
-        patched.setattr(reopening, "_forget_moves", dies)
+    with killed_at(reopening, "_forget_moves"):
         both.elsewhere(tmp_path).fail_back(accept=True)
     last = both.elsewhere(tmp_path)
     made = report_of(last.pair, ACCEPT, last.fail_back(accept=True))
     assert is_done(last.pair) and not made.is_good and "which was accepted" in made.headline
+    assert [(each.records, each.behind) for each in made.returned] == [(5, 0)], "what the run before has accounted for"
     (told,) = made.accepted
     offsets = f"offsets {runs[b'w102'][0]}, {runs[b'w105'][0]} to {runs[b'w106'][0]}"
     assert told.problem.endswith(offsets) and (told.by, told.reason) == ("ada", ORDER.reason)

@@ -13,6 +13,7 @@ from airmirror.clusters.protocol import stable
 from airmirror.clusters.protocol.groups import Committed
 from airmirror.clusters.protocol.stable import OffsetsHeld
 from airmirror.failback import reopening, returning, steps
+from airmirror.failback.account import returned
 from airmirror.failback.plan import failback_plan
 from airmirror.failback.rescue import RescueOrder, rescue
 from airmirror.failback.returning import NeverCrossed, ReturnNotDrained, ReturnRefused, look_ahead
@@ -34,6 +35,7 @@ from support.failovers import DISASTER, PLANNED, without_source
 from support.following import numbered
 from support.groups import commit, committed, held, read_with_group
 from support.hostile import delete_records
+from support.killing import killed_at
 from support.migrations import ORDER as MOVING
 from support.migrations import move_of, takes
 from support.returns import ORDER, POLICIES, THERE, Both, there_and_back, write
@@ -45,6 +47,12 @@ RESCUE = RescueOrder("INC-7", "ada")
 
 def flat(values: dict[int, list[bytes | None]]) -> list[bytes | None]:
     return sorted(value for its in values.values() for value in its)
+
+
+def told(both: Both) -> tuple[int, int]:
+    """By the report of what is there now: how many records returned, and how many of the source stay there alone."""
+    found = returned(both.now(both.there))
+    return sum(each.records for each in found), sum(each.behind for each in found)
 
 
 def goes_on(both: Both, first: int, *, shared: list[bytes]) -> None:
@@ -186,6 +194,7 @@ def test_what_never_crossed_is_refused_rescued_or_left(sides: Sides, tmp_path: P
     more = write(both.west, both.remote, 300, 4)
     done = both.fail_back()
     assert sum(each.lost for each in done.continued) == 6
+    assert told(both) == (len(since) + len(more), 0), "what never crossed was rescued"
     assert flat(both.values(both.east)) == sorted([*crossed, *never, *since, *more])
     assert flat(both.values(both.west)) == sorted([*crossed, *since, *more])
     goes_on(both, 400, shared=[*crossed, *since, *more])
@@ -195,6 +204,7 @@ def test_what_never_crossed_is_refused_rescued_or_left(sides: Sides, tmp_path: P
     with pytest.raises(NeverCrossed, match="2 records"):
         both.fail_back()
     both.fail_back(leave=True)
+    assert told(both) == (len(again), len(left))
     assert set(left) <= set(flat(both.values(both.east))) and not set(left) & set(flat(both.values(both.west)))
     assert set(again) <= set(flat(both.values(both.east)))
 
@@ -301,10 +311,6 @@ def test_a_topic_that_was_empty_returns_too(sides: Sides, tmp_path: Path) -> Non
     goes_on(both, 200, shared=since)
 
 
-class Killed(BaseException):
-    """The end of a process, as far as the code under test can tell."""
-
-
 STEPS = (
     (returning, "bring_about"),
     (returning, "commit"),
@@ -328,9 +334,7 @@ STEPS = (
         pytest.param(STEPS, id="all", marks=[pytest.mark.long, pytest.mark.timeout(900)]),
     ],
 )
-def test_killed_at_each_step_and_run_again(
-    sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: tuple[tuple[Any, str], ...]
-) -> None:
+def test_killed_at_each_step_and_run_again(sides: Sides, tmp_path: Path, chosen: tuple[tuple[Any, str], ...]) -> None:
     """Each time by a ledger that has seen nothing, as another Airflow would; in the end as if nothing had happened."""
     both = there_and_back(sides.east, sides.west, tmp_path)
     shared = write(both.east, both.topic, 0, 20)
@@ -342,22 +346,11 @@ def test_killed_at_each_step_and_run_again(
     read_with_group(both.west, both.group, both.remote, {0: 8, 1: 8})
     rescue(both.there, RESCUE)
 
-    def dies(module: Any, name: str, *, after: bool) -> None:
-        real = getattr(module, name)
-
-        def die(*given: Any, **named: Any) -> None:
-            if after:
-                real(*given, **named)
-            raise Killed
-
-        with monkeypatch.context() as patched, pytest.raises(Killed):
-            patched.setattr(module, name, die)
-            both.elsewhere(tmp_path).fail_back()
-
     for module, name in chosen:
         for after in (False, True):
             if (name, after) != ("write_forgotten", True):  # nothing is left then
-                dies(module, name, after=after)
+                with killed_at(module, name, after=after):
+                    both.elsewhere(tmp_path).fail_back()
     last = both.elsewhere(tmp_path)
     last.fail_back()
     assert last.fail_back().continued == []
@@ -369,6 +362,7 @@ def test_killed_at_each_step_and_run_again(
     assert [each.before for each in last.now(last.back).ledger.of_kind(GroupMove)] == [5, 5], (
         "where they stood at the first"
     )
+    assert told(last) == (12, 0), "whichever run has accounted for it"
     goes_on(last, 300, shared=shared)
 
 
@@ -400,6 +394,7 @@ def test_of_two_failbacks_at_once_nothing_comes_twice(
     last.fail_back()
     assert is_done(last.pair)
     assert last.values(both.east) == last.values(both.west) and flat(last.values(both.east)) == sorted(shared)
+    assert told(last) == (12, 0), "whichever run has accounted for it"
     goes_on(last, 300, shared=shared)
 
 

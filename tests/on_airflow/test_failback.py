@@ -22,12 +22,15 @@ from airmirror.on_airflow.dags.failback import (
     LEAVE,
     LET_RETURN,
     SWITCH_BACK,
+    TAKE_BACK,
     FailbackStep,
     OpenAgain,
     PlanFailback,
     SwitchBack,
+    UndoFailback,
 )
 from airmirror.on_airflow.tasks import failback
+from airmirror.wire.closures import WHOLE
 from on_airflow.conftest import AirflowFlow
 from support.failovers import PLANNED
 from support.following import numbered
@@ -39,13 +42,13 @@ from support.topics import assert_mirrored, produce
 __all__ = ["sides", "two_brokers"]
 
 
-def given(option: str, dry_run: bool = False) -> Any:
+def given(option: str, dry_run: bool = False, **more: str) -> Any:
     answer = {
         "chosen_options": [option],
         "responded_by_user": {"name": "ada"},
         "responded_at": "2026-11-23T03:00:00+00:00",
     }
-    params = {"reason": "INC-7", "dry_run": dry_run, "leave": False, "inexact": False}
+    params = {"reason": "INC-7", "dry_run": dry_run, "leave": False, "inexact": False} | more
     ti = SimpleNamespace(try_number=1, xcom_pull=lambda **_: None if dry_run else answer)
     return {"run_id": "manual", "params": params, "ti": ti}
 
@@ -99,6 +102,36 @@ def test_questions_show_what_diverged_and_answers_fail_back(both: Both, tmp_path
     assert committed(both.east, both.group)[both.topic, 0] == 4
     assert last.page is not None and last.page.is_relative_to(tmp_path / "docs") and "INC-7" in last.page.read_text()
     assert "nothing returns" in failback.ask(dag.deployment(), flow, dag.order_of(given(LET_RETURN), "ada")).subject
+
+
+def test_a_failback_is_ended_by_its_way_undo(both: Both) -> None:
+    """Groups that were moved go back; another failback can follow."""
+    flow, undo = both.there.flow.name, UndoFailback(task_id=dag.UNDO, flow=both.there.flow.name)
+    before = committed(both.east, both.group)
+    steps = {
+        name: FailbackStep(task_id=name, flow=flow, asked=dag.PLAN if name == dag.RETURN else dag.SWITCH)
+        for name in (dag.RETURN, dag.DRAIN, dag.CLOSE, dag.MOVE)
+    }
+    commit(both.west, both.group, {(both.remote, 0): 12})
+    for name, option in zip(steps, (LET_RETURN, SWITCH_BACK, SWITCH_BACK, SWITCH_BACK), strict=True):
+        steps[name].execute(given(option))
+    assert committed(both.east, both.group) != before
+    asks = PlanFailback(task_id="plan", flow=flow, subject="?", options=[LET_RETURN, LEAVE])
+    asked = asks.ask(given("", way=dag.UNDO))
+    assert asks.options == [TAKE_BACK, LEAVE] and asked.subject == f"{flow}: end the failback of 1 topic?"
+    assert "INC-7" in asked.body and f"- {both.remote}, to {both.topic}" in asked.body
+    assert f"| {both.group} | {both.topic}-0 |" in asked.body and both.pair.returning() == {both.remote: both.topic}
+    for skipped in (steps[dag.RETURN], undo):
+        with pytest.raises(AirflowSkipException):
+            skipped.execute(given(TAKE_BACK if skipped is not undo else LEAVE, way=dag.UNDO))
+    for _ in range(2):  # cleared, it does what is left
+        undo.execute(given(TAKE_BACK, way=dag.UNDO))
+    assert committed(both.east, both.group) == before and both.now(both.back).flow.returns == {}
+    assert WHOLE in closures_now(both.there), "it stays closed"
+    assert asks.ask(given("", way=dag.UNDO)).subject == f"{flow}: nothing returns"
+    with pytest.raises(AirflowSkipException):
+        steps[dag.RETURN].execute(given(LEAVE))
+    assert asks.ask(given(LET_RETURN)).subject.startswith(f"{flow}: fail back?") and asks.options == [LET_RETURN, LEAVE]
 
 
 @pytest.mark.long

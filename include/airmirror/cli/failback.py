@@ -225,8 +225,8 @@ def undo(
         pair = Pair(forward, reverse)
         found = undoing.undo(pair, reason=reason, by=by or whoami(), tell=tell) if yes else undoing.undo_plan(pair)
     show_put_back(found.flow, found.groups, found.reasons, yes)
-    over = ", ".join(sorted(found.topics)) or "nothing"
-    show(console, f"{found.flow}: {over} {'returns no more' if yes else 'would return no more'}.")
+    over = ", ".join(sorted(found.topics)) or "no topic"
+    show(console, f"{found.flow}: {over}: nothing of it {'returns' if yes else 'would return'} any more.")
     show(console, *([] if yes else ["Nothing was written: --yes does it."]))
     if found.reasons:
         raise typer.Exit(1)

@@ -166,7 +166,7 @@ def _show_done(made: FailoverReport, file: Path) -> None:
             )
             show(console, line("did not cross", f"{point.name} from {point.verified_end} on; {known}", DOUBTFUL))
     names: list[list[Cell]] = [[topic, remote] for topic, remote in sorted(made.plan.names.items())]
-    title = "start your applications with these names"
+    title = "start your applications with"  # no wider than the table
     show(console, table(title, ("on the source", "on the target"), names, empty="nothing was replicated"))
     show(console, Text(made.headline, GOOD if made.is_good else DOUBTFUL), f"The report: {file}")
 

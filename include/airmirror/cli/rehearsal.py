@@ -52,12 +52,7 @@ def rehearse(
     with opened_flow(config, flow, ledger, secrets, shows=True) as opened, telling(console) as tell:
         report = RehearsalReport.of(carry_out(opened, tell))
         file = write_report(report, report_base(write, "rehearsal", report.flow, report.made.ended_ms))
-    if as_json:
-        print_json(console, report.as_dict())
-    else:
-        _show(report, file, report.holds)
-    if not report.is_good:
-        raise typer.Exit(1)
+    _end(report, file, as_json, report.holds)
 
 
 @failures_reported
@@ -82,15 +77,20 @@ def rehearse_move(
     with opened_flow(config, flow, ledger, secrets, shows=True) as opened, telling(console) as tell:
         report = MoveReport.of(carry_out(opened, move, tell))
         file = write_report(report, report_base(write, "rehearsal", f"{report.flow}.{move}", report.made.ended_ms))
+    _end(report, file, as_json)
+
+
+def _end(report: RehearsalReport | MoveReport, file: Path, as_json: bool, holds: str = "") -> None:
+    """Show the report, and end with 1 where it would not work."""
     if as_json:
         print_json(console, report.as_dict())
     else:
-        _show(report, file)
+        _show(report, file, holds)
     if not report.is_good:
         raise typer.Exit(1)
 
 
-def _show(report: RehearsalReport | MoveReport, file: Path, holds: str = "") -> None:
+def _show(report: RehearsalReport | MoveReport, file: Path, holds: str) -> None:
     """Show how long each step took, what that time ``holds``, what would go wrong, and the whole in one sentence."""
     rows: list[list[Cell]] = [
         [each.name, f"{each.seconds:.1f}", "yes" if each.is_failover else ""] for each in report.made.steps

@@ -142,7 +142,7 @@ def _table(flow: str, resets: Sequence[Reset]) -> RenderableType:
         facts = reset.facts
         lost = f"{reset.lost_first:,} to {reset.lost_end - 1:,} ({reset.lost:,} offsets)" if reset.lost else "nothing"
         goes_on = f"{reset.start:,}" if reset.start >= 0 else "not any more"
-        rows.append([facts.topic, facts.partition, facts.problem or "nothing", goes_on, lost, facts.target_end])
+        rows.append([facts.topic, facts.partition, reset.problem or "nothing", goes_on, lost, facts.target_end])
     return table(f"{flow}: reset", columns, rows, right=("partition", "remote topic ends at"))
 
 

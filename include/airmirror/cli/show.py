@@ -202,6 +202,8 @@ def throttle(found: Throttle) -> Iterator[Text]:
 def _ended(row: LastWindow) -> Text:
     if row.error:
         return Text("failed", BAD)
+    if row.failed is None and row.copied and not row.bytes:
+        return Text("accounted for what was there", GOOD)
     if row.failed is None:
         return Text("not known: the ledger is younger", DOUBTFUL)
     return Text(f"{counted(row.failed, 'partition')} failed", BAD) if row.failed else Text("done", GOOD)

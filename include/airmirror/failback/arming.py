@@ -7,10 +7,9 @@ was brought, which the flow's own segments tell. That point is fixed by the clos
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Collection
 
-from airmirror.failback.pair import Pair, ReturnOrder
+from airmirror.failback.pair import Pair, ReturnOrder, claim_name
 from airmirror.failback.returning import bring_about, return_of, returnable
 from airmirror.flows.closing import overtaking
 from airmirror.flows.holds import check_decision
@@ -29,7 +28,7 @@ def arm_return(pair: Pair, order: ReturnOrder, tell: Tell = lambda phase: None) 
     names = returnable(pair, order, open_too=True)
     tell("preparing the topics that records return to")
     bring_about(pair.reverse, names, tell)
-    with overtaking(pair.reverse, _window(), tell) as granted:
+    with overtaking(pair.reverse, claim_name(), tell) as granted:
         ledger = pair.reverse.ledger
         new = sorted(names.keys() - {**returning(ledger), **armed(ledger)}.keys())
         records = [return_of(topic, names[topic], "", order) for topic in new]
@@ -44,7 +43,3 @@ def armed_now(pair: Pair, topics: Collection[str]) -> list[str]:
     """Return the remote topics whose return is armed, of these topics of the source."""
     catch_up_soon(pair.reverse)
     return sorted(remote for remote, topic in armed(pair.reverse.ledger).items() if topic in topics)
-
-
-def _window() -> str:
-    return f"return-{uuid.uuid4().hex[:12]}"

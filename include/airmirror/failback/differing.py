@@ -6,14 +6,14 @@ the account of the flow (invariants C, E and G). Which they are is written to th
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from airmirror.errors import AirmirrorError, command, listed
-from airmirror.failback.pair import ReturnOrder
+from airmirror.failback.pair import CLAIMS, ReturnOrder, claim_name
 from airmirror.flows.closing import overtaking
 from airmirror.flows.prepare import Opened, catch_up_ledger, catch_up_soon
+from airmirror.ledger import FlowLedger
 from airmirror.windows import resetting
 from airmirror.windows.fence import Granted
 from airmirror.windows.judging import judge_unverified
@@ -23,8 +23,6 @@ from airmirror.windows.resets import Choice, Reset
 from airmirror.windows.verify import no_objection
 from airmirror.wire.closures import WHOLE, ClosureEvent
 from airmirror.wire.segments import ResetRecord
-
-WINDOWS = "return-"  # the first part of the names of the claims of a return
 
 Tell = Callable[[str], None]
 
@@ -52,7 +50,7 @@ def settle(forward: Opened, topics: Collection[str], order: ReturnOrder, tell: T
     SlotFenced, or a cluster's error."""
     with (
         Mirror.open(forward.flow, forward.ledger, "return") as mirror,
-        overtaking(forward, f"{WINDOWS}{uuid.uuid4().hex[:12]}", tell) as granted,
+        overtaking(forward, claim_name(), tell) as granted,
     ):
         mirror.refresh()
         prove(mirror, granted, topics, order, tell)
@@ -92,15 +90,18 @@ def differing(forward: Opened) -> list[Reset]:
 
 def accepted(forward: Opened) -> list[ResetRecord]:
     """Return what was accepted since the flow, or the topic, was closed last, by the ledger, which has caught up."""
-    closures = [each for each in forward.ledger.closures() if each.event is ClosureEvent.CLOSED]
-    since = {each.topic: each.time_ms for each in closures}
+    since = since_closed(forward.ledger)
     return [
         each
         for each in forward.ledger.resets()
-        if each.choice == Choice.ACCEPT_LOSS
-        and each.window.startswith(WINDOWS)
-        and each.time_ms >= max(since.get(each.topic, 0), since.get(WHOLE, 0))
+        if each.choice == Choice.ACCEPT_LOSS and each.window.startswith(CLAIMS) and each.time_ms >= since(each.topic)
     ]
+
+
+def since_closed(ledger: FlowLedger) -> Callable[[str], int]:
+    """Return a function that tells when a topic, or the flow with it, was closed last (epoch milliseconds), 0: never."""
+    closed = {each.topic: each.time_ms for each in ledger.closures() if each.event is ClosureEvent.CLOSED}
+    return lambda topic: max(closed.get(topic, 0), closed.get(WHOLE, 0))
 
 
 def _differing(mirror: Mirror, topics: Collection[str]) -> list[Reset]:

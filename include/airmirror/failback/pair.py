@@ -5,6 +5,7 @@ And the order to let them return.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -12,6 +13,13 @@ from airmirror.errors import AirmirrorError, command
 from airmirror.flows.prepare import Opened, catch_up_soon, caught_up, plan_topics
 from airmirror.topics.names import policy_of
 from airmirror.windows.opposite import returning
+
+CLAIMS = "return-"  # what the names of all claims of a return begin with
+
+
+def claim_name() -> str:
+    """A new name for a claim of a return."""
+    return f"{CLAIMS}{uuid.uuid4().hex[:12]}"
 
 
 @dataclass(eq=False)

@@ -8,13 +8,12 @@ left.
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
-from airmirror.failback.differing import WINDOWS, prove
+from airmirror.failback.differing import prove
 from airmirror.failback.divergence import Offsets
-from airmirror.failback.pair import Pair, ReturnOrder
+from airmirror.failback.pair import Pair, ReturnOrder, claim_name
 from airmirror.failback.returning import NeverCrossed, ReturnNotDrained
 from airmirror.flows.closing import append, closure, closures_now, overtaking
 from airmirror.flows.moving import Pen, forget, moves_in
@@ -44,7 +43,7 @@ def open_again(
     catch_up_ledger(pair.reverse)
     with (
         Mirror.open(forward.flow, forward.ledger, "return") as ahead,
-        overtaking(forward, f"{WINDOWS}{uuid.uuid4().hex[:12]}", tell) as granted,
+        overtaking(forward, claim_name(), tell) as granted,
     ):
         ahead.refresh()
         if not_over := sorted(names.keys() - closures_now(pair.reverse).keys()):  # it may have begun again since
@@ -75,7 +74,7 @@ def forget_return(
     ``last``: asked when none of its windows writes any more; what it raises keeps everything as it is.
     Raises FlowBusy, SlotFenced.
     """
-    with overtaking(pair.reverse, f"{WINDOWS}{uuid.uuid4().hex[:12]}", tell) as granted:
+    with overtaking(pair.reverse, claim_name(), tell) as granted:
         last()
         write_forgotten(granted, names, by=order.by, reason=order.reason)
     catch_up_ledger(pair.reverse)

@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from airmirror.errors import AirmirrorError, counted
+from airmirror.failback.account import Returned, returned
 from airmirror.failback.differing import accepted
 from airmirror.failback.page import page
 from airmirror.failback.pair import Pair
 from airmirror.failback.plan import FailbackPlan, failback_plan
-from airmirror.failback.reopening import behind
 from airmirror.failback.steps import Done, FailbackOrder
 from airmirror.failover.page import MOST_ROWS, known_time
 from airmirror.failover.report import write_files
 from airmirror.failover.undo import OURS
 from airmirror.quality.page import table
-from airmirror.wire.closures import GroupMove, Rescue
+from airmirror.wire.closures import GroupMove
 from airmirror.wire.segments import ResetRecord
 
 
@@ -34,21 +34,6 @@ class FailbackNotWritten(AirmirrorError):
 
     def __str__(self) -> str:
         return f"flow {self.flow!r} was failed back, and is open again, but {self.file} can't be written: {self.reason}"
-
-
-@dataclass(frozen=True)
-class Returned:
-    """A partition that returned: ``records`` of its remote topic. ``behind``: records of the source that stay there alone.
-
-    ``goes_on``: the source offset at which the flow that was failed over goes on.
-    """
-
-    topic: str
-    partition: int
-    remote_topic: str
-    records: int
-    behind: int
-    goes_on: int
 
 
 @dataclass(frozen=True)
@@ -108,24 +93,12 @@ class FailbackReport:
 def report_of(pair: Pair, order: FailbackOrder, done: Done) -> FailbackReport:
     """Look at both clusters after the last step."""
     now = pair.now()
-    rescues = now.forward.ledger.of_kind(Rescue)
-    returned = [
-        Returned(
-            topic=each.key.topic,
-            partition=each.key.partition,
-            remote_topic=each.facts.remote_topic,
-            records=sum(account.copied for account in each.taken.accounts),
-            behind=behind(each, rescues),
-            goes_on=each.end,
-        )
-        for each in done.continued
-    ]
     return FailbackReport(
         order=order,
         ended_ms=int(time.time() * 1000),
         seconds=done.seconds,
         plan=failback_plan(now.forward),
-        returned=tuple(returned),
+        returned=tuple(returned(now.forward)),
         moves=tuple(each for each in now.reverse.ledger.of_kind(GroupMove) if each.window.startswith(OURS)),
         left=tuple((row.group, row.topic, row.partition, row.reason) for row in done.groups if row.reason),
         accepted=tuple(accepted(now.forward)),
@@ -134,7 +107,7 @@ def report_of(pair: Pair, order: FailbackOrder, done: Done) -> FailbackReport:
 
 def report_page(made: FailbackReport) -> str:
     """The plan's page as things are now, and before it what was done."""
-    returned = [
+    came = [
         (each.topic, each.partition, each.remote_topic, each.records, each.behind, each.goes_on)
         for each in made.returned
     ]
@@ -145,7 +118,7 @@ def report_page(made: FailbackReport) -> str:
             f"<p>{known_time(made.ended_ms)}, by {escape(made.order.by)}: {escape(made.order.reason)}. "
             f"{escape(made.headline)}</p>",
             "<h2>What returned</h2>",
-            table(("topic", "partition", "from", "records", "stay behind", "goes on at"), returned[:MOST_ROWS]),
+            table(("topic", "partition", "from", "records", "stay behind", "goes on at"), came[:MOST_ROWS]),
             "<h2>Groups</h2>",
             table(("group", "topic", "partition", "stood at", "goes on at"), moves[:MOST_ROWS]),
             "<h2>Groups that were left</h2>",

@@ -9,16 +9,15 @@ from an earlier return, it goes on after what the other flow has brought since, 
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from airmirror.errors import AirmirrorError, command, listed
-from airmirror.failback.differing import WINDOWS, settle
+from airmirror.failback.differing import settle
 from airmirror.failback.divergence import divergences
-from airmirror.failback.pair import Pair, ReturnOrder
+from airmirror.failback.pair import Pair, ReturnOrder, claim_name
 from airmirror.flows.closing import append, close, closure, closures_now, overtaking
 from airmirror.flows.draining import undrained
 from airmirror.flows.holds import check_decision
@@ -99,7 +98,7 @@ def begin_return(pair: Pair, order: ReturnOrder, tell: Tell = lambda phase: None
     bring_about(pair.reverse, names, tell)
     with (
         _mirrors(pair) as (ahead, back),
-        overtaking(pair.reverse, f"{WINDOWS}{uuid.uuid4().hex[:12]}", tell) as granted,
+        overtaking(pair.reverse, claim_name(), tell) as granted,
     ):
         tell("reading both clusters")
         returnable(pair, order)  # the flow may have been opened since
@@ -180,7 +179,7 @@ def close_return(
         if left := undrained(pair.reverse, names):
             raise ReturnNotDrained(pair.forward.flow.name, tuple(left))
 
-    window = f"{WINDOWS}{uuid.uuid4().hex[:12]}"
+    window = claim_name()
     return close(pair.reverse, names, reason=order.reason, by=order.by, window=window, last=drained, tell=tell)
 
 

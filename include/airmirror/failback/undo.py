@@ -7,13 +7,11 @@ it, a rescue leaves it out, and the flow is not opened over it (flows.returned).
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from airmirror.errors import AirmirrorError, command, listed
-from airmirror.failback.differing import WINDOWS
-from airmirror.failback.pair import Pair
+from airmirror.failback.pair import Pair, claim_name
 from airmirror.failback.reopening import write_forgotten
 from airmirror.failover.undo import OURS
 from airmirror.flows.closing import closures_now, overtaking
@@ -61,8 +59,8 @@ def undo(pair: Pair, *, reason: str, by: str, tell: Tell = lambda phase: None) -
     """
     check_decision(pair.forward.flow.name, reason, by)
     with (
-        overtaking(pair.forward, _window(), tell),  # nobody opens it meanwhile
-        overtaking(pair.reverse, _window(), tell) as granted,
+        overtaking(pair.forward, claim_name(), tell),  # nobody opens it meanwhile
+        overtaking(pair.reverse, claim_name(), tell) as granted,
     ):
         found = _look(pair, granted.journal)
         if found.reasons:
@@ -81,7 +79,3 @@ def _look(pair: Pair, journal: Journal) -> UndoneReturn:
     reasons = [f"{topic} is open again already" for topic in sorted(into) if not {WHOLE, topic} & closed]
     reasons += [each.why_not for each in groups if each.why_not]
     return UndoneReturn(pair.forward.flow.name, names, tuple(groups), tuple(reasons))
-
-
-def _window() -> str:
-    return f"{WINDOWS}{uuid.uuid4().hex[:12]}"

@@ -25,11 +25,12 @@ if TYPE_CHECKING:
     from airmirror.on_airflow.question import Question
 
 PLAN, RETURN, SWITCH, DRAIN, CLOSE, MOVE, OPEN = "plan", "return", "switch", "drain", "close", "move_groups", "open"
-LET_RETURN, SWITCH_BACK, LEAVE = "Let records return", "Switch back", "Leave it"
+BACK, UNDO = "failback", "undo"  # the ways; the task of the second has its name
+LET_RETURN, SWITCH_BACK, TAKE_BACK, LEAVE = "Let records return", "Switch back", "End the failback", "Leave it"
 WAIT_SECONDS = 900.0  # for applications to stop, and for the rest to return, of one attempt
 DOC = """
 Fails **{flow}** back to {source}, as `airmirror failback run` does (docs/disaster-recovery.md). **Leave this DAG switched on**:
-it runs only when it is triggered. *Trigger* asks for the reason, and a dry run, which shows the plan only.
+it runs only when it is triggered. *Trigger* asks for the way, the reason, and a dry run, which shows the plan only.
 
 1. `plan` shows under *Required Actions* what diverged. Nothing is written.
 2. `return`, when you have approved: what was written on {target} since returns to {source} by windows of `{opposite}`, and what
@@ -39,7 +40,8 @@ it runs only when it is triggered. *Trigger* asks for the reason, and a dry run,
 5. `close` ends the return; `move_groups` moves consumer groups to their positions on {source}.
 6. `open` opens {flow} again, its segments intact, and writes the report, to which its button leads. Start your applications.
 
-Every task reads again what is so now: clear any of them.
+Every task reads again what is so now: clear any of them. The way *undo* ends a failback that is not over, as `airmirror failback
+undo` does: nothing returns any more, and {flow} stays closed. `plan` shows what it would do and asks, `undo` does it.
 """
 
 
@@ -47,9 +49,16 @@ class PlanFailback(AsksPeople):
     """Asks whether records are to return, as things are now."""
 
     def ask(self, context: Context) -> Question:
-        from airmirror.on_airflow.tasks.failback import ask
+        from airmirror.on_airflow.tasks.failback import ask, ask_undo
 
+        self.options = options_of(context)
+        if way_of(context) == UNDO:
+            return ask_undo(deployment(), self.flow, context["params"]["reason"])
         return ask(deployment(), self.flow, order_of(context, by="nobody yet"))
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
+        self.options = options_of(context)  # this is another process, after the answer
+        return super().execute_complete(context, event)
 
 
 class SwitchBack(AsksPeople):
@@ -70,7 +79,7 @@ class FailbackStep(FlowOperator):
 
     def work(self, context: Context, selection: Selection) -> None:
         given = context["ti"].xcom_pull(task_ids=self.asked)
-        if not given or given["chosen_options"][0] == LEAVE:
+        if not given or given["chosen_options"][0] in (LEAVE, TAKE_BACK):
             raise AirflowSkipException("nobody wants it")
         self.step(context, order_of(context, by=answered_by(given)))
 
@@ -92,6 +101,28 @@ class OpenAgain(FailbackStep):
 
         begun = str(context["ti"].xcom_pull(task_ids=self.asked)["responded_at"])
         finish(deployment(), self.flow, order, begun, window_id(context), partial(setattr, self, "page"))
+
+
+class UndoFailback(FlowOperator):
+    """A failback is ended, when a person has approved; skipped without that."""
+
+    def work(self, context: Context, selection: Selection) -> None:
+        from airmirror.on_airflow.tasks.failback import take_back
+
+        given = context["ti"].xcom_pull(task_ids=PLAN)
+        if not given or given["chosen_options"][0] != TAKE_BACK:
+            raise AirflowSkipException("nobody wants it")
+        take_back(deployment(), self.flow, context["params"]["reason"], answered_by(given))
+
+
+def way_of(context: Context) -> str:
+    """The way of the trigger form; a run of before an update has none."""
+    return str(context["params"].get("way", BACK))
+
+
+def options_of(context: Context) -> list[str]:
+    """The answers that the trigger form's way has."""
+    return [TAKE_BACK if way_of(context) == UNDO else LET_RETURN, LEAVE]
 
 
 def order_of(context: Context, by: str) -> FailbackOrder:
@@ -147,11 +178,19 @@ def failback_dag(flow: Flow) -> DAG:
         )
         last = OpenAgain(task_id=OPEN, flow=flow.name, asked=SWITCH, execution_timeout=limit)
         plan >> back >> switch >> drain >> close >> move >> last
+        plan >> UndoFailback(task_id=UNDO, flow=flow.name, execution_timeout=limit)
     return dag
 
 
 def _form(source: str, target: str) -> dict[str, Param]:
     return {
+        "way": Param(
+            BACK,
+            type="string",
+            enum=[BACK, UNDO],
+            title="Way",
+            description_md="*failback*, step by step. *undo*: end one that is not over; the flow stays closed.",
+        ),
         "reason": Param("", type="string", minLength=1, title="Reason", description_md="Why; it is kept."),
         "dry_run": Param(False, type="boolean", title="Dry run", description_md="Show the plan; write nothing."),
         "leave": Param(

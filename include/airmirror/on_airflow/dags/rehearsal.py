@@ -77,17 +77,7 @@ def rehearsal_id(flow: Flow) -> str:
 
 def rehearsal_dag(flow: Flow) -> DAG:
     """The rehearsals of a flow's failover. Raises BadSchedule, BadNotifier."""
-    source, target, value = flow.source.alias, flow.target.alias, flow.settings.failover_rehearsal_schedule
-    begins = "Switch this on to rehearse" if value else "Leave it on, it runs only when triggered: rehearses"
-    with new_dag(
-        rehearsal_id(flow),
-        timetable(flow.name, value, KEY) if value else None,
-        description=f"{begins} a failover of {flow.name}; nothing of production is touched.",
-        doc_md=DOC.format(flow=flow.name, source=source, target=target),
-        tags=tags(flow),
-        is_paused_upon_creation=None if value else False,
-        **callbacks(flow, "rehearse_failover"),
-    ) as dag:
+    with _dag(flow, rehearsal_id(flow), "a failover", DOC, (KEY, flow.settings.failover_rehearsal_schedule)) as dag:
         RehearseFailover(task_id="rehearse", flow=flow.name, max_active_tis_per_dag=1, execution_timeout=LONGEST)
     return dag
 
@@ -98,20 +88,26 @@ def rehearsal_of_moves_id(flow: Flow) -> str:
 
 def rehearsal_of_moves_dag(flow: Flow) -> DAG:
     """The rehearsals of a flow's migration. Raises BadSchedule, BadNotifier."""
-    source, target, value = flow.source.alias, flow.target.alias, flow.settings.move_rehearsal_schedule
-    begins = "Switch this on to rehearse" if value else "Leave it on, it runs only when triggered: rehearses"
-    with new_dag(
-        rehearsal_of_moves_id(flow),
-        timetable(flow.name, value, KEY_OF_MOVES) if value else None,
-        description=f"{begins} the migration of {flow.name}; nothing of production is touched.",
-        doc_md=DOC_OF_MOVES.format(flow=flow.name, source=source, target=target),
-        tags=tags(flow),
-        is_paused_upon_creation=None if value else False,
-        **callbacks(flow, "rehearse_migration"),
-    ) as dag:
+    schedule = KEY_OF_MOVES, flow.settings.move_rehearsal_schedule
+    with _dag(flow, rehearsal_of_moves_id(flow), "the migration", DOC_OF_MOVES, schedule) as dag:
         for move in flow.moves:
             task = f"rehearse_{move.name}"
             RehearseMigration(
                 task_id=task, flow=flow.name, move=move.name, max_active_tis_per_dag=1, execution_timeout=LONGEST
             )
     return dag
+
+
+def _dag(flow: Flow, dag_id: str, what: str, doc: str, schedule: tuple[str, str | None]) -> DAG:
+    """A DAG without tasks. ``schedule``: a key and its value; without one it runs when it is triggered."""
+    key, value = schedule
+    begins = "Switch this on to rehearse" if value else "Leave it on, it runs only when triggered: rehearses"
+    return new_dag(
+        dag_id,
+        timetable(flow.name, value, key) if value else None,
+        description=f"{begins} {what} of {flow.name}; nothing of production is touched.",
+        doc_md=doc.format(flow=flow.name, source=flow.source.alias, target=flow.target.alias),
+        tags=tags(flow),
+        is_paused_upon_creation=None if value else False,
+        **callbacks(flow, dag_id.partition(".")[0]),
+    )

@@ -11,23 +11,22 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from airmirror.errors import AirmirrorError
+from airmirror.errors import AirmirrorError, counted
 from airmirror.failback import steps
 from airmirror.failback.pair import Pair, check_way_back
 from airmirror.failback.plan import FailbackPlan, failback_plan
 from airmirror.failback.report import report_of, write_report
 from airmirror.failback.steps import Done, FailbackOrder
+from airmirror.failback.undo import CannotUndoReturn, undo, undo_plan
 from airmirror.flows.draining import undrained
 from airmirror.flows.selection import Selection
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.question import Question, escape
-from airmirror.on_airflow.tasks.plans import finding_lines, keep_report, log_findings
+from airmirror.on_airflow.tasks.plans import MOST_SHOWN, finding_lines, keep_report, log_findings, put_back_lines
 from airmirror.on_airflow.tasks.telling import phase
 from airmirror.on_airflow.tasks.window import opened_flow, when_free
 
 log = logging.getLogger(__name__)
-
-MOST_SHOWN = 100  # partitions of one question
 
 
 @dataclass(eq=False)
@@ -89,6 +88,29 @@ def ask_switch(deployment: Deployment, flow: str) -> Question:
         ]
     )
     return Question(f"{flow}: switch back? {len(left):,} partitions have more to return", body)
+
+
+def ask_undo(deployment: Deployment, flow: str, reason: str) -> Question:
+    """Return the question: what ending the failback would do now. Raises NoWayBack, CannotUndoReturn."""
+    with opened_pair(deployment, flow) as pair:
+        found = undo_plan(pair)
+    if found.reasons:
+        raise CannotUndoReturn(flow, found.reasons)
+    subject = f"{flow}: end the failback of {counted(len(found.topics), 'topic')}?"
+    if not found.topics and not found.groups:
+        return Question(f"{flow}: nothing returns", "There is nothing to undo.")
+    why = f"Nothing is written yet. Why: {escape(reason)}."
+    first = f"{why} **Approve**: nothing of these returns any more, and the flow stays closed."
+    topics = [f"- {escape(remote)}, to {escape(topic)}" for remote, topic in sorted(found.topics.items())]
+    return Question(subject, "\n".join([first, "", *topics[:MOST_SHOWN], *put_back_lines(found.groups)]))
+
+
+def take_back(deployment: Deployment, flow: str, reason: str, by: str) -> None:
+    """Put groups back and end the return. Raises CannotUndoReturn, GroupsActive, FlowBusy."""
+    with opened_pair(deployment, flow) as pair:
+        found = when_free(pair.reverse.flow, lambda: undo(pair, reason=reason, by=by, tell=phase))
+    positions, topics = counted(len(found.groups), "position"), counted(len(found.topics), "topic")
+    log.info("%s of groups put back; nothing of %s returns any more, and %s stays closed.", positions, topics, flow)
 
 
 def do_step(deployment: Deployment, flow: str, step: str, order: FailbackOrder) -> None:

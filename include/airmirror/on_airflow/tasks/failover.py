@@ -21,13 +21,12 @@ from airmirror.flows.closing import NotClosed
 from airmirror.flows.selection import Selection
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.question import Question, escape
-from airmirror.on_airflow.tasks.plans import finding_lines, keep_report, log_findings
+from airmirror.on_airflow.tasks.plans import MOST_SHOWN, finding_lines, keep_report, log_findings, put_back_lines
 from airmirror.on_airflow.tasks.telling import phase
 from airmirror.on_airflow.tasks.window import opened_flow, when_free
 
 log = logging.getLogger(__name__)
 
-MOST_SHOWN = 100  # partitions and groups of one question
 STEPS = {"drain": steps.drain_step, "close": steps.close_step}
 
 
@@ -91,19 +90,9 @@ def ask_undo(deployment: Deployment, flow: str, reason: str) -> Question:
         raise CannotUndo(flow, found.reasons)
     if not found.is_closed and not found.groups:
         raise NotClosed(flow, (), ())
-    lines = [
-        f"Nothing is written yet. Why: {escape(reason)}. **Approve** to open the flow; groups go back as follows.",
-        "",
-    ]
-    lines += ["| group | topic | stands at | goes back to |", "|---|---|---|---|"]
-    for each in found.groups[:MOST_SHOWN]:
-        back = "no position" if each.move.before < 0 else f"{each.move.before:,}"
-        topic = f"{escape(each.move.topic)}-{each.move.partition}"
-        lines.append(f"| {escape(each.move.group)} | {topic} | {each.now:,} | {back} |")
-    lines.append(f"\n{len(found.groups):,} positions in all.")
-    return Question(
-        f"{flow}: take the failover back? {len(found.groups):,} positions of groups go back", "\n".join(lines)
-    )
+    first = f"Nothing is written yet. Why: {escape(reason)}. **Approve** to open the flow; groups go back as follows."
+    subject = f"{flow}: take the failover back? {len(found.groups):,} positions of groups go back"
+    return Question(subject, "\n".join([first, *put_back_lines(found.groups)]))
 
 
 def take_back(deployment: Deployment, flow: str, reason: str, by: str) -> None:

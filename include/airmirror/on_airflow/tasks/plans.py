@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from airmirror.failover.findings import Finding
+from airmirror.flows.moving import PutBack
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.question import escape
 from airmirror.quality.page import PAGES_KEPT, file_name, keep_newest
 
 log = logging.getLogger(__name__)
+
+MOST_SHOWN = 100  # partitions, or positions of groups, of one question
 
 
 def log_findings(findings: Iterable[Finding]) -> None:
@@ -27,6 +30,16 @@ def finding_lines(findings: Iterable[Finding]) -> list[str]:
         + (f" ({escape(each.way_out)})" if each.way_out else "")
         for each in findings
     ]
+
+
+def put_back_lines(groups: Sequence[PutBack]) -> list[str]:
+    """Return a table of the positions that an undo puts back, as Markdown. Every text that is not ours is escaped."""
+    lines = ["", "| group | topic | stands at | goes back to |", "|---|---|---|---|"]
+    for each in groups[:MOST_SHOWN]:
+        back = "no position" if each.move.before < 0 else f"{each.move.before:,}"
+        topic = f"{escape(each.move.topic)}-{each.move.partition}"
+        lines.append(f"| {escape(each.move.group)} | {topic} | {each.now:,} | {back} |")
+    return [*lines, f"\n{len(groups):,} positions in all."]
 
 
 def keep_report(
