@@ -52,7 +52,8 @@ def returned(forward: Opened) -> list[Returned]:
     with Routes(flow.source, f"airmirror|{flow.name}|failback") as source:
         for key, records in sorted(_accounts(ledger).items()):
             last = records[-1]
-            rescued = list(rescues_of(rescues, *key, str(last.source_topic_id)))
+            of_topic = rescues_of(rescues, *key, str(last.source_topic_id))
+            rescued = [each for each in of_topic if each.source_end > records[0].source_start]
             behind = 0
             if sum(each.lost for each in records) > sum(each.records for each in rescued):
                 differ = [
