@@ -47,7 +47,7 @@ def test_a_move_group_is_rehearsed_moved_and_moved_back(east: Broker, west: Brok
     assert command("migration", "rehearse", *shop).exit_code == 1, "nothing is left to rehearse"
     produce(west, remote, numbered(7, 100), partition=0)
     said = command("migration", "undo", *shop)
-    assert said.exit_code == 0 and "7 records were written there" in said.stdout and "it returns" in said.stdout
+    assert said.exit_code == 0 and "7 records were written there" in said.stdout and "they return" in said.stdout
     undone = command("migration", "undo", *shop, *DECIDED)
     assert undone.exit_code == 0 and "shop is undone" in undone.stdout, undone.output
     values = [[each.value for each in read_all(cluster, name)[0]] for cluster, name in ((east, topic), (west, remote))]

@@ -64,7 +64,9 @@ def goes_on(both: Both, first: int, *, shared: list[bytes]) -> None:
     assert all(row.error is None for row in compare_all(both.there, []))
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(
+    "policy", [pytest.param(each, marks=[pytest.mark.long] if each == "own" else []) for each in POLICIES]
+)
 def test_what_was_written_over_there_returns(sides: Sides, tmp_path: Path, policy: str) -> None:
     """Twice, so that the second return goes on after the first one."""
     both = there_and_back(sides.east, sides.west, tmp_path, policy=policy)

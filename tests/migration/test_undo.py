@@ -25,7 +25,7 @@ from support.groups import Protocol, commit, committed, forget_group, held, memb
 from support.hostile import delete_records
 from support.killing import killed_at
 from support.migrations import ORDER, move_of, moving, takes
-from support.topics import Record, end_offsets, open_transaction, produce, read_all
+from support.topics import Record, await_settled, end_offsets, open_transaction, produce, read_all
 
 
 def undone(opened: object) -> UndoneMove:
@@ -111,7 +111,7 @@ def test_positions_that_the_source_does_not_have_go_back_too(east: Broker, west:
     flow, stays = moving(east, west, tmp_path, partitions=3, groups=f"{group}, {other}, {new}")
     topic, remote = flow.topic, flow.remote_topic
     produce(east, topic, numbered(90), transactional="commit")
-    ends = end_offsets(east, topic)
+    ends = await_settled(east, topic)
     commit(east, group, {(topic, 0): 7}, "note 0")
     commit(east, other, {(topic, 0): 5}, "kept")
     commit(east, new, {(stays, 0): 0})

@@ -259,9 +259,8 @@ def test_credentials_are_taken_away_in_mid_window(
     assert flow.assert_equal() == 2100
 
 
-@pytest.mark.parametrize(
-    "where", ["in-process", *(pytest.param(name, marks=pytest.mark.long) for name in ("connect", "submit"))]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("where", ["in-process", "connect", "submit"])
 def test_secrets_reach_slots_and_nothing_else(
     clusters: tuple[Secured, Secured],
     stack_directory: Path,
@@ -271,7 +270,7 @@ def test_secrets_reach_slots_and_nothing_else(
 ) -> None:
     """A slot logs in with what the driver read; neither a log nor the ledger nor Spark's files hold it.
 
-    A Spark Connect server's files are looked at in ``make test`` too: ``test_runs.py::test_secrets_are_nowhere``.
+    A Spark Connect server's files are looked at in ``make test``: ``test_runs.py::test_secrets_are_nowhere``.
     """
     source, target = clusters
     stores = tmp_path / "stores"
