@@ -219,7 +219,9 @@ def test_a_cluster_takes_its_stores_along(signs: Authority, mirror: Authority, t
         context_of("east", security)
         assert security.truststore and trusted(security.truststore) == signs.pem
         assert (security.keystore is not None) == (role == "producer")
-    assert mirror.key_pem() not in repr(found) and not any(value.endswith(".p12") for value in found.properties.values())
+    assert mirror.key_pem() not in repr(found) and not any(
+        value.endswith(".p12") for value in found.properties.values()
+    )
     plain = east(client_id="mine")
     assert self_contained(plain) is plain
 
