@@ -14,14 +14,32 @@ SEED ?= 1
 MINUTES ?= 2
 FOLLOW ?= 60
 ONLY ?=
+EVERY ?=
+SKIPS ?=
 CONSOLE ?= yes
 CONSOLE_BUILT := include/airmirror/web/console/dist/manifest.json
 CONSOLE_SOURCES := $(filter-out %/dist,$(wildcard include/airmirror/web/console/src/* include/airmirror/web/console/*.json include/airmirror/web/console/*.mjs))
 
-.PHONY: help install check house test-quick test test-long chaos model mutate mutate-all bench bench-airflow bench-topics bench-groups bench-segments bench-scale bench-flows bench-following bench-between bench-distance bench-tls bench-compare bench-failover soak demo demo-failover demo-migration demo-takeover up down status requirements audit dist docs screenshots clean
+.PHONY: help install check test-quick test test-all chaos model mutate bench soak demo up down status requirements audit dist docs screenshots clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 16
+	@awk -F ':.*## ' '/^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-14s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+##@ Try it
+
+demo: install ## Airflow mirrors real records between two clusters, with the proof; ONLY=failover, migration or takeover: that
+	$(BIN)/airmirror demo$(if $(ONLY), --$(subst takeover,take-over,$(ONLY)))
+
+up: install ## start the stack, Airflow included, and leave it running
+	$(BIN)/airmirror up
+
+down: install ## stop what up has started
+	$(BIN)/airmirror down
+
+status: install ## where the flow of the running stack stands
+	$(BIN)/airmirror status
+
+##@ Work on it
 
 install: $(INSTALLED) $(JARS) $(if $(filter no,$(CONSOLE)),,$(CONSOLE_BUILT)) ## install everything into .venv and .local; CONSOLE=no: without the console
 
@@ -58,33 +76,18 @@ check: install ## ruff, mypy, import-linter, the figures of the house, and the c
 	$(BIN)/python tests/house.py
 	$(if $(filter no,$(CONSOLE)),,$(BIN)/python -m airmirror_local.console check)
 
-house: install ## the figures of the house: circles, sizes, positional calls, docstrings; fails where one is over its limit
-	$(BIN)/python tests/house.py
-
-# Two processes for two cores: these rooms take half of the time.
-QUICK := -m "not long and not servers and not seconds" --hypothesis-profile quick
-# Rooms that have nothing but tests of servers: what they import takes seconds.
-SERVERS := tests/on_airflow tests/environments tests/chaos
-COUNTING := tests/wire tests/model tests/naming tests/config tests/native tests/ledger tests/evidence
-
-# Three processes share the two cores: each waits for servers half of its time, and has brokers and Spark of its own.
-FIRST := tests/on_airflow tests/environments tests/cli tests/flows tests/web
-SECOND := tests/windows tests/ledger tests/migration tests/failover
+# Two processes for two cores; what they take is in tests/conftest.py.
+PYTEST = $(BIN)/pytest --numprocesses $(1) --dist loadgroup --no-loadscope-reorder $(SKIPS)
 
 test-quick: install ## the quick tests, with fewer made-up examples: no broker, Spark, Airflow or PostgreSQL (under a minute on 2 cores)
-	@$(BIN)/pytest $(QUICK) $(COUNTING) >.local/test-counting.log 2>&1 & counting=$$!; \
-	$(BIN)/pytest $(QUICK) $(addprefix --ignore=,$(COUNTING) $(SERVERS)); rest=$$?; \
-	wait $$counting; counting=$$?; cat .local/test-counting.log; exit $$((rest || counting))
+	$(call PYTEST,2) -m "not long and not servers and not seconds" --hypothesis-profile quick
 
-test: install $(OLDEST) ## the tests, real brokers and Spark included (under 20 minutes on 2 cores)
-	@$(BIN)/pytest -m "not long" $(FIRST) >.local/test-first.log 2>&1 & first=$$!; \
-	$(BIN)/pytest -m "not long" $(SECOND) >.local/test-second.log 2>&1 & second=$$!; \
-	$(BIN)/pytest -m "not long" $(addprefix --ignore=,$(FIRST) $(SECOND)); rest=$$?; \
-	wait $$first; first=$$?; wait $$second; second=$$?; \
-	cat .local/test-first.log .local/test-second.log; exit $$((rest || first || second))
+# Three share the two cores: each waits for servers half of its time, and has brokers and Spark of its own.
+test: install $(OLDEST) ## the cheapest honest test of every claim, real brokers, Spark and Airflow included (10 minutes on 2 cores)
+	$(call PYTEST,3) -m "not long"
 
-test-long: install ## the tests that take longer
-	$(BIN)/pytest -m long
+test-all: install $(OLDEST) ## every test, elections, chaos, kills at each step and old brokers included (hours); ONLY=…: of these folders and files
+	$(call PYTEST,3) $(ONLY)
 
 chaos: install ## windows while everything fails, seed after seed: SEED=… MINUTES=…
 	PYTHONPATH=tests $(BIN)/python -m chaos --seed $(SEED) --minutes $(MINUTES)
@@ -92,77 +95,18 @@ chaos: install ## windows while everything fails, seed after seed: SEED=… MINU
 model: install ## every state of the protocol, with deaths between any two steps, and what is found when a rule is broken
 	PYTHONPATH=tests $(BIN)/python -m model
 
-mutate: install ## break the product on purpose, one change at a time, and see that tests notice: ONLY=…
-	PYTHONPATH=tests $(BIN)/python -m mutate --only "$(ONLY)"
+mutate: install ## break the product on purpose, one change at a time, and see that tests notice: ONLY=…; EVERY=yes: every expression, by mutmut
+	PYTHONPATH=tests $(BIN)/python -m mutate$(if $(EVERY),.everything) --only "$(ONLY)"
 
-mutate-all: install ## mutmut changes every expression of wire, windows and offsets; a list for people to read: ONLY=…
-	PYTHONPATH=tests $(BIN)/python -m mutate.everything --only "$(ONLY)"
+##@ Measure it
 
-bench: install ## measure side by side with MirrorMaker 2; writes benchmarks/RESULTS.md
-	$(BIN)/python -m benchmarks
-	$(BIN)/python -m benchmarks.following
-	$(BIN)/python -m benchmarks.distance
-	$(BIN)/python -m benchmarks.tls
-
-bench-airflow: install ## measure runs in Airflow; writes their part of benchmarks/RESULTS.md
-	$(BIN)/python -m benchmarks.airflow
-
-bench-topics: install ## measure 2,000 topics created and kept; writes their part of benchmarks/RESULTS.md
-	$(BIN)/python -m benchmarks.topics
-
-bench-groups: install ## measure 1,000 consumer groups; writes their part of benchmarks/RESULTS.md
-	$(BIN)/python -m benchmarks.groups
-
-bench-segments: install ## measure how fast the mappings grow; writes their part of benchmarks/RESULTS.md
-	$(BIN)/python -m benchmarks.segments
-
-bench-scale: install ## measure a flow of up to 10,000 partitions; writes its part of benchmarks/RESULTS.md, and a plot
-	$(BIN)/python -m benchmarks.scale
-
-bench-flows: install ## measure twenty flows in one Airflow; writes their part of benchmarks/RESULTS.md
-	$(BIN)/python -m benchmarks.flows
-
-bench-following: install ## measure how late windows are that follow the log; writes their part of benchmarks/RESULTS.md
-	$(BIN)/python -m benchmarks.following
-
-bench-between: install ## measure the time without a commit between two windows; writes their part of benchmarks/RESULTS.md
-	$(BIN)/python -m benchmarks.between --airflow 180
-
-bench-distance: install ## measure clusters that are far from each other; writes their part of benchmarks/RESULTS.md
-	$(BIN)/python -m benchmarks.distance
-
-bench-tls: install ## measure TLS on both sides; writes its part of benchmarks/RESULTS.md
-	$(BIN)/python -m benchmarks.tls
-
-bench-failover: install ## measure failovers, planned and after a disaster; writes their part of benchmarks/RESULTS.md
-	$(BIN)/python -m benchmarks.failover
-
-bench-compare: install ## measure airmirror compare: its rate, memory and reading; writes its part of benchmarks/RESULTS.md
-	$(BIN)/python -m benchmarks.compare
+bench: install ## measure side by side with MirrorMaker 2; ONLY=tls: that part (airflow, compare, distance, failover, following, …: benchmarks/README.md)
+	$(foreach part,$(if $(ONLY),.$(ONLY),none .following .distance .tls),$(BIN)/python -m benchmarks$(part:none=)$(if $(filter .between,$(part)), --airflow 180) &&) true
 
 soak: install ## the memory of a slot that copies 5 GB, 1,000 windows in a row, an hour of following; writes benchmarks/SOAK.md
 	$(BIN)/python -m benchmarks.soak --follow $(FOLLOW)
 
-demo: install ## Airflow mirrors real records between two clusters, with the proof
-	$(BIN)/airmirror demo
-
-demo-migration: install ## a small shop moves from one cluster to another, taken back once in between, with the proof
-	$(BIN)/airmirror demo --migration
-
-demo-failover: install ## a source's brokers are killed in mid-write: failed over, rescued and failed back, with the proof
-	$(BIN)/airmirror demo --failover
-
-demo-takeover: install ## a real MirrorMaker 2 is taken over from under load, handed back to, and again, with the proof
-	$(BIN)/airmirror demo --take-over
-
-up: install ## start the stack, Airflow included, and leave it running
-	$(BIN)/airmirror up
-
-down: install ## stop what up has started
-	$(BIN)/airmirror down
-
-status: install ## where the flow of the running stack stands
-	$(BIN)/airmirror status
+##@ Ship it
 
 UV = set -e; scratch=$$(mktemp -d); trap 'rm -rf "$$scratch"' EXIT; $(PYTHON) -m venv $$scratch; \
 	$$scratch/bin/pip install --quiet --disable-pip-version-check

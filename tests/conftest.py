@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -34,8 +35,11 @@ os.environ.setdefault("XDG_CACHE_HOME", str(LOCAL / "cache"))
 os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_START)
 
 
+# Servers that are dear: the files whose tests use one run in one process, so that it starts once. The longest come first.
+SHARED = ("airflow", "two_brokers", "three", "guarded", "three_brokers", "connect_server", "postgresql")
+
 # Tests that use one of these fixtures, or whose module starts servers of its own, are left out by `make test-quick`.
-SERVERS = {"airflow", "postgresql", "stack_directory"}
+SERVERS = {*SHARED, "stack_directory"}
 STARTERS = {
     "airflow_stack",
     "run_demo",
@@ -51,15 +55,54 @@ STARTERS = {
 }
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--no-skips", action="store_true", help="a test that is skipped makes the run fail")
+
+
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in a hook of its own
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that need servers: by the fixtures that each uses, directly or not, and by what its module starts."""
+    """Mark the tests that need servers: by the fixtures that each uses, directly or not, and by what its module starts.
+
+    Several processes (``pytest -n``) take the tests by groups: the files of one shared server, else a file each.
+    """
+    servers: dict[Path, set[str]] = {}
     for item in items:
-        if isinstance(item, pytest.Function) and (
-            SERVERS.intersection(item.fixturenames)
-            or STARTERS.intersection(vars(item.module))
-            or "on_airflow" in item.path.parts
-        ):
-            item.add_marker("servers")
+        if isinstance(item, pytest.Function):
+            used = servers.setdefault(item.path, set())
+            used.update(item.fixturenames)
+            if (
+                SERVERS.intersection(item.fixturenames)
+                or STARTERS.intersection(vars(item.module))
+                or "on_airflow" in item.path.parts
+            ):
+                item.add_marker("servers")
+                used.add("servers")
+    place = [*SHARED, "servers"]
+    order = {
+        path: next((place.index(name) for name in place if name in used), len(place)) for path, used in servers.items()
+    }
+    for item in items:
+        at = order.get(item.path, len(place))
+        item.add_marker(pytest.mark.xdist_group(SHARED[at] if at < len(SHARED) else str(item.path)))
+    items.sort(key=lambda item: order.get(item.path, len(place)))
+
+
+@pytest.hookimpl(trylast=True)  # after the durations
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say why tests were skipped: a line for each reason, which names the command that installs what is missing."""
+    skipped = terminalreporter.getreports("skipped")
+    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
+    if reasons:
+        terminalreporter.section("skipped")
+    for reason, count in sorted(reasons.items()):
+        terminalreporter.line(f"{count} skipped: {reason}")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """With ``--no-skips``, fail where a test was skipped."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if session.config.getoption("--no-skips") and reporter is not None and reporter.getreports("skipped"):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @dataclass(frozen=True)

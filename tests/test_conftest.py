@@ -23,6 +23,39 @@ def test_next():
     pass
 """
 
+SKIPS = """
+import pytest
+
+@pytest.mark.parametrize("case", [1, 2])
+def test_of_a_page(case):
+    pytest.skip("the console's pages need Chromium: apt install chromium")
+
+def test_of_another():
+    pytest.skip("CeleryExecutor needs Redis: apt install redis-server")
+
+def test_that_passes():
+    pass
+"""
+
+
+def run(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """pytest with the guard of these tests over the tests in a directory."""
+    command = [sys.executable, "-m", "pytest", "-p", "conftest", "--rootdir", str(directory), *options, str(directory)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parent, check=False)
+
+
+@pytest.mark.seconds
+@pytest.mark.parametrize("processes", ["0", "2"])
+def test_each_reason_of_a_skip_is_one_of_the_last_lines_and_may_fail_the_run(tmp_path: Path, processes: str) -> None:
+    (tmp_path / "test_skips.py").write_text(SKIPS)
+    allowed, refused = (run(tmp_path, "-n", processes, *options) for options in ((), ("--no-skips",)))
+    for ended in (allowed, refused):
+        assert [line for line in ended.stdout.splitlines() if line][-3:-1] == [
+            "1 skipped: CeleryExecutor needs Redis: apt install redis-server",
+            "2 skipped: the console's pages need Chromium: apt install chromium",
+        ]
+    assert (allowed.returncode, refused.returncode) == (0, 1)
+
 
 @pytest.mark.seconds
 def test_tests_of_servers_are_known_by_their_fixtures() -> None:
@@ -36,11 +69,10 @@ def test_tests_of_servers_are_known_by_their_fixtures() -> None:
 @pytest.mark.seconds
 def test_a_test_that_leaves_a_process_fails_and_the_process_ends(tmp_path: Path) -> None:
     (tmp_path / "test_leak.py").write_text(LEAVES_A_PROCESS)
-    command = [sys.executable, "-m", "pytest", "-p", "conftest", "-s", "--rootdir", str(tmp_path), str(tmp_path)]
-    run = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parent, check=False)
-    assert "2 passed, 1 error" in run.stdout
-    assert "left running: sleep 600" in run.stdout
+    ended = run(tmp_path, "-s")
+    assert "2 passed, 1 error" in ended.stdout
+    assert "left running: sleep 600" in ended.stdout
     (started,) = (
-        int(line.split()[-1]) for line in run.stdout.splitlines() if "started" in line and "print" not in line
+        int(line.split()[-1]) for line in ended.stdout.splitlines() if "started" in line and "print" not in line
     )
     assert not psutil.pid_exists(started)

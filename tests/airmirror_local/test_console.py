@@ -13,7 +13,7 @@ from airmirror.web.console.registration import manifest
 from airmirror_local import console
 from airmirror_local.ports import LOOPBACK, free_port
 
-built = pytest.mark.skipif(not manifest(), reason="the console is not built (make install without CONSOLE=no)")
+built = pytest.mark.skipif(not manifest(), reason="the console is not built: make install")
 
 
 @built

@@ -1,4 +1,4 @@
-"""The copies that `make bench-compare` plants, and its targets."""
+"""The copies that `make bench ONLY=compare` plants, and its targets."""
 
 import pytest
 from benchmarks.compare import ALTERED, EQUAL, OWN, Compared, every, targets

@@ -1,4 +1,4 @@
-"""The proof of `make demo-failover`: every acknowledged record is where it must be, once, and was read once."""
+"""The proof of `make demo ONLY=failover`: every acknowledged record is where it must be, once, and was read once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The proof of `make demo-migration`: every acknowledged record is on both sides once, in order, and each group read it once."""
+"""The proof of `make demo ONLY=migration`: all records are on both sides once, in order, and each group read each once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The proof of `make demo-takeover`: every record is there, and twice only what MirrorMaker 2 has copied twice."""
+"""The proof of `make demo ONLY=takeover`: every record is there, and twice only what MirrorMaker 2 has copied twice."""
 
 from __future__ import annotations
 

@@ -22,6 +22,7 @@ from airmirror_local.ports import LOOPBACK, free_port
 from support.flows import Mirror, mirror
 from support.groups import commit
 from support.heartbeats import heartbeats_deleted
+from support.needs import javac
 from support.rounds import emit
 from support.topics import Record, create_topic, produce
 
@@ -139,8 +140,7 @@ POLICIES = {
     ],
 )
 def test_mirrormaker_2s_own_client_gives_the_same_answers(replicated: Replicated, side: str, name: str) -> None:
-    if not (java_home() / "bin" / "javac").exists():
-        pytest.skip("a JDK is needed to run MirrorMaker.java; here is a JRE")
+    javac()
     broker = replicated.first if side == "first" else replicated.second
     properties = POLICIES[name] | {"bootstrap.servers": broker.bootstrap}
     aliases = [replicated.alias, "origin", "elsewhere"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ from airmirror_local.stack import airflow_environment
 from support import ROOT
 from support.databases import new_database
 from support.hostile import numbered
+from support.needs import redis_server
 from support.topics import assert_mirrored, create_topic, produce
 
 FLOWS = ("first", "second", "submitted")
@@ -30,9 +30,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 @pytest.fixture(scope="module")
 def redis(stack_directory: Path) -> Iterator[str]:
     """The URL of a running Redis."""
-    program = shutil.which("redis-server")
-    if program is None:
-        pytest.skip("redis-server is not installed (Debian: apt install redis-server): CeleryExecutor is not tested")
+    program = redis_server()
     port = free_port()
     command = [program, "--port", str(port), "--bind", LOOPBACK, "--save", "", "--appendonly", "no"]
     process = start_process("Redis", command, stack_directory / "redis.log", directory=stack_directory)

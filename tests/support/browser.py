@@ -29,11 +29,9 @@ def started() -> Iterator[Browser]:
     """The browser. Skips the test where the machine has none, or where the console is not built."""
     path = executable()
     if path is None:
-        pytest.skip(
-            "no Chromium on this machine (Debian, Ubuntu: apt install chromium): the console's pages are not tested"
-        )
+        pytest.skip("the console's pages need Chromium: apt install chromium")
     if not manifest():
-        pytest.skip("the console is not built (make install without CONSOLE=no): its pages are not tested")
+        pytest.skip("the console is not built: make install")
     # A sandbox of its own is refused to root; what is shown is ours.
     arguments = ["--no-proxy-server", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
     with sync_playwright() as playwright:

@@ -25,7 +25,8 @@ def pgserver() -> Any:
 
     Skips the test where it has no wheel for this Python.
     """
-    found = pytest.importorskip("pgserver", reason="pgserver has no wheel for this Python: PostgreSQL is not tested")
+    reason = "PostgreSQL's wheel pgserver is for Python 3.11 and 3.12: make clean install PYTHON=python3.12"
+    found = pytest.importorskip("pgserver", reason=reason)
 
     def patient(arguments: list[str], **given: Any) -> str:
         return str(found.pg_ctl(arguments, **given | {"timeout": POSTGRESQL_SECONDS}))

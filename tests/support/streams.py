@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from airmirror_local.brokers import LOGGING
 from airmirror_local.jars import KAFKA_VERSION, classpath, resolve
-from airmirror_local.java import find_java, java_home
+from airmirror_local.java import find_java
 from support import ROOT
+from support.needs import javac
 from support.topics import Cluster, bootstrap
 
 SECONDS = 180.0
@@ -65,12 +65,10 @@ class WordCount:
 
 def compiled(directory: Path) -> str:
     """The class path with the application; skips where there is only a JRE."""
-    javac = java_home() / "bin" / "javac"
-    if not javac.exists():
-        pytest.skip("a Streams application is compiled: needs a JDK, not only a JRE")
+    compiler = javac()
     jars = resolve(version=KAFKA_VERSION, modules=ROOT / "tests/support/kafka-streams.ivy.xml")
     path = f"{directory}:{jars}/*:{classpath()}"
-    subprocess.run([str(javac), "-cp", path, "-d", directory, SOURCE], check=True)
+    subprocess.run([str(compiler), "-cp", path, "-d", directory, SOURCE], check=True)
     return path
 
 

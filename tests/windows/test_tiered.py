@@ -11,8 +11,8 @@ from tenacity import Retrying, stop_after_delay, wait_fixed
 from airmirror.flows.verification import compare_all
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from airmirror_local.jars import classpath
-from airmirror_local.java import java_home
 from support.flows import mirror
+from support.needs import javac
 from support.topics import Record, create_topic, produce, read_all
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(500)]
@@ -29,12 +29,10 @@ TOPIC = {
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The compiled store's directory."""
-    javac = java_home() / "bin" / "javac"
-    if not javac.exists():
-        pytest.skip("a remote store is compiled: needs a JDK, not only a JRE")
+    compiler = javac()
     directory = tmp_path_factory.mktemp("store")
     source = Path(__file__).parent / "SlowStore.java"
-    subprocess.run([str(javac), "-cp", classpath(), "-d", directory, source], check=True)
+    subprocess.run([str(compiler), "-cp", classpath(), "-d", directory, source], check=True)
     return directory
 
 

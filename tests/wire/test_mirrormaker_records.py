@@ -17,6 +17,7 @@ from airmirror.wire.primitives import MalformedRecord
 from airmirror_local.jars import classpath
 from airmirror_local.java import java_home
 from support.examples import examples
+from support.needs import javac
 
 Mm2Record = OffsetSync | Checkpoint | Heartbeat
 DECODERS = {OffsetSync: decode_offset_sync, Checkpoint: decode_checkpoint, Heartbeat: decode_heartbeat}
@@ -92,8 +93,7 @@ def test_other_versions_are_malformed(kind: type[Mm2Record], version: int) -> No
 
 @pytest.mark.seconds
 def test_mirrormaker_2s_own_classes_read_and_write_the_same_bytes() -> None:
-    if not (java_home() / "bin" / "javac").exists():
-        pytest.skip("a JDK is needed to run MirrorRecords.java; here is a JRE")
+    javac()
     largest = 2**63 - 1
     samples: dict[Mm2Record, str] = {
         OffsetSync("größe", 7, 0, largest): f"downstreamOffset={largest}",

@@ -1,0 +1,28 @@
+"""Programs of the machine that some tests need. A test skips where one is missing; the reason names the way to get it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from airmirror_local.java import java_home
+
+
+def javac() -> Path:
+    """The Java compiler. Skips the test where the machine has only a JRE."""
+    program = java_home() / "bin" / "javac"
+    if not program.exists():
+        pytest.skip(
+            "programs in Java are compiled, and this machine has a JRE only: apt install openjdk-17-jdk-headless"
+        )
+    return program
+
+
+def redis_server() -> str:
+    """The program of Redis. Skips the test where the machine has none."""
+    program = shutil.which("redis-server")
+    if program is None:
+        pytest.skip("CeleryExecutor needs Redis: apt install redis-server")
+    return program
