@@ -1,14 +1,11 @@
 """Kafka brokers on loopback: a cluster of one or several KRaft nodes, each broker and controller in one process.
 
-Formats the storage, starts the nodes on free ports and returns when all of them answer. Everything else is Kafka's own
+Copies a formatted storage, starts the nodes on free ports and returns when all of them answer. Everything else is Kafka's own
 default, except what a small cluster needs and that nothing ages: real records are old, and must not expire.
 """
 
 from __future__ import annotations
 
-import subprocess
-import uuid
-from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +16,8 @@ from confluent_kafka.admin import AdminClient
 from airmirror_local.jars import KAFKA_VERSION, classpath
 from airmirror_local.java import find_java
 from airmirror_local.ports import LOOPBACK, answers, free_port
-from airmirror_local.processes import Process, ProcessFailed, start_process, wait_until_ready
+from airmirror_local.processes import Process, start_process, wait_until_ready
+from airmirror_local.storage import format_storage, new_id, write_properties
 
 START_SECONDS = 180
 # Up within two seconds on one core, at the price of throughput: for demo and tests.
@@ -163,7 +161,7 @@ def start_cluster(
     ``proxy_port`` stands for the first node.
     """
     controllers = {node: free_port() for node in range(1, nodes + 1)}
-    cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    cluster_id = new_id()
     brokers: list[Broker] = []
     try:
         for node in controllers:
@@ -177,7 +175,7 @@ def start_cluster(
             ports = {listener: free_port() for listener in listeners or {}}
             settings = with_listeners(settings, ports, listeners or {})
             write_properties(home / "server.properties", settings)
-            _format(home, cluster_id, features or {}, version)
+            format_storage(home / "data", node, cluster_id, lambda: java(version=version), version, features or {})
             process = launch(home, tuple(java_options), version)
             address = f"{LOOPBACK}:{port}"
             brokers.append(
@@ -246,27 +244,6 @@ def with_listeners(settings: dict[str, str], ports: Mapping[str, int], protocols
         "advertised.listeners": settings["advertised.listeners"] + more,
         "listener.security.protocol.map": settings["listener.security.protocol.map"] + kinds,
     }
-
-
-def write_properties(file: Path, settings: Mapping[str, str]) -> None:
-    """Write a properties file of plain values."""
-    file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-
-
-def _format(home: Path, cluster_id: str, features: Mapping[str, int], version: str) -> None:
-    command = [
-        *java(version=version),
-        "kafka.tools.StorageTool",
-        "format",
-        f"--cluster-id={cluster_id}",
-        "-c",
-        str(home / "server.properties"),
-        *(argument for name, level in features.items() for argument in ("--feature", f"{name}={level}")),
-    ]
-    answer = subprocess.run(command, capture_output=True, text=True, check=False)
-    if answer.returncode != 0:
-        said = answer.stdout + answer.stderr
-        raise ProcessFailed(f"broker {home.name}", "could not format its storage", home / "server.properties", said)
 
 
 def launch(home: Path, java_options: tuple[str, ...], version: str = KAFKA_VERSION) -> Process:

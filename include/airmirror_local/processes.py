@@ -21,6 +21,7 @@ from airmirror.errors import AirmirrorError
 
 LOG_TAIL = 30  # lines
 KILLED_SECONDS = 10  # how long the system may take to end what was killed
+PAUSED_SECONDS = 10  # how long it may take to stop every thread of what is paused
 GUARD = 'read -r released || kill -s KILL -- "-$0"'
 
 
@@ -63,8 +64,21 @@ class Process:
         self._end(signal.SIGKILL, 0)
 
     def pause(self) -> None:
-        """Stop the process without ending it (SIGSTOP): connections stay open and nothing answers."""
+        """Stop the process without ending it (SIGSTOP): connections stay open and nothing answers, once this returns.
+
+        Raises ProcessFailed when it is not stopped in time.
+        """
         self.handle.suspend()
+        retrying = Retrying(
+            retry=retry_if_result(lambda stopped: not stopped),
+            wait=wait_fixed(0.005),
+            stop=stop_after_delay(PAUSED_SECONDS),
+        )
+        try:
+            retrying(_is_stopped, self.handle)
+        except NotInTime:
+            what = f"was not paused after {PAUSED_SECONDS:g} s"
+            raise ProcessFailed(self.name, what, self.log, self.log_tail()) from None
 
     def resume(self) -> None:
         self.handle.resume()
@@ -177,6 +191,15 @@ def _runs(process: psutil.Process) -> bool:
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
+        return False
+
+
+def _is_stopped(process: psutil.Process) -> bool:
+    """Whether every thread is stopped: a signal reaches each at its own time, and psutil tells of the first alone."""
+    try:
+        states = [psutil.Process(thread.id).status() for thread in process.threads()] if psutil.LINUX else []
+        return {process.status(), *states} == {psutil.STATUS_STOPPED}
+    except psutil.NoSuchProcess:  # a thread that has ended meanwhile
         return False
 
 

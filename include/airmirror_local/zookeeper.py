@@ -14,10 +14,10 @@ from airmirror_local.brokers import (
     launch,
     wait_until_answering,
     with_listeners,
-    write_properties,
 )
 from airmirror_local.ports import LOOPBACK, answers, free_port
 from airmirror_local.processes import Process, start_process, wait_until_ready
+from airmirror_local.storage import write_properties
 
 
 @contextmanager

@@ -70,7 +70,7 @@ def test_a_cluster_of_three_survives_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("properties", "message"),
     [
-        ({"min.insync.replicas": "0"}, r"(?s)broker north could not format its storage.*min\.insync\.replicas"),
+        ({"min.insync.replicas": "0"}, r"(?s)broker north ended with status 1.*min\.insync\.replicas"),
         ({"authorizer.class.name": "no.such.Class"}, r"(?s)broker north ended with status 1.*no\.such\.Class"),
     ],
 )

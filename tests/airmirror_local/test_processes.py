@@ -12,6 +12,7 @@ import psutil
 import pytest
 from tenacity import Retrying, stop_after_delay, wait_fixed
 
+from airmirror_local import processes
 from airmirror_local.processes import ProcessFailed, attach, start_process, wait_until_ready
 
 SLEEP = ["sleep", "600"]
@@ -78,6 +79,36 @@ def test_stop_ends_one_that_ignores_sigterm(tmp_path: Path) -> None:
     wait_until_ready(process, lambda: process.log_tail() == "trapped", 10)
     process.stop(seconds=0.5)
     assert not process.running
+
+
+def test_every_thread_of_one_that_is_paused_has_stopped(tmp_path: Path) -> None:
+    script = (
+        "import threading\n"
+        "for _ in range(20): threading.Thread(target=lambda: [i * i for i in iter(int, 1)], daemon=True).start()\n"
+        "print('started', flush=True)\n"
+        "threading.Event().wait()"
+    )
+    process = start_process("threads", [sys.executable, "-c", script], tmp_path / "log")
+    wait_until_ready(process, lambda: process.log_tail() == "started", 10)
+    try:
+        for _ in range(4):
+            process.pause()
+            threads = [psutil.Process(thread.id) for thread in process.handle.threads()]
+            assert {thread.status() for thread in threads} == {psutil.STATUS_STOPPED}
+            process.resume()
+    finally:
+        process.kill()
+
+
+def test_one_that_does_not_stop_is_not_called_paused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "PAUSED_SECONDS", 0.1)
+    process = start_process("shell", SLEEP, tmp_path / "log")
+    try:
+        monkeypatch.setattr(process.handle, "suspend", lambda: None)  # a signal that is on its way
+        with pytest.raises(ProcessFailed, match=r"was not paused after 0\.1 s"):
+            process.pause()
+    finally:
+        process.kill()
 
 
 def test_one_that_ends_instead_of_getting_ready_shows_its_log(tmp_path: Path) -> None:
