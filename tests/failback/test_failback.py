@@ -17,7 +17,6 @@ from airmirror.failback import rescue as rescuing
 from airmirror.failback.page import page
 from airmirror.failback.plan import FailbackPlan, SourceStillGone, failback_plan
 from airmirror.failback.rescue import ORIGIN, FlowNotClosed, RescueOrder, RescueTopicUnfit, rescue, to_rescue
-from airmirror.failover import plan as planning
 from airmirror.failover.steps import fail_over
 from airmirror.flows.closing import close
 from airmirror.naming import segment_topic
@@ -39,11 +38,6 @@ from support.topics import (
 )
 
 ORDER = RescueOrder("INC-7", "ada")
-
-
-@pytest.fixture(autouse=True)
-def the_source_is_given_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "REACH_SECONDS", 1.0)
 
 
 def failed_over(flow: Mirror, count: int = 40) -> Mirror:

@@ -20,7 +20,6 @@ import pytest
 from airmirror.errors import AirmirrorError
 from airmirror.failback.plan import FailbackPlan, failback_plan
 from airmirror.failback.rescue import RescueOrder, rescue
-from airmirror.failover import plan as planning
 from airmirror.failover.report import FailoverReport, report_of
 from airmirror.failover.steps import fail_over
 from airmirror.flows.closing import closures_now
@@ -37,11 +36,6 @@ from support.topics import await_in_sync, produce, read_all
 
 ORDER = RescueOrder("INC-7", "ada")
 PARTITIONS = 3
-
-
-@pytest.fixture(autouse=True)
-def the_source_is_given_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "REACH_SECONDS", 1.0)
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ import pytest
 from airmirror.clusters.protocol.transactions import TransactionalId
 from airmirror.errors import AirmirrorError
 from airmirror.failback.plan import failback_plan
-from airmirror.failover import plan as planning
 from airmirror.failover.report import report_of
 from airmirror.failover.steps import fail_over
 from airmirror.failover.undo import CannotUndo, undo
@@ -32,11 +31,6 @@ from support.topics import Cluster, produce, read_all
 
 READ = 200  # of each partition, before
 SETTINGS = {"window.commit.bytes": "20000", "window.max.ms": "10000"}
-
-
-@pytest.fixture(autouse=True)
-def the_source_is_given_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "REACH_SECONDS", 1.0)
 
 
 def after_commits(monkeypatch: pytest.MonkeyPatch, count: int, act: Callable[[], None]) -> threading.Event:

@@ -1,0 +1,15 @@
+"""Short waits: what procedures wait for in production is looked at often, and given up soon, in tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from airmirror.failover import plan
+from airmirror.flows import stillness
+
+
+@pytest.fixture(autouse=True)
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A source that is gone is given up after half a second; whether producers write is looked at every 50 ms."""
+    monkeypatch.setattr(plan, "REACH_SECONDS", 0.5)
+    monkeypatch.setattr(stillness, "SAMPLE_SECONDS", 0.05)
