@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from airmirror.clusters.protocol.transactions import TransactionalId
+from airmirror.failback import plan as planning
 from airmirror.failback import rescue as rescuing
 from airmirror.failback.page import page
 from airmirror.failback.plan import FailbackPlan, SourceStillGone, failback_plan
@@ -38,6 +41,13 @@ from support.topics import (
 )
 
 ORDER = RescueOrder("INC-7", "ada")
+
+
+@pytest.fixture(autouse=True)
+def one_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans are made at one moment: topics of rescued records have the same date also where a test runs over midnight."""
+    now = time.time()
+    monkeypatch.setattr(planning, "time", SimpleNamespace(time=lambda: now))
 
 
 def failed_over(flow: Mirror, count: int = 40) -> Mirror:
