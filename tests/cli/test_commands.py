@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 
 from airmirror.cli.main import app
 from airmirror.clusters.admin.appender import Appender
-from airmirror.failover import plan as planning
 from airmirror.flows.prepare import catch_up_ledger, open_flow
 from airmirror.migration import inventory
 from airmirror.naming import segment_topic
@@ -108,8 +107,7 @@ def test_windows_in_a_row(east: Broker, west: Broker, tmp_path: Path, monkeypatc
     assert refused.exit_code == 2 and "--windows" in refused.output
 
 
-def test_the_plan_of_a_failover(east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "REACH_SECONDS", 1.0)
+def test_the_plan_of_a_failover(east: Broker, west: Broker, tmp_path: Path) -> None:
     topic = create_topic(east, f"orders-{uuid.uuid4().hex[:8]}", 1)
     produce(east, topic, numbered(50))
     command = Deployment(tmp_path, east.bootstrap, west.bootstrap, topic)

@@ -8,7 +8,6 @@ from uuid import uuid4
 
 import pytest
 
-from airmirror.failover import plan as planning
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import LOOPBACK, free_port
 from support.deployment import Deployment
@@ -20,10 +19,7 @@ WHY = ("--reason", "moving day", "--by", "ada")
 
 
 @pytest.mark.long
-def test_a_planned_failover_is_shown_done_and_undone(
-    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(planning, "REACH_SECONDS", 1.0)
+def test_a_planned_failover_is_shown_done_and_undone(east: Broker, west: Broker, tmp_path: Path) -> None:
     topic, group = create_topic(east, f"orders-{uuid4().hex[:8]}"), f"g-{uuid4().hex[:8]}"
     produce(east, topic, numbered(20), partition=0)
     commit(east, group, {(topic, 0): 15})

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from airmirror.clusters.protocol.transactions import TransactionalId
+from airmirror.failback import plan as planning
 from airmirror.failback import rescue as rescuing
 from airmirror.failback.page import page
 from airmirror.failback.plan import FailbackPlan, SourceStillGone, failback_plan
 from airmirror.failback.rescue import ORIGIN, FlowNotClosed, RescueOrder, RescueTopicUnfit, rescue, to_rescue
-from airmirror.failover import plan as planning
 from airmirror.failover.steps import fail_over
 from airmirror.flows.closing import close
 from airmirror.naming import segment_topic
@@ -42,8 +44,10 @@ ORDER = RescueOrder("INC-7", "ada")
 
 
 @pytest.fixture(autouse=True)
-def the_source_is_given_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "REACH_SECONDS", 1.0)
+def one_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans are made at one moment: topics of rescued records have the same date also where a test runs over midnight."""
+    now = time.time()
+    monkeypatch.setattr(planning, "time", SimpleNamespace(time=lambda: now))
 
 
 def failed_over(flow: Mirror, count: int = 40) -> Mirror:

@@ -37,7 +37,7 @@ def lose_log(broker: Broker, topic: str) -> None:
     keep(broker.process)
 
 
-@pytest.mark.parametrize("begun", ["over", "begun"])
+@pytest.mark.parametrize("begun", ["over", pytest.param("begun", marks=pytest.mark.long)])
 def test_a_log_that_is_cut_after_a_return_and_has_grown_past_it_is_told(
     sides: Sides, tmp_path: Path, begun: str
 ) -> None:

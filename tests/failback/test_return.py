@@ -65,7 +65,7 @@ def goes_on(both: Both, first: int, *, shared: list[bytes]) -> None:
 
 
 @pytest.mark.parametrize(
-    "policy", [pytest.param(each, marks=[pytest.mark.long] if each == "own" else []) for each in POLICIES]
+    "policy", [pytest.param(each, marks=[] if each == "default" else [pytest.mark.long]) for each in POLICIES]
 )
 def test_what_was_written_over_there_returns(sides: Sides, tmp_path: Path, policy: str) -> None:
     """Twice, so that the second return goes on after the first one."""
@@ -211,7 +211,9 @@ def test_what_never_crossed_is_refused_rescued_or_left(sides: Sides, tmp_path: P
     assert set(again) <= set(flat(both.values(both.east)))
 
 
-@pytest.mark.parametrize("made_again", [True, False], ids=["made again", "missing"])
+@pytest.mark.parametrize(
+    "made_again", [pytest.param(True, id="made again", marks=pytest.mark.long), pytest.param(False, id="missing")]
+)
 def test_a_source_that_is_empty_gets_everything(sides: Sides, tmp_path: Path, made_again: bool) -> None:
     both = there_and_back(sides.east, sides.west, tmp_path)
     everything = write(both.east, both.topic, 0, 20)
@@ -286,21 +288,27 @@ def test_records_do_not_go_round(sides: Sides, tmp_path: Path) -> None:
     assert len(flat(both.values(both.east))) == 10
 
 
-def test_a_flow_that_is_opened_after_a_rescue_copies_nothing_of_it_again(sides: Sides, tmp_path: Path) -> None:
-    for opens, append_too in ((reopen, False), (undo, False), (reopen, True)):
-        both = there_and_back(sides.east, sides.west, tmp_path)
-        crossed = write(both.east, both.topic, 0, 10)
-        both.window(both.there)
-        close(both.there, (), reason="INC-7", by="ada")
-        rescued = write(both.east, both.topic, 100, 6)
-        rescue(both.there, RescueOrder("INC-7", "ada", append=append_too))
-        later = write(both.east, both.topic, 200, 4)
-        topics: Any = ((),) if opens is reopen else ()
-        opens(both.there, *topics, reason="it is back", by="ada")
-        result = both.window(both.there)
-        assert result.is_verified and result.copied == 4
-        assert flat(both.values(both.west)) == sorted([*crossed, *(rescued if append_too else ()), *later])
-        assert all(row.error is None for row in compare_all(both.there, []))
+@pytest.mark.parametrize(
+    ("opens", "append_too"),
+    [(reopen, False), (reopen, True), pytest.param(undo, False, marks=pytest.mark.long)],
+    ids=["aside", "appended", "undo"],
+)
+def test_a_flow_that_is_opened_after_a_rescue_copies_nothing_of_it_again(
+    sides: Sides, tmp_path: Path, opens: Callable[..., object], append_too: bool
+) -> None:
+    both = there_and_back(sides.east, sides.west, tmp_path)
+    crossed = write(both.east, both.topic, 0, 10)
+    both.window(both.there)
+    close(both.there, (), reason="INC-7", by="ada")
+    rescued = write(both.east, both.topic, 100, 6)
+    rescue(both.there, RescueOrder("INC-7", "ada", append=append_too))
+    later = write(both.east, both.topic, 200, 4)
+    topics: Any = ((),) if opens is reopen else ()
+    opens(both.there, *topics, reason="it is back", by="ada")
+    result = both.window(both.there)
+    assert result.is_verified and result.copied == 4
+    assert flat(both.values(both.west)) == sorted([*crossed, *(rescued if append_too else ()), *later])
+    assert all(row.error is None for row in compare_all(both.there, []))
 
 
 def test_a_topic_that_was_empty_returns_too(sides: Sides, tmp_path: Path) -> None:
@@ -332,7 +340,7 @@ STEPS = (
 @pytest.mark.parametrize(
     "chosen",
     [
-        pytest.param((STEPS[1], STEPS[6], STEPS[7]), id="some"),
+        pytest.param(((steps, "move_groups"),), id="one"),
         pytest.param(STEPS, id="all", marks=[pytest.mark.long, pytest.mark.timeout(900)]),
     ],
 )

@@ -20,7 +20,6 @@ import pytest
 from airmirror.errors import AirmirrorError
 from airmirror.failback.plan import FailbackPlan, failback_plan
 from airmirror.failback.rescue import RescueOrder, rescue
-from airmirror.failover import plan as planning
 from airmirror.failover.report import FailoverReport, report_of
 from airmirror.failover.steps import fail_over
 from airmirror.flows.closing import closures_now
@@ -34,14 +33,10 @@ from support.flows import Mirror, at_once, mirror
 from support.following import numbered, patiently
 from support.groups import commit, committed
 from support.topics import await_in_sync, produce, read_all
+from support.waiting import BUSY
 
 ORDER = RescueOrder("INC-7", "ada")
 PARTITIONS = 3
-
-
-@pytest.fixture(autouse=True)
-def the_source_is_given_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "REACH_SECONDS", 1.0)
 
 
 @pytest.fixture
@@ -87,7 +82,7 @@ def failed_over(flow: Mirror, directory: Path, *, is_cut_off: bool = False) -> F
     other = elsewhere(flow.opened, directory)
     other = without_source(other) if is_cut_off else other
     made = report_of(other, DISASTER, *fail_over(other, DISASTER))
-    assert made.not_judged == () and made.seconds < 60
+    assert made.not_judged == () and made.seconds < BUSY * 60
     return made
 
 

@@ -14,7 +14,6 @@ from airmirror.clusters.admin.appender import Appender
 from airmirror.clusters.protocol import stable
 from airmirror.clusters.protocol.stable import OffsetsHeld
 from airmirror.failover import alone, steps
-from airmirror.failover import plan as planning
 from airmirror.failover.report import report_of, report_page, write_report
 from airmirror.failover.steps import SourceAnswers, SourceGone, fail_over
 from airmirror.failover.undo import CannotUndo, undo, undo_plan
@@ -35,11 +34,6 @@ from support.following import numbered
 from support.groups import commit, committed, held, member, read_with_group
 from support.killing import killed_at
 from support.topics import Record, open_transaction, produce, read_all
-
-
-@pytest.fixture(autouse=True)
-def the_source_is_given_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "REACH_SECONDS", 1.0)
 
 
 def test_a_planned_failover_loses_nothing_and_doubles_nothing(east: Broker, west: Broker, tmp_path: Path) -> None:

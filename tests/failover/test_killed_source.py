@@ -15,7 +15,6 @@ import pytest
 from airmirror.clusters.protocol.transactions import TransactionalId
 from airmirror.errors import AirmirrorError
 from airmirror.failback.plan import failback_plan
-from airmirror.failover import plan as planning
 from airmirror.failover.report import report_of
 from airmirror.failover.steps import fail_over
 from airmirror.failover.undo import CannotUndo, undo
@@ -29,14 +28,10 @@ from support.flows import Mirror, at_once, mirror
 from support.following import numbered
 from support.groups import read_with_group
 from support.topics import Cluster, produce, read_all
+from support.waiting import BUSY
 
 READ = 200  # of each partition, before
 SETTINGS = {"window.commit.bytes": "20000", "window.max.ms": "10000"}
-
-
-@pytest.fixture(autouse=True)
-def the_source_is_given_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "REACH_SECONDS", 1.0)
 
 
 def after_commits(monkeypatch: pytest.MonkeyPatch, count: int, act: Callable[[], None]) -> threading.Event:
@@ -87,7 +82,7 @@ def fails_over_in_mid_window(
         with suppress(AirmirrorError):  # it was fenced, or its source was gone
             window.result()
     crossed = {point.partition: point.verified_end for point in made.plan.partitions}
-    assert left == [] and seconds < 60 and all(not row.reason for row in moved) and len(moved) == 2
+    assert left == [] and seconds < BUSY * 60 and all(not row.reason for row in moved) and len(moved) == 2
     rest = read_with_group(flow.target, group, flow.remote_topic)
     plan = failback_plan(flow.opened)
     there, here = read_all(flow.source, flow.topic), read_all(flow.target, flow.remote_topic)

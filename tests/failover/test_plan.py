@@ -14,7 +14,6 @@ from confluent_kafka import KafkaException
 from airmirror.clusters.admin.client import connect
 from airmirror.clusters.admin.creation import create_partitions
 from airmirror.clusters.admin.description import NewPartitions
-from airmirror.failover import plan as planning
 from airmirror.failover.page import headline, page
 from airmirror.failover.plan import FailoverPlan, failover_plan
 from airmirror.failover.recovery import complete_ms
@@ -33,11 +32,6 @@ from support.groups import commit, member
 from support.topics import Record, create_topic, delete_topic, produce
 
 FIRST = 1_700_000_000_000
-
-
-@pytest.fixture(autouse=True)
-def the_source_is_given_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "REACH_SECONDS", 1.0)
 
 
 def records(count: int, start: int = 0) -> list[Record]:

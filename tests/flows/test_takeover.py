@@ -53,7 +53,14 @@ def begun(east: Broker, west: Broker, directory: Path, count: int = 100) -> Mirr
     return flow
 
 
-@pytest.mark.parametrize("progress", [149, 119, None], ids=["up to date", "behind", "never told"])
+@pytest.mark.parametrize(
+    "progress",
+    [
+        pytest.param(149, id="up to date", marks=pytest.mark.long),
+        pytest.param(119, id="behind"),
+        pytest.param(None, id="never told"),
+    ],
+)
 def test_there_and_back_again(east: Broker, west: Broker, tmp_path: Path, progress: int | None) -> None:
     """It was killed twice in between; what it has copied twice stays on the target, unmapped, and nothing is copied again."""
     flow = begun(east, west, tmp_path)
@@ -116,12 +123,11 @@ def test_copies_before_the_first_progress(east: Broker, west: Broker, tmp_path: 
 @pytest.mark.parametrize(
     ("ranges", "more", "progress", "error"),
     [
-        ([(100, 120), (130, 150)], [], 149, CopiesSkipped),
-        ([(100, 120)], [Record(b"of others")], 119, CopiesStrange),
-        ([(100, 120)], [], 149, CopiesLost),
-        ([], [], 149, CopiesLost),
+        pytest.param([(100, 120), (130, 150)], [], 149, CopiesSkipped, id="a gap"),
+        pytest.param([(100, 120)], [Record(b"of others")], 119, CopiesStrange, id="another writer"),
+        pytest.param([(100, 120)], [], 149, CopiesLost, id="lost on the target"),
+        pytest.param([], [], 149, CopiesLost, id="nothing there", marks=pytest.mark.long),
     ],
-    ids=["a gap", "another writer", "lost on the target", "nothing there"],
 )
 def test_what_can_not_be_taken_over_stays_as_it_is(
     east: Broker,

@@ -1,4 +1,4 @@
-"""Two clusters that have ACLs, for all tests of migrations."""
+"""Two clusters that have ACLs, for all tests of migrations, and short waits."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, R
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from support.acls import AUTHORIZER, EVERYBODY
 from support.topics import admin
+from support.waiting import short_waits
+
+__all__ = ["guarded", "short_waits"]
 
 
 @pytest.fixture(scope="package")

@@ -144,6 +144,7 @@ class Moved:
         await_committed(self.flow.source, self.group, {(self.flow.topic, 0): 15})
 
 
+@pytest.mark.long
 def test_the_target_is_killed_when_topics_are_closed(east: Broker, tmp_path: Path) -> None:
     target = start_broker(tmp_path, "target", IMPATIENT)
     try:

@@ -31,14 +31,10 @@ from support.migrations import IDENTITY, moving, takes
 from support.snapshots import snapshot
 from support.topics import Record, open_transaction, produce
 
-TRANSACTIONS = "__transaction_state"  # Kafka's own: each transactional id, also one of a rehearsal, adds records
 
-
-def everything(cluster: Broker) -> dict[str, Any]:
-    """All that a cluster has, with its ACLs."""
-    found = snapshot(cluster)
-    found["topics"].pop(TRANSACTIONS, None)
-    return found | {"acls": every_acl(cluster)}
+def everything(cluster: Broker, *own: str) -> dict[str, Any]:
+    """All that the test has on a cluster, with the cluster's ACLs."""
+    return snapshot(cluster, *own) | {"acls": every_acl(cluster)}
 
 
 def rehearsed(opened: Any) -> MoveReport:
@@ -56,8 +52,9 @@ def test_everything_is_proven_and_nothing_of_production_is_touched(
     """With ACLs, configs, transactions, an empty partition, and groups in the middle, on a marker, and before what is copied."""
     east, west = guarded
     settings = {"replication_policy_class": policy} if policy else {}
-    flow, _ = moving(east, west, tmp_path, partitions=3, move_rehearsal_records="60", **settings)
+    flow, stays = moving(east, west, tmp_path, partitions=3, move_rehearsal_records="60", **settings)
     middle, marker, old = a_group(), a_group(), a_group()
+    own = flow.flow.source.alias, flow.topic, stays, middle, marker, old
     remote = flow.topic if policy else flow.remote_topic
     produce(east, flow.topic, numbered(40), partition=0, transactional="commit")
     produce(east, flow.topic, numbered(3, 900), partition=0, transactional="abort")
@@ -68,9 +65,10 @@ def test_everything_is_proven_and_nothing_of_production_is_touched(
     commit(east, old, {(flow.topic, 1): 3})
     takes(flow.opened, "mirror")
     commit(west, middle, {(remote, 0): 7})
-    before = everything(east), everything(west)
+    before = everything(east, *own), everything(west, *own)
+    assert all(each["topics"].keys() > {flow.topic if each is before[0] else remote} for each in before)
     report = rehearsed(flow.opened)
-    assert (everything(east), everything(west)) == before
+    assert (everything(east, *own), everything(west, *own)) == before
     assert report.is_good, report.problems
     assert "102 records copied and equal, 3 of 3 groups exact" in report.headline, report.headline
     there = {(each.group, each.partition): each.translation for each in report.made.proofs}
@@ -196,12 +194,13 @@ def test_a_group_that_could_not_be_switched_fails(east: Broker, west: Broker, tm
 def test_what_a_killed_rehearsal_leaves_is_removed_by_the_next_one(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    flow, _ = moving(east, west, tmp_path)
+    flow, stays = moving(east, west, tmp_path)
     group = a_group()
     produce(east, flow.topic, numbered(30), partition=0)
     commit(east, group, {(flow.topic, 0): 20})
     takes(flow.opened, "mirror")
-    before = snapshot(west)
+    own = flow.flow.source.alias, flow.topic, stays, group
+    before = snapshot(west, *own)
 
     def dies(*_: object) -> None:
         raise Killed
@@ -211,12 +210,9 @@ def test_what_a_killed_rehearsal_leaves_is_removed_by_the_next_one(
         patched.setattr(rehearsing, "remove_shadows", lambda *_: None)
         patched.setattr(copying, "remove_internal", lambda *_: None)
         rehearse_move(flow.opened, "shop")
-    assert snapshot(west)["topics"].keys() > before["topics"].keys()
+    assert snapshot(west, *own)["topics"].keys() > before["topics"].keys()
     assert rehearsed(flow.opened).is_good
-    after = snapshot(west)
-    for each in (before, after):
-        each["topics"].pop(TRANSACTIONS, None)
-    assert after == before
+    assert snapshot(west, *own) == before
 
 
 def test_nothing_is_rehearsed_of_what_has_moved_or_can_not_be_reached(

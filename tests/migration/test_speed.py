@@ -18,10 +18,10 @@ from support.following import await_copied, await_verified, ended_by_event, foll
 from support.groups import commit, committed
 from support.migrations import ORDER, move_of, moving
 from support.topics import produce
+from support.waiting import BUSY
 
 GROUPS, PARTITIONS, EACH = 100, 20, 100  # records of a partition, twice
 SWITCH_SECONDS, UNDO_SECONDS = 5.0, 10.0
-BUSY = 4  # this machine may be busy with other tests
 
 
 @pytest.mark.long

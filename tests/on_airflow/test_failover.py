@@ -13,7 +13,6 @@ from uuid import uuid4
 import pytest
 from airflow.sdk.exceptions import AirflowSkipException
 
-from airmirror.failover import plan as planning
 from airmirror.failover.steps import SourceGone, fail_over
 from airmirror.failover.undo import CannotUndo
 from airmirror.flows.closing import NotClosed, closures_now
@@ -38,13 +37,15 @@ from support.flows import Mirror, mirror
 from support.following import numbered
 from support.groups import commit, committed
 from support.topics import assert_mirrored, produce
+from support.waiting import short_waits
+
+__all__ = ["short_waits"]
 
 
 @pytest.fixture
 def data_docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     found = replace(dag.deployment(), data_docs=tmp_path / "docs")
     monkeypatch.setattr(dag, "deployment", lambda: found)
-    monkeypatch.setattr(planning, "REACH_SECONDS", 1.0)
     return found.data_docs
 
 

@@ -13,7 +13,6 @@ from confluent_kafka import TopicPartition as Place
 
 from airmirror.clusters.admin.appender import Appender
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.failover import plan as planning
 from airmirror.failover.plan import failover_plan
 from airmirror.flows.closing import close
 from airmirror.flows.prepare import Opened, prepare
@@ -38,11 +37,6 @@ from support.snapshots import snapshot
 from support.topics import SECONDS, Record, admin, produce, set_config
 
 
-@pytest.fixture(autouse=True)
-def the_source_is_given_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "REACH_SECONDS", 1.0)
-
-
 def filled(east: Broker, west: Broker, directory: Path, **more: Any) -> tuple[Mirror, str]:
     """A flow with a group, 40 records verified, and its source."""
     group = f"g-{uuid4().hex[:8]}"
@@ -50,6 +44,11 @@ def filled(east: Broker, west: Broker, directory: Path, **more: Any) -> tuple[Mi
     produce(east, flow.topic, numbered(40), partition=0)
     windowed(flow)
     return flow, group
+
+
+def everything(flow: Mirror, *groups: str) -> list[dict[str, Any]]:
+    """What the flow and its groups have on either side."""
+    return [snapshot(each, flow.flow.source.alias, *groups) for each in (flow.source, flow.target)]
 
 
 def rehearsed(flow: Mirror) -> RehearsalReport:
@@ -74,9 +73,11 @@ def test_everything_is_proven_and_nothing_of_production_is_touched(east: Broker,
     produce(east, flow.topic, numbered(5, 50), partition=0)  # which no window has seen
     commit(east, past, {(flow.topic, 0): 38})
     commit(west, middle, {(flow.remote_topic, 0): 3})
-    before = snapshot(east), snapshot(west)
+    groups = middle, marker, end, past
+    before = everything(flow, *groups)
+    assert [bool(each["topics"] and each["groups"]) for each in before] == [True, True]
     report = rehearsed(flow)
-    assert (snapshot(east), snapshot(west)) == before
+    assert everything(flow, *groups) == before
     assert report.is_good, report.problems
     assert report.records == 172 and "0 of 172 records missing, 4 groups exact" in report.headline
     proofs = {(each.group, each.partition): (each.translation, each.again) for each in report.made.proofs}
@@ -181,12 +182,12 @@ def test_only_the_newest_records_are_compared(east: Broker, west: Broker, tmp_pa
 
 def test_a_topic_that_takes_no_records_fails(east: Broker, west: Broker, tmp_path: Path) -> None:
     """Its shadow has its configs: what a producer would meet there on the day, the rehearsal meets today."""
-    flow, _ = filled(east, west, tmp_path)
+    flow, group = filled(east, west, tmp_path)
     set_config(west, flow.remote_topic, "max.message.bytes", "70")
-    before = snapshot(west)
+    before = everything(flow, group)
     report = rehearsed(flow)
     assert len(report.problems) == 1 and "a record was not taken" in report.problems[0], report.problems
-    assert snapshot(west) == before
+    assert everything(flow, group) == before
 
 
 def test_what_a_killed_rehearsal_leaves_is_removed_by_the_next_one(
@@ -194,7 +195,7 @@ def test_what_a_killed_rehearsal_leaves_is_removed_by_the_next_one(
 ) -> None:
     flow, group = filled(east, west, tmp_path)
     commit(east, group, {(flow.topic, 0): 25})
-    before = snapshot(east), snapshot(west)
+    before = everything(flow, group)
 
     def dies(*_: object) -> None:
         raise Killed
@@ -205,12 +206,12 @@ def test_what_a_killed_rehearsal_leaves_is_removed_by_the_next_one(
         rehearse(flow.opened)
     shadow = shadow_group(flow.flow.source.alias, group)
     assert committed(west, shadow) == {(flow.remote_topic, 0): 25}
-    assert shadow_topic(flow.remote_topic) in snapshot(west)["topics"]
+    assert shadow_topic(flow.remote_topic) in everything(flow, group)[1]["topics"]
     with monkeypatch.context() as patched, pytest.raises(Killed):  # whatever happens, it removes its own
         patched.setattr(rehearsing, "compare_newest", dies)
         rehearse(flow.opened)
-    assert (snapshot(east), snapshot(west)) == before
-    assert rehearsed(flow).is_good and (snapshot(east), snapshot(west)) == before
+    assert everything(flow, group) == before
+    assert rehearsed(flow).is_good and everything(flow, group) == before
 
 
 def test_nothing_is_rehearsed_of_a_flow_that_is_closed_or_whose_source_is_gone(

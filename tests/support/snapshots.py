@@ -1,7 +1,11 @@
-"""Everything that a cluster has, to be compared before and after: topics, their configs and ends, groups and their offsets."""
+"""All that a test has on a cluster, to be compared before and after: topics, their configs and ends, groups and their offsets.
+
+The clusters are shared: what other tests have left there goes on by itself (transactions time out, groups are forgotten).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from confluent_kafka import ConsumerGroupType, TopicCollection
@@ -10,13 +14,17 @@ from confluent_kafka.admin import ConfigResource, ResourceType
 from support.groups import committed_by_all
 from support.topics import SECONDS, Cluster, admin, end_offsets, start_offsets
 
-GROUPS = "__consumer_offsets"  # Kafka's own: made for the first group, and any position adds a record
+KAFKAS = {"__consumer_offsets", "__transaction_state", "__share_group_state"}  # made for the first that needs one
 
 
-def snapshot(cluster: Cluster) -> dict[str, Any]:
-    """Topics with their ids, partitions, configs, beginnings and ends; groups with what they have committed."""
+def snapshot(cluster: Cluster, *own: str) -> dict[str, Any]:
+    """The test's topics, with ids, partitions, configs, beginnings and ends; its groups, with what they have committed.
+
+    ``own``: a topic or group is the test's whose name has one of these in it. Of others' topics only the names are told.
+    """
     client = admin(cluster)
-    names = sorted(client.list_topics(timeout=SECONDS).topics.keys() - {GROUPS})
+    every = client.list_topics(timeout=SECONDS).topics.keys() - KAFKAS
+    names = sorted(each for each in every if _has(each, own))
     described = client.describe_topics(TopicCollection(names))
     resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
     configs = {resource.name: future.result(SECONDS) for resource, future in client.describe_configs(resources).items()}
@@ -27,5 +35,10 @@ def snapshot(cluster: Cluster) -> dict[str, Any]:
         its = {key: (each.value, each.source) for key, each in configs[name].items()}
         topics[name] = str(topic.topic_id), len(topic.partitions), its, logs
     listed = client.list_consumer_groups().result(SECONDS).valid
-    groups = [each.group_id for each in listed if each.type in (ConsumerGroupType.CLASSIC, ConsumerGroupType.CONSUMER)]
-    return {"topics": topics, "groups": committed_by_all(cluster, groups)}
+    kinds = ConsumerGroupType.CLASSIC, ConsumerGroupType.CONSUMER
+    groups = [each.group_id for each in listed if each.type in kinds and _has(each.group_id, own)]
+    return {"topics": topics, "names": every, "groups": committed_by_all(cluster, groups)}
+
+
+def _has(name: str, parts: Collection[str]) -> bool:
+    return any(part in name for part in parts)

@@ -260,6 +260,7 @@ def test_a_topic_that_vanishes_in_mid_window(east: Broker, west: Broker, tmp_pat
     assert all("deleted" in str(row.error) for row in result.rows)
 
 
+@pytest.mark.long
 def test_the_target_broker_restarts_in_mid_window(east: Broker, tmp_path: Path) -> None:
     west = start_broker(tmp_path, "restarting", IMPATIENT)
     try:

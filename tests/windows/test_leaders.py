@@ -68,6 +68,7 @@ def test_a_leader_of_the_target_dies_in_mid_window(east: Broker, three: BrokerCl
         keep(broker.process)
 
 
+@pytest.mark.long
 def test_a_leader_of_the_source_dies_in_mid_window(three: BrokerCluster, west: Broker, tmp_path: Path) -> None:
     flow = mirror(three, west, tmp_path, partitions=2, settings={"window.commit.bytes": "2000"}, replicas=3)
     produce(three, flow.topic, records(2000), records_per_batch=50)

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from confluent_kafka.admin import NewTopic
 
 from airmirror.clusters.admin.appender import Appender
-from airmirror.clusters.protocol.routes import Routes
+from airmirror.clusters.protocol.routes import Leader, Routes
 from airmirror.clusters.protocol.transactions import TransactionalId, TransactionStuck
 from airmirror.config import Flow
 from airmirror.flows.reset import Order, carry_out
@@ -35,7 +36,16 @@ from airmirror_local.brokers import IMPATIENT, Broker, BrokerCluster, start_brok
 from support.faults import filled, in_a_process_that_dies, records
 from support.flows import Mirror, a_flow, in_this_process, mirror
 from support.servers import keep
-from support.topics import admin, await_in_sync, await_nodes, end_offsets, produce
+from support.topics import (
+    admin,
+    assert_mirrored,
+    await_in_sync,
+    await_nodes,
+    create_topic,
+    end_offsets,
+    produce,
+    set_config,
+)
 
 REPLICATED = {"offset.storage.replication.factor": "3", "window.commit.bytes": "2000"}
 AT_ONCE = REPLICATED | {"window.commit.bytes": "1000000", "window.commit.ms": "60000"}  # one transaction for all
@@ -74,9 +84,42 @@ def errors(result: WindowResult) -> dict[int, str]:
     return {row.partition: type(row.error).__name__ for row in result.rows if row.error is not None}
 
 
-@pytest.mark.parametrize(
-    ("assignment", "in_sync", "reason"), [pytest.param(*NO_LEADER, marks=pytest.mark.long), TOO_FEW]
-)
+def test_a_topic_with_too_few_replicas_in_sync_holds_up_no_other(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a cluster tells it whose node is gone: here of a topic that has one replica."""
+    name = f"orders-{uuid4().hex[:8]}"
+    few, other = (create_topic(east, f"{name}-{each}") for each in ("few", "other"))
+    flow = mirror(east, west, tmp_path, topic=few, settings={"topics": f"{name}-.*"})
+    remote, real = flow.remote_topic, Routes.leader
+
+    def one_short(self: Routes, key: TopicPartition) -> Leader:
+        found = real(self, key)
+        return replace(found, in_sync=1, replicas=2) if key.topic == remote else found
+
+    def produced(start: int) -> None:
+        for topic in (few, other):
+            produce(east, topic, records(100, start), partition=0)
+
+    produced(0)
+    assert flow.run().is_verified
+    set_config(west, remote, "min.insync.replicas", "2")
+    produced(100)
+    with monkeypatch.context() as patched:
+        patched.setattr(Routes, "leader", one_short)
+        result = flow.run()
+    wrong = {row.topic: row.error for row in result.rows if row.error}
+    assert wrong.keys() == {few} and isinstance(wrong[few], TargetUnavailable), wrong
+    assert "it has 1 of 2 replicas in sync, min.insync.replicas asks for 2" in str(wrong[few])
+    assert [row.verified for row in result.rows if row.topic == other] == [True]
+    assert end_offsets(west, remote, "read_committed") == {0: 101}, "nothing of it, and the marker of before"
+    assert flow.run().is_verified
+    alias = flow.flow.source.alias
+    assert [assert_mirrored(east, topic, west, f"{alias}.{topic}") for topic in (few, other)] == [200, 200]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("assignment", "in_sync", "reason"), [NO_LEADER, TOO_FEW])
 def test_a_node_of_the_target_is_gone(
     east: Broker,
     three: BrokerCluster,
@@ -271,6 +314,22 @@ def test_records_of_others_in_mid_window(
     assert next(row for row in result.rows if row.partition == 1).verified
 
 
+def test_a_remote_topic_that_ends_before_its_account(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """As when the last records are gone: noticed in every window, also when nothing is new."""
+    flow = mirror(east, west, tmp_path)
+    produce(east, flow.topic, records(100))
+    assert flow.run().is_verified
+    (last,) = flow.opened.ledger.segments(flow.topic, 0)
+    further = replace(last, target_end=last.target_end + 50, control=last.control + 50)
+    with Appender(flow.flow.target, f"airmirror-segments.{flow.flow.source.alias}.internal") as appender:
+        appender.append([(further.encode_key(), further.encode_value())])
+    for more in (0, 60):  # with nothing new, and with something
+        produce(east, flow.topic, records(more, 100))
+        [row] = flow.run().rows
+        assert isinstance(row.error, TargetTruncated) and row.error.end < row.error.expected_end, str(row.error)
+
+
+@pytest.mark.long
 def test_a_remote_topic_that_was_cut_short(east: Broker, tmp_path: Path) -> None:
     """The same topic id, but fewer records: noticed in every window, also when nothing is new."""
     west = start_broker(tmp_path, "cut", IMPATIENT)

@@ -89,6 +89,7 @@ def test_a_topic_created_again_in_mid_window_with_more_than_before(east: Broker,
     assert {type(row.error) for row in flow.run().rows} == {TopicRecreated}
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_an_unclean_leader_election_below_the_progress(three: BrokerCluster, west: Broker, tmp_path: Path) -> None:
     """The new leader's log ends below the progress; later it is longer again, but not the same log."""
