@@ -15,12 +15,13 @@ from airmirror.clusters.protocol import stable
 from airmirror.clusters.protocol.stable import OffsetsHeld
 from airmirror.failover import alone, steps
 from airmirror.failover.report import report_of, report_page, write_report
-from airmirror.failover.steps import SourceAnswers, SourceGone, fail_over
+from airmirror.failover.steps import GroupsNotExact, SourceAnswers, SourceGone, fail_over
 from airmirror.failover.undo import CannotUndo, undo, undo_plan
 from airmirror.flows import closing, moving
 from airmirror.flows.closing import closures_now, reopen
 from airmirror.flows.draining import NotDrained, SourceNotQuiet
 from airmirror.flows.groups import checkpoints_round
+from airmirror.flows.holds import add_holds
 from airmirror.flows.moving import GroupsActive, Pen
 from airmirror.flows.prepare import prepare
 from airmirror.naming import segment_topic
@@ -139,8 +140,18 @@ def test_a_disaster_is_judged_from_the_target_alone(east: Broker, west: Broker, 
     assert {key: len(found) for key, found in read_all(west, flow.remote_topic).items()} == {0: 40}
 
 
-def test_groups_stay_before_what_is_not_proven(east: Broker, west: Broker, tmp_path: Path) -> None:
-    """Of three transactions the second is not as its digest says: the first is proven, and groups go no further."""
+@pytest.mark.parametrize(
+    ("wrong", "first", "reason"),
+    [
+        ("another digest", 10, "are not as they were copied"),  # as if the target held something else
+        ("no segment record", 20, "offsets 20 to 29 are not accounted for: the segment before ends at 10"),
+        ("a hold", 10, "held by ada: wait for the audit"),
+    ],
+)
+def test_groups_stay_before_what_is_not_proven(
+    east: Broker, west: Broker, tmp_path: Path, wrong: str, first: int, reason: str
+) -> None:
+    """Of three transactions something is wrong with the second: the first is proven, and groups go no further."""
     group = f"g-{uuid4().hex[:8]}"
     flow = with_groups(mirror(east, west, tmp_path, settings={"window.commit.bytes": "1"}), group)
     topics = prepare(flow.opened).topics
@@ -153,16 +164,63 @@ def test_groups_stay_before_what_is_not_proven(east: Broker, west: Broker, tmp_p
     commit(east, group, {(flow.topic, 0): 30})
     checkpoints_round(flow.opened, "checkpoints")
     second = flow.opened.ledger.unverified()[0]
-    other = replace(second, digest=bytes(16))  # as if the target held something else
-    with Appender(flow.flow.target, segment_topic(flow.flow.source.alias)) as appender:
-        appender.append([(other.encode_key(), other.encode_value())])
-    left, _, _ = fail_over(without_source(flow.opened), DISASTER)
-    assert [(each.first, each.last) for each in left] == [(10, 29)] and "are not as they were copied" in left[0].reason
+    if wrong == "a hold":
+        add_holds(flow.opened, flow.topic, [0], reason="wait for the audit", by="ada")
+    else:
+        value = replace(second, digest=bytes(16)).encode_value() if wrong == "another digest" else None
+        with Appender(flow.flow.target, segment_topic(flow.flow.source.alias)) as appender:
+            appender.append([(second.encode_key(), value)])
+    gone = without_source(flow.opened)
+    left, moved, seconds = fail_over(gone, DISASTER)
+    assert [(each.first, each.last) for each in left] == [(first, 29)] and reason in left[0].reason, left
     assert flow.opened.ledger.verified()[flow.topic, 0].offset == 9
     assert committed(west, group) == {(flow.remote_topic, 0): 10}
+    assert not report_of(gone, DISASTER, left, moved, seconds).is_good
 
 
-@pytest.mark.long
+def test_a_planned_failover_waits_for_exact_groups_unless_told_otherwise(
+    east: Broker, west: Broker, tmp_path: Path
+) -> None:
+    group = f"g-{uuid4().hex[:8]}"
+    flow = with_groups(mirror(east, west, tmp_path), group)
+    produce(east, flow.topic, numbered(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 40})
+    with pytest.raises(GroupsNotExact, match=rf"{group} in {flow.topic}-0 at 40: position beyond the log end"):
+        fail_over(flow.opened, PLANNED)
+    assert closures_now(flow.opened) == {}
+    left, moved, seconds = fail_over(flow.opened, replace(PLANNED, inexact=True))
+    assert WHOLE in closures_now(flow.opened) and left == [] and [row.group for row in moved if row.reason] == [group]
+    assert not report_of(flow.opened, PLANNED, left, moved, seconds).is_good, "a group was left"
+
+
+def test_a_source_that_answers_and_can_not_be_drained_is_left_anyway(
+    east: Broker, west: Broker, tmp_path: Path
+) -> None:
+    flow = with_groups(mirror(east, west, tmp_path), "none")
+    produce(east, flow.topic, numbered(10), partition=0)
+    windowed(flow)
+    with open_transaction(east, flow.topic, numbered(5), partition=0):
+        with pytest.raises(SourceAnswers):
+            fail_over(flow.opened, DISASTER)
+        assert closures_now(flow.opened) == {}
+        left, _, _ = fail_over(flow.opened, replace(DISASTER, anyway=True))
+    assert left == [] and WHOLE in closures_now(flow.opened)
+
+
+def test_checkpoints_that_are_further_than_the_ledger_count(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """Those of another deployment, which has seen the group since."""
+    group = f"g-{uuid4().hex[:8]}"
+    flow = with_groups(mirror(east, west, tmp_path), group)
+    produce(east, flow.topic, numbered(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 10})
+    windowed(flow)
+    old = without_source(flow.opened)
+    assert [row.committed.offset for row in steps.positions(old, DISASTER)] == [10]
+    commit(east, group, {(flow.topic, 0): 25})
+    checkpoints_round(elsewhere(flow.opened, tmp_path), "checkpoints")
+    assert [row.committed.offset for row in steps.positions(old, DISASTER)] == [25]
+
+
 def test_groups_with_members_are_refused_and_moved_when_they_have_gone(
     east: Broker, west: Broker, tmp_path: Path
 ) -> None:
@@ -204,7 +262,6 @@ def test_a_failover_is_undone_while_nobody_has_gone_on(east: Broker, west: Broke
     assert flow.run().is_verified and flow.assert_equal() == 40
 
 
-@pytest.mark.long
 def test_a_failover_can_not_be_undone_once_others_have_written(east: Broker, west: Broker, tmp_path: Path) -> None:
     flow = with_groups(mirror(east, west, tmp_path), "none")
     produce(east, flow.topic, numbered(30), partition=0)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka.admin import (
@@ -71,7 +73,6 @@ def test_a_topic_is_fenced_and_the_fence_comes_down_as_it_was(
             produce(east, flow.topic, numbered(1, 10), partition=0, settings=settings)
     remote = topic_configs(connect(flow.flow.target), [flow.remote_topic])[flow.remote_topic]["max.message.bytes"]
     assert remote.value != "0", "the target takes records"
-    produce(west, flow.remote_topic, [], partition=0)
     begun = time.monotonic()
     undone(flow)
     assert time.monotonic() - begun < BUSY * 10 and largest(flow) == before
@@ -90,6 +91,7 @@ def test_windows_go_on_within_a_fence_and_never_copy_it(east: Broker, west: Brok
     assert flow.assert_equal() == 10
     remote = topic_configs(connect(flow.flow.target), [flow.remote_topic])[flow.remote_topic]["max.message.bytes"]
     assert remote.value != "0"
+    produce(west, flow.remote_topic, numbered(1, 10), partition=0)  # as applications do that have switched
 
 
 def test_a_fence_of_others_is_left_as_it_is(east: Broker, west: Broker, tmp_path: Path) -> None:
@@ -113,6 +115,39 @@ def test_transactions_are_never_fenced_by_size(east: Broker, west: Broker, tmp_p
     await_settled(east, flow.topic)
     with pytest.raises(FenceHangs):
         takes(flow.opened, "switch_producers")
+
+
+def test_what_others_have_set_since_stays_when_the_fence_comes_down(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow, _ = moving(east, west, tmp_path, move_fence="topic")
+    produce(east, flow.topic, numbered(10), partition=0)
+    takes(flow.opened, "mirror")
+    fence.put_up(flow.opened, move_of(flow.opened), ORDER)
+    set_config(east, flow.topic, "max.message.bytes", "500000")
+    fence.take_down(flow.opened, move_of(flow.opened), ORDER)
+    assert largest(flow) == ("500000", True) and flow.opened.ledger.of_kind(Fence) == []
+
+
+def test_a_transaction_that_begins_while_it_goes_up_takes_it_down_again(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its marker would be refused, and the transaction would hang."""
+    flow, _ = moving(east, west, tmp_path, move_fence="topic")
+    produce(east, flow.topic, numbered(10), partition=0)
+    takes(flow.opened, "mirror")
+    put = fence._put
+    with ExitStack() as begun:
+
+        def begin_and_put(*given: Any) -> list[str]:
+            begun.enter_context(open_transaction(east, flow.topic, numbered(5), partition=0))
+            return put(*given)
+
+        monkeypatch.setattr(fence, "_put", begin_and_put)
+        try:
+            with pytest.raises(FenceHangs, match=f"{flow.topic}-0: test-"):
+                fence.put_up(flow.opened, move_of(flow.opened), ORDER)
+            assert largest(flow)[0] != "0" and flow.opened.ledger.of_kind(Fence) == []
+        finally:
+            set_config(east, flow.topic, "max.message.bytes", None)  # so that it can end, whatever was found
 
 
 def test_killed_while_it_goes_up(east: Broker, west: Broker, tmp_path: Path) -> None:

@@ -151,6 +151,22 @@ def test_what_can_not_be_carried_back_is_named_first(east: Broker, west: Broker,
     assert committed(east, group) == {(flow.topic, 0): 10} and committed(west, group) == {(flow.remote_topic, 0): 15}
 
 
+def test_groups_that_consume_on_the_source_again_are_named_first(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """What they commit there would be written over what goes back."""
+    flow, _ = moving(east, west, tmp_path)
+    group = a_group()
+    produce(east, flow.topic, numbered(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 10})
+    takes(flow.opened, "switch_consumers")
+    commit(west, group, {(flow.remote_topic, 0): 15})
+    with (
+        member(east, group, flow.topic),
+        pytest.raises(CannotUndoMove, match=f"on {flow.flow.source.alias}: {group}: rdkafka"),
+    ):
+        undone(flow.opened)
+    assert committed(east, group) == {(flow.topic, 0): 10} and committed(west, group) == {(flow.remote_topic, 0): 15}
+
+
 def test_a_position_that_a_transaction_holds_is_waited_for(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

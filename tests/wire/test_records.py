@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -90,6 +92,20 @@ def test_a_difference_is_found_where_it_is(one: Rows, other: Rows) -> None:
     )
     expected = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), -1)
     assert first_difference(left, right) == expected
+
+
+def test_each_byte_of_a_record_is_compared() -> None:
+    """Those after the last whole word of eight too: bodies of many lengths, each byte in turn another one."""
+    for size in range(1, 18):
+        rows: Rows = [(1, b"k", b"v" * size, []), (2, None, b"last", [])]
+        log = encode(rows)
+        whole = index(memoryview(log), list(parse(memoryview(log), 0, len(log))))
+        start, end = int(whole.starts[0]), int(whole.ends[0])
+        for at in range(start, end):
+            other = bytearray(log)
+            other[at] ^= 1
+            assert first_difference(whole, replace(whole, data=np.frombuffer(other, np.uint8))) == 0, (size, end - at)
+        assert first_difference(whole, replace(whole, data=np.frombuffer(bytearray(log), np.uint8))) == -1
 
 
 def test_a_batch_is_restamped_and_its_records_stay() -> None:
