@@ -34,3 +34,24 @@ def test_an_empty_table_says_so_and_no_line_ends_with_blanks() -> None:
     )
     assert written.getvalue().startswith("held: none is held\n")
     assert all(each == each.rstrip() for each in written.getvalue().splitlines()) and "y" * 500 in written.getvalue()
+
+
+NUMBERS = (374_998, 1_234_567_890_123, 12.5, 2**63 - 1, 0)
+WORDS = ("orders.of.the.shop.in.the.east-v2", "9f3c0a7d51e24b68", "yes")
+
+
+@pytest.mark.parametrize("numbers", range(1, 9))
+@pytest.mark.parametrize("words", range(4))
+def test_at_80_columns_no_digit_and_no_letter_is_lost(words: int, numbers: int) -> None:
+    """A number is in one piece; words may be folded."""
+    written = io.StringIO()
+    names = ["topic", "window", "verified"][:words]
+    counts = [f"unverified records {number}" for number in range(numbers)]
+    row = [*WORDS[:words], *(NUMBERS * 2)[:numbers]]
+    show(Console(file=written, width=80), table("t", (*names, *counts), [row, row], right=counts))
+    text = written.getvalue()
+    for number in (NUMBERS * 2)[:numbers]:
+        assert text.count(f"{number:,}") >= 2, text
+    _, _, body = text.partition("─\n")
+    for word in WORDS[:words]:
+        assert all(body.count(letter) >= 2 * word.count(letter) for letter in word), text

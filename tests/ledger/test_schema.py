@@ -88,6 +88,20 @@ def test_an_old_ledger_is_migrated_and_reads_its_segment_topic_again(ledger_url:
     assert version(ledger_url) == [VERSIONS[-1]]
 
 
+def test_rows_of_a_flow_without_a_name_are_dropped(ledger_url: str) -> None:
+    """Commands without ``--flow`` once wrote them."""
+    example = {int: 7, float: 7.0, str: "x", bytes: b"x", bool: False}
+    engine = at_version(ledger_url, "0012")
+    with writing(engine, "test") as connection:
+        for table in metadata.sorted_tables:
+            row = {each.name: example[each.type.python_type] for each in table.columns if not each.nullable}
+            connection.execute(table.insert(), [row | {"flow": flow} for flow in ("", " anew", "east->west")])
+    engine.dispose()
+    with closing(Ledger(ledger_url)) as ledger, reading(ledger.engine) as connection:
+        for table in metadata.sorted_tables:
+            assert list(connection.scalars(sql.select(table.c.flow))) == ["east->west"], table.name
+
+
 def test_a_migration_that_fails_changes_nothing(ledger_url: str) -> None:
     engine = at_version(ledger_url, "0001")
     with writing(engine, "test") as connection:

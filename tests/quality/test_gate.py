@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from airmirror.quality import gate
 from airmirror.quality.gate import Limits, judge
 from airmirror.quality.rows import COLUMNS
 from airmirror.quality.suites import OWN, BadExpectations, Suite, check_suites, default_directory, load_suites
@@ -235,3 +236,21 @@ def test_reading_files_does_not_load_great_expectations() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
+
+
+@pytest.mark.parametrize("window", ["0001-01-01", "1-1-1 AD", "9999-12-31T23:59:59-23:00", "20261118T"])
+def test_a_windows_name_is_never_read_as_a_date(window: str) -> None:
+    judgement = judge([GOOD], load_suites(OWN), flow="east->west", window=window, limits=Limits(), docs=None)
+    assert judgement.failed == {} and judgement.asked
+
+
+def test_what_the_library_raises_holds_and_can_be_judged_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def raises(*_: object) -> None:
+        raise ValueError("year 0 is out of range")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(gate, "_validate", raises)
+        judgement = asked([GOOD])
+    assert judgement.failed.keys() == {("orders", 0)}
+    assert "can't be evaluated: ValueError: year 0 is out of range" in judgement.failed["orders", 0][0]
+    assert asked([GOOD]).failed == {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 
 from rich.console import RenderableType
 from rich.filesize import decimal
@@ -16,6 +15,7 @@ from airmirror.errors import counted
 from airmirror.flows.status import Failing, FlowStatus, LastWindow, Throttle
 from airmirror.flows.verification import ComparedPartition
 from airmirror.offsets.latency import Latency
+from airmirror.times import utc
 from airmirror.topics.remote import TopicPlan
 from airmirror.windows.plan import Planned
 from airmirror.windows.progress import CopyProgress
@@ -171,7 +171,7 @@ def status(item: FlowStatus) -> list[RenderableType]:
     counts = (item.topics, item.partitions, item.behind, item.lag, item.unverified, len(item.held))
     numbers_of_windows = ("partitions", "records", "bytes")
     last: list[list[Cell]] = [
-        [row.window, _time(row.ended_ms), row.partitions, row.copied, decimal(row.bytes), _ended(row)]
+        [row.window, utc(row.ended_ms), row.partitions, row.copied, decimal(row.bytes), _ended(row)]
         for row in item.windows
     ]
     columns = ("window", "ended", *numbers_of_windows, "outcome")
@@ -219,8 +219,8 @@ def failing(found: Sequence[Failing], told: Collection[str] = ()) -> list[Render
             row.topic or "(whole windows)",
             row.partition if row.topic else None,
             row.windows,
-            _time(row.since_ms),
-            _time(row.committed_ms) if row.committed_ms >= 0 else None,
+            utc(row.since_ms),
+            utc(row.committed_ms) if row.committed_ms >= 0 else None,
             row.first_window,
         ]
         for row in found
@@ -244,7 +244,7 @@ def holds(found: Sequence[Hold]) -> RenderableType:
     """The partitions that wait, by whom, since when and why."""
     numbers = ("partition", "from offset")
     rows: list[list[Cell]] = [
-        [hold.topic, hold.partition, hold.offset, hold.by, _time(hold.time_ms), hold.reason] for hold in found
+        [hold.topic, hold.partition, hold.offset, hold.by, utc(hold.time_ms), hold.reason] for hold in found
     ]
     columns = ("topic", *numbers, "by", "since", "reason")
     return table("held partitions", columns, rows, right=numbers, empty="none is held")
@@ -260,7 +260,7 @@ def decisions(found: Sequence[Decision]) -> RenderableType:
             decision.offset,
             decision.action.name.lower(),
             decision.by,
-            _time(decision.time_ms),
+            utc(decision.time_ms),
             decision.reason,
         ]
         for decision in found
@@ -268,10 +268,6 @@ def decisions(found: Sequence[Decision]) -> RenderableType:
     return table(
         "decisions", ("topic", *numbers, "what", "by", "when", "reason"), rows, right=numbers, empty="none yet"
     )
-
-
-def _time(milliseconds: int) -> str:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def keys(rows: Sequence[KeyRow], clients: Sequence[KeyRow]) -> list[RenderableType]:

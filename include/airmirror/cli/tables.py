@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 MOST_ROWS = 200
+NARROWEST = 8  # characters of a column of words
 Cell = str | int | float | Text | None
 GOOD, BAD, DOUBTFUL = "green", "red", "yellow"
 
@@ -53,12 +54,15 @@ def table(
         show_edge=False,
         caption_justify="left",
     )
-    for column in columns:
+    cells = [tuple(map(_cell, row)) for row in rows[:MOST_ROWS]]
+    for place, column in enumerate(columns):
         number = column in right
-        short = number or column in ("topic", "window", "verified")
-        made.add_column(column, justify="right" if number else "left", overflow="fold", no_wrap=short)
-    for row in rows[:MOST_ROWS]:
-        made.add_row(*map(_cell, row))
+        widest = max(row[place].cell_len for row in cells)
+        # Where the terminal is too narrow words are folded; a number is whole, even past the edge.
+        least = widest if number else min(widest, NARROWEST)
+        made.add_column(column, justify="right" if number else "left", overflow="fold", min_width=least)
+    for row in cells:
+        made.add_row(*row)
     if len(rows) > MOST_ROWS:
         made.caption = f"{len(rows) - MOST_ROWS} more rows: use --json"
     return made
@@ -70,7 +74,8 @@ def show(console: Console, *shown: RenderableType) -> None:
         for number, each in enumerate(shown):
             if number and isinstance(each, Table | Group):
                 console.print()
-            console.print(Text(each) if isinstance(each, str) else each, soft_wrap=isinstance(each, str | Text))
+            soft = isinstance(each, str | Text)
+            console.print(Text(each) if isinstance(each, str) else each, soft_wrap=soft, crop=False)
     console.file.write(_TRAILING.sub("", captured.get()))
     console.file.flush()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -26,6 +25,7 @@ from airmirror.cli.options import (
 from airmirror.cli.steps import telling
 from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, print_json, show, table
 from airmirror.errors import command, counted
+from airmirror.times import utc
 
 if TYPE_CHECKING:
     from airmirror.flows.takeover import Continued
@@ -129,7 +129,7 @@ def shown_plan(found: TakeoverPlan) -> list[RenderableType]:
     """The plan for people."""
     progress = "it has told none yet"
     if found.progress_ms is not None:
-        progress = f"last written {datetime.fromtimestamp(found.progress_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+        progress = f"last written {utc(found.progress_ms)}"
     shown: list[RenderableType] = [f"MirrorMaker 2's progress is in {', '.join(found.progress_in)}: {progress}."]
     shown += [line("running", each, DOUBTFUL) for each in found.running] or [
         "None of its workers is seen on the target."

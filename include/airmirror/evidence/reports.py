@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from airmirror import __version__
+from airmirror.times import utc
 
 FORMAT = "airmirror report 1"
 Row = Mapping[str, Any]  # texts, integers, booleans, None, and lists of them
@@ -55,7 +55,4 @@ class Report:
 
 def when(time_ms: int) -> str:
     """A time for people."""
-    try:
-        return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    except (ValueError, OverflowError, OSError):  # another writer's record may hold any number
-        return f"{time_ms} ms"
+    return utc(time_ms)

@@ -12,7 +12,6 @@ import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import partial
 from uuid import UUID
 
@@ -36,6 +35,7 @@ from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import transaction_timeout_ms, transactional_id
 from airmirror.slot.internal_records import batches
 from airmirror.slot.outbox import Outbox, Outgoing
+from airmirror.times import utc
 from airmirror.topics.internal import ANY_TIME
 from airmirror.windows.fence import Granted, fence_around
 from airmirror.wire.batches import HEADER_SIZE, build
@@ -120,7 +120,7 @@ class ToRescue:
 
 def to_rescue(plan: FailbackPlan, order: RescueOrder) -> list[ToRescue]:
     """Return what a rescue would copy."""
-    date = datetime.fromtimestamp(plan.made_ms / 1000, UTC).strftime("%Y-%m-%d")
+    date = utc(plan.made_ms, "%Y-%m-%d")
     return [
         ToRescue(row, row.remote_topic if order.append and row.has_remote else f"{row.remote_topic}.rescued.{date}")
         for row in plan.partitions

@@ -10,8 +10,10 @@ from pathlib import Path
 
 from airmirror.flows.audit import Audit, Bucket
 from airmirror.quality.page import PAGES_KEPT, document, file_name, keep_newest, table
+from airmirror.times import utc
 
 MOST_ROWS = 200
+PLOTTED = range(4_102_444_800_000)  # epoch milliseconds, up to the year 2100
 _COLUMNS = ("event time", "source", "target", "difference", "latency avg s", "latency max s")
 _OF_PARTITIONS = ("topic", "partition", "remote topic", "from", "to", "equal", "expired", "before", "missing", "error")
 
@@ -20,7 +22,7 @@ def buckets_table(audit: Audit) -> list[tuple[str, ...]]:
     """One row for ten minutes of event time: records on both sides, and their latencies from timestamp to commit."""
     return [
         (
-            _time(begins),
+            utc(begins, "%Y-%m-%d %H:%M"),
             f"{bucket.source:,}",
             f"{bucket.target:,}",
             f"{bucket.target - bucket.source:+,}",
@@ -72,9 +74,10 @@ def write_page(audit: Audit, directory: Path, title: str, name: str) -> Path:
 
 
 def _plot(buckets: Mapping[int, Bucket]) -> str:
-    """Records a bucket on both sides, and latencies, as a PNG in base64."""
+    """Records a bucket on both sides, and latencies, as a PNG in base64; without those whose time no axis has."""
     from matplotlib.figure import Figure
 
+    buckets = {begins: bucket for begins, bucket in buckets.items() if begins in PLOTTED}
     times = [datetime.fromtimestamp(begins / 1000, UTC) for begins in buckets]
     figure = Figure(figsize=(11, 5), layout="constrained")
     counts, latencies = figure.subplots(2, sharex=True)
@@ -98,7 +101,3 @@ def _aligned(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     if len(rows) > MOST_ROWS:
         shown.append(f"… and {len(rows) - MOST_ROWS} more")
     return "\n".join(shown)
-
-
-def _time(milliseconds: int) -> str:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M")

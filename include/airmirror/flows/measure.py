@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
 from collections.abc import Callable
+from typing import ParamSpec
 
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened
@@ -30,9 +32,25 @@ HEARTBEAT = "heartbeat"  # gauge, by origin: when the newest verified heartbeat 
 CHECKPOINTS, CHECKPOINT_SECONDS = "checkpoints", "checkpoint_seconds"  # a counter; a gauge: how long they last took
 COMPLETED, VERIFIED = "completed", "verified"  # gauges: when a window of all partitions ended, and one that is verified
 
+P = ParamSpec("P")
+
 log = logging.getLogger(__name__)
 
 
+def only_shown(measure: Callable[P, None]) -> Callable[P, None]:
+    """A measurement that ends nothing, whatever it fails at: no window waits for a number that is only shown."""
+
+    @functools.wraps(measure)
+    def measuring(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            measure(*args, **kwargs)
+        except Exception:
+            log.warning("%s failed: its numbers are not shown.", measure.__name__, exc_info=True)
+
+    return measuring
+
+
+@only_shown
 def measure_window(opened: Opened, result: WindowResult, tried: Callable[[TopicPartition], bool]) -> None:
     """Note where all partitions stand after a window, what is wrong with which, and how long it took.
 
@@ -69,6 +87,7 @@ def measure_window(opened: Opened, result: WindowResult, tried: Callable[[TopicP
     ledger.note_sample(lags=True)
 
 
+@only_shown
 def measure_failure(opened: Opened, window: str, error: AirmirrorError) -> None:
     """Note that a window ended with an error; that another one was at work is none that anybody need know of."""
     busy = isinstance(error, FlowBusy)
@@ -77,6 +96,7 @@ def measure_failure(opened: Opened, window: str, error: AirmirrorError) -> None:
         opened.ledger.note_window(window, {WHOLE: error}, passed=lambda key: False)
 
 
+@only_shown
 def measure_judged(opened: Opened, judged: Judged, seconds: float) -> None:
     """Add what the gate let pass to the partitions' counters; note what it did not."""
     ledger = opened.ledger
@@ -91,6 +111,7 @@ def measure_judged(opened: Opened, judged: Judged, seconds: float) -> None:
     ledger.note_sample(lags=False)
 
 
+@only_shown
 def measure_meanwhile(opened: Opened, seen: Seen) -> None:
     """Note where all partitions stand while a window follows the log; add what its gate has let pass to their counters."""
     ledger = opened.ledger
@@ -100,11 +121,13 @@ def measure_meanwhile(opened: Opened, seen: Seen) -> None:
     ledger.note_sample(lags=True)
 
 
+@only_shown
 def measure_checkpoints(opened: Opened, count: int, seconds: float) -> None:
     """Note a round's number of checkpoints, and its time since it began to read the groups' offsets."""
     opened.ledger.note({(CHECKPOINTS, ""): float(count)}, {(CHECKPOINT_SECONDS, ""): seconds} if count else {})
 
 
+@only_shown
 def measure_latency(opened: Opened) -> None:
     """Note the end-to-end latency that heartbeats tell. What can't be measured is told, and fails nothing."""
     try:

@@ -63,7 +63,7 @@ def open_flow(config: Path, name: str, ledger_url: str, overrides: Mapping[str, 
     flow = configuration.flow(name)
     ledger = Ledger(ledger_url)
     try:
-        of_flow = ledger.flow(name)
+        of_flow = ledger.flow(flow.name)
         yield Opened(configuration, as_decided(flow, of_flow), of_flow)
     finally:
         ledger.close()

@@ -38,6 +38,7 @@ _FRESH: Row = {
     "earlier_records": None,
     "earlier_bytes": None,
 }
+LONGEST_MS = 2**53  # of an age: times of records are their producers'
 EARLIER_MS = 60_000  # how old the counters are, at most, that a rate is told from while something is verified
 
 
@@ -183,15 +184,16 @@ def _time_of(connection: Connection, flow: str, passed: Verified, last: SegmentR
 
 
 def _ages(last: SegmentRecord) -> Row:
-    """Return the ages of the records of a transaction."""
+    """Return the ages of the records of a transaction, within what every database and page can hold."""
     tells = last.read_ms >= 0
-    return {
-        "newest_ms": last.max_timestamp,
+    ages = {
         "latency_ms": last.time_ms - last.max_timestamp,
         "latency_most_ms": last.time_ms - last.min_timestamp if tells else None,
         "age_ms": last.read_ms - last.max_timestamp if tells else None,
         "age_most_ms": last.read_ms - last.min_timestamp if tells else None,
     }
+    shown = {name: None if age is None else max(-LONGEST_MS, min(age, LONGEST_MS)) for name, age in ages.items()}
+    return {"newest_ms": last.max_timestamp} | shown
 
 
 def note_standings(connection: Connection, flow: str, standings: Sequence[Standing]) -> None:

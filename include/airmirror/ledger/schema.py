@@ -33,6 +33,7 @@ VERSIONS = (
     "0010",
     "0011",
     "0012",
+    "0013",
 )  # the revisions in migrations/versions, oldest first
 
 _version_table = sql.Table(  # as Alembic makes it

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from airmirror.errors import counted
+from airmirror.times import utc
 
 if TYPE_CHECKING:
     from airmirror.flows.decisions import HeldRange
@@ -90,7 +90,7 @@ def question(held: Sequence[HeldRange], flow: str) -> str:
         "|---|---|---|---|---|---|",
     ]
     for item in held:
-        since = datetime.fromtimestamp(item.since_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        since = utc(item.since_ms, "%Y-%m-%d %H:%M:%S")
         lines.append(
             f"| {escape(item.topic)} | {item.partition} | {item.first:,} to {item.last:,} | {item.records:,} | {since} | "
             f"{escape(item.reason)} |"

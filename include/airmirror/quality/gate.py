@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from airmirror.quality.page import write_page
 from airmirror.quality.rows import COLUMNS, KEY, MEASURED, NULLABLE, Row, partition_of
 from airmirror.quality.suites import LAG, Expectation, Suite, build
 from airmirror.quality.verdict import Asked, Judgement, Partition
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,15 @@ def judge(
         chosen = [row for row in rows if suite.is_for_topic(str(row["topic"]))]
         if not chosen or not suite.is_for_flow(flow):
             continue
-        for expectation, result in _validate(context, suite, chosen, f"{window}"):
+        try:
+            results = _validate(context, suite, chosen, window)
+        except Exception as error:  # whatever the library raises: what nobody has judged is held, and judged again
+            log.exception("Suite %s of flow %s can't be evaluated.", suite.name, flow)
+            for row in chosen:
+                reason = f"suite {suite.name} can't be evaluated: {type(error).__name__}: {error}"
+                failed.setdefault(partition_of(row), []).append(reason)
+            continue
+        for expectation, result in results:
             critical = expectation.severity == "critical" or _raised(result)
             asked = Asked(suite.name, expectation, len(chosen), (), critical)
             if result.success:
@@ -106,7 +117,8 @@ def _validate(context: Any, suite: Suite, rows: Sequence[Row], run: str) -> list
             },
         )
     )
-    answer = checkpoint.run(batch_parameters={"dataframe": frame}, run_id=gx.RunIdentifier(run_name=run))
+    named = gx.RunIdentifier(run_name=run, run_time=datetime.now(UTC))  # without a time the name is read as one
+    answer = checkpoint.run(batch_parameters={"dataframe": frame}, run_id=named)
     (result,) = answer.run_results.values()
     # Not found by arguments: Great Expectations leaves defaults out and rewrites conditions.
     by_number = {item.expectation_config.meta["number"]: item for item in result.results}

@@ -78,6 +78,7 @@ class Account:
 
     def times(self, first: int, last: int) -> None:
         """A batch is sent whose first record is of one time and whose newest is of another, in epoch milliseconds."""
+        first = max(0, first)  # a producer may have chosen any number of 64 bits
         self.min_timestamp = first if self.min_timestamp < 0 else min(self.min_timestamp, first)
         self.max_timestamp = max(self.max_timestamp, last)
 

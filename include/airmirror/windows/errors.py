@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import ClassVar
 
 from airmirror.errors import AirmirrorError, command
 from airmirror.slot.errors import PartitionError, reset_command, seen, take_over_command
+from airmirror.times import utc
 from airmirror.wire.segments import GATE
 
 
@@ -101,11 +101,6 @@ class PartitionHeld(PartitionError):
         mend = f"mend the cause, then {command('verify', flow=self.flow)}"
         way_out = f"release it: {release}" if self.is_decided else mend
         return f"cluster {self.cluster!r}: {self.what}; {way_out}"
-
-
-def utc(milliseconds: int) -> str:
-    """Epoch milliseconds for people."""
-    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 @dataclass(eq=False)

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
 from airmirror.slot.errors import PartitionError, of_flow
-from airmirror.windows.errors import GateFailed, PartitionHeld, utc
+from airmirror.times import utc
+from airmirror.windows.errors import GateFailed, PartitionHeld
 from airmirror.windows.fence import Granted
 from airmirror.windows.findings import Finding
 from airmirror.wire.segments import GATE, Hold, Verified

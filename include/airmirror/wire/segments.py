@@ -10,11 +10,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import IntEnum
 from typing import Any, ClassVar, get_args
 from uuid import UUID
 
+from airmirror.times import utc
 from airmirror.wire.closures import OfSwitches
 from airmirror.wire.fields import (
     BYTES_16,
@@ -334,7 +334,7 @@ class ResetRecord(Kept):
 
     def __str__(self) -> str:
         lost = f"lost {self.lost_first} to {self.lost_end - 1}" if self.lost_end > self.lost_first else "nothing lost"
-        when = datetime.fromtimestamp(self.time_ms / 1000, UTC).isoformat(timespec="seconds")
+        when = utc(self.time_ms, "%Y-%m-%dT%H:%M:%S+00:00")
         what = f"{self.topic}-{self.partition}: {self.choice}, {lost}" if self.topic else self.choice
         return f"{when} {self.by}: {what} ({self.problem or 'nothing was wrong'}; {self.reason})"
 

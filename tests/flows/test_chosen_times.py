@@ -1,0 +1,70 @@
+"""A producer chooses the times of its records, and of its batches: any number of 64 bits ends no window and no page."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airmirror.flows.audit import Audit, Bucket
+from airmirror.flows.audit_report import as_text, write_page
+from airmirror.flows.measure import measure_window
+from airmirror.ledger.metrics import _ages
+from airmirror.slot.account import Account
+from airmirror.times import utc
+from airmirror.wire.batches import build, parse
+from airmirror.wire.headers import varint
+from airmirror.wire.plain import plain_records
+
+LONGS = st.integers(-(2**63), 2**63 - 1)
+FARTHEST = (-(2**63), -(2**60), 1_795_000_000_000_000, 2**63 - 1)
+
+
+def zigzag(number: int) -> bytes:
+    """A varint of 64 bits."""
+    left, out = ((number << 1) ^ (number >> 63)) & (2**64 - 1), b""
+    while left >= 128:
+        left, out = left >> 7, out + bytes([left & 127 | 128])
+    return out + bytes([left])
+
+
+@given(LONGS, LONGS)
+def test_a_records_time_is_the_one_that_a_broker_reads(base: int, when: int) -> None:
+    """Kafka adds the two in 64 bits: of a batch that begins at -2^63 a record is of now."""
+    delta = (when - base + 2**63) % 2**64 - 2**63
+    body = b"\0" + zigzag(delta) + varint(0) + varint(1) + b"k" + varint(1) + b"v" + varint(0)
+    view = memoryview(build(varint(len(body)) + body, count=1, base_timestamp=base, max_timestamp=when))
+    (batch,) = parse(view, 0, len(view))
+    (record,) = plain_records(view, batch)
+    assert record.timestamp == when
+
+
+@given(LONGS, LONGS, LONGS, LONGS)
+def test_ages_fit_every_database(first: int, last: int, foreign_first: int, foreign_last: int) -> None:
+    account, now = Account(start=0, target_end=0), int(time.time() * 1000)
+    account.times(first, last)
+    assert account.min_timestamp >= 0
+    for begins, ends in ((account.min_timestamp, account.max_timestamp), (foreign_first, foreign_last)):
+        segment: Any = SimpleNamespace(min_timestamp=begins, max_timestamp=ends, time_ms=now, read_ms=now)
+        assert all(-(2**63) <= age < 2**63 for age in _ages(segment).values())
+
+
+def test_an_audit_shows_times_that_no_calendar_has(tmp_path: Any) -> None:
+    audit = Audit((), {each: Bucket(1, 1) for each in (*FARTHEST, 1_795_000_000_000)})
+    for text in (as_text(audit), write_page(audit, tmp_path, "audit", "a").read_text()):
+        assert all(utc(each) in text for each in FARTHEST) and "2026-11-18" in text
+    assert utc(2**63 - 1) == "9223372036854775807 ms" and utc(0) == "1970-01-01 00:00:00 UTC"
+
+
+def test_what_is_only_shown_ends_no_window(caplog: pytest.LogCaptureFixture) -> None:
+    def overflows(*_: object, **__: object) -> None:
+        raise OverflowError("Python int too large to convert to SQLite INTEGER")
+
+    opened: Any = SimpleNamespace(ledger=SimpleNamespace(note_window=overflows))
+    result: Any = SimpleNamespace(window="w", standings=(), rows=())
+    measure_window(opened, result, lambda key: True)
+    assert "measure_window failed" in caplog.text and "SQLite" in caplog.text
