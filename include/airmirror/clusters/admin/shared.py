@@ -1,7 +1,7 @@
 """AdminClients that calls share: making one (threads, connections, a log-in) takes longer than most of what it is asked.
 
-A client is shared for a minute at most, so no secret is kept for longer, and not once anything has gone wrong with it: the
-next call starts anew, without its complaints and without the growing pauses in which librdkafka would try again.
+A client is shared for a minute at most, eight of them are kept, and none is used again once anything has gone wrong with it:
+the next call starts with a new one, without its complaints and without the growing pauses in which librdkafka would try again.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def drop(client: AdminClient) -> None:
 
 
 def _key(settings: Mapping[str, str]) -> bytes:
-    """What tells settings from others, without telling them; a file that was written anew is another."""
+    """What tells settings from others, without telling them; a file that was written again is another."""
     said = [(name, value, _written(name, value)) for name, value in sorted(settings.items())]
     return hmac.digest(_SALT, repr(said).encode(), "sha256")
 
