@@ -13,6 +13,7 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from airmirror_local import class_data
 from airmirror_local.jars import KAFKA_VERSION, classpath
 from airmirror_local.java import find_java
 from airmirror_local.ports import LOOPBACK, answers, free_port
@@ -22,6 +23,7 @@ from airmirror_local.storage import format_storage, new_id, write_properties
 START_SECONDS = 180
 # Up within two seconds on one core, at the price of throughput: for demo and tests.
 QUICK_START = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+ARCHIVES = "-XX:ArchiveClassesAtExit="  # makes an archive of classes, and can't use one
 # What kafka-server-start.sh and kafka-run-class.sh pass: for benchmarks.
 KAFKA_DEFAULTS = (
     "-Xms1g",
@@ -248,7 +250,12 @@ def with_listeners(settings: dict[str, str], ports: Mapping[str, int], protocols
 
 def launch(home: Path, java_options: tuple[str, ...], version: str = KAFKA_VERSION) -> Process:
     """Start the node whose ``server.properties`` lie in ``home``."""
-    command = [*java(java_options, version), "kafka.Kafka", str(home / "server.properties")]
+    start, *arguments = java(java_options, version)
+    is_quick = java_options[: len(QUICK_START)] == QUICK_START and not any(
+        ARCHIVES in option for option in java_options
+    )
+    shared = class_data.options(class_data.archive_of(Path(start), version)) if is_quick else ()
+    command = [start, *shared, *arguments, "kafka.Kafka", str(home / "server.properties")]
     return start_process(f"broker {home.name}", command, home / "broker.log")
 
 

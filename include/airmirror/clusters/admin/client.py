@@ -23,6 +23,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from airmirror.clusters.admin.description import ClusterDescription, ConfigValue
 from airmirror.clusters.admin.librdkafka import librdkafka_config
+from airmirror.clusters.admin.shared import SharedClient, drop, shared
 from airmirror.clusters.security.model import UnsupportedClientSetting
 from airmirror.config import Cluster
 from airmirror.config.keys import SET_HERE
@@ -90,8 +91,12 @@ class Admin:
     complaints: list[KafkaError] = field(default_factory=list)
 
     def failed(self, error: KafkaException) -> AirmirrorError:
-        """Return the error that a KafkaException of this client means: HostNotResolved, ClusterUnreachable or AccessDenied."""
+        """Return the error that a KafkaException of this client means: HostNotResolved, ClusterUnreachable or AccessDenied.
+
+        The client is not shared further: what it complained of is no later failure's reason.
+        """
         self.client.poll(0)
+        drop(self.client)
         cause: KafkaError = error.args[0]
         complaint = next((c for c in reversed(self.complaints) if c.code() != KafkaError._ALL_BROKERS_DOWN), cause)
         bootstrap = ",".join(self.cluster.bootstrap_servers)
@@ -112,12 +117,18 @@ class Admin:
 
 
 def connect(cluster: Cluster) -> Admin:
-    """A client for administration; nothing is sent yet. Raises UnsupportedClientSetting."""
-    complaints: list[KafkaError] = []
+    """A client for administration, shared by the calls of a minute; nothing is sent yet. Raises UnsupportedClientSetting."""
     settings: dict[str, Any] = librdkafka_config(cluster, "admin")
-    settings |= {"logger": _librdkafka_log, "error_cb": complaints.append}
+
+    def new() -> SharedClient:
+        complaints: list[KafkaError] = []
+        return SharedClient(
+            AdminClient(settings | {"logger": _librdkafka_log, "error_cb": complaints.append}), complaints
+        )
+
     try:
-        return Admin(cluster, AdminClient(settings), complaints)
+        found = shared(settings, new)
+        return Admin(cluster, found.client, found.complaints)
     except KafkaException as error:
         raise UnsupportedClientSetting(cluster.alias, "client settings", error.args[0].str()) from error
 

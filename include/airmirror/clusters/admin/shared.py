@@ -1,0 +1,90 @@
+"""AdminClients that calls share: making one (threads, connections, a log-in) takes longer than most of what it is asked.
+
+A client is shared for a minute at most, eight of them are kept, and none is used again once anything has gone wrong with it:
+the next call starts with a new one, without its complaints and without the growing pauses in which librdkafka would try again.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+
+from confluent_kafka import KafkaError
+from confluent_kafka.admin import AdminClient
+
+SHARED_SECONDS = 60.0
+MOST = 8
+
+_SALT = os.urandom(32)
+
+
+@dataclass(frozen=True, eq=False)
+class SharedClient:
+    """A client, what its connections have complained of, and when it was made."""
+
+    client: AdminClient
+    complaints: list[KafkaError]
+    made: float = field(default_factory=time.monotonic)
+
+    @property
+    def is_good(self) -> bool:
+        """Whether it may be used again: it is young, and nothing has gone wrong with it."""
+        if time.monotonic() - self.made > SHARED_SECONDS:
+            return False
+        self.client.poll(0)
+        return not self.complaints
+
+
+_lock = Lock()
+_clients: OrderedDict[bytes, SharedClient] = OrderedDict()
+
+
+def shared(settings: Mapping[str, str], make: Callable[[], SharedClient]) -> SharedClient:
+    """Return this process's client of these settings, else the one that ``make`` returns."""
+    key = _key(settings)
+    with _lock:
+        found = _clients.get(key)
+        if found is None or not found.is_good:
+            _clients[key] = found = make()
+        _clients.move_to_end(key)
+        while len(_clients) > MOST:
+            _clients.popitem(last=False)
+        return found
+
+
+def drop(client: AdminClient) -> None:
+    """Let no further call use a client."""
+    with _lock:
+        for key in [key for key, each in _clients.items() if each.client is client]:
+            del _clients[key]
+
+
+def _key(settings: Mapping[str, str]) -> bytes:
+    """What tells settings from others, without telling them; a file that was written again is another."""
+    said = [(name, value, _written(name, value)) for name, value in sorted(settings.items())]
+    return hmac.digest(_SALT, repr(said).encode(), "sha256")
+
+
+def _written(name: str, value: str) -> tuple[int, ...]:
+    if not name.endswith((".location", ".keytab")):
+        return ()
+    try:
+        found = Path(value).stat()
+    except OSError:  # the client tells
+        return ()
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _before_fork() -> None:
+    """A child would get clients whose threads stay behind: none may be there, and none be made meanwhile."""
+    _lock.acquire()
+    _clients.clear()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_lock.release, after_in_child=_lock.release)
