@@ -11,9 +11,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
+from airmirror.clusters.admin.client import connect, topic_configs
 from airmirror.clusters.protocol.transactions import TransactionalId
 from airmirror.failback import plan as planning
 from airmirror.failback import rescue as rescuing
@@ -253,6 +255,27 @@ def test_rescued_after_what_the_remote_topic_holds(east: Broker, west: Broker, t
     _, plan = rescue(elsewhere(flow.opened, tmp_path), append)
     assert (plan.never, plan.rescued, plan.since) == (0, 7, 3)
     assert len(read_all(west, flow.remote_topic)[0]) == 20
+
+
+def test_of_two_topics_one_is_rescued_and_kept_for_ever(east: Broker, west: Broker, tmp_path: Path) -> None:
+    other = create_topic(east, f"other-{uuid4().hex[:8]}", 1)
+    chosen = create_topic(east, f"chosen-{uuid4().hex[:8]}", 1)
+    flow = mirror(east, west, tmp_path, topic=chosen, settings={"topics": f"{other}, {chosen}"})
+    flow = with_groups(flow, "none")
+    for topic in (other, chosen):
+        produce(east, topic, numbered(10), partition=0)
+    assert flow.run().is_verified
+    close(flow.opened, (), reason="INC-7", by="ada")
+    for topic in (other, chosen):
+        produce(east, topic, numbered(3, 10), partition=0)
+    copied, plan = rescue(flow.opened, replace(ORDER, topics=(chosen,)))
+    assert [each.row.topic for each in copied] == [chosen] and (plan.never, plan.rescued) == (3, 3)
+    into = rescued_topic(flow, plan)
+    configs = topic_configs(connect(flow.flow.target), [into])[into]
+    kept = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+    assert {key: (configs[key].value, configs[key].is_own) for key in kept} == {
+        key: (value, True) for key, value in kept.items()
+    }
 
 
 def test_a_topic_of_rescued_records_that_is_too_small_is_refused(east: Broker, west: Broker, tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ from support.hostile import delete_records
 from support.killing import killed_at
 from support.migrations import ORDER as MOVING
 from support.migrations import move_of, takes
-from support.returns import ORDER, POLICIES, THERE, Both, there_and_back, write
+from support.returns import BACK, ORDER, POLICIES, THERE, Both, there_and_back, write
 from support.sides import Sides
 from support.topics import create_topic, delete_topic, end_offsets, produce, read_all
 
@@ -114,6 +114,16 @@ def test_a_topic_that_was_closed_alone_returns_alone(sides: Sides, tmp_path: Pat
     close(both.there, (), reason="all", by="ada")
     with pytest.raises(ReturnRefused, match="all of it returns"):
         both.fail_back(topics=(both.topic,))
+
+
+@pytest.mark.parametrize("which", [THERE, BACK])
+def test_an_aggregate_does_not_return(sides: Sides, tmp_path: Path, which: str) -> None:
+    both = there_and_back(sides.east, sides.west, tmp_path, settings={f"{which}.aggregate": "true"})
+    write(both.east, both.topic, 0, 4)
+    both.window(both.there)
+    close(both.there, (), reason="INC-7", by="ada")
+    with pytest.raises(ReturnRefused, match=f"flow '{which}' is an aggregate"):
+        look_ahead(both.pair, ORDER.of_return)
 
 
 def test_a_fence_comes_down_alone_before_its_topic_returns(sides: Sides, tmp_path: Path) -> None:

@@ -43,8 +43,13 @@ def undone(both: Both, directory: Path) -> None:
     assert undo(both.elsewhere(directory).pair, **WHY).topics == {}
 
 
-def test_a_failback_is_undone_at_its_last_step_and_planned_again(sides: Sides, tmp_path: Path) -> None:
-    """Somebody has written to the source among what returned: that never crossed, and can be rescued now."""
+def test_a_failback_is_undone_at_its_last_step_and_planned_again(
+    sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody has written to the source among what returned: that never crossed, and can be rescued now.
+
+    Groups that the source did not keep where they were moved are named, and moved again.
+    """
     both = there_and_back(sides.east, sides.west, tmp_path)
     crossed = write(both.east, both.topic, 0, 20)
     read_with_group(both.east, both.group, both.topic, {0: 5, 1: 5})
@@ -52,8 +57,20 @@ def test_a_failback_is_undone_at_its_last_step_and_planned_again(sides: Sides, t
     fail_over(without_source(both.there), DISASTER)
     since = write(both.west, both.remote, 100, 12)
     read_with_group(both.west, both.group, both.remote, {0: 8, 1: 8})
-    for step in (steps.return_step, steps.drain_step, steps.close_step, steps.move_step):
+    for step in (steps.return_step, steps.drain_step, steps.close_step):
         step(both.pair, ORDER)
+    move = steps.move_groups
+
+    def loses_one(*given: Any) -> Any:
+        done = move(*given)
+        commit(both.east, both.group, {(both.topic, 1): 5})
+        return done
+
+    with monkeypatch.context() as patched:
+        patched.setattr(steps, "move_groups", loses_one)
+        with pytest.raises(steps.GroupsNotBack, match=f"{both.group} in {both.topic}-1 is not at"):
+            steps.move_step(both.pair, ORDER)
+    steps.move_step(both.pair, ORDER)
     moved = committed(both.east, both.group)
     assert moved != {(both.topic, 0): 5, (both.topic, 1): 5}
     stray = write(both.east, both.topic, 400, 4)

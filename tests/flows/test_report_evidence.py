@@ -17,6 +17,7 @@ from airmirror.flows.report_rows import Span
 from airmirror.flows.report_spot import spot_check
 from airmirror.naming import segment_topic
 from airmirror_local.brokers import Broker
+from support.disks import alter_value
 from support.flows import Mirror, as_mirrormaker, mirror
 from support.hostile import delete_records
 from support.topics import Record, produce
@@ -122,3 +123,14 @@ def test_a_report_is_checked_against_the_clusters(east: Broker, west: Broker, tm
         appender.append([(first.encode_key(), None)])
     found = spot_check(flow.opened, content, "seed")
     assert not found.wrong and "does not have all of it any more" in found.notes[0]
+
+
+def test_a_record_that_is_another_one_on_a_cluster_by_now_is_found(east: Broker, west: Broker, tmp_path: Path) -> None:
+    flow = mirror(east, west, tmp_path)
+    produce(east, flow.topic, values(10))
+    flow.run()
+    content = report(flow).as_dict()
+    assert spot_check(flow.opened, content, "seed").wrong == ()
+    alter_value(west, flow.remote_topic, 0, b"v7")
+    (wrong,) = spot_check(flow.opened, content, "seed").wrong
+    assert wrong.startswith(f"{flow.topic}-0 offsets 0 to 9: ")

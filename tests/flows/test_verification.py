@@ -119,13 +119,13 @@ COMPACTED = {
 }
 
 
-def not_judged(flow: Mirror) -> None:
+def not_judged(flow: Mirror, window: str = "w") -> None:
     run_window(
         flow.flow,
         flow.opened.ledger,
         prepare(flow.opened).topics,
         in_this_process,
-        window="w",
+        window=window,
         slots=lambda: 1,
         advance=False,
     )
@@ -134,6 +134,20 @@ def not_judged(flow: Mirror) -> None:
 def judged(flow: Mirror) -> list[object]:
     """The errors of a gate that trusts nobody."""
     return list(judge_window(flow.flow, flow.opened.ledger, no_objection, window="gate", trusted=()).errors)
+
+
+def test_a_gap_right_after_what_is_verified_is_not_passed(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """The rest is accounted for in itself, and begins later than it must."""
+    flow = mirror(east, west, tmp_path)
+    produce(east, flow.topic, values(0, 20))
+    flow.run()
+    for window, first in (("second", 20), ("third", 40)):
+        produce(east, flow.topic, values(first, first + 20))
+        not_judged(flow, window)
+    write(flow, (flow.opened.ledger.unverified()[0], False))
+    (error,) = judged(flow)
+    assert "offsets 40 to 59 are not accounted for: the segment before ends at 20" in str(error)
+    assert flow.opened.ledger.verified()[flow.topic, 0].offset == 19
 
 
 def test_compaction_is_no_difference(east: Broker, west: Broker, tmp_path: Path) -> None:

@@ -179,6 +179,19 @@ def test_a_group_that_is_one_off_fails(
     assert copied.startswith(f"on the copies: group {group}") and "0 of 1 group exact" in report.headline
 
 
+def test_an_undo_that_leaves_groups_where_they_were_moved_fails(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow, _ = moving(east, west, tmp_path)
+    group = a_group()
+    produce(east, flow.topic, numbered(30), partition=0)
+    commit(east, group, {(flow.topic, 0): 20})
+    takes(flow.opened, "mirror")
+    monkeypatch.setattr(rehearsing, "put_back", lambda _pen, _moves: None)
+    (problem,) = rehearsed(flow.opened).problems
+    assert group in problem and problem.endswith("stands there still, after the undo")
+
+
 def test_a_group_that_could_not_be_switched_fails(east: Broker, west: Broker, tmp_path: Path) -> None:
     flow, _ = moving(east, west, tmp_path)
     group = a_group()

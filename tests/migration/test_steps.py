@@ -254,7 +254,6 @@ PLACES: tuple[tuple[Step, object, str], ...] = (
 )
 
 
-@pytest.mark.long
 def test_killed_at_each_step_and_run_again(east: Broker, west: Broker, tmp_path: Path) -> None:
     """Each time by a ledger that has seen nothing, as another Airflow would; in the end as if nothing had happened."""
     flow, _ = moving(east, west, tmp_path)

@@ -263,7 +263,6 @@ def test_what_is_written_at_the_last_moment_keeps_topics_closed(
     assert committed(west, group) == {(flow.remote_topic, 0): 20}
 
 
-@pytest.mark.long
 def test_an_undo_that_is_killed_is_done_again(east: Broker, west: Broker, tmp_path: Path) -> None:
     flow, _ = moving(east, west, tmp_path)
     group = a_group()

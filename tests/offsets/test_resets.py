@@ -65,7 +65,6 @@ def from_checkpoint(flow: Mirror) -> list[bytes | None]:
     return values([record for record in read_all(flow.target, flow.remote_topic)[0] if record.offset >= begin])
 
 
-@pytest.mark.long
 def test_starting_again_behind_what_is_there(running: tuple[Mirror, str]) -> None:
     flow, group = running
     reset(flow, Choice.START_AGAIN)
@@ -109,7 +108,6 @@ def test_going_on_with_a_loss(running: tuple[Mirror, str]) -> None:
     assert values(read_with_group(flow.target, group, flow.remote_topic)[0]) == values(numbers(50, 60))
 
 
-@pytest.mark.long
 def test_another_remote_topic(running: tuple[Mirror, str]) -> None:
     """Groups are moved in the new one; the old one is left alone, with their positions there, which lead nowhere back."""
     flow, group = running
@@ -125,7 +123,6 @@ def test_another_remote_topic(running: tuple[Mirror, str]) -> None:
     assert back == {new: (50, ""), flow.remote_topic: (None, Reason.NOT_REPLICATED)}
 
 
-@pytest.mark.long
 def test_a_reset_while_checkpoints_are_written(running: tuple[Mirror, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Positions that were translated before it are not written after it."""
     flow, group = running

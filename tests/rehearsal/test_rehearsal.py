@@ -13,12 +13,13 @@ from confluent_kafka import TopicPartition as Place
 
 from airmirror.clusters.admin.appender import Appender
 from airmirror.clusters.protocol.routes import Routes
+from airmirror.config import Cluster
 from airmirror.failover.plan import failover_plan
 from airmirror.flows.closing import close
 from airmirror.flows.prepare import Opened, prepare
 from airmirror.naming import segment_topic
 from airmirror.partitions import TopicPartition
-from airmirror.rehearsal import positions
+from airmirror.rehearsal import positions, shadows
 from airmirror.rehearsal import rehearse as rehearsing
 from airmirror.rehearsal.rehearse import RehearsalNeedsSource, rehearse
 from airmirror.rehearsal.report import RehearsalReport, report_page, write_report
@@ -188,6 +189,20 @@ def test_a_topic_that_takes_no_records_fails(east: Broker, west: Broker, tmp_pat
     report = rehearsed(flow)
     assert len(report.problems) == 1 and "a record was not taken" in report.problems[0], report.problems
     assert everything(flow, group) == before
+
+
+def test_a_record_that_is_read_as_another_one_fails(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow, _ = filled(east, west, tmp_path)
+    real = shadows.write_shadows
+
+    def altered(cluster: Cluster, samples: shadows.Samples) -> dict[str, str]:
+        return real(cluster, {key: [*its[:-1], replace(its[-1], value=b"another")] for key, its in samples.items()})
+
+    monkeypatch.setattr(shadows, "write_shadows", altered)
+    (problem,) = rehearsed(flow).problems
+    assert "what was read is not what was written" in problem
 
 
 def test_what_a_killed_rehearsal_leaves_is_removed_by_the_next_one(

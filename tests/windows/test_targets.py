@@ -200,7 +200,6 @@ def test_a_node_of_the_target_dies_in_mid_transaction(
     assert flow.assert_equal() == 4 * 200
 
 
-@pytest.mark.long
 def test_a_commit_that_cannot_be_ended(
     east: Broker, three: BrokerCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

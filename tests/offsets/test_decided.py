@@ -1,0 +1,47 @@
+"""What people decide while positions are read, or records pruned: the positions are read again, the records kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from airmirror.offsets import groups
+from airmirror.offsets.groups import settled
+from airmirror.offsets.pruning import kept_topics
+from airmirror.wire.closures import Closure, ClosureEvent, Return
+
+MIRROR = cast(Any, SimpleNamespace(index=SimpleNamespace(closures=lambda: [])))
+
+
+@pytest.fixture
+def decided(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Tell these resets at each look at what people have decided, the last ones for ever."""
+
+    def tell(*resets: list[str]) -> None:
+        each: Iterator[list[str]] = iter(resets)
+        monkeypatch.setattr(groups, "known_resets", lambda _mirror: next(each))
+        monkeypatch.setattr(groups, "resets", lambda _mirror: next(each))
+
+    return tell
+
+
+def test_positions_are_read_again_when_somebody_has_decided_meanwhile(decided: Callable[..., None]) -> None:
+    looks = iter(["before the reset", "after it"])
+    decided([], ["a reset"], ["a reset"])
+    assert settled(MIRROR, lambda: cast(Any, next(looks))) == "after it"
+
+
+def test_positions_are_read_once_when_nobody_has(decided: Callable[..., None]) -> None:
+    looks = iter(["once"])
+    decided(["an old reset"], ["an old reset"])
+    assert settled(MIRROR, lambda: cast(Any, next(looks))) == "once"
+
+
+def test_what_is_closed_or_returns_keeps_all_its_segment_records() -> None:
+    closure = SimpleNamespace(topic="closed", event=ClosureEvent.CLOSED, time_ms=1)
+    returns = {Return: [SimpleNamespace(topic="returns")]}
+    ledger = SimpleNamespace(closures=lambda: [cast(Closure, closure)], of_kind=lambda kind: returns[kind])
+    assert kept_topics(cast(Any, ledger)) == {"closed", "returns"}
