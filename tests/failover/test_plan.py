@@ -16,13 +16,13 @@ from airmirror.clusters.admin.creation import create_partitions
 from airmirror.clusters.admin.description import NewPartitions
 from airmirror.failover.page import headline, page
 from airmirror.failover.plan import FailoverPlan, failover_plan
-from airmirror.failover.recovery import complete_ms
 from airmirror.flows.following import following_of
 from airmirror.flows.gates import Expectations
 from airmirror.flows.groups import checkpoints_round
 from airmirror.flows.measure import measure_window
 from airmirror.flows.prepare import Opened, prepare
 from airmirror.ledger import Ledger
+from airmirror.ledger.recovery import complete_ms
 from airmirror.windows.window import judge_window, run_window
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import LOOPBACK, free_port

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from airmirror.failover.recovery import complete_ms, seen_by_flow
 from airmirror.ledger import Ledger
 from airmirror.ledger.metrics import SEEN, Standing
+from airmirror.ledger.recovery import complete_ms, seen_by_flow
 from ledger.test_ledger import entries, load, segment, verified
 
 FLOW = "a->b"

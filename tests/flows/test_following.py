@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from airmirror.failover.recovery import complete_ms
 from airmirror.flows import following
 from airmirror.flows.following import following_of
 from airmirror.flows.gates import Expectations
@@ -18,6 +17,7 @@ from airmirror.flows.groups import CHECKPOINTS, GROUP_OFFSETS
 from airmirror.flows.prepare import Opened
 from airmirror.flows.rounds import OFFSET_SYNCS
 from airmirror.ledger.metrics import SEEN
+from airmirror.ledger.recovery import complete_ms
 from airmirror.offsets.checkpoints import emit_checkpoints
 from airmirror.offsets.syncs import emit_offset_syncs
 from airmirror.partitions import TopicPartition

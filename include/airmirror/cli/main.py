@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from airmirror import __version__
 from airmirror.cli import closing, configuration, decisions, windows
 from airmirror.cli.compare import compare
 from airmirror.cli.failback import failback_commands
@@ -30,7 +31,12 @@ from airmirror.cli.options import (
 from airmirror.cli.report import report_commands
 from airmirror.cli.takeover import takeover_commands
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="Kafka topics, mirrored in windows that are proven.")
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    help="Kafka topics, mirrored in windows that are proven.",
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
 ledger_commands = typer.Typer(no_args_is_help=True, help="The SQL mirror of a flow's internal topics.")
 group_commands = typer.Typer(help="Consumer groups on both sides of a flow.", invoke_without_command=True)
 
@@ -159,6 +165,21 @@ def rebuild(
     with opened_flow(config, flow, ledger, secrets) as opened, console.status("reading the internal topics"):
         counts = read_again(opened)
     console.print(f"ledger of {opened.flow.name}: " + ", ".join(f"{count} {name}" for name, count in counts.items()))
+
+
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        console.print(f"airmirror {__version__}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def airmirror(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_tell_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
 
 
 @app.command()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from airmirror.failover.recovery import complete_ms
 from airmirror.ledger import PartitionMetrics
+from airmirror.ledger.recovery import complete_ms
 from airmirror.ledger.state import State
 from airmirror.offsets.replicated import Extent
 from airmirror.partitions import TopicPartition

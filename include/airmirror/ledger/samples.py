@@ -9,11 +9,11 @@ import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
 from airmirror.ledger.database import upsert
-from airmirror.ledger.tables import flow_metrics, partition_metrics, samples
+from airmirror.ledger.recovery import complete_of
+from airmirror.ledger.tables import partition_metrics, samples
 
 MOST_KEPT = 20_000  # of a flow: a day of one every five seconds, two weeks of one a minute
 LEAST_MS = 1_000  # from one sample to the next of a gate that judges meanwhile
-_VERIFIED = "verified"  # airmirror.flows.measure
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Sample:
 
     ``records`` and ``bytes`` are counters; ``lag_records`` and ``lag_ms`` None where only a gate judged; ``latency_ms`` is the
     mean, and ``latency_most_ms`` the longest time from a record's timestamp to its commit of what came since the sample before;
-    ``verified_ms`` when the last window had ended that was verified as a whole, None: none was.
+    ``verified_ms`` up to when all that the source had was verified (``recovery``), None: not known.
     """
 
     time_ms: int
@@ -60,8 +60,6 @@ def note(connection: Connection, flow: str, now: int, *, lags: bool) -> None:
             sql.func.max(sql.case((is_new, sql.func.coalesce(own.latency_most_ms, own.latency_ms)))).label("most"),
         ).where(own.flow == flow)
     ).one()
-    gauge = sql.select(flow_metrics.c.value).where(flow_metrics.c.flow == flow, flow_metrics.c.name == _VERIFIED)
-    verified = connection.scalar(gauge)
     lag_ms = None if row.unknown else 0 if row.oldest_ms is None else max(0, now - int(row.oldest_ms))
     upsert(
         connection,
@@ -76,7 +74,7 @@ def note(connection: Connection, flow: str, now: int, *, lags: bool) -> None:
                 "lag_ms": lag_ms if lags else None,
                 "latency_ms": None if row.latency is None else int(row.latency),
                 "latency_most_ms": None if row.most is None else int(row.most),
-                "verified_ms": None if verified is None else int(verified * 1000),
+                "verified_ms": complete_of(connection, [flow])[flow],
             }
         ],
     )

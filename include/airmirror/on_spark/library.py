@@ -13,7 +13,7 @@ ALTERED = "airmirror: this session's library is another one"
 
 
 def digest() -> str:
-    """A digest of the library's modules: other code is another session."""
+    """A digest of the library's modules and its suite: other code is another session."""
     return digester()(str(PACKAGE))
 
 
@@ -21,7 +21,7 @@ def build(library_digest: str, directory: str) -> Path:
     """Write ``airmirror-<digest>.zip`` into a directory, which is the caller's."""
     archive = Path(directory) / f"airmirror-{library_digest}.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as out:
-        for file in PACKAGE.rglob("*.py"):
+        for file in (*PACKAGE.rglob("*.py"), *PACKAGE.glob("quality/expectations/*.yaml")):
             if "__pycache__" not in file.parts:
                 out.write(file, Path(PACKAGE.name) / file.relative_to(PACKAGE))
     return archive
@@ -40,7 +40,8 @@ def digester() -> Callable[[str], str]:
             with zipfile.ZipFile(archive) as content:  # all of it: whatever else lay there could be imported, too
                 found = {file.removeprefix(f"{name}/"): content.read(file) for file in content.namelist()}
         else:
-            files = (file for file in Path(package).rglob("*.py") if "__pycache__" not in file.parts)
+            every = (*Path(package).rglob("*.py"), *Path(package).glob("quality/expectations/*.yaml"))
+            files = (file for file in every if "__pycache__" not in file.parts)
             found = {file.relative_to(package).as_posix(): file.read_bytes() for file in files}
         hasher = hashlib.sha256()
         for file, code in sorted(found.items()):

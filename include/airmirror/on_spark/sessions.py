@@ -14,6 +14,7 @@ import shutil
 import sys
 import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 from uuid import UUID
 
@@ -126,8 +127,14 @@ def in_process() -> SparkSession:
     if not (spark.sparkContext.master or "").startswith("local"):
         directory = tempfile.mkdtemp(prefix="airmirror-")
         atexit.register(shutil.rmtree, directory, ignore_errors=True)  # executors fetch it as they start
-        spark.sparkContext.addPyFile(str(build(digest(), directory)))
+        _send(spark, build(digest(), directory))
     return spark
+
+
+def _send(spark: SparkSession, library: Path) -> None:
+    """Give executors the library, unless spark-submit has sent it along: Spark refuses a second file of a name."""
+    if library.name not in {Path(each).name for each in spark.sparkContext.listFiles}:
+        spark.sparkContext.addPyFile(str(library))
 
 
 def parallelism(spark: SparkSession) -> int:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
+import importlib.resources
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +78,11 @@ def load_suites(directory: Path) -> tuple[Suite, ...]:
     The product's own is always among them; a file of its name in the directory takes its place.
     """
     suites: list[Suite] = []
-    problems = [] if directory.is_dir() else [f"{directory}: no such directory"]
-    files = {path.name: path for ending in ("*.yaml", "*.yml") for path in directory.glob(ending) if path.is_file()}
-    for _, path in sorted(({BUILT_IN: OWN / BUILT_IN} | files).items()):
+    own = importlib.resources.files("airmirror.quality") / OWN.name / BUILT_IN  # the library may be a zip
+    problems = [] if directory.is_dir() or directory == OWN else [f"{directory}: no such directory"]
+    files: dict[str, Traversable] = {BUILT_IN: own}
+    files |= {path.name: path for ending in ("*.yaml", "*.yml") for path in directory.glob(ending) if path.is_file()}
+    for _, path in sorted(files.items()):
         try:
             content = yaml.safe_load(path.read_text())
         except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -189,7 +193,7 @@ def _closest(name: str, known: Any) -> str:
     return f"; did you mean {match[0]!r}?" if match else ""
 
 
-def _suite(path: Path, content: Mapping[str, Any]) -> Suite:
+def _suite(path: Traversable, content: Mapping[str, Any]) -> Suite:
     expectations = tuple(
         Expectation(item["type"], item.get("kwargs", {}), item.get("severity", "critical"), item.get("notes", ""))
         for item in content["expectations"]

@@ -11,11 +11,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
-from airmirror.failover.recovery import complete_ms, seen_by_flow
 from airmirror.flows import measure
 from airmirror.ledger import FlowMetric, GroupLag, Ledger, PartitionMetrics
 from airmirror.ledger.groups import ReadAgain
 from airmirror.ledger.metrics import MALFORMED
+from airmirror.ledger.recovery import complete_ms, seen_by_flow
 
 FLOW = ("flow", "source", "target")
 PARTITION = (*FLOW, "topic", "partition")

@@ -10,6 +10,7 @@ from airmirror.flows import measure
 from airmirror.flows.status import with_ends
 from airmirror.ledger import Ledger, WindowEnd
 from airmirror.ledger.database import reading
+from airmirror.ledger.recovery import complete_of
 from airmirror.ledger.samples import Sample, between, latest
 from airmirror.ledger.showing import PartitionColumns, columns, totals
 from airmirror.web.console.known import MOST_TEXT, Place, known
@@ -31,12 +32,13 @@ def flow_page(ledger: Ledger, shown: Shown, page: Page, *, span: tuple[int, int]
     of_flow, (since, until) = known(ledger.flow(name), shown.red_run), span
     with reading(ledger.engine) as connection:
         sums, rates = totals(connection, [name]), latest(connection, [name], now - RATE_MS)
+        complete = complete_of(connection, [name])[name]
         points = between(connection, name, since, max(until, since + 1), MOST_POINTS)
         partitions = columns(connection, name)
         committed = last_committed(ledger, connection, name, len(of_flow.resets))
     numbers, failing = of_flow.numbers, of_flow.failing
     return {
-        "summary": summary(shown, of_flow, sums.get(name), rates.get(name, [])),
+        "summary": summary(shown, of_flow, sums.get(name), rates.get(name, []), complete),
         "series": series(points),
         "windows": _windows(committed, of_flow.ends, page),
         "phases": {label: seconds for (key, label), seconds in numbers.items() if key == measure.SECONDS},

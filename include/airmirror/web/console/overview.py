@@ -10,6 +10,7 @@ from airmirror.config import Flow
 from airmirror.flows import measure
 from airmirror.ledger import Ledger
 from airmirror.ledger.database import reading
+from airmirror.ledger.recovery import complete_of
 from airmirror.ledger.samples import Sample, latest
 from airmirror.ledger.showing import Totals, totals
 from airmirror.web.console.known import MOST_TEXT, Known, known, shown_decided
@@ -34,20 +35,27 @@ def overview(ledger: Ledger, shown: Mapping[str, Shown], now: int) -> list[dict[
     names = [each.flow.name for each in shown.values()]
     with reading(ledger.engine) as connection:
         sums, rates = totals(connection, names), latest(connection, names, now - RATE_MS)
+        complete = complete_of(connection, names)
     found = [
         summary(
             each,
             known(ledger.flow(each.flow.name), each.red_run),
             sums.get(each.flow.name),
             rates.get(each.flow.name, []),
+            complete.get(each.flow.name),
         )
         for each in shown.values()
     ]
     return sorted(found, key=lambda flow: str(flow["flow"]))
 
 
-def summary(shown: Shown, of_flow: Known, sums: Totals | None, rates: list[Sample]) -> dict[str, Any]:
-    """One flow; times in epoch milliseconds, so that an answer stays the same until a number changes."""
+def summary(
+    shown: Shown, of_flow: Known, sums: Totals | None, rates: list[Sample], complete: int | None
+) -> dict[str, Any]:
+    """One flow; times in epoch milliseconds, so that an answer stays the same until a number changes.
+
+    ``complete``: up to when all that the source had is verified, None: not known.
+    """
     numbers, shut = of_flow.numbers, of_flow.closures
     return {
         "flow": shown.flow.name,
@@ -74,7 +82,7 @@ def summary(shown: Shown, of_flow: Known, sums: Totals | None, rates: list[Sampl
         "held": len(of_flow.holds),
         "failing": len(of_flow.failing),
         "measured_ms": _ms(numbers.get((measure.MEASURED, ""))),
-        "verified_ms": _ms(numbers.get((measure.VERIFIED, ""))),
+        "verified_ms": complete,
         "passed_ms": sums.passed_ms if sums and sums.passed_ms >= 0 else None,
         "follows_ms": shown.flow.window.follow_ms,
         **_rates(rates),

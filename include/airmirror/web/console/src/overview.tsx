@@ -8,8 +8,8 @@ import type { OverviewAnswer, Summary } from "./types";
 
 export const HOW = {
   lag: "The age, now, of the newest record copied in the partition that is furthest back, where the last window left a lag. Records of it: source offsets up to the high watermark that the last window left.",
-  verified: "When the last window ended that is verified as a whole: what the source had when that window began is on the target, compared.",
-  recovery: "Now less the time at which the last window ended that is verified as a whole: at most so much would be lost if the source were gone now. While a window follows the log it counts when that ends.",
+  verified: "Up to when all that the source had is on the target, compared: of the partition that is furthest back.",
+  recovery: "Records of the source that are younger than this may be missing on the target: now less the time up to which all that the source had is verified there, as the failover plan and the metric airmirror_recovery_point_seconds of its partitions have it.",
   rate: "Records and bytes of record batches, verified, between the first and the last sample of the last ten minutes.",
   passed: "When a gate last let something of the flow pass.",
 };
