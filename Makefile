@@ -57,6 +57,7 @@ $(INSTALLED): requirements.txt requirements-dev.txt pyproject.toml
 
 $(JARS): $(INSTALLED)
 	@[ -d $@ ] || { echo "Resolving Kafka 4.2.0 into .local: 55 MB to download."; $(BIN)/python -m airmirror_local.jars >/dev/null; }
+	@$(BIN)/python -m airmirror_local.prepare >/dev/null
 	@touch $@
 
 $(OLDEST): $(INSTALLED)
