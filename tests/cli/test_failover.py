@@ -19,7 +19,6 @@ from support.topics import assert_mirrored, create_topic, produce
 WHY = ("--reason", "moving day", "--by", "ada")
 
 
-@pytest.mark.long
 def test_a_planned_failover_is_shown_done_and_undone(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
