@@ -236,7 +236,7 @@ def each_kind() -> dict[str, Plan]:
     return {"to one node": plan("source", to_one), "to three nodes": plan("target", to_three, fragile=True)}
 
 
-FEW = {"delete_progress", "lose_answer", "cut", "kill_slot", "kill_window", "rebuild_ledger", "kill_node"}
+FEW = {"lose_answer", "kill_slot", "kill_window", "rebuild_ledger"}
 
 
 def few_kinds() -> Plan:

@@ -96,7 +96,7 @@ IN_TURN = {"a few to one node": few_kinds()} | each_kind()
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.long] if name == "to one node" else []) for name in IN_TURN]
+    "name", [pytest.param(name, marks=[pytest.mark.long] if name in each_kind() else []) for name in IN_TURN]
 )
 def test_each_kind_happens_and_nothing_is_lost(clusters: Clusters, tmp_path: Path, name: str) -> None:
     plan = IN_TURN[name]

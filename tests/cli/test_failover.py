@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from uuid import uuid4
 
-import pytest
-
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import LOOPBACK, free_port
 from support.deployment import Deployment
@@ -18,7 +16,6 @@ from support.topics import assert_mirrored, create_topic, produce
 WHY = ("--reason", "moving day", "--by", "ada")
 
 
-@pytest.mark.long
 def test_a_planned_failover_is_shown_done_and_undone(east: Broker, west: Broker, tmp_path: Path) -> None:
     topic, group = create_topic(east, f"orders-{uuid4().hex[:8]}"), f"g-{uuid4().hex[:8]}"
     produce(east, topic, numbered(20), partition=0)

@@ -9,7 +9,7 @@ from uuid import uuid4
 from airmirror_local.brokers import Broker
 from support.deployment import Deployment
 from support.following import numbered
-from support.groups import commit, committed
+from support.groups import commit, committed, member
 from support.topics import create_topic, produce, read_all
 
 DECIDED = ("--reason", "moving day", "--by", "ada", "--yes")
@@ -33,6 +33,11 @@ def test_a_move_group_is_rehearsed_moved_and_moved_back(east: Broker, west: Brok
     shop = ("--move", "shop")
     steps = [word for step in ("mirror", "check_groups", "switch_consumers") for word in ("--step", step)]
     assert command("migration", "run", *shop, *DECIDED, "--wait", "0", *steps).exit_code == 0
+    with member(west, group, remote):
+        for decided in ((), DECIDED):  # it would not be done, and it is not done
+            refused = command("migration", "undo", *shop, *decided)
+            assert refused.exit_code == 1 and group in refused.output, refused.output
+    assert committed(west, group) == {(remote, 0): 15}
     assert command("migration", "undo", *shop, *DECIDED).exit_code == 0
     file = tmp_path / "report"
     good = command("migration", "rehearse", *shop, "--write", str(file))

@@ -1,13 +1,24 @@
-"""``airmirror report`` as a person types it: what bad input is told."""
+"""``airmirror report`` as a person types it: its exit status, whose key signs, and what bad input is told."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
 from typer.testing import CliRunner
 
 from airmirror.cli.main import app
+from airmirror.cli.report import PASSWORD, signer_of
+from airmirror.evidence.signing import BadKey
+from airmirror.flows.prepare import open_flow
+from airmirror_local.brokers import Broker
+from support.deployment import Deployment
+from support.flows import Mirror
+from support.following import numbered
+from support.topics import create_topic, produce
 
 LINES = "clusters = a, b\na.bootstrap.servers = one.invalid:9092\nb.bootstrap.servers = two.invalid:9092\na->b.enabled = true\n"
 
@@ -30,3 +41,29 @@ def test_bad_input_writes_nothing_and_says_what_is_wrong(
     failed = CliRunner().invoke(app, ["report", *options, "--write", str(tmp_path / "out")])
     assert failed.exit_code == status and said in failed.stderr, failed.output
     assert sorted(file.name for file in tmp_path.iterdir()) == ["mirror.properties"]
+
+
+def test_a_report_of_what_is_held_is_written_and_ends_with_one(east: Broker, west: Broker, tmp_path: Path) -> None:
+    name = create_topic(east, f"orders-{uuid4().hex[:8]}")
+    produce(east, name, numbered(20), partition=0)
+    command = Deployment(tmp_path, east.bootstrap, west.bootstrap, name)
+    with open_flow(command.file, command.flow, command.ledger) as opened:
+        Mirror(east, west, name, opened).run()
+    assert command("verify").exit_code == 0
+    good = command("report", "--write", str(tmp_path / "good"))
+    assert good.exit_code == 0 and (tmp_path / "good.json").exists(), good.output
+    assert command("hold", "add", name, "--reason", "INC-7", "--by", "ada").exit_code == 0
+    held = command("report", "--write", str(tmp_path / "held"))
+    assert (
+        held.exit_code == 1 and "1 of 1 partitions are not proven" in held.output and (tmp_path / "held.json").exists()
+    ), held.output
+
+
+def test_the_word_of_a_key_is_taken_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key, file = Ed25519PrivateKey.generate(), tmp_path / "key.pem"
+    file.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret-word")))
+    monkeypatch.setenv(PASSWORD, "secret-word")
+    assert signer_of(file) is not None and signer_of(None) is None
+    monkeypatch.delenv(PASSWORD)
+    with pytest.raises(BadKey):
+        signer_of(file)

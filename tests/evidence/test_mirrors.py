@@ -27,6 +27,7 @@ from airmirror.evidence.positions import moves
 from airmirror.evidence.report_check import check
 from airmirror.evidence.rows import ComparedLogs
 from airmirror.partitions import TopicPartition
+from airmirror.wire.checkpoints import Checkpoint
 from airmirror_local.brokers import Broker
 from support.groups import commit
 from support.hostile import KINDS, LONGEST, NOON, delete_records, numbered
@@ -270,6 +271,33 @@ def test_a_group_that_moves_would_skip_and_read_again(east: Broker, west: Broker
     found = {move.group: move for move in moves(*ends(east, west), rows, [f".*-{name}"])}
     assert (found[late].skipped, found[late].again) == (50, 0)
     assert (found[early].skipped, found[early].again) == (0, 70)
+
+
+def test_a_group_stands_on_the_target_where_mirrormaker_s_checkpoint_says(
+    east: Broker, west: Broker, topic: Callable[[str], str]
+) -> None:
+    name = filled(east, topic("checkpointed"), numbered(100))
+    remote, group, alias = copied(east, west, name), f"group-{name}", f"m{uuid.uuid4().hex[:8]}"
+    commit(east, group, {(name, 0): 60})
+    told = Checkpoint(group, remote, 0, upstream=55, downstream=55)
+    create_topic(west, f"{alias}.checkpoints.internal")
+    produce(west, f"{alias}.checkpoints.internal", [Record(told.encode_value(), told.encode_key())], partition=0)
+    for more, by in ((("--source-alias", alias), "checkpoint"), ((), "nobody")):
+        answer = command(east, west, name, "--groups", group, "--json", *more)
+        (move,) = json.loads(answer.output)["groups"]
+        position, again = (55, 5) if by == "checkpoint" else (None, 0)
+        assert (move["position_by"], move["target_position"], move["again"]) == (by, position, again)
+
+
+def test_records_without_a_commit_are_compared_where_that_is_asked(
+    east: Broker, west: Broker, topic: Callable[[str], str]
+) -> None:
+    name = filled(east, topic("uncommitted"), numbered(50))
+    copied(east, west, name)
+    produce(east, name, numbered(7, start=50), partition=0, transactional="abort")
+    assert command(east, west, name).exit_code == 0
+    answer = command(east, west, name, "--uncommitted", "--json")
+    assert answer.exit_code == 1, answer.output
 
 
 def test_bad_input_ends_with_two(east: Broker, west: Broker, topic: Callable[[str], str], tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
-"""A real Airflow for the whole run, with flows of its own for every test: each from an alias of ``east`` to ``west``."""
+"""A real Airflow for the whole run, with a flow of its own for every test that runs: each from an alias of ``east``."""
 
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -38,8 +39,8 @@ NAMES = (
     "scheduler",
     "spark",
     "cut",
-    "secret",
     "alerted",
+    "grafana",
     "heart",
     "audited",
     "repeated",
@@ -71,7 +72,6 @@ KAFKA = {  # the extra of a connection for a cluster
     "ssl.truststore.password": f"{SECRET}-connection",
 }
 HEAD = f"""
-clusters = {", ".join(NAMES)}, west, proxied
 replication.factor = 1
 offset.storage.replication.factor = 1
 offset.storage.partitions = 3
@@ -125,13 +125,21 @@ backfilled->west.consumer.auto.offset.reset = latest
 backfilled->west.backfill.into.suffix = .history
 spark->proxied.spark.conn.id = spark_restarted
 submitted->west.spark.conn.id = spark_submit
-secret.airflow.conn.id = secret_kafka
-secret.ssl.key.password = {SECRET}-key
-secret.sasl.jaas.config = org.apache.kafka.common.security.plain.PlainLoginModule required \\
-  username="u" password="{SECRET}-jaas";
+scheduled.airflow.conn.id = secret_kafka
+scheduled.ssl.key.password = {SECRET}-key
+scheduled.sasl.jaas.config = org.apache.kafka.common.security.plain.PlainLoginModule required password="{SECRET}-jaas";
 """
 FROM_PROXY = ("burning",)  # whose source can be gone
 THROUGH_PROXY = ("paused", "terminated", "killed", "scheduler", "spark")
+
+
+def configured(flows: set[str]) -> list[str]:
+    """HEAD without the lines of flows that no test of this run uses."""
+    assert flows <= set(NAMES), f"name it in NAMES: {flows - set(NAMES)}"
+    others = "|".join(name for name in NAMES if name not in flows)
+    theirs = re.compile(rf"(west->|compare\.)?({others})(->|\.)")
+    lines = [line for line in HEAD.splitlines() if not others or not theirs.match(line)]
+    return [f"clusters = {', '.join(sorted(flows))}, west, proxied", *lines]
 
 
 @dataclass
@@ -273,16 +281,18 @@ def airflow(
     postgresql: str,
     request: pytest.FixtureRequest,
 ) -> Iterator[AirflowUnderTest]:
-    """Airflow with all flows of NAMES, switched off.
+    """Airflow with the flows of the tests that run, switched off.
 
+    One flow has a dozen DAGs, and the parsing of them all takes longer than a test.
     Its database is PostgreSQL, as in production: SQLite has one writer, and a scheduler that finds it locked ends.
     """
     directory = stack_directory / "airflow"
     directory.mkdir()
-    lines = [HEAD, f"west.bootstrap.servers = {west.bootstrap}"]
+    flows = {mark.args[0] for item in request.session.items for mark in item.iter_markers("flow")}
+    lines = [*configured(flows), f"west.bootstrap.servers = {west.bootstrap}"]
     lines.append(f"proxied.bootstrap.servers = {LOOPBACK}:{west.proxy_port}")
     east_proxied = f"{LOOPBACK}:{east.proxy_port}"
-    for name in NAMES:
+    for name in sorted(flows):
         target = "proxied" if name in THROUGH_PROXY else "west"
         lines += [
             f"{name}.bootstrap.servers = {east_proxied if name in FROM_PROXY else east.bootstrap}",
@@ -290,14 +300,16 @@ def airflow(
             f"{name}->{target}.topics = {name}-.*",
         ]
     configuration = directory / "mirror.properties"
-    lines.append("gate->west.decide.users = admin, ann")
-    lines.append(f'gate->west.on.failure.notifier = support.notifier.FileNotifier {{"path": "{directory}/notified"}}')
+    if "gate" in flows:
+        lines.append("gate->west.decide.users = admin, ann")
+        lines.append(
+            f'gate->west.on.failure.notifier = support.notifier.FileNotifier {{"path": "{directory}/notified"}}'
+        )
     configuration.write_text("\n".join(lines))
     expectations = directory / "expectations"
     expectations.mkdir()
     ledger = directory / "ledger.db"
     port = free_port()
-    flows = {mark.args[0] for item in request.session.items if (mark := item.get_closest_marker("flow"))}
     spark = {"shared": connect_server}
     if "spark" in flows:  # whose test restarts it
         spark["restarted"] = start_connect_server(directory / "spark", port=port)
@@ -343,7 +355,7 @@ def airflow(
         )
         try:
             with stack.client() as client:
-                made = {f"replicate.{name}.{'proxied' if name in THROUGH_PROXY else 'west'}" for name in NAMES}
+                made = {f"replicate.{name}.{'proxied' if name in THROUGH_PROXY else 'west'}" for name in flows}
                 client.wait(lambda: made <= set(client.dag_ids()) or client.import_errors())
                 assert client.import_errors() == []
                 yield AirflowUnderTest(

@@ -51,7 +51,7 @@ GRAFANA: dict[str, Any] = {
     "alerts": [
         {
             "status": "firing",
-            "labels": {"alertname": "Lag", "source": "alerted", "target": "west"},
+            "labels": {"alertname": "Lag", "source": "grafana", "target": "west"},
             "annotations": {"description": "The flow lags", "runbook_url": "https://myrunbook.com/runbook/1234"},
             "startsAt": "2021-10-12T09:51:03.157076+02:00",
             "endsAt": "0001-01-01T00:00:00Z",
@@ -114,36 +114,43 @@ def test_an_alert_starts_one_run_whatever_is_sent_again(flow: AirflowFlow) -> No
     assert run["conf"] == {"topics": ["alerted-orders"], "partitions": [1]}
     assert "ReplicationLag" in run["note"] and "lags by 10 minutes" in run["note"] and "alertmanager" in run["note"]
     flow.client.unpause(flow.dag_id)
-    assert flow.client.wait_for_run(flow.dag_id, run_id) == "success"
-    # Grafana's, without a topic: the whole flow.
-    from_grafana = post(airflow, GRAFANA, "grafana")
+    flow.client.wait(lambda: flow.client.run(flow.dag_id, run_id)["state"] in ("running", "success"))
+
+
+@pytest.mark.long  # web/test_app has what Grafana sends and what is started by it
+@pytest.mark.flow("grafana")
+def test_an_alert_of_grafana_starts_a_run_of_the_whole_flow(flow: AirflowFlow) -> None:
+    produce(flow.east, flow.topic, [Record(b"%d" % n, b"k%d" % n) for n in range(60)])
+    flow.client.unpause(flow.dag_id)
+    from_grafana = post(flow.under_test, GRAFANA, "grafana")
     (answer,) = from_grafana.json()["alerts"]
     assert from_grafana.status_code == 200 and answer["outcome"] == "started"
     assert flow.client.wait_for_run(flow.dag_id, answer["run_id"]) == "success"
     assert flow.assert_equal() == 60
 
 
+@pytest.mark.flow("alerted")
 def test_what_is_refused_starts_nothing(airflow: AirflowUnderTest) -> None:
-    before = [run["dag_run_id"] for run in airflow.client.runs("replicate.form.west")]
+    before = [run["dag_run_id"] for run in airflow.client.runs("replicate.alerted.west")]
     unknown = post(airflow, changed(ALERTMANAGER, {"flow": "nowhere->west"}))
     (answer,) = unknown.json()["alerts"]
-    assert unknown.status_code == 404 and answer["flow"] == "nowhere->west" and "form->west" in answer["known"]
+    assert unknown.status_code == 404 and answer["flow"] == "nowhere->west" and "alerted->west" in answer["known"]
     no_flow = changed(ALERTMANAGER)
     del no_flow["alerts"][0]["labels"]["flow"]
     assert post(airflow, no_flow).status_code == 404
-    form = {"flow": "form->west"}
-    assert post(airflow, changed(ALERTMANAGER, form | {"partition": "one"})).status_code == 422
+    flow = {"flow": "alerted->west"}
+    assert post(airflow, changed(ALERTMANAGER, flow | {"partition": "one"})).status_code == 422
     assert post(airflow, {"alerts": [{"status": "firing"}]}).status_code == 422
-    assert post(airflow, changed(ALERTMANAGER, form, annotations={"summary": "x" * 1_100_000})).status_code == 413
+    assert post(airflow, changed(ALERTMANAGER, flow, annotations={"summary": "x" * 1_100_000})).status_code == 413
     for authorization in ("", "Bearer wrong", "Bearer", f"Basic {RECEIVERS['grafana']}"):
         refused = httpx.post(
             f"{airflow.stack.url}/airmirror/alerts",
-            json=changed(ALERTMANAGER, form),
+            json=changed(ALERTMANAGER, flow),
             headers={"Authorization": authorization},
             trust_env=False,
         )
         assert refused.status_code == 401, authorization
-    assert [run["dag_run_id"] for run in airflow.client.runs("replicate.form.west")] == before
+    assert [run["dag_run_id"] for run in airflow.client.runs("replicate.alerted.west")] == before
 
 
 def test_no_route_is_open(airflow: AirflowUnderTest) -> None:

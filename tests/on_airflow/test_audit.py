@@ -55,6 +55,7 @@ def backfilled(flow: AirflowFlow, dag_id: str, hours: list[int], attempts: int =
     return runs
 
 
+@pytest.mark.long  # test_tasks, test_window_tasks and flows/test_audit have what the tasks do
 @pytest.mark.flow("audited")
 def test_past_intervals_are_replicated_in_order_and_compared_again(flow: AirflowFlow) -> None:
     dag_id = f"audit.{flow.source}.{flow.target}"

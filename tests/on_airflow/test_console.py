@@ -23,7 +23,7 @@ from support.browser import PATIENCE_MS, Seen, started, watched
 from support.hostile import numbered
 from support.topics import create_topic, produce
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.flow("shown")]
 expect.set_options(timeout=PATIENCE_MS)
 START_SECONDS = 300
 

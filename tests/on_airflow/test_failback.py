@@ -19,15 +19,19 @@ from airmirror.flows.closing import closures_now
 from airmirror.flows.prepare import Opened
 from airmirror.on_airflow.dags import failback as dag
 from airmirror.on_airflow.dags.failback import (
+    CLOSE,
+    DRAIN,
     LEAVE,
     LET_RETURN,
+    MOVE,
+    OPEN,
+    PLAN,
+    RETURN,
+    SWITCH,
     SWITCH_BACK,
     TAKE_BACK,
-    FailbackStep,
-    OpenAgain,
-    PlanFailback,
-    SwitchBack,
-    UndoFailback,
+    UNDO,
+    failback_dag,
 )
 from airmirror.on_airflow.tasks import failback
 from airmirror.wire.closures import WHOLE
@@ -42,14 +46,19 @@ from support.topics import assert_mirrored, produce
 __all__ = ["sides", "two_brokers"]
 
 
-def given(option: str, dry_run: bool = False, **more: str) -> Any:
-    answer = {
-        "chosen_options": [option],
-        "responded_by_user": {"name": "ada"},
-        "responded_at": "2026-11-23T03:00:00+00:00",
+def given(plan: str, switch: str = "", dry_run: bool = False, **more: str) -> Any:
+    """A task's context, with what people have answered to each of the two questions; to one without an option, nothing."""
+    answers = {
+        asked: {
+            "chosen_options": [option],
+            "responded_by_user": {"name": "ada"},
+            "responded_at": "2026-11-23T03:00:00+00:00",
+        }
+        for asked, option in ((PLAN, plan), (SWITCH, switch))
+        if option and not dry_run
     }
     params = {"reason": "INC-7", "dry_run": dry_run, "leave": False, "inexact": False} | more
-    ti = SimpleNamespace(try_number=1, xcom_pull=lambda **_: None if dry_run else answer)
+    ti = SimpleNamespace(try_number=1, xcom_pull=lambda task_ids: answers.get(task_ids))
     return {"run_id": "manual", "params": params, "ti": ti}
 
 
@@ -78,25 +87,24 @@ def test_questions_show_what_diverged_and_answers_fail_back(both: Both, tmp_path
     asked = failback.ask(dag.deployment(), flow, dag.order_of(given(LET_RETURN), "ada"))
     assert asked.subject.startswith(f"{flow}: fail back?") and "6 were written on the target since" in asked.subject
     assert "INC-7" in asked.body and "applications go on" in asked.body
+    tasks: dict[str, Any] = failback_dag(both.there.flow).task_dict
     with pytest.raises(AirflowSkipException):
-        PlanFailback(task_id="plan", flow=flow, subject="?", options=[LET_RETURN]).execute(
-            given(LET_RETURN, dry_run=True)
-        )
-    last = OpenAgain(task_id=dag.OPEN, flow=flow, asked=dag.SWITCH)
-    steps = [
-        FailbackStep(task_id=name, flow=flow, asked=dag.PLAN if name == dag.RETURN else dag.SWITCH)
-        for name in (dag.RETURN, dag.DRAIN, dag.CLOSE, dag.MOVE)
-    ]
-    for operator in (*steps, last):
+        tasks[PLAN].execute(given(LET_RETURN, dry_run=True))
+    steps, last = [tasks[name] for name in (RETURN, DRAIN, CLOSE, MOVE, OPEN)], tasks[OPEN]
+    for operator in steps:
         with pytest.raises(AirflowSkipException):
-            operator.execute(given(LEAVE))
+            operator.execute(given(LEAVE, LEAVE))
     assert both.now(both.back).flow.returns == {}
     steps[0].execute(given(LET_RETURN))
-    switch = SwitchBack(task_id="switch", flow=flow, subject="?", options=[SWITCH_BACK]).ask(given(SWITCH_BACK))
+    for second in ("", LEAVE):  # the answer to the first question is none to the second one
+        for operator in steps[1:]:
+            with pytest.raises(AirflowSkipException):
+                operator.execute(given(LET_RETURN, second))
+    switch = tasks[SWITCH].ask(given(LET_RETURN))
     assert "2 partitions have more to return" in switch.subject and "stop the applications" in switch.body
     for _ in range(2):  # cleared, every task does what is left
-        for operator in (*steps, last):
-            operator.execute(given(SWITCH_BACK))
+        for operator in steps:
+            operator.execute(given(LET_RETURN, SWITCH_BACK))
     assert is_done(both.pair) and closures_now(both.there) == {}
     assert both.values(both.east) == both.values(both.west)
     assert committed(both.east, both.group)[both.topic, 0] == 4
@@ -106,31 +114,27 @@ def test_questions_show_what_diverged_and_answers_fail_back(both: Both, tmp_path
 
 def test_a_failback_is_ended_by_its_way_undo(both: Both) -> None:
     """Groups that were moved go back; another failback can follow."""
-    flow, undo = both.there.flow.name, UndoFailback(task_id=dag.UNDO, flow=both.there.flow.name)
-    before = committed(both.east, both.group)
-    steps = {
-        name: FailbackStep(task_id=name, flow=flow, asked=dag.PLAN if name == dag.RETURN else dag.SWITCH)
-        for name in (dag.RETURN, dag.DRAIN, dag.CLOSE, dag.MOVE)
-    }
+    flow = both.there.flow.name
+    tasks: dict[str, Any] = failback_dag(both.there.flow).task_dict
+    undo, asks, before = tasks[UNDO], tasks[PLAN], committed(both.east, both.group)
     commit(both.west, both.group, {(both.remote, 0): 12})
-    for name, option in zip(steps, (LET_RETURN, SWITCH_BACK, SWITCH_BACK, SWITCH_BACK), strict=True):
-        steps[name].execute(given(option))
+    for name in (RETURN, DRAIN, CLOSE, MOVE):
+        tasks[name].execute(given(LET_RETURN, SWITCH_BACK))
     assert committed(both.east, both.group) != before
-    asks = PlanFailback(task_id="plan", flow=flow, subject="?", options=[LET_RETURN, LEAVE])
-    asked = asks.ask(given("", way=dag.UNDO))
+    asked = asks.ask(given("", way=UNDO))
     assert asks.options == [TAKE_BACK, LEAVE] and asked.subject == f"{flow}: end the failback of 1 topic?"
     assert "INC-7" in asked.body and f"- {both.remote}, to {both.topic}" in asked.body
     assert f"| {both.group} | {both.topic}-0 |" in asked.body and both.pair.returning() == {both.remote: both.topic}
-    for skipped in (steps[dag.RETURN], undo):
+    for skipped in (tasks[RETURN], undo):
         with pytest.raises(AirflowSkipException):
-            skipped.execute(given(TAKE_BACK if skipped is not undo else LEAVE, way=dag.UNDO))
+            skipped.execute(given(TAKE_BACK if skipped is not undo else LEAVE, way=UNDO))
     for _ in range(2):  # cleared, it does what is left
-        undo.execute(given(TAKE_BACK, way=dag.UNDO))
+        undo.execute(given(TAKE_BACK, way=UNDO))
     assert committed(both.east, both.group) == before and both.now(both.back).flow.returns == {}
     assert WHOLE in closures_now(both.there), "it stays closed"
-    assert asks.ask(given("", way=dag.UNDO)).subject == f"{flow}: nothing returns"
+    assert asks.ask(given("", way=UNDO)).subject == f"{flow}: nothing returns"
     with pytest.raises(AirflowSkipException):
-        steps[dag.RETURN].execute(given(LEAVE))
+        tasks[RETURN].execute(given(LEAVE))
     assert asks.ask(given(LET_RETURN)).subject.startswith(f"{flow}: fail back?") and asks.options == [LET_RETURN, LEAVE]
 
 

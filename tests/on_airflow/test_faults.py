@@ -50,6 +50,7 @@ def assert_recovered(flow: AirflowFlow, run_id: str) -> None:
     assert flow.verified() == 2
 
 
+@pytest.mark.long  # test_window_tasks has what on_kill ends, test_retries what is tried again
 @pytest.mark.flow("terminated")
 def test_a_terminated_task_ends_its_window_and_is_tried_again(flow: AirflowFlow, west_proxy: Proxy) -> None:
     with held_in_mid_window(flow, west_proxy) as run_id:

@@ -9,7 +9,8 @@ from itertools import pairwise
 import pytest
 
 from airmirror.wire.heartbeats import decode_heartbeat
-from on_airflow.conftest import AirflowFlow
+from airmirror_local.brokers import Broker
+from on_airflow.conftest import AirflowFlow, AirflowUnderTest
 from support.heartbeats import heartbeats_deleted
 from support.topics import admin, read_all
 
@@ -19,13 +20,14 @@ pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture
-def emitting(flow: AirflowFlow) -> Iterator[str]:
+def emitting(airflow: AirflowUnderTest, east: Broker, west: Broker) -> Iterator[str]:
     """The run that emits heartbeats into east, which is ``heart`` here; ended at the end."""
-    client = flow.client
-    with heartbeats_deleted(flow.east, flow.west):
+    client = airflow.client
+    with heartbeats_deleted(east, west):
         client.wait(lambda: DAG in client.dag_ids())
+        known = len(client.runs(DAG))
         client.unpause(DAG)
-        run_id = client.wait(lambda: client.runs(DAG))[0]["dag_run_id"]
+        run_id = client.wait(lambda: len(client.runs(DAG)) > known and client.runs(DAG))[0]["dag_run_id"]
         try:
             yield run_id
         finally:
@@ -35,24 +37,37 @@ def emitting(flow: AirflowFlow) -> Iterator[str]:
                     client.fail(DAG, run["dag_run_id"])
 
 
-def times(flow: AirflowFlow) -> list[int]:
-    if "heartbeats" not in admin(flow.east).list_topics(timeout=30).topics:
+def times(east: Broker) -> list[int]:
+    if "heartbeats" not in admin(east).list_topics(timeout=30).topics:
         return []
-    (records,) = read_all(flow.east, "heartbeats").values()
+    (records,) = read_all(east, "heartbeats").values()
     return [decode_heartbeat(record.key or b"", record.value or b"").time_ms for record in records]
 
 
-@pytest.mark.long  # test_heartbeat_trigger.py has the trigger, tests/offsets what is replicated of them
 @pytest.mark.flow("heart")
-def test_heartbeats_are_emitted_by_a_deferred_task_and_replicated(flow: AirflowFlow, emitting: str) -> None:
-    client = flow.client
-    client.wait(lambda: len(times(flow)) >= 3)
+def test_heartbeats_are_emitted_by_a_deferred_task_until_it_is_marked_failed(
+    airflow: AirflowUnderTest, east: Broker, emitting: str
+) -> None:
+    client = airflow.client
+    client.wait(lambda: len(times(east)) >= 5)
     assert client.tasks(DAG, emitting)[TASK]["state"] == "deferred"  # no worker is busy with it
+    found = times(east)
+    gaps = [after - before for before, after in pairwise(found)]
+    assert sum(900 <= gap <= 1500 for gap in gaps) >= len(gaps) * 0.7, gaps
+    client.fail(DAG, emitting)
+    client.wait(lambda: client.tasks(DAG, emitting)[TASK]["state"] == "failed")
+    client.wait(lambda: time.time() * 1000 - times(east)[-1] > 4000)
+
+
+@pytest.mark.long  # the one above has the run, test_heartbeat_trigger.py the trigger, tests/offsets what is replicated of them
+@pytest.mark.flow("heart")
+def test_heartbeats_are_replicated_while_they_are_emitted(flow: AirflowFlow, emitting: str) -> None:
+    flow.client.wait(lambda: len(times(flow.east)) >= 3)
     first = flow.first_run()
     assert first["state"] == "success", flow.log(first["dag_run_id"], "replicate_window")
-    # It went on while the window ran. Then it is ended, as a person would do it.
+    # It went on while the window ran.
     copies = read_all(flow.west, "heart.heartbeats")[0]
-    found = times(flow)
+    found = times(flow.east)
     assert 3 <= len(copies) < len(found)
     originals = read_all(flow.east, "heartbeats")[0]
     assert [copy.content for copy in copies] == [record.content for record in originals[: len(copies)]]
@@ -62,6 +77,3 @@ def test_heartbeats_are_emitted_by_a_deferred_task_and_replicated(flow: AirflowF
     assert f"{len(copies)} heartbeats of heart: readable after" in flow.log(first["dag_run_id"], "verify_window")
     slowest = [value for name, value in flow.metrics().items() if 'of="most"' in name and 'until="verified"' in name]
     assert len(slowest) == 1 and 0 < slowest[0] < 300
-    client.fail(DAG, emitting)
-    client.wait(lambda: client.tasks(DAG, emitting)[TASK]["state"] == "failed")
-    client.wait(lambda: time.time() * 1000 - times(flow)[-1] > 4000)

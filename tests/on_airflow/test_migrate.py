@@ -19,7 +19,7 @@ from airmirror.flows.closing import closures_now
 from airmirror.flows.prepare import Opened
 from airmirror.migration.order import STEPS
 from airmirror.on_airflow.dags import migrate as dag
-from airmirror.on_airflow.dags.migrate import GO, LEAVE, AskStep, MigrateStep, UndoMigration, asking
+from airmirror.on_airflow.dags.migrate import GO, LEAVE, asking, migrate_dag
 from airmirror.on_airflow.tasks import migrate
 from airmirror.wire.closures import Fence
 from airmirror_local.brokers import Broker
@@ -31,15 +31,19 @@ from support.migrations import moving
 from support.topics import assert_mirrored, open_transaction, produce
 
 
-def given(option: str = GO, way: str = dag.MIGRATE, dry_run: bool = False, reverse: bool = False) -> Any:
-    answer = {"chosen_options": [option], "responded_by_user": {"name": "ada"}}
+def given(*approved: str, way: str = dag.MIGRATE, dry_run: bool = False, reverse: bool = False) -> Any:
+    """A task's context, in which people have approved these steps, and have said no to the others."""
+    answers = {
+        asking(step): {"chosen_options": [GO if step in approved else LEAVE], "responded_by_user": {"name": "ada"}}
+        for step in ASKED
+    }
     params = {"move": "shop", "reason": "moving day", "way": way, "dry_run": dry_run, "reverse": reverse}
-    ti = SimpleNamespace(try_number=1, xcom_pull=lambda task_ids: answer if task_ids in APPROVALS else None)
+    ti = SimpleNamespace(try_number=1, xcom_pull=lambda task_ids: answers.get(task_ids))
     return {"run_id": "manual", "params": params, "ti": ti, "dag_run": SimpleNamespace(triggering_user_name="ada")}
 
 
 GROUP, REMOTE = "moving-billing", "moving.moving-orders"
-APPROVALS = {asking(step) for step in dag.APPROVED}
+ASKED = ("switch_consumers", "switch_producers", "finish")
 
 
 def used(monkeypatch: pytest.MonkeyPatch, opened: Opened) -> None:
@@ -58,20 +62,20 @@ def test_questions_show_the_state_and_answers_move_it(
     used(monkeypatch, flow.opened)
     produce(east, flow.topic, numbered(20), partition=0)
     commit(east, f"{flow.topic}-billing", {(flow.topic, 0): 15})
-    steps = {step: MigrateStep(task_id=step, flow=flow.flow.name) for step in STEPS}
-    undo = UndoMigration(task_id=dag.UNDO, flow=flow.flow.name)
+    steps: dict[str, Any] = migrate_dag(flow.flow).task_dict
+    undo = steps[dag.UNDO]
+    assert {asking(step) for step in ASKED} == {name for name in steps if name.startswith(asking(""))}
     for step in STEPS:  # a dry run tells how things are
         if step == "reverse":
             continue
-        if step in dag.APPROVED:
-            ask = AskStep(task_id="ask", flow=flow.flow.name, step=step, subject="?", options=[GO, LEAVE])
+        if step in ASKED:
             with pytest.raises(AirflowSkipException):
-                ask.execute(given(dry_run=True))
-        steps[step].execute(given(dry_run=True))
+                steps[asking(step)].execute(given(dry_run=True))
+        steps[step].execute(given(*ASKED, dry_run=True))
         with pytest.raises(AirflowSkipException):
-            steps[step].execute(given(way=dag.UNDO))
+            steps[step].execute(given(*ASKED, way=dag.UNDO))
     with pytest.raises(AirflowSkipException):
-        undo.execute(given())
+        undo.execute(given(*ASKED))
     assert not flow.opened.ledger.last_segments() and committed(west, f"{flow.topic}-billing") == {}
     for step in ("mirror", "check_groups", "reverse"):
         steps[step].execute(given())
@@ -81,11 +85,12 @@ def test_questions_show_the_state_and_answers_move_it(
         asked = migrate.ask(dag.deployment(), flow.flow.name, dag.order_of(given(), "ada"), "switch_consumers")
     assert "switch consumers of shop? shop: 1 topic, 0 offsets not verified yet" in asked.subject
     assert "stop all consumers" in asked.body and "rdkafka at 127.0.0.1" in asked.body.replace("\\", "")
-    with pytest.raises(AirflowSkipException):
-        steps["switch_consumers"].execute(given(LEAVE))
+    for step in ASKED:  # those of the others are no approval of this one
+        with pytest.raises(AirflowSkipException):
+            steps[step].execute(given(*(other for other in ASKED if other != step)))
     for _ in range(2):  # cleared, every task does what is left
         for step in STEPS[:-1]:
-            steps[step].execute(given())
+            steps[step].execute(given(*ASKED))
     assert closures_now(flow.opened)[flow.topic].by == "ada" and len(flow.opened.ledger.closures()) == 1
     assert committed(west, f"{flow.topic}-billing") == {(flow.remote_topic, 0): 15} and flow.assert_equal() == 20
     for dry_run, fences in ((True, 1), (False, 0)):  # the fence alone
@@ -96,7 +101,7 @@ def test_questions_show_the_state_and_answers_move_it(
     undo.execute(given(way=dag.UNDO))
     assert closures_now(flow.opened) == {} and committed(west, f"{flow.topic}-billing") == {}
     for step in STEPS:
-        steps[step].execute(given())
+        steps[step].execute(given(*ASKED))
 
 
 @pytest.mark.long

@@ -120,8 +120,8 @@ def test_dags_parse_quickly(tmp_path: Path) -> None:
     assert seconds < 1
 
 
-def test_dags_parse_equally_and_load_nothing_heavy(tmp_path: Path) -> None:
-    ((_, heavy, errors, found, _),) = parse(tmp_path, GOOD)
+def test_dags_parse_equally_and_load_nothing_heavy(home: Path, parsed: dict[str, Parsed]) -> None:
+    _, heavy, errors, found, _ = parsed[GOOD]  # the first one of its process
     assert heavy == [] and errors == {}
     kinds = (
         "audit",
@@ -137,7 +137,7 @@ def test_dags_parse_equally_and_load_nothing_heavy(tmp_path: Path) -> None:
     expected = [f"{kind}.{flow}" for kind in kinds for flow in ("a.b", "b.a")] + ["heartbeats.a", "heartbeats.b"]
     expected += ["compare.nightly", "compare.now", "takeover.a.b", "migrate.a.b", "rehearse_migration.a.b"]
     assert list(found) == sorted([*expected, "maintenance"])
-    ((*_, again, _),) = parse(tmp_path, GOOD, seed="2")
+    ((*_, again, _),) = parse(home, GOOD, seed="2")
     assert found == again
 
 
@@ -164,10 +164,20 @@ NOTHING = ("nonsense = 1", FLOWS + "topics = [\nemit.heartbeats.enabled = false\
 
 
 @pytest.fixture(scope="module")
-def parsed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Parsed]:
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Airflow's own, whose place is in every DAG."""
+    return tmp_path_factory.mktemp("dags")
+
+
+@pytest.fixture(scope="module")
+def parsed(home: Path) -> dict[str, Parsed]:
     """What is found with each configuration, by what it adds; in one process, because loading Airflow takes seconds."""
-    texts = {MORE: GOOD + MORE} | {line: f"{GOOD}\n{line}\n" for line in WRONG} | {text: text for text in NOTHING}
-    return dict(zip(texts, parse(tmp_path_factory.mktemp("dags"), *texts.values()), strict=True))
+    texts = (
+        {GOOD: GOOD, MORE: GOOD + MORE}
+        | {line: f"{GOOD}\n{line}\n" for line in WRONG}
+        | {text: text for text in NOTHING}
+    )
+    return dict(zip(texts, parse(home, *texts.values()), strict=True))
 
 
 @pytest.fixture(scope="module")
@@ -230,8 +240,12 @@ def test_windows_of_a_flow_never_run_at_once_nor_for_ever(contracts: dict[str, A
 
 
 def test_who_may_decide_can_be_named(contracts: dict[str, Any]) -> None:
-    (ask,) = (task for task in contracts["decide.a.b"]["tasks"] if task["id"] == "ask")
-    assert ask["users"] == [{"id": "ann", "name": "ann"}, {"id": "bob", "name": "bob"}]
+    asking = {"decide": ["ask"], "failover": ["plan"], "failback": ["plan", "switch"], "takeover": ["plan"]}
+    asking |= {"migrate": ["approve_switch_consumers", "approve_switch_producers", "approve_finish"]}
+    named = [{"id": "ann", "name": "ann"}, {"id": "bob", "name": "bob"}]
+    for kind, names in asking.items():
+        users = {task["id"]: task["users"] for task in contracts[f"{kind}.a.b"]["tasks"]}
+        assert {name: users[name] for name in names} == dict.fromkeys(names, named), kind
     (ask,) = (task for task in contracts["decide.b.a"]["tasks"] if task["id"] == "ask")
     assert ask["users"] is None  # all who may answer
 
