@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
 from airmirror.local import LOCAL
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
@@ -35,11 +37,19 @@ os.environ.setdefault("XDG_CACHE_HOME", str(LOCAL / "cache"))
 os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_START)
 
 
-# Servers that are dear: the files whose tests use one run in one process, so that it starts once. The longest come first.
-SHARED = ("airflow", "two_brokers", "three", "guarded", "three_brokers", "connect_server", "postgresql")
+# Folders and files whose tests share servers that are dear: they run in one process. Those with the most work come first.
+TOGETHER = {
+    "airflow": ("on_airflow/",),
+    "sides": ("failback/",),
+    "guarded": ("migration/",),
+    "three nodes": tuple(f"windows/test_{name}.py" for name in ("leaders", "targets", "truncated", "distance")),
+    "three clusters": ("topologies/",),
+    "spark": ("on_spark/", "windows/test_security.py"),
+    "postgresql": ("ledger/",),
+}
 
 # Tests that use one of these fixtures, or whose module starts servers of its own, are left out by `make test-quick`.
-SERVERS = {*SHARED, "stack_directory"}
+SERVERS = {"airflow", "guarded", "postgresql", "stack_directory", "three", "two_brokers"}
 STARTERS = {
     "airflow_stack",
     "run_demo",
@@ -59,32 +69,39 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--no-skips", action="store_true", help="a test that is skipped makes the run fail")
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in a hook of its own
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that need servers: by the fixtures that each uses, directly or not, and by what its module starts.
 
-    Several processes (``pytest -n``) take the tests by groups: the files of one shared server, else a file each.
+    Those that run together come first, then the rest of those that need servers.
     """
-    servers: dict[Path, set[str]] = {}
+    order: dict[Path, int] = {}
     for item in items:
-        if isinstance(item, pytest.Function):
-            used = servers.setdefault(item.path, set())
-            used.update(item.fixturenames)
-            if (
-                SERVERS.intersection(item.fixturenames)
-                or STARTERS.intersection(vars(item.module))
-                or "on_airflow" in item.path.parts
-            ):
-                item.add_marker("servers")
-                used.add("servers")
-    place = [*SHARED, "servers"]
-    order = {
-        path: next((place.index(name) for name in place if name in used), len(place)) for path, used in servers.items()
-    }
-    for item in items:
-        at = order.get(item.path, len(place))
-        item.add_marker(pytest.mark.xdist_group(SHARED[at] if at < len(SHARED) else str(item.path)))
-    items.sort(key=lambda item: order.get(item.path, len(place)))
+        group = _group(item.nodeid)
+        order.setdefault(item.path, list(TOGETHER).index(group) if group in TOGETHER else len(TOGETHER) + 1)
+        if isinstance(item, pytest.Function) and (
+            SERVERS.intersection(item.fixturenames)
+            or STARTERS.intersection(vars(item.module))
+            or "on_airflow" in item.path.parts
+        ):
+            item.add_marker("servers")
+            order[item.path] = min(order[item.path], len(TOGETHER))
+    items.sort(key=lambda item: order[item.path])
+
+
+class ByServers(LoadScopeScheduling):
+    """Give each process of ``pytest -n`` the tests that run together, else those of a file at a time."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return _group(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByServers:
+    return ByServers(config, log)
+
+
+def _group(nodeid: str) -> str:
+    file = nodeid.partition("::")[0].removeprefix("tests/")
+    return next((name for name, places in TOGETHER.items() if file.startswith(places)), file)
 
 
 @pytest.hookimpl(trylast=True)  # after the durations

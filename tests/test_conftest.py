@@ -9,6 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from conftest import TOGETHER
+
 LEAVES_A_PROCESS = """
 import subprocess
 
@@ -42,6 +44,11 @@ def run(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """pytest with the guard of these tests over the tests in a directory."""
     command = [sys.executable, "-m", "pytest", "-p", "conftest", "--rootdir", str(directory), *options, str(directory)]
     return subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parent, check=False)
+
+
+def test_what_runs_together_is_there() -> None:
+    places = [place for group in TOGETHER.values() for place in group]
+    assert [place for place in places if not (Path(__file__).parent / place).exists()] == []
 
 
 @pytest.mark.seconds
