@@ -20,7 +20,7 @@ from airmirror.wire.segments import Action, Decision, Hold, ResetRecord
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, mirror
 from support.groups import commit
-from support.topics import Record, produce
+from support.topics import Record, produce, set_config
 
 EVIL = "<img src=x onerror=alert(1)>\u202e"
 PASSWORD = "hunter2-never-to-be-seen"
@@ -111,6 +111,19 @@ def test_what_people_decide_is_told_and_escaped(east: Broker, west: Broker, tmp_
     assert told["holds"][0]["reason"] == EVIL and EVIL in told["partitions"][0]["why"]
     text = page(report.as_dict() | {"after": None, "signer": None})
     assert "<img" not in text and text.count("&lt;img src=x onerror=alert(1)&gt;") >= 4
+
+
+def test_a_report_of_what_was_declared_lost_is_not_good(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """All of it is verified, and a record of the source is nowhere on the target."""
+    flow = mirror(east, west, tmp_path, settings={"errors.tolerance": "all", "sync.topic.configs.enabled": "false"})
+    produce(east, flow.topic, values(5), partition=0)
+    flow.run()
+    set_config(west, flow.remote_topic, "max.message.bytes", "5000")
+    produce(east, flow.topic, [Record(b"x" * 9000, b"large"), *values(5)], partition=0)
+    assert flow.run().is_verified
+    report = report_flow(flow.opened, ALWAYS)
+    assert (report.numbers["offsets lost"], report.numbers["partitions not proven"]) == (1, 0)
+    assert not report.is_good, report.verdict
 
 
 def test_gaps_and_a_ledger_that_differs_are_told(east: Broker, west: Broker, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -44,6 +45,14 @@ def encode(rows: Rows, base: int = 0, codec: int = 0) -> bytearray:
 
 def decode(batch: bytes) -> Rows:
     return [(r.timestamp, r.key, r.value, list(r.headers)) for r in DefaultRecordBatch(batch)]
+
+
+def test_a_record_over_the_limit_comes_alone_whatever_small_ones_follow() -> None:
+    """A small one has room in what is kept for the large one's numbers: both together were tried for ever."""
+    log = encode([(0, b"large", b"x" * 9000, []), *((0, None, b"", []) for _ in range(5))], 0, 0)
+    source = index(memoryview(log), list(parse(memoryview(log), 0, len(log))))
+    found = [dense.offsets.tolist() for dense in islice(dense_batches(source, Compression(0), 5000), 6)]
+    assert found == [[0], [1, 2, 3, 4, 5]]
 
 
 @given(st.lists(records, min_size=1, max_size=5), st.integers(0, 4), st.integers(200, 5000), st.data())

@@ -140,6 +140,8 @@ def write(records: Records, first: int, max_bytes: int) -> tuple[memoryview, int
     out = np.empty(min(bodies + 30 * rest, max(max_bytes, longest)), np.uint8)
     size = np.empty(1, np.int64)
     count = loops().write(*_all(records), first, len(records), address(out), len(out), address(size))
+    if size[0] > max_bytes and count > 1:  # the room that a large first record needs has taken small ones after it
+        count = loops().write(*_all(records), first, first + 1, address(out), len(out), address(size))
     return out[: size[0]].data, count
 
 
