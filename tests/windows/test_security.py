@@ -270,7 +270,7 @@ def test_secrets_reach_slots_and_nothing_else(
 ) -> None:
     """A slot logs in with what the driver read; neither a log nor the ledger nor Spark's files hold it.
 
-    A Spark Connect server's files are looked at in ``make test``: ``test_runs.py::test_secrets_are_nowhere``.
+    A Spark Connect server's files are looked at in ``make test``: ``on_airflow/test_runs.py``, the scheduled runs.
     """
     source, target = clusters
     stores = tmp_path / "stores"
