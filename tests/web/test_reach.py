@@ -114,7 +114,7 @@ def test_times_are_the_viewer_s_with_utc_as_a_tooltip(browser: Browser, url: str
     fill(ledger, int(time.time() * 1000))
     with watched(browser, timezone_id="Asia/Kolkata") as seen:
         open_page(seen.page, url, FLOW)
-        shown = seen.page.locator("dl time").first
+        shown = seen.page.locator("time").filter(has_text=re.compile(r"\d\d:\d\d")).first
         utc = shown.get_attribute("title") or ""
         assert utc.endswith(" UTC")
         hours, minutes = (int(part) for part in utc[11:16].split(":"))

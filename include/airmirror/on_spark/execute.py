@@ -87,7 +87,13 @@ def execute(spark: SparkSession, slots: Sequence[Slot], owner: str = "", *, alon
     whole = replace(whole, source=self_contained(whole.source), target=self_contained(whole.target))
     asked = {partition.source for slot in slots for partition in slot.partitions}
     limit = most_seconds(slots[0])
-    late = threading.Timer(limit, spark.interruptTag, [tag(flow)])
+    is_late = threading.Event()
+
+    def end() -> None:
+        is_late.set()  # first: the job may fail before Spark's answer to the interruption is here
+        spark.interruptTag(tag(flow))
+
+    late = threading.Timer(limit, end)
     try:
         if alone:
             spark.interruptTag(tag(flow))
@@ -96,7 +102,7 @@ def execute(spark: SparkSession, slots: Sequence[Slot], owner: str = "", *, alon
         answers = run_tasks(spark, [replace(slot, flow=bare) for slot in slots], in_tasks(pickle.dumps(whole)))
         return [result for answer in answers for result in decode(answer, asked)]
     except PySparkException as error:
-        if late.finished.is_set():
+        if is_late.is_set():
             raise SparkJobFailed(flow, window, f"it was not done after {limit:.0f} s, and was interrupted") from error
         raise _failure(flow, window, str(error) or type(error).__name__) from error
     except BadAnswer as error:
