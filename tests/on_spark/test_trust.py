@@ -106,6 +106,7 @@ def test_an_added_file_is_another_library(tmp_path: Path) -> None:
     assert digest_of(str(archive / "airmirror")) != library.digest()
 
 
+@pytest.mark.long
 def test_a_job_without_an_end_is_interrupted(
     joined: Callable[[Slot], SparkSession], monkeypatch: pytest.MonkeyPatch
 ) -> None:
