@@ -88,7 +88,7 @@ test: install $(OLDEST) ## the cheapest honest test of every claim, real brokers
 	$(call PYTEST,3) -m "not long"
 
 test-all: install $(OLDEST) ## every test, elections, chaos, kills at each step and old brokers included (hours); ONLY=…: of these folders and files
-	$(call PYTEST,3) $(ONLY)
+	$(call PYTEST,3) --hypothesis-profile thorough $(ONLY)
 
 chaos: install ## windows while everything fails, seed after seed: SEED=… MINUTES=…
 	PYTHONPATH=tests $(BIN)/python -m chaos --seed $(SEED) --minutes $(MINUTES)

@@ -26,9 +26,12 @@ from airmirror_local.spark_connect import QUICK_START, ConnectServer, start_conn
 from support.servers import KEPT, PASSWORD, pgserver
 
 # How long a draw or an example takes is the machine's load, and no fault of what is tested.
-settings.register_profile("loaded", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("quick", settings.get_profile("loaded"), max_examples=10, database=None)  # of make test-quick
-settings.load_profile("loaded")
+settings.register_profile("thorough", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # of make test-all
+settings.register_profile("usual", settings.get_profile("thorough"), max_examples=40)
+settings.register_profile(
+    "quick", settings.get_profile("thorough"), max_examples=10, database=None
+)  # of make test-quick
+settings.load_profile("usual")
 
 END_SECONDS = 30  # how long a process that a test has started may take to end after it
 
@@ -39,12 +42,11 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_START)
 
 # Folders and files whose tests share servers that are dear: they run in one process. Those with the most work come first.
 TOGETHER = {
-    "airflow": ("on_airflow/",),
+    "airflow and spark": ("on_airflow/", "on_spark/", "windows/test_security.py"),
     "sides": ("failback/",),
     "guarded": ("migration/",),
-    "three nodes": tuple(f"windows/test_{name}.py" for name in ("leaders", "targets", "truncated", "distance")),
+    "three nodes": ("windows/nodes/",),
     "three clusters": ("topologies/",),
-    "spark": ("on_spark/", "windows/test_security.py"),
     "postgresql": ("ledger/",),
 }
 
@@ -72,7 +74,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that need servers: by the fixtures that each uses, directly or not, and by what its module starts.
 
-    Those that run together come first, then the rest of those that need servers.
+    Those that run together come first, of them those with an Airflow last (it is busy while it has nothing to do); then the
+    rest of those that need servers.
     """
     order: dict[Path, int] = {}
     for item in items:
@@ -85,7 +88,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         ):
             item.add_marker("servers")
             order[item.path] = min(order[item.path], len(TOGETHER))
-    items.sort(key=lambda item: order[item.path])
+    items.sort(key=lambda item: (order[item.path], "airflow" in getattr(item, "fixturenames", ())))
 
 
 class ByServers(LoadScopeScheduling):

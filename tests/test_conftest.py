@@ -52,25 +52,26 @@ def test_what_runs_together_is_there() -> None:
 
 
 @pytest.mark.seconds
-@pytest.mark.parametrize("processes", ["0", "2"])
-def test_each_reason_of_a_skip_is_one_of_the_last_lines_and_may_fail_the_run(tmp_path: Path, processes: str) -> None:
+@pytest.mark.parametrize(("options", "status"), [(("-n", "0"), 0), (("-n", "1", "--no-skips"), 1)])
+def test_each_reason_of_a_skip_is_one_of_the_last_lines_and_may_fail_the_run(
+    tmp_path: Path, options: tuple[str, ...], status: int
+) -> None:
     (tmp_path / "test_skips.py").write_text(SKIPS)
-    allowed, refused = (run(tmp_path, "-n", processes, *options) for options in ((), ("--no-skips",)))
-    for ended in (allowed, refused):
-        assert [line for line in ended.stdout.splitlines() if line][-3:-1] == [
-            "1 skipped: CeleryExecutor needs Redis: apt install redis-server",
-            "2 skipped: the console's pages need Chromium: apt install chromium",
-        ]
-    assert (allowed.returncode, refused.returncode) == (0, 1)
+    ended = run(tmp_path, *options)
+    assert [line for line in ended.stdout.splitlines() if line][-3:-1] == [
+        "1 skipped: CeleryExecutor needs Redis: apt install redis-server",
+        "2 skipped: the console's pages need Chromium: apt install chromium",
+    ]
+    assert ended.returncode == status
 
 
 @pytest.mark.seconds
 def test_tests_of_servers_are_known_by_their_fixtures() -> None:
-    files = ["windows/test_logs.py", "windows/test_plan.py", "airmirror_local/test_brokers.py", "cli/test_tables.py"]
+    files = ["windows/test_epochs.py", "windows/test_plan.py", "airmirror_local/test_brokers.py", "cli/test_tables.py"]
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", "not servers", *files]
     quick = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parent, check=False).stdout
     assert "test_plan.py::test_every_partition_is_in_one_slot" in quick and "test_tables.py::" in quick
-    assert "test_logs.py::" not in quick and "test_brokers.py::" not in quick
+    assert "test_epochs.py::" not in quick and "test_brokers.py::" not in quick
 
 
 @pytest.mark.seconds

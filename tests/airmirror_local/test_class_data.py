@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from airmirror_local import class_data, prepare
-from airmirror_local.brokers import QUICK_START, start_broker
+from airmirror_local.brokers import QUICK_START, Broker, start_broker
 from airmirror_local.class_data import archive_of, options
 from airmirror_local.java import find_java
 
@@ -34,7 +34,13 @@ def test_an_archive_that_does_not_fit_is_passed_over_in_silence(tmp_path: Path) 
     assert answer.stdout == "" and "warning" not in answer.stderr.lower()
 
 
-def test_what_is_prepared_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broker_uses_what_make_install_has_prepared(east: Broker) -> None:
+    assert str(prepare.prepare()) in {each.path for each in east.process.handle.memory_maps()}
+    assert "cds" not in east.log.read_text()
+
+
+@pytest.mark.long
+def test_an_archive_that_is_made_now_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = prepare.prepare(local=tmp_path)
     assert prepare.prepare(local=tmp_path) == archive  # at once
     assert [file.name for file in tmp_path.iterdir()] == [archive.name]

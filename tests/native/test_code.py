@@ -13,6 +13,7 @@ import pytest
 from airmirror.native import code
 from airmirror.native.code import CompilationFailed, loops
 from airmirror.on_spark.library import build, digest
+from airmirror.private import private_directory
 
 A_SLOT = """
 import sys
@@ -37,6 +38,8 @@ def cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.mark.seconds
 def test_compiled_once_for_every_place_the_library_lies_in(cached: Path, tmp_path: Path) -> None:
+    """Nothing of the current directory is imported for it."""
+    (tmp_path / "numba.py").write_text("raise SystemExit('of the current directory')\n")
     places = [Path(code.__file__).parents[2]]
     for name in ("session-1", "session-2"):
         (tmp_path / name).mkdir()
@@ -44,7 +47,12 @@ def test_compiled_once_for_every_place_the_library_lies_in(cached: Path, tmp_pat
     for place, how in zip(places, ("compile", "load", "load"), strict=True):
         environment = os.environ | {"PYTHONPATH": str(place)}
         told = subprocess.run(
-            [sys.executable, "-c", A_SLOT, how], env=environment, capture_output=True, text=True, check=False
+            [sys.executable, "-c", A_SLOT, how],
+            env=environment,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert told.returncode == 0, told.stderr
         assert told.stdout.startswith(str(place))
@@ -52,14 +60,25 @@ def test_compiled_once_for_every_place_the_library_lies_in(cached: Path, tmp_pat
     assert len(list(cached.iterdir())) == 1
 
 
+@pytest.fixture
+def code_of_this_machine() -> bytes:
+    """The compiled loops, out of the cache that all tests share."""
+    loops()
+    directory = private_directory()
+    found = code._stored(directory / f"{code._key()}.o") if directory else None
+    assert found is not None
+    return found
+
+
 @pytest.mark.seconds
-def test_what_is_damaged_or_open_to_others_is_not_loaded(cached: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_damaged_or_open_to_others_is_not_loaded(
+    code_of_this_machine: bytes, cached: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     compiled: list[bytes] = []
-    compiler = code._compiled
 
     def once(directory: Path | None) -> bytes:
-        compiled.append(compiled[0] if compiled else compiler(directory))
-        return compiled[-1]
+        compiled.append(code_of_this_machine)
+        return code_of_this_machine
 
     def ask() -> int:
         loops.cache_clear()
@@ -87,13 +106,3 @@ def test_what_can_not_be_compiled_is_an_error(cached: Path, monkeypatch: pytest.
     with pytest.raises(CompilationFailed, match=f"with {python}: .*requirements-executor.txt"):
         loops()
     assert not list(cached.iterdir())
-
-
-@pytest.mark.seconds
-def test_nothing_of_the_current_directory_is_imported(
-    cached: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "numba.py").write_text("raise SystemExit('of the current directory')\n")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry not in ("", str(tmp_path))])
-    assert code._compiled(None)

@@ -20,8 +20,7 @@ class Sides:
     west: Broker
 
 
-@pytest.fixture(scope="package")
-def two_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
+def _two_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
     directory, started = tmp_path_factory.mktemp("sides"), list[Broker]()
     try:
         for name in ("there", "back"):
@@ -30,6 +29,10 @@ def two_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
     finally:
         for broker in started:
             broker.kill()
+
+
+two_brokers = pytest.fixture(scope="package", name="two_brokers")(_two_brokers)
+two_brokers_of_module = pytest.fixture(scope="module", name="two_brokers")(_two_brokers)  # of a room that has none
 
 
 @pytest.fixture

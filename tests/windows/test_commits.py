@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from tenacity import Retrying, stop_after_attempt
@@ -18,6 +19,7 @@ from airmirror.slot import attempts
 from airmirror.slot import source as source_module
 from airmirror.slot.attempts import run_slot
 from airmirror.slot.contract import Outcome, Slot, SlotResult
+from airmirror.slot.copy import begin_another, commit
 from airmirror.slot.errors import PartitionError, TopicRecreated
 from airmirror.slot.intake import Intake
 from airmirror.slot.limit import Limit
@@ -262,3 +264,24 @@ def test_refusals_end_with_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attempts, "GRACE_SECONDS", 0.3)
     [result] = run_slot(slot)
     assert len(tried) > 2 and result.outcome is Outcome.FAILED and isinstance(result.error, PartitionError)
+
+
+def test_every_further_transaction_is_initialised_before_the_claim_is_looked_at() -> None:
+    """Whoever claims after the look fences the producer that was initialised before it (invariant B)."""
+    done = Mock()
+    begin_another(done.context, done.claim)
+    assert [name for name, *_ in done.mock_calls] == [
+        "context.transaction.initialise",
+        "context.outbox.start_sequences_anew",
+        "claim.check",
+    ]
+
+
+def test_nothing_is_committed_of_a_topic_that_is_another_one_now() -> None:
+    """A broker before Kafka 3.1 is asked for topics by their names."""
+    done = Mock()
+    done.intake.account.is_empty = False
+    done.source.check_topics.side_effect = TopicRecreated("east", "orders", 0, was="a", now="b")
+    with pytest.raises(TopicRecreated):
+        commit(done.context, done.source, [done.intake], done.claim)
+    assert not done.context.transaction.end.called

@@ -6,11 +6,13 @@ import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from airmirror.clusters.protocol.transactions import TransactionalId
 from airmirror.flows.holds import add_holds
+from airmirror.ledger.state import State
 from airmirror.partitions import TopicPartition
 from airmirror.slot import attempts, outbox
 from airmirror.slot import source as source_module
@@ -20,11 +22,11 @@ from airmirror.slot.follow import NO_END, seconds_left
 from airmirror.slot.limit import Limit
 from airmirror.slot.pace import Pace
 from airmirror.slot.source import Source
-from airmirror.windows import fence, renewal
+from airmirror.windows import fence, following, renewal
 from airmirror.windows.errors import FlowBusy, GateFailed, PartitionHeld
 from airmirror.windows.fence import end_window
 from airmirror.windows.findings import Finding
-from airmirror.windows.following import Follow, followed
+from airmirror.windows.following import Follow, Meanwhile, followed
 from airmirror.windows.results import WindowResult
 from airmirror.wire.claims import ClaimEntry
 from airmirror.wire.requests import Fetched, Produced
@@ -373,3 +375,22 @@ def test_how_late_a_window_was() -> None:
     assert found is not None
     assert (found.records, found.median, found.p99) == (100, 0.2, 0.4)
     assert followed(records, {key: 500}) is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("is_held", [True, False])
+def test_what_is_held_is_left_to_the_last_judgement(monkeypatch: pytest.MonkeyPatch, is_held: bool) -> None:
+    """Its gate would lift the hold where it has no objection any more, while records are copied."""
+    judged: list[set[TopicPartition]] = []
+
+    def judge(*_: object, left: set[TopicPartition], **__: object) -> Mock:
+        judged.append(set(left))
+        return Mock(verdicts=[], errors=[])
+
+    monkeypatch.setattr(following, "judge_unverified", judge)
+    granted, mirrored = Mock(), Mock()
+    granted.journal.flow.window.follow_ms = 60_000
+    mirrored.index.unverified.return_value = [Mock(topic="orders", partition=1)]
+    holds = {("orders", 1): Mock()} if is_held else {}
+    meanwhile = Meanwhile(granted, Follow(gate=None), [])
+    meanwhile._judge(mirrored, granted, State(holds=holds))
+    assert judged == ([] if is_held else [set()])

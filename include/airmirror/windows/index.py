@@ -123,11 +123,13 @@ def _read_tails(routes: Routes, index: Index, source: str, patience: float) -> d
     """Up to where both topics were read: by topic its id and the offsets by partition."""
     topics = InternalTopics.of(source)
     routes.refresh([topics.segments, topics.progress])
+    names = (topics.segments, topics.progress)
+    partitions = [TopicPartition(topic, number) for topic in names for number in range(routes.partitions(topic))]
+    ends_now = offsets_with_patience(routes, partitions, LATEST)
     read: dict[str, tuple[UUID, dict[int, int]]] = {}
-    for topic in (topics.segments, topics.progress):
+    for topic in names:
         topic_id = routes.topic_ids[topic]
-        partitions = [TopicPartition(topic, number) for number in range(routes.partitions(topic))]
-        ends = offsets_with_patience(routes, partitions, LATEST)
+        ends = {partition: end for partition, end in ends_now.items() if partition.topic == topic}
         scanned = scanned_of(routes, index, topic, ends)
 
         def load(
@@ -171,7 +173,8 @@ def scanned_of(routes: Routes, index: Scanned, topic: str, ends: Mapping[TopicPa
     forgotten."""
     scanned = index.scanned(topic, routes.topic_ids[topic])
     cut = [key for key, end in ends.items() if end < scanned.get(key.partition, 0)]
-    last = {key: found for key in ends if (found := index.last_read(topic).get(key.partition)) is not None}
+    last_read = index.last_read(topic)
+    last = {key: last_read[key.partition] for key in ends if key.partition in last_read}
     if not cut:
         for key, end in epoch_ends(routes, {key: epoch for key, (_, epoch) in last.items()}).items():
             offset, epoch = last[key]

@@ -1,0 +1,1 @@
+"""Migration: a package, so that the servers its tests share end with the last of them, not with the run."""
