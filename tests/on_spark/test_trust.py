@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from airmirror.on_spark import execute as module
@@ -18,6 +21,7 @@ from airmirror.on_spark.sessions import SparkRefused, close, connect
 from airmirror.slot.attempts import GRACE_SECONDS
 from airmirror.slot.contract import Slot
 from airmirror.threads import begin
+from airmirror_local.ports import LOOPBACK
 from airmirror_local.spark_connect import TOKEN, ConnectServer
 from support.flows import a_flow
 
@@ -25,14 +29,19 @@ pytestmark = pytest.mark.timeout(600)  # tasks of a loaded machine
 RAN = "a stranger's code ran"
 
 
-def a_slot(source: str, servers: str = "one:9092") -> Slot:
+NOBODY, NOBODY_ELSE = f"{LOOPBACK}:1", f"{LOOPBACK}:2"  # ports at which nothing listens
+
+
+def a_slot(source: str, servers: str = NOBODY) -> Slot:
     """A slot without partitions whose time, and what a fault may take beyond it, is over: it tries its clusters once."""
+    over = round(-1000 * GRACE_SECONDS)
     return Slot(
         flow=a_flow(source, servers),
         window="window",
         number=0,
         claim_offset=0,
-        max_ms=round(-1000 * GRACE_SECONDS),
+        max_ms=over,
+        follow_ms=over,
         max_bytes=None,
         progress_topic="progress",
         progress_partitions=1,
@@ -106,7 +115,29 @@ def test_an_added_file_is_another_library(tmp_path: Path) -> None:
     assert digest_of(str(archive / "airmirror")) != library.digest()
 
 
-@pytest.mark.long
+def test_a_job_that_begins_after_its_time_is_interrupted_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark interrupts what has begun: its first answer is that there is no such job."""
+    spark, has_ended = Mock(), threading.Event()
+    answers = iter([[], [], [], ["job"]])  # the first of all is for what an earlier window left
+
+    def interrupt_tag(_: str) -> list[str]:
+        found = next(answers, [])
+        if found:
+            has_ended.set()
+        return found
+
+    def run_tasks(*_: object) -> list[bytes]:
+        assert has_ended.wait(30), "it was not interrupted"
+        raise PySparkException("cancelled")
+
+    spark.interruptTag = interrupt_tag
+    monkeypatch.setattr(module, "run_tasks", run_tasks)
+    monkeypatch.setattr(module, "most_seconds", lambda slot: 0.0)
+    monkeypatch.setattr(module, "AGAIN_SECONDS", 0.01)
+    with pytest.raises(SparkJobFailed, match="was interrupted"):
+        execute(spark, [a_slot("late")])
+
+
 def test_a_job_without_an_end_is_interrupted(
     joined: Callable[[Slot], SparkSession], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,6 +153,7 @@ def test_a_job_without_an_end_is_interrupted(
     slot = a_slot("endless")
     spark = joined(slot)
     monkeypatch.setattr(module, "most_seconds", lambda slot: 3.0)
+    monkeypatch.setattr(module, "AGAIN_SECONDS", 1.0)
     monkeypatch.setattr(module, "in_tasks", without_end)
     with pytest.raises(SparkJobFailed, match="was interrupted") as caught:
         execute(spark, [slot])
@@ -154,7 +186,7 @@ def test_a_deployment_interrupts_its_own_jobs_only(
 
         return waiting
 
-    production, staging = a_slot("shared"), a_slot("shared", "staging:9092")
+    production, staging = a_slot("shared"), a_slot("shared", NOBODY_ELSE)
     spark = joined(production)
     monkeypatch.setattr(module, "in_tasks", held)
     job = begin(lambda: execute(spark, [production]))

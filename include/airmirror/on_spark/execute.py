@@ -6,6 +6,7 @@ import pickle
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -23,6 +24,7 @@ from airmirror.slot.attempts import GRACE_SECONDS
 from airmirror.slot.contract import Slot, SlotResult, transaction_timeout_ms
 
 ATTEMPTS = 4  # of a task, as Spark has it by default
+AGAIN_SECONDS = 5.0  # between two interruptions of a job that is late
 START_SECONDS = 300.0  # a cluster's: executors, and the library on them
 Work = Callable[[Iterable[Any]], Iterator[Any]]  # a function of tasks, for mapInArrow
 _NO_PYARROW = re.compile(r"No module named 'pyarrow\b|\[PACKAGE_NOT_INSTALLED\] PyArrow")
@@ -87,18 +89,24 @@ def execute(spark: SparkSession, slots: Sequence[Slot], owner: str = "", *, alon
     whole = replace(whole, source=self_contained(whole.source), target=self_contained(whole.target))
     asked = {partition.source for slot in slots for partition in slot.partitions}
     limit = most_seconds(slots[0])
-    is_late = threading.Event()
+    is_late, is_over = threading.Event(), threading.Event()
 
-    def end() -> None:
+    def end_when_late() -> None:
+        if is_over.wait(limit):
+            return
         is_late.set()  # first: the job may fail before Spark's answer to the interruption is here
-        spark.interruptTag(tag(flow))
+        while (
+            not is_over.is_set()
+        ):  # Spark interrupts only what has begun: a job that it begins later is met by the next one
+            with suppress(PySparkException):  # whoever waits for the job is told what is wrong with the server
+                spark.interruptTag(tag(flow))
+            is_over.wait(AGAIN_SECONDS)
 
-    late = threading.Timer(limit, end)
     try:
         if alone:
             spark.interruptTag(tag(flow))
         spark.addTag(tag(flow))
-        late.start()
+        threading.Thread(target=end_when_late, name="late", daemon=True).start()
         answers = run_tasks(spark, [replace(slot, flow=bare) for slot in slots], in_tasks(pickle.dumps(whole)))
         return [result for answer in answers for result in decode(answer, asked)]
     except PySparkException as error:
@@ -108,7 +116,7 @@ def execute(spark: SparkSession, slots: Sequence[Slot], owner: str = "", *, alon
     except BadAnswer as error:
         raise SparkJobFailed(flow, window, f"the answer of a slot can't be used: {error}") from error
     finally:
-        late.cancel()
+        is_over.set()
         spark.removeTag(tag(flow))
 
 
