@@ -169,6 +169,7 @@ class Connection:
             raise self.nonsense("it has no API")
         self._versions = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
         self.features = {feature.name: feature.max_version_level for feature in answer.finalized_features or ()}
+        self.supported = {feature.name: feature.max_version for feature in answer.supported_features or ()}
 
     def _log_in(self) -> None:
         """Log in for the first time or again; answers to what was asked before come first and are kept."""
@@ -200,6 +201,10 @@ class Connection:
                 f"{lowest} to {highest}",
             )
         return version
+
+    def knows(self, api_key: int) -> bool:
+        """Return whether the broker answers requests of this kind."""
+        return api_key in self._versions
 
     @property
     def fetch_version(self) -> int:
