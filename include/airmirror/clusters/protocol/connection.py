@@ -202,10 +202,6 @@ class Connection:
             )
         return version
 
-    def knows(self, api_key: int) -> bool:
-        """Return whether the broker answers requests of this kind."""
-        return api_key in self._versions
-
     @property
     def fetch_version(self) -> int:
         return self.version(FETCH, *FETCH_VERSIONS, "Fetch")

@@ -11,15 +11,12 @@ from __future__ import annotations
 from airmirror.clusters.protocol.groups import PURPOSE
 from airmirror.clusters.protocol.routes import Routes
 
-STREAMS_GROUP_HEARTBEAT = 88
-LAST_OF_4_2 = 29  # metadata.version 4.2-IV1; 4.2.0 and 4.2.1 can't be told apart
+# Levels of metadata.version: 4.1-IV0, the first with streams groups, and 4.2-IV1. 4.2.0 and 4.2.1 can't be told apart.
+WITHOUT_MEND = range(26, 29 + 1)
 
 
 def may_break(routes: Routes) -> bool:
     """Return whether a broker of the cluster may be one that a position written ahead breaks. Raises BrokerUnreachable."""
     routes.refresh([])
-    for node in routes.nodes:
-        connection = routes.connection(node, PURPOSE)
-        if connection.knows(STREAMS_GROUP_HEARTBEAT) and connection.supported.get("metadata.version", 0) <= LAST_OF_4_2:
-            return True
-    return False
+    newest = (routes.connection(node, PURPOSE).supported.get("metadata.version", 0) for node in routes.nodes)
+    return any(level in WITHOUT_MEND for level in newest)
