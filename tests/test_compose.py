@@ -80,6 +80,11 @@ def test_the_configurations_name_the_brokers_listeners(path: str, listener: str)
     assert configuration.enabled
 
 
+def test_the_database_is_well_when_others_can_reach_it() -> None:
+    """While it is made it answers on its socket alone, and is started anew after that."""
+    assert "pg_isready --host localhost " in SERVICES["postgres"]["healthcheck"]["test"][-1]
+
+
 def test_secrets_come_from_the_environment_and_all_of_them_are_explained() -> None:
     used = set(re.findall(r"\$\{(\w+)", TEXT)) | {secret["environment"] for secret in CONTENT["secrets"].values()}
     lines = (ROOT / ".env.example").read_text().splitlines()
@@ -229,15 +234,18 @@ def test_only_airflow_and_spark_reach_spark_connect() -> None:
 
 
 def test_spark_proves_who_it_is_and_keeps_its_secret_off_command_lines(tmp_path: Path) -> None:
+    """And of two networks it names the address that the master is reached from."""
     script = (ROOT / "include" / "compose" / "spark.sh").read_text()
     conf = tmp_path / "conf"
+    here = script.replace("/var/lib/spark/conf", str(conf)).replace('"spark-master"', '"127.0.0.1"')
     done = subprocess.run(
-        ["bash", "-c", script.replace("/var/lib/spark/conf", str(conf)), "spark.sh", "env"],
+        ["bash", "-c", here, "spark.sh", "env"],
         env={"PATH": os.environ["PATH"], "SPARK_AUTHENTICATE_SECRET": "planted"},
         capture_output=True,
         text=True,
         check=True,
     )
+    assert "SPARK_LOCAL_HOSTNAME=127.0.0.1\n" in done.stdout
     assert f"SPARK_CONF_DIR={conf}" in done.stdout and "planted" not in done.stdout
     file = conf / "spark-defaults.conf"
     settings = dict(line.split() for line in file.read_text().splitlines())

@@ -178,6 +178,53 @@ def test_what_compaction_took_is_not_lost_and_what_it_never_takes_is() -> None:
     assert [(d.source_offset, d.count) for d in lost_one] == [(360, 1)]
 
 
+def keyed(*pairs: tuple[bytes, bytes | None]) -> MemoryLog:
+    return MemoryLog([Written(key, value, time) for time, (key, value) in enumerate(pairs)], is_compacted=True)
+
+
+ADA, BOB, EVE = (b"ada", b"1"), (b"bob", b"2"), (b"eve", b"3")
+NO_ADA, NO_BOB = (b"ada", None), (b"bob", None)
+
+
+def test_a_deletion_counts_as_compacted_only_where_nothing_is_left_to_delete() -> None:
+    """A cleaner takes a tombstone after what it deletes: a deletion that never crossed is no compaction, on either side."""
+    source = keyed(ADA, BOB, NO_ADA, NO_BOB, EVE)
+    uncrossed = MemoryLog([source.written[at] for at in (0, 1, 4)], is_compacted=True)
+    assert told(compared(source, uncrossed)) == {"equal": 3, "missing": 2}
+    cleaned = MemoryLog([source.written[4]], offsets=[4], is_compacted=True)
+    assert told(compared(source, cleaned)) == {"equal": 1, "compacted": 4}
+    assert told(compared(cleaned, source)) == {"equal": 1, "compacted": 4}
+    half = MemoryLog([source.written[at] for at in (0, 2, 4)], offsets=[0, 2, 4], is_compacted=True)
+    assert told(compared(source, half)) == {"equal": 3, "compacted": 2}, "bob went with his deletion"
+    again = keyed(ADA, NO_ADA, BOB, ADA)
+    kept = MemoryLog([again.written[at] for at in (2, 3)], offsets=[2, 3], is_compacted=True)
+    assert told(compared(again, kept)) == {"equal": 2, "compacted": 2}, "a later record of its key supersedes it"
+    assert told(compared(keyed(ADA, BOB), keyed(ADA, BOB, NO_BOB))) == {"equal": 2, "extra": 1}, "a stranger's"
+    assert told(compared(keyed(ADA, BOB, NO_BOB), keyed(ADA, BOB))) == {"equal": 2, "lagging": 1}, "still to come"
+
+
+@pytest.mark.parametrize("most_open", [1_000_000, 100])
+def test_no_more_expires_than_the_other_log_has_lost_offsets(most_open: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = numbered(1000)
+
+    def found(source: MemoryLog, target: MemoryLog) -> dict[str, int]:
+        return told(compare_logs(source, target, most_open))  # type: ignore[arg-type]
+
+    after_five = MemoryLog(one[500:], offsets=range(5, 505), log_start=5)
+    assert found(MemoryLog(one), after_five) == {"equal": 500, "expired": 5, "missing": 495}
+    last = MemoryLog(one[999:], offsets=[1], log_start=1)
+    assert found(MemoryLog(one), last) == {"equal": 1, "expired": 1, "missing": 998}
+    strangers = MemoryLog(numbered(500, start=1_000_000) + one[1:])
+    began = MemoryLog(one[1:], offsets=range(1, 1000), log_start=1)
+    assert found(began, strangers) == {"equal": 999, "expired": 1, "extra": 499}
+    assert found(MemoryLog(one), MemoryLog([], log_start=400)) == {"expired": 400, "lagging": 600}
+    named = compare_logs(MemoryLog(one), after_five, most_open).differences  # type: ignore[arg-type]
+    assert [(str(each.kind), each.source_offset, each.count) for each in named] == [
+        ("expired", 0, 5),
+        ("missing", 5, 495),
+    ]
+
+
 def test_records_of_aborted_transactions_are_told_apart() -> None:
     """MirrorMaker 2 copies them by default."""
     one = numbered(2000)

@@ -19,8 +19,10 @@ from typer.testing import CliRunner, Result
 
 from airmirror.cli.main import app
 from airmirror.config import Cluster
+from airmirror.evidence import mirrors
 from airmirror.evidence.asking import Asked
 from airmirror.evidence.borders import Sample
+from airmirror.evidence.compared_report import compared_report
 from airmirror.evidence.found import Kind
 from airmirror.evidence.mirrors import compare_clusters
 from airmirror.evidence.positions import moves
@@ -32,7 +34,7 @@ from airmirror_local.brokers import Broker
 from support.groups import commit
 from support.hostile import KINDS, LONGEST, NOON, delete_records, numbered
 from support.hostile import Kind as LogKind
-from support.topics import Record, create_topic, produce, read_all
+from support.topics import Record, create_topic, open_transaction, produce, read_all
 
 TOO_FEW = ("only aborted transactions", "every record deleted", "empty partitions")  # records to plant faults in
 Copier = Callable[[list[Record]], list[Record]]
@@ -299,6 +301,27 @@ def test_records_without_a_commit_are_compared_where_that_is_asked(
     assert command(east, west, name).exit_code == 0
     answer = command(east, west, name, "--uncommitted", "--json")
     assert answer.exit_code == 1, answer.output
+
+
+def test_what_an_open_transaction_keeps_back_is_not_known(
+    east: Broker, west: Broker, topic: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the day of a cutover a comparison runs at such a moment: the rest of the log is neither equal nor different."""
+    monkeypatch.setattr(mirrors, "OPEN_SECONDS", 0.0)
+    name = filled(east, topic("open"), numbered(10))
+    copied(east, west, name)
+    with open_transaction(east, name, numbered(1), partition=0):
+        produce(east, name, numbered(90), partition=0)
+        answer = command(east, west, name)
+        assert answer.exit_code == 1 and "0 of 1 partitions are equal: 10 records." in answer.output, answer.output
+        assert "an open transaction keeps back 91 offsets of partition 0 from 10 on" in " ".join(answer.output.split())
+        said = json.loads(command(east, west, name, "--json").output)
+        assert said["is_equal"] is said["partitions"][0]["is_equal"] is None
+        rows = compared(east, west, name)
+        made = compared_report(*ends(east, west), Asked((name,)), rows, [])
+        assert not made.is_good and "91 offsets that open transactions keep back are not known" in made.verdict
+        assert [row.result for row in rows] == ["not known"] and not rows[0].differs
+    assert compared(east, west, name)[0].differs
 
 
 def test_bad_input_ends_with_two(east: Broker, west: Broker, topic: Callable[[str], str], tmp_path: Path) -> None:

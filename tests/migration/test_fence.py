@@ -204,6 +204,28 @@ def test_a_denial_of_others_is_left_as_it_is(guarded: list[Broker], tmp_path: Pa
     assert acls_of(east, flow.topic) == ["DENY WRITE"]
 
 
+def test_a_fence_that_would_keep_out_what_returns_comes_down_again(guarded: list[Broker], tmp_path: Path) -> None:
+    """Principals are discovered among those who may write: where Airmirror's own user is one, its flow back would stand still."""
+    east, west = guarded
+    for name, operation in (("User:reader", AclOperation.READ), ("User:shop", AclOperation.WRITE)):
+        anything = (ResourceType.TOPIC, "*", ResourcePatternType.LITERAL, name, "*", operation)
+        for future in admin(east).create_acls([AclBinding(*anything, AclPermissionType.ALLOW)]).values():
+            future.result(30)
+    flow, _ = moving(east, west, tmp_path, move_fence="acl", move_reverse="true")
+    produce(east, flow.topic, numbered(10), partition=0)
+    takes(flow.opened, "mirror")
+    with pytest.raises(FenceRefused, match=r"this user, who copies back, is denied WRITE by it; set .*\.principals"):
+        fence.put_up(flow.opened, move_of(flow.opened), ORDER)
+    assert acls_of(east, flow.topic) == [] and flow.opened.ledger.of_kind(Fence) == []
+    produce(east, flow.topic, numbered(1, 10), partition=0)
+    alone, _ = moving(east, west, tmp_path, move_fence="acl")
+    produce(east, alone.topic, numbered(1), partition=0)
+    takes(alone.opened, "mirror")
+    said = fence.put_up(alone.opened, move_of(alone.opened), ORDER)
+    assert {each.split(": ")[1].split(" is ")[0] for each in said} == {EVERYBODY, "User:shop"}, "not who only reads"
+    fence.take_down(alone.opened, move_of(alone.opened), ORDER)
+
+
 def test_nobody_to_deny_is_said(guarded: list[Broker], tmp_path: Path) -> None:
     flow, _ = moving(*guarded, tmp_path, move_fence="acl", move_shop_principals="")
     produce(guarded[0], flow.topic, numbered(10), partition=0)

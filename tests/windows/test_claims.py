@@ -8,14 +8,20 @@ from pathlib import Path
 
 import pytest
 
+from airmirror.clusters.admin.appender import Appender
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.flows.prepare import catch_up_ledger
+from airmirror.flows.prepare import catch_up_ledger, prepare
+from airmirror.flows.reset import Order, carry_out
+from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.slot.errors import SlotFenced
 from airmirror.windows import index, renewal
 from airmirror.windows.errors import FlowBusy
 from airmirror.windows.fence import claimed
+from airmirror.windows.findings import Finding
 from airmirror.windows.mirror import Journal
+from airmirror.windows.resets import Choice
+from airmirror.windows.window import judge_window, run_window
 from airmirror.wire.claims import ClaimEntry, holder
 from airmirror.wire.segments import Claim, ClaimEvent
 from airmirror_local.brokers import Broker
@@ -157,3 +163,31 @@ def test_a_claim_is_checked_by_what_is_new(
         with pytest.raises(SlotFenced, match="released"):
             granted.check()
         assert ranges[-1][1] - ranges[-1][0] < 5
+
+
+def test_a_gate_that_slept_over_its_lease_verifies_nothing(east: Broker, west: Broker, tmp_path: Path) -> None:
+    """Meanwhile a person has begun the partition again, and a window has copied it anew: no gate has seen that."""
+    flow = mirror(east, west, tmp_path)
+    ledger = flow.opened.ledger
+    produce(east, flow.topic, [Record(b"v")] * 10)
+
+    def copied(window: str) -> None:
+        topics = prepare(flow.opened).topics
+        run_window(flow.flow, ledger, topics, in_this_process, window=window, slots=lambda: 1, advance=False)
+
+    def asleep(_findings: Sequence[Finding]) -> dict[TopicPartition, str]:
+        (mine,) = (claim for _, _, claim in ledger.claims() if claim.window == "gate")
+        with Appender(flow.flow.target, f"airmirror-segments.{flow.flow.source.alias}.internal") as appender:
+            appender.append([(mine.encode_key(), replace(mine, event=RELEASED).encode_value())])  # its lease is over
+        carry_out(flow.opened, Order((flow.topic,), (), Choice.START_AGAIN, by="me", reason="a test"))
+        copied("later")
+        return {}
+
+    copied("first")
+    with pytest.raises(SlotFenced):
+        judge_window(flow.flow, ledger, asleep, window="gate", trusted={"first"})
+    catch_up_ledger(flow.opened)
+    assert [record.window for record in ledger.unverified()] == ["later"]
+    assert (
+        not judge_window(flow.flow, ledger, None, window="next", trusted={"later"}).errors and not ledger.unverified()
+    )

@@ -20,9 +20,10 @@ FORMATS = (Path(__file__).resolve().parents[2] / "docs" / "formats.md").read_tex
 def test_every_kind_is_documented_as_it_is_declared(declared: type[SegmentRecord]) -> None:
     row = next(line for line in FORMATS.splitlines() if line.startswith(f"| {declared.kind} "))
     _, _, key, value, _ = (cell.strip() for cell in row.split("|"))
-    later = (
-        f"; since version 1 {declared.times}; since version 2 {declared.epochs}" if declared is SegmentRecord else ""
-    )
+    later = ""
+    if declared is SegmentRecord:
+        parts = enumerate((declared.times, declared.epochs, declared.checksums), 1)
+        later = "".join(f"; since version {version} {part}" for version, part in parts)
     assert key == str(declared.key_fields)
     assert value == f"{declared.value_fields}{later}"
 

@@ -165,8 +165,11 @@ def test_the_bytes_of_a_segment_are_as_documented() -> None:
     assert (SEGMENT.was_read_back, read_back.was_read_back) == (False, True)
     with pytest.raises(MalformedRecord, match="4 bytes wanted"):
         decode(SEGMENT.encode_key(), b"\0\2" + with_times[2:])
-    with pytest.raises(MalformedRecord, match="version 3"):
-        decode(SEGMENT.encode_key(), b"\0\3" + with_times[2:])
+    checked = replace(read_back, source_checksum=0xFEDCBA98)
+    assert checked.encode_value() == b"\0\3" + read_back.encode_value()[2:] + struct.pack(">q", 0xFEDCBA98)
+    assert decode(SEGMENT.encode_key(), checked.encode_value()) == checked
+    with pytest.raises(MalformedRecord, match="version 4"):
+        decode(SEGMENT.encode_key(), b"\0\4" + with_times[2:])
     with pytest.raises(MalformedRecord, match="version 1 of kind 3"):
         decode(RECORDS[3].encode_key(), b"\0\1" + RECORDS[3].encode_value()[2:])
 

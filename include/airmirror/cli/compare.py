@@ -70,8 +70,8 @@ def compare(
 ) -> None:
     """Compare topics of two clusters record by record, whoever copied them; nothing is written to Kafka.
 
-    Exit status: 0 nothing differs in what was compared (with --sample that is not everything), 1 something does, 2 bad input, or
-    a cluster that does not answer or let this user read.
+    Exit status: 0 nothing differs in what was compared (with --sample that is not everything), 1 something does, or an open
+    transaction keeps it back, 2 bad input, or a cluster that does not answer or let this user read.
     """
     from airmirror.evidence.asking import Asked, sample_of
     from airmirror.evidence.compared_report import compared_report
@@ -104,7 +104,7 @@ def compare(
         print_json(console, _plain(asked, rows, moved))
     else:
         _show(asked, rows, moved)
-    if any(row.differs for row in rows):
+    if not all(row.passes for row in rows):
         raise typer.Exit(NOT_VERIFIED)
 
 
@@ -123,7 +123,7 @@ def _executing(source: Cluster, target: Cluster, asked: Any, spark: str, local: 
 
 
 def _plain(asked: Any, rows: Sequence[Any], moved: Sequence[Any]) -> dict[str, Any]:
-    """For programs. ``is_equal`` is null where a sample has shown no difference."""
+    """For programs. ``is_equal`` is null where a sample has shown no difference, or an open transaction keeps something back."""
     differs, is_whole = any(row.differs for row in rows), all(row.is_whole for row in rows)
     return {
         "is_equal": None if not differs and not is_whole else not differs,
@@ -169,7 +169,7 @@ def _show(asked: Any, rows: Sequence[Any], moved: Sequence[Any]) -> None:
     ]
     columns = ("topic", "on the target", "partition", *map(str, kinds))
     lines = [line for row in rows[:MOST_ROWS] for line in _lines(row)] + [_moved(move) for move in moved]
-    if all(row.is_whole or row.error for row in rows):
+    if asked.sample is None:
         equal = sum(row.is_equal for row in rows)
         lines.append(f"{equal} of {len(rows)} partitions are equal: {found[Kind.EQUAL]:,} records.")
     else:

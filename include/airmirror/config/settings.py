@@ -59,6 +59,7 @@ class Settings:
     retention_days: int | None
     spark_conn_id: str
     streams_applications: tuple[str, ...]
+    streams_groups_ahead_allowed: bool
     sync_group_offsets_enabled: bool
     sync_group_offsets_interval_seconds: float
     sync_topic_acls_enabled: bool

@@ -1,6 +1,8 @@
-"""Records that compaction may take: those that a later record of their key supersedes, and tombstones."""
+"""Records that compaction may take: those that a later record of their key supersedes, and tombstones that delete nothing."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 import xxhash
@@ -12,37 +14,57 @@ from airmirror.wire.records import Array
 AT_ONCE = 200_000  # records that are looked after while the log is read: some 40 MB
 
 
-def superseded(log: Log, offsets: Array) -> Array:
-    """Return which of these records (offsets in order) a log's cleaner may take, as a mask; the log is read from them on.
+def superseded(log: Log, offsets: Array, other: Log) -> Array:
+    """Return which of these records (offsets in order) the cleaner of the ``other`` log, which lacks them, may have taken, as a
+    mask; ``log``, which has them, is read from them on.
 
-    The newest record of a key stays, so a copy that lacks it lacks a record; a tombstone goes after
-    ``delete.retention.ms`` (Kafka documentation, "Log Compaction").
+    The newest record of a key stays, so a copy that lacks it lacks a record. A tombstone goes after ``delete.retention.ms``, and
+    never before what it deletes (Kafka documentation, "Log Compaction"): where a record of its key lies on the other side, the
+    tombstone never came there.
     """
-    blocks = [_of_block(log, offsets[at : at + AT_ONCE]) for at in range(0, len(offsets), AT_ONCE)]
+    blocks = [_of_block(log, offsets[at : at + AT_ONCE], other) for at in range(0, len(offsets), AT_ONCE)]
     return np.concatenate([np.empty(0, bool), *blocks])
 
 
-def _of_block(log: Log, asked: Array) -> Array:
+def _of_block(log: Log, asked: Array, other: Log) -> Array:
     """The same of some records; the log is read until all of them are superseded."""
     found = np.zeros(len(asked), bool)
-    waiting: dict[int, int] = {}  # by a key's 128-bit mark, the number of its newest record that was asked for
-    for records in log.records(int(asked[0]), log.until):
-        bodies = records.data.tobytes()
-        numbers = np.searchsorted(asked, records.offsets)
-        is_asked = asked[np.minimum(numbers, len(asked) - 1)] == records.offsets
-        rows = zip(records.starts.tolist(), records.ends.tolist(), numbers.tolist(), is_asked.tolist(), strict=True)
-        for start, end, number, is_one in rows:
-            key, value, _ = parts_of(bodies[start:end])
-            if key is None:
-                continue
-            mark = xxhash.xxh3_128_intdigest(key)
-            before = waiting.pop(mark, -1)
-            if before >= 0:
-                found[before] = True
-            if is_one and value is None:
-                found[number] = True
-            elif is_one:
-                waiting[mark] = number
-        if not waiting and len(records) and records.offsets[-1] >= asked[-1]:
+    numbers = {offset: number for number, offset in enumerate(asked.tolist())}
+    waiting: dict[int, int] = {}  # by a key's mark, the number of its newest record that was asked for
+    deletions: set[int] = set()  # the marks of those that are tombstones
+    for offset, mark, is_tombstone in _keyed(log, int(asked[0]), log.until):
+        before = waiting.pop(mark, -1)
+        if before >= 0:
+            found[before] = True
+            deletions.discard(mark)
+        if (number := numbers.get(offset)) is not None:
+            waiting[mark] = number
+            if is_tombstone:
+                deletions.add(mark)
+        if not waiting and offset >= asked[-1]:
             break
+    for mark in _absent(deletions, other):
+        found[waiting[mark]] = True
     return found
+
+
+def _absent(marks: set[int], log: Log) -> set[int]:
+    """Return the marks of which no key is in the log."""
+    left = set(marks)
+    for _, mark, _ in _keyed(log, log.log_start, log.until) if left else ():
+        left.discard(mark)
+        if not left:
+            break
+    return left
+
+
+def _keyed(log: Log, start: int, end: int) -> Iterator[tuple[int, int, bool]]:
+    """Yield the offset, the key's 128-bit mark and whether it is a tombstone, of each record that has a key."""
+    for records in log.records(start, end):
+        bodies = records.data.tobytes()
+        for offset, first, last in zip(
+            records.offsets.tolist(), records.starts.tolist(), records.ends.tolist(), strict=True
+        ):
+            key, value, _ = parts_of(bodies[first:last])
+            if key is not None:
+                yield offset, xxhash.xxh3_128_intdigest(key), value is None

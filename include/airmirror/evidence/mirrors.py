@@ -5,9 +5,11 @@ It needs no configuration and no segment: READ and DESCRIBE on the topics of bot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from airmirror.clusters.admin.client import connect
 from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience
@@ -31,6 +33,7 @@ from airmirror.partitions import TopicPartition
 
 PART_OFFSETS = 2_000_000  # of the source, where the parts of a partition are compared by tasks
 MOST_PARTS = 200  # of a partition
+OPEN_SECONDS, OPEN_LOOK_SECONDS = 5.0, 0.2  # for transactions to end that were open when a topic's turn came
 
 
 @dataclass(frozen=True)
@@ -154,16 +157,42 @@ def _bounds(routes: Routes, topic: str, asked: Asked) -> list[Bounds]:
     """The offsets of a topic's partitions, as far as they reach now, within the times that are asked for."""
     keys = [TopicPartition(topic, number) for number in range(routes.partitions(topic))]
     log_starts = offsets_with_patience(routes, keys, EARLIEST)
-    ends = offsets_with_patience(routes, keys, LATEST, read_committed=asked.is_committed)
+    wanted = offsets_with_patience(routes, keys, LATEST)
+    ends = _stable(routes, wanted) if asked.is_committed else wanted
     starts = log_starts if asked.first_ms is None else offsets_with_patience(routes, keys, asked.first_ms)
-    until = ends if asked.end_ms is None else offsets_with_patience(routes, keys, asked.end_ms)
+    until = wanted if asked.end_ms is None else offsets_with_patience(routes, keys, asked.end_ms)
     configs = topic_configs(routes, [topic], ["cleanup.policy"])
     compacted = "compact" in configs.get(topic, {}).get("cleanup.policy", "")
     found = []
     for key in keys:
-        start = ends[key] if starts[key] < 0 else starts[key]
-        end = ends[key] if until[key] < 0 else min(until[key], ends[key])
-        log_start = log_starts[key] if asked.first_ms is None else 0
-        end = max(start, end)
-        found.append(Bounds(key, start, end, since=start, until=end, log_start=log_start, is_compacted=compacted))
+        asked_end = until[key] if until[key] >= 0 else wanted[key]
+        start = min(starts[key] if starts[key] >= 0 else ends[key], ends[key])
+        end = max(start, min(asked_end, ends[key]))
+        found.append(
+            Bounds(
+                key,
+                start,
+                end,
+                since=start,
+                until=end,
+                log_start=log_starts[key] if asked.first_ms is None else 0,
+                is_compacted=compacted,
+                withheld=max(0, asked_end - end),
+            )
+        )
     return found
+
+
+def _stable(routes: Routes, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """Return the ends of what is committed, no further than what is ``wanted``: once all of it is, or after a while."""
+
+    def look() -> dict[TopicPartition, int]:
+        return offsets_with_patience(routes, wanted, LATEST, read_committed=True)
+
+    found = Retrying(
+        retry=retry_if_result(lambda ends: any(ends[key] < end for key, end in wanted.items())),
+        wait=wait_fixed(OPEN_LOOK_SECONDS),
+        stop=stop_after_delay(OPEN_SECONDS),
+        retry_error_callback=lambda state: state.outcome.result() if state.outcome else look(),
+    )(look)
+    return {key: min(end, wanted[key]) for key, end in found.items()}

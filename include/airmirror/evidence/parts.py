@@ -28,7 +28,10 @@ class View:
 
 @dataclass(frozen=True)
 class Bounds:
-    """The offsets ``[start, end)`` of a partition, of which ``[since, until)`` is compared; it begins at ``log_start``."""
+    """The offsets ``[start, end)`` of a partition, of which ``[since, until)`` is compared; it begins at ``log_start``.
+
+    ``withheld``: offsets from ``until`` on that were asked for, and that open transactions keep back.
+    """
 
     partition: TopicPartition
     start: int
@@ -37,6 +40,7 @@ class Bounds:
     until: int
     log_start: int
     is_compacted: bool
+    withheld: int = 0
 
     def log(self, routes: Routes, view: View) -> Log:
         """The log of these offsets."""

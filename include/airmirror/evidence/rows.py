@@ -20,7 +20,8 @@ class ComparedLogs:
     """One partition, or a topic as a whole where partitions differ in number (``partition`` -1): counts and differences.
 
     ``ranges``: of a sample, the offsets that were compared, ``(source start, source end, target start, target end)``; ``offsets``
-    how many of ``of_offsets`` these are on the source. ``notes`` say how sure it is; ``error`` why it could not be compared.
+    how many of ``of_offsets`` these are on the source; ``withheld``: further ones of both sides that open transactions keep
+    back, so that nobody knows whether they are equal. ``notes`` say how sure it is; ``error`` why it could not be compared.
     """
 
     topic: str
@@ -35,6 +36,7 @@ class ComparedLogs:
     ranges: tuple[tuple[int, int, int, int], ...] = ()
     offsets: int = 0
     of_offsets: int = 0
+    withheld: int = 0
 
     @property
     def differs(self) -> bool:
@@ -44,18 +46,25 @@ class ComparedLogs:
     @property
     def is_whole(self) -> bool:
         """Return whether everything was compared."""
-        return self.error is None and self.offsets == self.of_offsets
+        return self.error is None and self.offsets == self.of_offsets and not self.withheld
 
     @property
     def is_equal(self) -> bool:
         return self.is_whole and not self.differs
 
     @property
+    def passes(self) -> bool:
+        """Return whether nothing differs, and all that was to be compared could be read."""
+        return not self.differs and not self.withheld
+
+    @property
     def result(self) -> str:
         """Say what is known, in words."""
         if self.error is not None:
             return "not compared"
-        return "differs" if self.differs else "equal" if self.is_whole else "nothing differs in the sample"
+        if self.differs or self.withheld:
+            return "differs" if self.differs else "not known"
+        return "equal" if self.is_whole else "nothing differs in the sample"
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON: every run of differences by its offsets. ``is_equal`` is null where too little was read to know."""
@@ -68,6 +77,7 @@ class ComparedLogs:
             "keeps_offsets": self.keeps_offsets,
             "offsets_compared": self.offsets,
             "offsets": self.of_offsets,
+            "offsets_withheld": self.withheld,
             "ranges": [list(each) for each in self.ranges],
             "differences": [each.as_dict() for each in self.differences],
             "notes": list(self.notes),
@@ -88,11 +98,22 @@ def row_of(asked: Asked, work: Work, found: Findings) -> ComparedLogs:
         counts={kind: found.counts[kind] for kind in Kind if found.counts[kind]},
         differences=tuple(found.differences),
         keeps_offsets=found.keeps_offsets and bool(found.counts[Kind.EQUAL]),
-        notes=_by_key_notes(asked, whole) if whole.is_by_key else _notes(asked, work, found),
+        notes=(*_withheld(whole), *(_by_key_notes(asked, whole) if whole.is_by_key else _notes(asked, work, found))),
         findings=found,
         ranges=tuple((one, end, other, its_end) for one, other, end, its_end in ranges),
         offsets=read,
         of_offsets=extent,
+        withheld=sum(each.withheld for each in (*whole.source, *whole.target)),
+    )
+
+
+def _withheld(whole: Part) -> tuple[str, ...]:
+    return tuple(
+        f"{side}: an open transaction keeps back {each.withheld:,} offsets of partition {each.partition.partition} from "
+        f"{each.until} on: whether they are equal is not known; compare again when it has ended"
+        for side, bounds in (("source", whole.source), ("target", whole.target))
+        for each in bounds
+        if each.withheld
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,7 +26,7 @@ def told_apart(found: Findings, source: Log, target: Log) -> Findings:
     for open_, log, other, is_source in _sides(found, source, target):
         if other.is_compacted:
             marks, offsets = open_.marked.records()
-            taken = _superseded(found, log, offsets, is_source=is_source)
+            taken = _superseded(found, (log, other), offsets, is_source=is_source)
             open_.marked = Marked.of(marks[~taken], offsets[~taken])
     return found
 
@@ -37,7 +38,7 @@ def bounded(found: Findings, source: Log, target: Log) -> None:
         if not len(offsets):
             continue
         if other.is_compacted:
-            offsets = offsets[~_superseded(found, log, offsets, is_source=is_source)]
+            offsets = offsets[~_superseded(found, (log, other), offsets, is_source=is_source)]
         first = found.first_pair[0 if is_source else 1] if found.first_pair else 0
         open_.give_up(offsets, (other.log_start, first))
 
@@ -59,8 +60,8 @@ def settled(found: Findings, source_start: int, target_start: int) -> Findings:
     """Settle what is open; the whole logs begin at these offsets, 0 where nothing was taken from them."""
     first = found.first_pair or (NEVER, NEVER)
     kept_from = target_start if found.keeps_offsets else first[0]
-    _settle(found, found.missing, (kept_from if target_start > 0 else 0, found.last_pair[0]), is_source=True)
-    _settle(found, found.extra, (first[1] if source_start > 0 else 0, NEVER), is_source=False)
+    _settle(found, found.missing, _Places(kept_from, found.last_pair[0], target_start), is_source=True)
+    _settle(found, found.extra, _Places(first[1], NEVER, source_start), is_source=False)
     named = sorted(found.differences, key=lambda each: (each.source_offset < 0, each.source_offset, each.target_offset))
     found.differences = []
     for each in named:
@@ -68,29 +69,41 @@ def settled(found: Findings, source_start: int, target_start: int) -> Findings:
     return found
 
 
-def _settle(found: Findings, open_: Open, places: tuple[int, int], *, is_source: bool) -> None:
-    """Settle one side: what is before the first of both places has expired, what is after the second one lags."""
-    kept_from, last = places
-    lost = Kind.MISSING if is_source else Kind.EXTRA
+class _Places(NamedTuple):
+    """What is before ``kept_from`` may have expired, ``most`` records of it: the other log lacks no more offsets at its
+    beginning. What is after ``last`` lags."""
+
+    kept_from: int
+    last: int
+    most: int
+
+
+def _settle(found: Findings, open_: Open, places: _Places, *, is_source: bool) -> None:
+    """Settle one side: the oldest records first."""
+    lost, left = Kind.MISSING if is_source else Kind.EXTRA, places.most
+    for start, end, count in open_.passed:
+        expired = min(count, left) if end < places.kept_from else 0
+        left -= expired
+        rest = Kind.LAGGING if start > places.last else lost
+        for kind, first, its in ((Kind.EXPIRED, start, expired), (rest, start + expired, count - expired)):
+            found.counts[kind] += its
+            if its and end - start == count - 1:
+                found.name(Difference(kind, *((first, -1) if is_source else (-1, first)), count=its))
     _, offsets = open_.marked.records()
-    has_expired, lags = offsets < kept_from, offsets > last
+    has_expired, lags = offsets < places.kept_from, offsets > places.last
+    has_expired[np.flatnonzero(has_expired)[left:]] = False
     kinds = ((Kind.EXPIRED, has_expired), (Kind.LAGGING, lags & ~has_expired), (lost, ~(lags | has_expired)))
     for kind, chosen in kinds:
         _differ(found, kind, offsets[chosen], is_source=is_source)
-    for start, end, count in open_.passed:
-        kind = Kind.EXPIRED if end < kept_from else Kind.LAGGING if start > last else lost
-        found.counts[kind] += count
-        if end - start == count - 1:
-            found.name(Difference(kind, *((start, -1) if is_source else (-1, start)), count=count))
 
 
 def _sides(found: Findings, source: Log, target: Log) -> tuple[tuple[Open, Log, Log, bool], ...]:
     return (found.missing, source, target, True), (found.extra, target, source, False)
 
 
-def _superseded(found: Findings, log: Log, offsets: Array, *, is_source: bool) -> Array:
-    """Return which of a side's records its cleaner may take; they are noted as compacted."""
-    taken = superseded(log, offsets)
+def _superseded(found: Findings, logs: tuple[Log, Log], offsets: Array, *, is_source: bool) -> Array:
+    """Return which records of the first log the cleaner of the second may have taken; they are noted as compacted."""
+    taken = superseded(logs[0], offsets, logs[1])
     _differ(found, Kind.COMPACTED, offsets[taken], is_source=is_source)
     return taken
 

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 from airmirror.errors import AirmirrorError, command, counted, named
 from airmirror.failback.divergence import Divergence, divergences
-from airmirror.failover.findings import Finding, drift_finding, way_back_finding
+from airmirror.failover.findings import Finding, drift_finding, kinds_finding, way_back_finding
+from airmirror.failover.groups import kinds_of
 from airmirror.failover.plan import unreachable
 from airmirror.flows.prepare import Opened, caught_up, plan_topics
 from airmirror.topics.drift import Drift, drifts
@@ -97,11 +98,13 @@ def failback_plan(opened: Opened) -> FailbackPlan:
     with Mirror.open(opened.flow, opened.ledger, "failback") as mirror:
         mirror.refresh()
         rows = divergences(mirror, names)
+        kinds = kinds_of(mirror.target, opened.flow.settings)
     closure, drift = closed(opened.ledger.closures()).get(WHOLE), tuple(drifts(topics))
     refused = [str(each) for each in topics.refused]
     back = f"{opened.flow.target.alias}->{opened.flow.source.alias}"
     found = [
         *_findings(opened.flow.name, closure, rows),
+        kinds_finding(kinds),
         drift_finding(opened.flow.name, drift, refused),
         way_back_finding(opened.flow.name, back in opened.configuration.flows),
     ]

@@ -6,15 +6,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from airmirror.clusters.protocol.groups import SHARE
 from airmirror.errors import command, counted, named
 from airmirror.evidence.reports import when
-from airmirror.failover.groups import GroupPoint
+from airmirror.failover.groups import GroupPoint, Kinds
 from airmirror.failover.partitions import PartitionPoint
 from airmirror.naming import is_internal_of
 from airmirror.offsets.translation import Reason
 from airmirror.topics.drift import Drift
 
 Level = Literal["ok", "warn", "stop"]
+
+NOT_FOLLOWED = {
+    SHARE: "drain share groups on the source first; on the target `kafka-share-groups.sh --reset-offsets` says where one begins",
+    "connect": "Connect's workers keep three topics of their own: start workers on the target, and give connectors their "
+    "offsets by `airmirror translate --from FILE --to FILE`",
+}  # by a group's kind, what to do instead
 
 
 @dataclass(frozen=True)
@@ -33,6 +40,7 @@ def findings(
     source_error: str,
     partitions: Sequence[PartitionPoint],
     groups: Sequence[GroupPoint],
+    kinds: Kinds,
     drift: Sequence[Drift] | None,
     refused: Sequence[str],
     applications: Sequence[str],
@@ -48,6 +56,7 @@ def findings(
         _held(flow, partitions),
         _on_target(flow, partitions),
         *_groups(flow, groups, source_error, now_ms),
+        kinds_finding(kinds, source_error),
         _names(groups),
         *_streams(applications, partitions),
         drift_finding(flow, drift, refused),
@@ -165,6 +174,19 @@ def _groups(flow: str, groups: Sequence[GroupPoint], source_error: str, now_ms: 
         )
     else:
         yield Finding("ok", asked, "none is")
+
+
+def kinds_finding(kinds: Kinds, source_error: str = "") -> Finding:
+    """Every kind of group that there is: what is not followed is named."""
+    what = "groups of every kind are followed"
+    said = ", ".join(f"{len(names)} {kind}" for kind, names in sorted(kinds.items())) or "there are none"
+    left = [f"{kind} group {name}" for kind, names in sorted(kinds.items()) if kind in NOT_FOLLOWED for name in names]
+    if left:
+        way_out = "; ".join(NOT_FOLLOWED[kind] for kind in sorted(kinds) if kind in NOT_FOLLOWED)
+        return Finding("warn", what, f"{said}; not followed: {named(left)}", way_out)
+    if source_error:
+        return Finding("warn", what, f"last seen: {said}; share groups, if there are any, are not followed")
+    return Finding("ok", what, said)
 
 
 def _names(groups: Sequence[GroupPoint]) -> Finding:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from airmirror.clusters.protocol.groups import Committed, Group, committed_offsets, list_groups
+from airmirror.clusters.protocol.groups import Committed, Group, committed_offsets, list_every_group, list_groups
+from airmirror.clusters.protocol.routes import Routes
+from airmirror.config.settings import Settings
 from airmirror.naming import TopicFilter
-from airmirror.offsets.positions import GroupPosition, group_positions, positions_without_source
+from airmirror.offsets.positions import GroupPosition, group_positions, held_back, positions_without_source
 from airmirror.offsets.translation import Reason, Translated
 from airmirror.offsets.writing import load_written
 from airmirror.partitions import TopicPartition
@@ -65,31 +67,57 @@ def groups_as_last_seen(journal: Journal) -> list[GroupPoint]:
     return points_of(journal, rows, seen)
 
 
+Kinds = Mapping[str, Sequence[str]]  # names of groups by their kind
+
+
+def kinds_of(routes: Routes, settings: Settings) -> Kinds:
+    """The groups of a cluster that a flow is to move, whatever their kind. Raises GroupsNotRead, BrokerUnreachable."""
+    chosen, found = TopicFilter(settings.groups, settings.groups_exclude), dict[str, list[str]]()
+    for each in sorted(list_every_group(routes), key=lambda group: group.name):
+        if chosen.matches(each.name):
+            kind = each.protocol if each.protocol not in ("", "consumer") else each.kind or "classic"
+            found.setdefault(kind, []).append(each.name)
+    return found
+
+
+def kinds_as_last_seen(journal: Journal) -> Kinds:
+    """The same of the groups whose lags the ledger remembers; of share groups it remembers nothing."""
+    _, lags = journal.index.last_seen()
+    found: dict[str, list[str]] = {}
+    for name, kind in sorted({(lag.group, lag.kind or "") for lag in lags}):
+        found.setdefault(kind or "of an unknown kind", []).append(name)
+    return found
+
+
 Seen = dict[tuple[str, TopicPartition], int]  # when the position of a group in a partition was read, -1: not known
 
 
 def rows_as_last_seen(journal: Journal) -> tuple[list[GroupPosition], Seen]:
-    """The positions of groups as this ledger last saw them, or as checkpoints on the target tell, whichever is further.
+    """The positions of groups as this ledger last saw them, or as checkpoints on the target tell, whichever is newer.
 
-    So a ledger that was made again, or that of another deployment, knows them too. The ledger must have caught up.
+    So a ledger that was made again, or that of another deployment, knows them too; a group that was rewound since this ledger
+    saw it skips nothing. The ledger must have caught up.
     """
     committed: dict[str, dict[TopicPartition, Committed]] = {}
     seen: Seen = {}
+    kinds: dict[str, str] = {}
     _, lags = journal.index.last_seen()
     for lag in lags:
         key = TopicPartition(lag.topic, lag.partition)
         committed.setdefault(lag.group, {})[key] = Committed(lag.position)
         seen[lag.group, key] = lag.time_ms
-    for group, key, told in _checkpoints(journal):
-        known = committed.setdefault(group, {}).get(key)
-        if known is None or known.offset < told.offset:
-            committed[group][key] = told
-            seen[group, key] = -1
-    return positions_without_source(journal, committed), seen
+        kinds[lag.group] = lag.kind or ""
+    for group, key, told, time_ms in _checkpoints(journal):
+        if time_ms > seen.get((group, key), -2):
+            committed.setdefault(group, {})[key] = told
+            seen[group, key] = time_ms
+    rows = positions_without_source(journal, committed)
+    return [replace(row, kind=kinds.get(row.group, "")) for row in rows], seen
 
 
-def _checkpoints(journal: Journal) -> Iterator[tuple[str, TopicPartition, Committed]]:
-    """Yield the positions on the source that MirrorMaker 2's checkpoints tell, of the groups that the flow moves."""
+def _checkpoints(journal: Journal) -> Iterator[tuple[str, TopicPartition, Committed, int]]:
+    """Yield the positions on the source that MirrorMaker 2's checkpoints tell, of the groups that the flow moves, and when they
+    were written (epoch milliseconds)."""
     flow, ledger = journal.flow, journal.index
     topic = policy_of(flow).checkpoints_topic(flow.source.alias)
     if journal.target.refresh_existing([topic]):
@@ -97,15 +125,18 @@ def _checkpoints(journal: Journal) -> Iterator[tuple[str, TopicPartition, Commit
     load_written(journal.target, topic, ledger, ledger.load_checkpoints)
     chosen = TopicFilter(flow.settings.groups, flow.settings.groups_exclude)
     topics = {last.remote_topic: last.topic for last in ledger.last_segments().values()}
+    written = ledger.checkpoint_times()
     for (group, remote, partition), each in ledger.checkpoints().items():
         if remote in topics and chosen.matches(group):
-            yield group, TopicPartition(topics[remote], partition), Committed(each.upstream, each.metadata)
+            key = TopicPartition(topics[remote], partition)
+            yield group, key, Committed(each.upstream, each.metadata), written[each.key]
 
 
 def points_of(
     journal: Journal, rows: Sequence[GroupPosition], seen: dict[tuple[str, TopicPartition], int]
 ) -> list[GroupPoint]:
     """The same of positions that are known; ``seen``: when each was read. Raises GroupsNotRead."""
+    rows = held_back(journal, rows)
     names = {row.group for row in rows}
     there: dict[str, Group] = list_groups(journal.target) if names else {}
     positions = committed_offsets(journal.target, names & there.keys())

@@ -12,7 +12,7 @@ from airmirror.clusters.protocol.log import oldest_times
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError
 from airmirror.failover.findings import Finding, findings
-from airmirror.failover.groups import GroupPoint, groups_as_last_seen, groups_now
+from airmirror.failover.groups import GroupPoint, Kinds, groups_as_last_seen, groups_now, kinds_as_last_seen, kinds_of
 from airmirror.failover.partitions import PartitionPoint, points
 from airmirror.flows.prepare import Opened, caught_up, plan_topics
 from airmirror.ledger.metrics import SEEN
@@ -31,7 +31,7 @@ class FailoverPlan:
 
     ``source_error``: why the source can't be reached, empty where it can; then everything about it is as it was last seen.
     ``names``: topics as producers and consumers know them on the source, with their names on the target. ``drift``: what
-    the target's topics, configs and ACLs lack, None: not known.
+    the target's topics, configs and ACLs lack, None: not known. ``kinds``: all groups that are to be moved, by their kind.
     """
 
     flow: str
@@ -39,6 +39,7 @@ class FailoverPlan:
     source_error: str
     partitions: tuple[PartitionPoint, ...]
     groups: tuple[GroupPoint, ...]
+    kinds: Kinds
     names: dict[str, str]
     drift: tuple[Drift, ...] | None
     findings: tuple[Finding, ...]
@@ -92,6 +93,7 @@ def failover_plan(opened: Opened) -> FailoverPlan:
             now_ms=now_ms,
         )
         groups = groups_now(mirror, now_ms) if topics else groups_as_last_seen(mirror)
+        kinds = kinds_of(mirror.source, flow.settings) if topics else kinds_as_last_seen(mirror)
     names = {point.topic: point.remote_topic for point in partitions}
     drift = None if topics is None else tuple(drifts(topics))
     back = f"{flow.target.alias}->{flow.source.alias}"
@@ -100,6 +102,7 @@ def failover_plan(opened: Opened) -> FailoverPlan:
         source_error=source_error,
         partitions=partitions,
         groups=groups,
+        kinds=kinds,
         drift=drift,
         refused=[str(each) for each in topics.refused] if topics else [],
         applications=flow.settings.streams_applications,
@@ -112,6 +115,7 @@ def failover_plan(opened: Opened) -> FailoverPlan:
         source_error=source_error,
         partitions=tuple(partitions),
         groups=tuple(groups),
+        kinds=kinds,
         names=names,
         drift=drift,
         findings=tuple(found),

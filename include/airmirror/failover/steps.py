@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -25,7 +25,7 @@ from airmirror.flows.draining import NotDrained, await_quiet, drain, undrained
 from airmirror.flows.moving import Pen, move_groups, not_exact
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.ledger import GroupOffset
-from airmirror.offsets.positions import GroupPosition, group_positions
+from airmirror.offsets.positions import GroupPosition, group_positions, held_back
 from airmirror.offsets.translation import Reason
 from airmirror.windows.errors import FlowBusy
 from airmirror.windows.fence import claimed
@@ -148,11 +148,13 @@ def positions(opened: Opened, order: Order) -> list[GroupPosition]:
     """The groups that are moved: those that read anything of the flow. Disaster: as they were last seen. Raises OffsetsHeld."""
     if order.way == "disaster":
         with Journal.open(opened.flow, opened.ledger, "failover") as journal:
-            rows, _ = rows_as_last_seen(journal)
-    else:
-        with Mirror.open(opened.flow, opened.ledger, "failover") as mirror:
-            rows = group_positions(mirror, stable={topic for topic, _ in opened.ledger.state().known})
-    return [row for row in rows if row.found is not Reason.NOT_REPLICATED]
+            return _ours(journal, rows_as_last_seen(journal)[0])
+    with Mirror.open(opened.flow, opened.ledger, "failover") as mirror:
+        return _ours(mirror, group_positions(mirror, stable={topic for topic, _ in opened.ledger.state().known}))
+
+
+def _ours(journal: Journal, rows: Sequence[GroupPosition]) -> list[GroupPosition]:
+    return held_back(journal, [row for row in rows if row.found is not Reason.NOT_REPLICATED])
 
 
 def fail_over(

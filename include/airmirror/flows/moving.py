@@ -26,7 +26,7 @@ from airmirror.clusters.protocol.stable import stable_offsets
 from airmirror.errors import AirmirrorError, listed
 from airmirror.ledger import GroupOffset
 from airmirror.offsets.groups import moves, plan
-from airmirror.offsets.positions import GroupPosition
+from airmirror.offsets.positions import GroupPosition, held_back
 from airmirror.offsets.translation import Reason, Translated
 from airmirror.partitions import TopicPartition
 from airmirror.windows.fence import Granted
@@ -90,7 +90,7 @@ def move_groups(pen: Pen, rows: Sequence[GroupPosition], *, all_too: bool = Fals
     have gone on. Raises GroupsActive, OffsetsHeld before anything is written, SlotFenced, GroupsNotRead.
     """
     journal = pen.journal
-    there = list_groups(journal.target)
+    rows, there = held_back(journal, rows), list_groups(journal.target)
     names = {row.group for row in rows}
     active = sorted(name for name in names & there.keys() if not there[name].is_idle)
     if active:

@@ -33,9 +33,10 @@ def compared(mirror: Mirror, before: SegmentRecord, *, compacted: bool) -> Histo
     remote = TopicPartition(before.remote_topic, before.partition)
     skipped = np.array(found.skipped, np.int64)
     strange = np.concatenate([np.empty(0, np.int64), *(np.arange(first, end) for first, end in found.strange)])
+    here, there = _log(mirror.source, found.key), _log(mirror.target, remote)
     policy = topic_configs(mirror.target, [remote.topic], ["cleanup.policy"])[remote.topic]["cleanup.policy"]
-    lost = skipped[~_taken(mirror.source, found.key, skipped)] if "compact" in policy else skipped
-    foreign = strange[~_taken(mirror.target, remote, strange)]
+    lost = skipped[~_taken(here, there, skipped)] if "compact" in policy else skipped
+    foreign = strange[~_taken(there, here, strange)]
     if len(lost):
         found = compare_history(mirror, before, compacted=True, after=int(lost[-1]))
     gaps = (*found.gaps, *(Gap(first, end - 1, end - first) for first, end in ranges(lost.tolist())))
@@ -48,14 +49,17 @@ def compared(mirror: Mirror, before: SegmentRecord, *, compacted: bool) -> Histo
     )
 
 
-def _taken(routes: Routes, partition: TopicPartition, offsets: Array) -> Array:
-    """Return which of these records of a log, by offset, a later one of their key supersedes, as a mask."""
-    if not len(offsets):
-        return np.empty(0, bool)
+def _log(routes: Routes, partition: TopicPartition) -> Log:
     end = offsets_with_patience(routes, [partition], LATEST, read_committed=True)[partition]
     start = offsets_with_patience(routes, [partition], EARLIEST)[partition]
-    log = Log(routes, partition, start, end, since=start, until=end)
-    taken = superseded(log, offsets)
+    return Log(routes, partition, start, end, log_start=start, since=start, until=end)
+
+
+def _taken(log: Log, other: Log, offsets: Array) -> Array:
+    """Return which of these records of a log, by offset, the other log's cleaner may have taken, as a mask."""
+    if not len(offsets):
+        return np.empty(0, bool)
+    taken = superseded(log, offsets, other)
     if taken.all():
         return taken
     there = [records.offsets for records in log.records(int(offsets[0]), int(offsets[-1]) + 1)]

@@ -25,16 +25,7 @@ from airmirror.ledger.tables import KEPT, metadata, newest, verified
 from airmirror.partitions import Entry, TopicPartition
 from airmirror.wire.checkpoints import Checkpoint
 from airmirror.wire.closures import Closure
-from airmirror.wire.segments import (
-    Claim,
-    Decision,
-    FlowIdentity,
-    Hold,
-    Record,
-    ResetRecord,
-    SegmentRecord,
-    Verified,
-)
+from airmirror.wire.segments import Claim, Decision, FlowIdentity, Hold, Record, ResetRecord, SegmentRecord, Verified
 
 Ends = Mapping[int, int]  # offsets by partition
 Load = Callable[[Connection, str, str, Sequence[Entry]], int]
@@ -283,6 +274,11 @@ class FlowLedger:
         """The last checkpoint by group, the target's topic, and partition."""
         with self._reading() as connection:
             return groups.all_checkpoints(connection, self.flow)
+
+    def checkpoint_times(self) -> dict[tuple[str, str, int], int]:
+        """Return when these were written, in epoch milliseconds."""
+        with self._reading() as connection:
+            return groups.checkpoint_times(connection, self.flow)
 
     def offset_syncs(self) -> dict[tuple[str, int], int]:
         """The upstream offset of the last offset sync, by the source's topic and partition."""

@@ -50,7 +50,8 @@ class GroupLag:
 
     ``lag`` in records (offsets) to the high watermark; ``lag_ms`` how old the next record to read was, None: not known.
     ``again``: the records (offsets) before the position that it would read again on the other cluster, where it goes on at
-    what is verified; ``again_ms`` how old the first of them was, 0 where there are none, None: not known.
+    what is verified; ``again_ms`` how old the first of them was, 0 where there are none, None: not known. ``kind``: the
+    group's, as its cluster lists it, None: not known.
     """
 
     group: str
@@ -63,6 +64,7 @@ class GroupLag:
     time_ms: int
     again: int | None = None
     again_ms: int | None = None
+    kind: str | None = None
 
 
 def unfit_name(group: str) -> str:
@@ -135,6 +137,13 @@ def all_checkpoints(connection: Connection, flow: str) -> dict[tuple[str, str, i
     columns = [checkpoints.c[field.name] for field in fields(Checkpoint)]
     rows = connection.execute(sql.select(*columns).where(checkpoints.c.flow == flow))
     return {(row[0], row[1], row[2]): Checkpoint(*row) for row in rows}
+
+
+def checkpoint_times(connection: Connection, flow: str) -> dict[tuple[str, str, int], int]:
+    """Return when checkpoints were written, by group, the target's topic, and partition: epoch milliseconds, -1 unknown."""
+    own = checkpoints.c
+    rows = connection.execute(sql.select(own.group, own.topic, own.partition, own.written_ms).where(own.flow == flow))
+    return {(row.group, row.topic, row.partition): -1 if row.written_ms is None else row.written_ms for row in rows}
 
 
 @dataclass(frozen=True)

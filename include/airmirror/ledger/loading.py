@@ -109,6 +109,7 @@ def load_checkpoints(connection: Connection, flow: str, topic: str, entries: Seq
                     "upstream": found.upstream,
                     "downstream": found.downstream,
                     "metadata": metadata,
+                    "written_ms": entry.timestamp,
                 }
         except MalformedRecord as error:
             malformed += 1

@@ -172,6 +172,7 @@ checkpoints = Table(
     Column("upstream", BigInteger, nullable=False),
     Column("downstream", BigInteger, nullable=False),
     Column("metadata", Text, nullable=False),
+    Column("written_ms", BigInteger),
 )
 
 # Where the last round of sync_group_offsets saw each group, and what it did or why not. ``topic`` is the source's name.
@@ -209,6 +210,7 @@ group_lags = Table(
     Column("again", BigInteger),
     Column("again_ms", BigInteger),
     Column("time_ms", BigInteger, nullable=False),
+    Column("kind", String(16)),
 )
 
 # When a task of the flow with an interval of its own was last done.

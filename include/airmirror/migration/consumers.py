@@ -25,7 +25,7 @@ from airmirror.flows.prepare import Opened
 from airmirror.migration.chosen import PURPOSE, Move, session
 from airmirror.migration.order import MoveOrder
 from airmirror.offsets.groups import plan, settled
-from airmirror.offsets.positions import GroupPosition, group_positions, positions_of, positions_on_source
+from airmirror.offsets.positions import GroupPosition, group_positions, held_back, positions_of, positions_on_source
 from airmirror.offsets.translation import Reason, Translated
 from airmirror.partitions import TopicPartition
 from airmirror.windows.mirror import Mirror
@@ -255,7 +255,7 @@ def await_consumers(opened: Opened, move: Move, seconds: float, tell: Tell) -> l
 
 
 def _look(mirror: Mirror, order: MoveOrder, rows: Sequence[GroupPosition]) -> Looked:
-    there = list_groups(mirror.target)
+    rows, there = held_back(mirror, rows), list_groups(mirror.target)
     at = committed_offsets(mirror.target, {row.group for row in rows} & there.keys())
     known = {place: each for place, each in moved(mirror).items() if each.window == order.window}
     same = _of_one_place(mirror, rows, known)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from airmirror.clusters.admin.acls import Acl, create_acls, delete_acls, topic_acls
+from airmirror.clusters.admin.acls import Acl, create_acls, delete_acls, topic_acls, writable_topics
 from airmirror.clusters.admin.alteration import alter_configs
 from airmirror.clusters.admin.client import Admin, connect, topic_configs
 from airmirror.clusters.admin.description import ConfigChange
@@ -29,6 +29,8 @@ from airmirror.windows.mirror import Mirror
 from airmirror.wire.closures import Fence
 
 ANY_HOST = "*"
+KNOWN_SECONDS = 2.0  # for ACLs to be known to all brokers
+_WRITE = frozenset({"WRITE", "ALL"})
 
 
 @dataclass(eq=False)
@@ -63,7 +65,8 @@ class FenceHangs(AirmirrorError):
 def put_up(opened: Opened, move: Move, order: MoveOrder) -> list[str]:
     """Put up the fence that ``move.fence`` wants, as far as it is not there; what there is, in words, one each.
 
-    Raises FenceHangs before anything is written, FenceRefused, NoAuthorizer, or a cluster's error.
+    Raises FenceHangs before anything is written, FenceRefused, NoAuthorizer, or a cluster's error. A fence that would keep out
+    this user itself, who copies back with ``move.reverse``, is taken down again.
     """
     kind, flow = opened.flow.settings.move_fence, opened.flow
     if kind == "none":
@@ -87,7 +90,9 @@ def put_up(opened: Opened, move: Move, order: MoveOrder) -> list[str]:
         try:
             if kind == "topic":
                 _check_transactions(mirror, move)  # one may have begun since
-        except FenceHangs:
+            elif flow.settings.move_reverse:
+                _check_own_right(admin, flow.name, move)
+        except (FenceHangs, FenceRefused):
             take_down(opened, move, order)
             raise
     return list(map(str_of, fences))
@@ -137,7 +142,7 @@ def _of_principals(mirror: Mirror, admin: Admin, move: Move) -> dict[tuple[str, 
     """The principals that are to be denied; none of those that others have denied. Raises NoAuthorizer, FenceRefused."""
     there, bindings, flow = topic_acls(admin), acl_bindings(mirror.source) or (), mirror.flow
     ours = {(each.topic, each.principal) for each in standing(mirror, move)}
-    whom = principals_of(bindings, move.names) if move.principals is None else move.principals
+    whom = principals_of(bindings, move.names, _WRITE) if move.principals is None else move.principals
     wrong = [] if whom else [f"no ACL names who may write; set {flow.name}.move.{move.name}.principals"]
     # Where no ACL is found everybody may (allow.everyone.if.no.acl.found): with the first one nobody may even read.
     allowed = [each for each in bindings if each.resource == "TOPIC" and each.permission == "ALLOW"]
@@ -181,6 +186,19 @@ def _refused(*parts: Iterable[AirmirrorError]) -> list[str]:
 def _raise_refused(opened: Opened, reasons: Sequence[str]) -> None:
     if reasons:
         raise FenceRefused(opened.flow.name, opened.flow.source.alias, tuple(reasons))
+
+
+def _check_own_right(admin: Admin, flow: str, move: Move) -> None:
+    """Raise FenceRefused where the fence keeps out Airmirror's own user, who is to copy back what is written on the target.
+
+    No request says who this user is; what it may do is asked until every broker has had the time to know the new ACLs.
+    """
+    until = time.monotonic() + KNOWN_SECONDS
+    while time.monotonic() < until:
+        if denied := sorted(move.names.keys() - writable_topics(admin, tuple(move.names))):
+            way_out = f"set {flow}.move.{move.name}.principals to those of its applications"
+            reasons = [f"{topic}: this user, who copies back, is denied WRITE by it; {way_out}" for topic in denied]
+            raise FenceRefused(flow, admin.cluster.alias, tuple(reasons))
 
 
 def _check_transactions(mirror: Mirror, move: Move) -> None:

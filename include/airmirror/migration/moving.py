@@ -147,10 +147,12 @@ def _components(
     return [(tuple(its), tuple(reasons.get(at, ()))) for at, its in sorted(members.items(), key=lambda item: item[1])]
 
 
-def principals_of(acls: Sequence[AclBinding] | None, topics: Collection[str]) -> tuple[str, ...]:
-    """Return who may read or write any of these topics."""
+def principals_of(
+    acls: Sequence[AclBinding] | None, topics: Collection[str], operations: Collection[str] = _MAY
+) -> tuple[str, ...]:
+    """Return who may do any of these ``operations``, read or write, to any of these topics."""
     ordered = sorted(topics)
-    may = (a for a in acls or () if a.resource == "TOPIC" and a.permission == "ALLOW" and a.operation in _MAY)
+    may = (a for a in acls or () if a.resource == "TOPIC" and a.permission == "ALLOW" and a.operation in operations)
     return tuple(sorted({acl.principal for acl in may if any(covers(acl, topic) for topic in ordered)}))
 
 

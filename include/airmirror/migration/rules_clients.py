@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from airmirror.clusters.protocol.groups import SHARE
 from airmirror.errors import command, counted, named
 from airmirror.failover.findings import Finding
 from airmirror.migration.facts import Facts, judged, known
@@ -107,6 +109,8 @@ def _connect(facts: Facts) -> Finding:
 
 
 def _share(facts: Facts) -> Finding:
-    found = sorted(group.name for group in facts.source.groups.values() if group.kind == "share")
+    kinds = Counter(group.kind or "classic" for group in facts.source.groups.values())
+    found = sorted(group.name for group in facts.source.groups.values() if group.kind == SHARE)
+    said = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())) or "none at all"
     way_out = "their positions are not followed: drain them on the source before producers are switched"
-    return judged("stop", "no share groups", found, "there are none", "share groups", way_out)
+    return judged("stop", "no share groups", found, f"there are none; groups: {said}", "share groups", way_out)

@@ -26,7 +26,7 @@ from airmirror.clusters.protocol.groups import (
 from airmirror.config import Flow
 from airmirror.ledger import FlowLedger, GroupOffset
 from airmirror.offsets.lags import note_group_lags
-from airmirror.offsets.positions import GroupPosition, group_positions, known_resets, resets
+from airmirror.offsets.positions import GroupPosition, group_positions, held_back, known_resets, resets
 from airmirror.offsets.translation import Reason, Translated
 from airmirror.partitions import TopicPartition
 from airmirror.windows.fence import Held
@@ -105,7 +105,7 @@ def sync_group_offsets(
     with nullcontext(under.mirror) if under else Mirror.open(flow, ledger, "groups") as mirror:
 
         def look() -> tuple[list[GroupPosition], list[GroupOffset]]:
-            rows = group_positions(mirror, only)
+            rows = held_back(mirror, group_positions(mirror, only))
             there = list_groups(mirror.target)
             known = {row.group for row in rows}
             idle = [name for name, group in there.items() if name in known and group.is_idle]

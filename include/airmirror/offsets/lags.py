@@ -45,6 +45,7 @@ def lags_of(
                 lag=lag,
                 lag_ms=lag_ms,
                 time_ms=now_ms,
+                kind=row.kind,
                 again=again,
                 again_ms=None if again is None or first_ms is None else max(0, now_ms - first_ms),
             )

@@ -11,8 +11,9 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from airmirror.clusters.protocol.groups import Committed, committed_offsets, list_groups
+from airmirror.clusters.protocol.groups import STREAMS, Committed, committed_offsets, list_groups
 from airmirror.clusters.protocol.stable import stable_offsets
+from airmirror.clusters.protocol.streams_groups import may_break
 from airmirror.ledger import FlowLedger
 from airmirror.ledger.groups import unfit_name
 from airmirror.naming import TopicFilter
@@ -32,7 +33,7 @@ class GroupPosition:
     """One group's position of one partition of the flow's source, and what it is on the target, or why that is not known.
 
     ``remote_topic`` is the target's name of the topic, empty where the flow does not replicate it; ``source`` and
-    ``target`` are the partition's logs there, as far as they could be had.
+    ``target`` are the partition's logs there, as far as they could be had. ``kind``: of the group, empty: not known.
     """
 
     group: str
@@ -45,6 +46,7 @@ class GroupPosition:
     target: Extent | None = None
     lag_records: int = 0
     newest_ms: int = -1
+    kind: str = ""
 
     @property
     def key(self) -> TopicPartition:
@@ -64,13 +66,36 @@ def group_positions(mirror: Mirror, only: Collection[str] = (), stable: Collecti
     """
     settings, source = mirror.flow.settings, mirror.source
     chosen = TopicFilter(settings.groups, settings.groups_exclude)
-    groups = [name for name in list_groups(source) if (name in only if only else chosen.matches(name))]
+    listed = list_groups(source)
+    groups = [name for name in listed if (name in only if only else chosen.matches(name))]
     for name in groups:
         if reason := unfit_name(name):  # whoever may commit an offset names his group as he likes
             log.warning("Group %.100r is left out: %s.", name, reason)
     known = [name for name in groups if not unfit_name(name)]
     committed = stable_offsets(source, known, stable) if stable else committed_offsets(source, known)
-    return positions_of(mirror, committed)
+    return [replace(row, kind=listed[row.group].kind) for row in positions_of(mirror, committed)]
+
+
+def held_back(journal: Journal, rows: Sequence[GroupPosition]) -> list[GroupPosition]:
+    """The rows as whoever moves groups must see them: a streams group that is not on the target is not made there by positions
+    where that may break it. Raises GroupsNotRead, BrokerUnreachable.
+
+    Where the source could not say what a group is, ``streams.applications`` does.
+    """
+    settings = journal.flow.settings
+    streams = {
+        row.group
+        for row in rows
+        if row.kind == STREAMS or (not row.kind and row.group in settings.streams_applications)
+    }
+    if not streams or settings.streams_groups_ahead_allowed or not may_break(journal.target):
+        return list(rows)
+    there = list_groups(journal.target)
+    sound = {
+        row.group for row in rows if row.group in there and there[row.group].kind in (STREAMS, row.kind or "classic")
+    }
+    early = streams - sound
+    return [replace(row, found=Reason.STREAMS_AHEAD) if row.group in early else row for row in rows]
 
 
 def positions_of(mirror: Mirror, committed: dict[str, dict[TopicPartition, Committed]]) -> list[GroupPosition]:

@@ -66,6 +66,7 @@ class Account:
     read_ms: int = -1
     leader_epoch: int = -1
     target_epoch: int = -1  # of what ends at ``target_end``, -1 unknown
+    checksum: int = -1  # of the source's batch with the last offset, -1 unknown
     segments: list[Segment] = field(default_factory=list)
     digest: Digest = field(default_factory=Digest)
 
@@ -133,4 +134,5 @@ class Account:
             min_timestamp=self.min_timestamp,
             read_ms=self.read_ms,
             target_epoch=self.target_epoch,
+            source_checksum=-1 if partition.compacted else self.checksum,
         )

@@ -277,6 +277,7 @@ def _continued(partition: SlotPartition, committed: SegmentRecord | None) -> Slo
         known_end=max(explained(committed), partition.known_end),
         leader_epoch=committed.leader_epoch,
         target_epoch=committed.target_epoch,
+        source_checksum=committed.source_checksum,
     )
 
 

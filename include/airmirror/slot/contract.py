@@ -31,6 +31,7 @@ class SlotPartition:
     known_end: int = 0  # a log of the target that ends here (exclusive) holds nothing of others
     target_epoch: int = -1  # the leader epoch of the target's batch that ends at target_end, -1 unknown
     keeps_times: bool = True  # False: the target may stamp records with its own time (topics.log.append.time)
+    source_checksum: int = -1  # of the source's batch with the offset before start, -1 unknown
     purged: bool = False  # whether offsets that are gone from the log's beginning are holes (streams.applications)
 
     @property

@@ -18,6 +18,7 @@ from airmirror.slot.errors import (
     AccessLost,
     ReadBackDiffers,
     SourceCorrupt,
+    SourceDiverged,
     TargetTruncated,
     TargetUnavailable,
     UnexpectedHole,
@@ -153,6 +154,11 @@ class Delivery:
     def corrupt(self, offset: int, reason: str) -> SourceCorrupt:
         partition = self.partition
         return SourceCorrupt(self.context.slot.flow.source.alias, partition.topic, partition.partition, offset, reason)
+
+    def diverged(self, position: int, batch: Batch) -> SourceDiverged:
+        """The error of a log whose batch before the position is not the one that was copied."""
+        key = (self.context.slot.flow.source.alias, *self.partition.source)
+        return SourceDiverged(*key, position, batch.leader_epoch, batch.base_offset, is_other=True)
 
     def over_limit(self, offset: int) -> BatchOverLimit:
         flow, partition = self.context.slot.flow, self.partition

@@ -81,15 +81,22 @@ class SourceTruncated(PartitionError):
 
 @dataclass(eq=False)
 class SourceDiverged(PartitionError):
-    """The source's log was cut and written again below the position (unclean leader election)."""
+    """The source's log was cut and written again below the position (unclean leader election, a restored disk).
+
+    ``end_offset``: where its leader epoch ends now; with ``is_other``, where the batch before the position begins, which is
+    another one than was copied.
+    """
 
     position: int
     epoch: int
     end_offset: int
+    is_other: bool = False
 
     def __str__(self) -> str:
         now = f"leader epoch {self.epoch} ends at offset {self.end_offset} now"
-        if self.epoch < 0:
+        if self.is_other:
+            now = f"the batch at offset {self.end_offset} is another one now"
+        elif self.epoch < 0:
             now = "its leader has none of the leader epoch of its last batch, nor of a later one"
         return (
             f"{self.where}: the log lost records that were copied up to offset {self.position - 1}: {now} (unclean leader "

@@ -40,6 +40,11 @@ class Intake:
         self.planned = end
         self._first = partition.start  # nothing before it is copied, though a batch may hold it
         self.leader_epoch = partition.leader_epoch
+        self._checksum = (
+            partition.source_checksum
+        )  # of the source's batch with the offset before the position, -1 unknown
+        self.looks_back = False  # whether the next fetch begins with that batch, to see that the log is still the same
+        self.look_back()
         self.context = context
         self.refusals = refusals or Refusals()
         self.delivery = Delivery(context, partition, end, self.refusals)
@@ -63,6 +68,15 @@ class Intake:
     def is_done(self) -> bool:
         return self.position >= self.end
 
+    @property
+    def fetched_from(self) -> int:
+        """The source offset that the next fetch is to begin at."""
+        return self.position - 1 if self.looks_back else self.position
+
+    def look_back(self) -> None:
+        """Look at the batch before the position again: the log may be another one by now, a disk's that was restored."""
+        self.looks_back = self._checksum >= 0 and not (self.partition.compacted or self.partition.purged)
+
     def end_at(self, offset: int) -> None:
         """Copy up to another offset, which is not below the position."""
         self.delivery.end = offset
@@ -73,7 +87,7 @@ class Intake:
 
     def take(self, buffer: memoryview, fetched: Fetched) -> None:
         """Send on what a fetch brought. Raises a PartitionError; the transaction is of no use after that."""
-        position = self.position
+        position, looked_back = self.position, self.looks_back
         self.account.read_ms = int(time.time() * 1000)
         try:
             self._take(buffer, fetched)
@@ -81,17 +95,31 @@ class Intake:
             raise self.delivery.over_limit(error.base_offset) from error
         except (CorruptBatch, UnknownMessageFormat) as error:
             raise self.delivery.corrupt(self.position, str(error)) from error
-        if fetched.start < fetched.end and self.position == position and not self.is_done:
+        if fetched.start < fetched.end and self.position == position and not self.is_done and not looked_back:
             raise self.delivery.corrupt(position, "its leader answers with other offsets")
-        self.account.end = self.position
+        self.account.end, self.account.checksum = self.position, self._checksum
 
     def _take(self, buffer: memoryview, fetched: Fetched) -> None:
         self._aborted.begin(fetched.aborted)
         self.context.merging.look(buffer, fetched.start, fetched.end)
-        start: int | None = fetched.start
+        start: int | None = self._after_known(buffer, fetched) if self.looks_back else fetched.start
         while start is not None:
             start = self._take_from(buffer, start, fetched.end)
         self._slow.flush(buffer)
+
+    def _after_known(self, buffer: memoryview, fetched: Fetched) -> int:
+        """The end, in the buffer, of the batch before the position, where the answer begins with it. Raises SourceDiverged where
+        it is not the one that was copied."""
+        self.looks_back = fetched.start == fetched.end
+        before = next(parse(buffer, fetched.start, fetched.end, self.delivery.largest), None)
+        if before is None or before.base_offset >= self.position:
+            return fetched.start
+        if before.checksum != self._checksum:
+            raise self.delivery.diverged(self.position, before)
+        if before.next_offset > self.position:
+            return fetched.start
+        self._aborted.is_aborted(buffer, before)
+        return before.position + before.size
 
     def _take_from(self, buffer: memoryview, start: int, end: int) -> int | None:
         """Take the batches one by one, up to the end of the first run of small ones: its place, or None where all are taken."""
@@ -121,8 +149,8 @@ class Intake:
             else:
                 self._data(buffer, batch)
             self.position += count
-            self.leader_epoch = batch.leader_epoch
-            self.account.leader_epoch = batch.leader_epoch
+            self._checksum = -1 if batch.attributes & MESSAGE_SET else batch.checksum
+            self.leader_epoch = self.account.leader_epoch = batch.leader_epoch
         return None
 
     def _take_run(self, buffer: memoryview, first: Batch, end: int) -> int | None:
@@ -146,6 +174,7 @@ class Intake:
         if run.stop == first.position:
             return None
         position, self.position = self.position, run.offset
+        self._checksum = run.last_checksum(buffer, first.position)
         self.account.control += run.control
         self.account.aborted += run.aborted
         self.account.holes += run.holes
@@ -160,7 +189,7 @@ class Intake:
     def nothing_more(self, end: int) -> None:
         """The rest up to ``end`` are holes (invariant C)."""
         self._hole(end)
-        self.account.end = self.position
+        self.account.end, self.account.checksum = self.position, self._checksum
 
     def purged(self, begin: int) -> None:
         """The log begins at ``begin`` by now; what was before it was handled, and counts as holes (``streams.applications``)."""
@@ -171,7 +200,7 @@ class Intake:
         if not self.partition.compacted:
             self.delivery.unexpected_hole(self.position, end - 1)
         self.account.holes += end - self.position
-        self.position = end
+        self.position, self._checksum = end, -1
 
     def _data(self, buffer: memoryview, batch: Batch) -> None:
         whole = self._can_go_whole(batch)

@@ -121,7 +121,7 @@ class Source:
         for intake in intakes:
             leader = self._routes.leader(intake.partition.source)
             positions[intake.partition.source] = FetchPosition(
-                intake.position, leader.epoch, intake.leader_epoch, share
+                intake.fetched_from, leader.epoch, intake.leader_epoch, share
             )
         try:
             connection = self._connection(node, lane)
@@ -173,6 +173,8 @@ class Source:
                 intake.withheld, failed = error_name(fetched.error), True
             elif fetched.error in MOVED:
                 moved = True
+            elif fetched.error == OFFSET_OUT_OF_RANGE and intake.looks_back:
+                intake.looks_back = False  # retention has come up to the position, or it is out of range as well
             elif not self._is_purged(intake, fetched):
                 self._check(intake, fetched)
                 found.append((intake, fetched))
@@ -291,6 +293,8 @@ class Source:
         for lane in LANES:
             self._routes.drop(node, lane)
             self._under_way.pop((node, lane), None)
+        for intake in self._intakes.values():
+            intake.look_back()  # a broker that was gone may be back with another disk
         self._back_off()
         try:
             self._refresh()

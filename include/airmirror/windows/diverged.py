@@ -2,7 +2,8 @@
 
 An unclean leader election cuts a log, which grows again under a later leader epoch. Segment records keep the epoch of their
 last batch; the leader tells where its log's epochs end. That bounds the place, between two records at the worst, and
-what lies there is compared record by record (invariants D and E).
+what lies there is compared record by record (invariants D and E). A disk that was restored may have grown again under the same
+epochs: the checksum of the last batch tells that, and then records are compared from the newest back to the first that is equal.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from airmirror.clusters.protocol.epochs import EpochEnd, epoch_ends
+from airmirror.clusters.protocol.log import read_batches
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.partitions import TopicPartition
 from airmirror.slot.errors import SourceDiverged
@@ -104,7 +106,7 @@ def diverged_at(mirror: Mirror, records: Sequence[SegmentRecord], *, readable: b
     copied = [Stretch(each.leader_epoch, each.source_start, each.source_end) for each in records]
     found = parting(copied, lambda epoch: epoch_ends(mirror.source, {key: epoch})[key])
     if found is None:
-        return -1
+        return -1 if is_same(mirror.source, records[-1]) else _rewritten_from(mirror, records, readable=readable)
     between = [each for each in records if each.source_start < found.other and each.source_end > found.same]
     if not between or not readable:
         return found.same
@@ -113,6 +115,31 @@ def diverged_at(mirror: Mirror, records: Sequence[SegmentRecord], *, readable: b
         if (at := _first_other(logs, record, found)) is not None:
             return at
     return found.other
+
+
+def is_same(source: Routes, last: SegmentRecord) -> bool:
+    """Return whether the source's batch before the position is the one that was copied, as far as both are known."""
+    key = TopicPartition(last.topic, last.partition)
+    if last.source_checksum < 0:
+        return True
+    for _, batches in read_batches(source, key, last.source_end - 1, last.source_end, read_committed=False):
+        for batch, _ in batches:
+            if batch.base_offset < last.source_end <= batch.next_offset:
+                return batch.checksum == last.source_checksum
+    return True
+
+
+def _rewritten_from(mirror: Mirror, records: Sequence[SegmentRecord], *, readable: bool) -> int:
+    """The first source offset of the newest ``records`` that differ; where they can't be read, of all of them."""
+    if not readable:
+        return records[0].source_start
+    at, logs = records[-1].source_end, look_at_logs(mirror, records)
+    for record in reversed(records):
+        first = _first_other(logs, record, Parting(record.source_start, record.source_end))
+        if first is None:
+            break
+        at = first
+    return at
 
 
 def _first_other(logs: Logs, record: SegmentRecord, within: Parting) -> int | None:

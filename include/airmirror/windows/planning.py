@@ -128,6 +128,7 @@ def slots_of(
             known_end=explained(before),
             leader_epoch=before.leader_epoch if before else -1,
             target_epoch=before.target_epoch if before else -1,
+            source_checksum=before.source_checksum if before else -1,
             compacted=compacted[item.topic],
             max_message_bytes=int(limits[item.remote_topic]["max.message.bytes"]),
             keeps_times=not timeless.matches(item.topic),

@@ -306,6 +306,7 @@ def keeping(record: SegmentRecord, kept: Sequence[Segment], end: int, *, holes: 
         lost=others - control - aborted - compacted,
         size=record.size * copied // record.copied if record.copied else 0,
         segments=tuple(kept),
+        source_checksum=-1,
     )
 
 

@@ -74,7 +74,7 @@ def judge(
     the engine's own checks judge alone, the record says so, and what is held stays held. A partition that fails again is
     held since it failed first. ``everything``: the findings are of all that is not verified; then a gate's hold of anything
     else, as one that woke up late has written, is lifted. ``own``: windows that are judged here for the last time; what they
-    have held themselves, while they followed the log, nobody was told yet.
+    have held themselves, while they followed the log, nobody was told yet. Raises SlotFenced, AppendFailed.
     """
     flow, window, now = granted.journal.flow, granted.claim.window, int(time.time() * 1000)
     objections = gate(findings) if gate is not None and findings else {}
@@ -118,6 +118,7 @@ def judge(
         judged = {finding.key for finding in findings}
         records += [(hold.encode_key(), None) for key, hold in holds.items() if hold.by == GATE and key not in judged]
     if records:
+        granted.check()  # reading and judging take minutes: whoever slept over its lease knows of no reset since
         granted.appender.append(records)
     return verdicts
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 
 from airmirror.clusters.protocol.errors import LastStableOffsetStuck
@@ -17,6 +17,7 @@ from airmirror.ledger import FlowLedger
 from airmirror.ledger.state import State
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Outcome, Slot, SlotResult
+from airmirror.slot.errors import SlotFenced
 from airmirror.windows.ahead import Ahead
 from airmirror.windows.committed import committed
 from airmirror.windows.connect_offsets import with_connect_offsets
@@ -177,7 +178,8 @@ def copy_window(
             with phases("verify"):
                 mirror.catch_up()
                 if advance:
-                    verdicts = list(judge_unverified(mirror, granted, None, trusted={window}).verdicts)
+                    with suppress(SlotFenced):  # who has the claim by now judges what is left
+                        verdicts = list(judge_unverified(mirror, granted, None, trusted={window}).verdicts)
     return Copied(
         window=window,
         planned=planned,

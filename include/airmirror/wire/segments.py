@@ -33,7 +33,7 @@ from airmirror.wire.fields import (
 from airmirror.wire.kept import REASON, Kept
 from airmirror.wire.primitives import MalformedRecord, Reader, unsigned_varint
 
-VERSION, VERSION_WITH_TIMES, VERSION_WITH_EPOCHS = 0, 1, 2
+VERSION, VERSION_WITH_TIMES, VERSION_WITH_EPOCHS, VERSION_WITH_CHECKSUMS = 0, 1, 2, 3
 MOST_OFFSET = 2**63 - 1
 PARTITION = fields(topic=STRING, partition=INT32)
 
@@ -120,7 +120,8 @@ class SegmentRecord(Kept):
     Ends are exclusive, times in milliseconds, ``size`` in bytes of the batches written. ``min_timestamp`` is the earliest of
     the batches' first records, ``read_ms`` when the last fetch was answered; -1 unknown, as in records of version 0.
     ``leader_epoch`` is that of the last batch on the source, ``target_epoch`` of the last one on the target, where it was read
-    back; -1 unknown, as in records before version 2.
+    back; -1 unknown, as in records before version 2. ``source_checksum`` is that of the source's batch with the offset before
+    ``source_end``, by which a log that was restored is told; -1 unknown, and in compacted topics, whose batches are rewritten.
     """
 
     kind: ClassVar[int] = 2
@@ -138,6 +139,7 @@ class SegmentRecord(Kept):
     )
     times: ClassVar[Fields] = fields(min_timestamp=INT64, read_ms=INT64)  # since version 1
     epochs: ClassVar[Fields] = fields(target_epoch=INT32)  # since version 2
+    checksums: ClassVar[Fields] = fields(source_checksum=INT64)  # since version 3
 
     source_topic_id: UUID
     topic: str
@@ -164,6 +166,7 @@ class SegmentRecord(Kept):
     min_timestamp: int = -1
     read_ms: int = -1
     target_epoch: int = -1
+    source_checksum: int = -1
 
     @property
     def was_read_back(self) -> bool:
@@ -171,7 +174,10 @@ class SegmentRecord(Kept):
         return not self.copied or self.target_epoch >= 0
 
     def encode_value(self) -> bytes:
-        if self.target_epoch >= 0:
+        if self.source_checksum >= 0:
+            later, version = self.times.encode(self) + self.epochs.encode(self), VERSION_WITH_CHECKSUMS
+            later += self.checksums.encode(self)
+        elif self.target_epoch >= 0:
             later, version = self.times.encode(self) + self.epochs.encode(self), VERSION_WITH_EPOCHS
         elif self.read_ms >= 0:
             later, version = self.times.encode(self), VERSION_WITH_TIMES
@@ -182,7 +188,8 @@ class SegmentRecord(Kept):
     @classmethod
     def later_fields(cls, version: int) -> tuple[Fields, ...]:
         """The fields that a version has after those of version 0."""
-        return {VERSION_WITH_TIMES: (cls.times,), VERSION_WITH_EPOCHS: (cls.times, cls.epochs)}.get(version, ())
+        later = {VERSION_WITH_TIMES: 1, VERSION_WITH_EPOCHS: 2, VERSION_WITH_CHECKSUMS: 3}
+        return (cls.times, cls.epochs, cls.checksums)[: later.get(version, 0)]
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from airmirror.native.layout import (
     AT,
     ATTRIBUTES,
     BASE_OFFSET,
+    CHECKSUM,
     COLUMNS,
     CONTROLS,
     EPOCH,
@@ -27,13 +28,18 @@ from airmirror.native.layout import (
     OFFSET,
     OPEN,
     PENDING,
+    POSITION,
+    SIZE,
     STATES,
 )
 from airmirror.wire.aborted import AbortedFilter
 from airmirror.wire.batch import CODEC_MASK, Batch
+from airmirror.wire.batches import HEADER
 from airmirror.wire.merging import MERGED_BELOW, RUN_BYTES, RUN_RECORDS
 
 _MOST_BATCHES = 1 << 14
+_MOST_LEFT_OUT = 64  # batches at the end of a run
+_LENGTH_END = 12  # of a batch's header: its length counts from there
 _CASTAGNOLI = 0x82F63B78  # the polynomial of CRC-32C, its bits reversed
 
 
@@ -67,6 +73,18 @@ class Run:
         first = max(first, int(bases[0]))
         offsets = np.minimum(afters, end) - np.maximum(bases, first)
         return first, int(afters[-1]), int(offsets.sum())
+
+    def last_checksum(self, buffer: memoryview, start: int) -> int:
+        """The checksum of the run's last batch; -1: what was left out at its end is too much to look through."""
+        position, checksum = start, -1
+        if len(self):
+            position, checksum = int(self.table[[POSITION, SIZE], -1].sum()), int(self.table[CHECKSUM, -1])
+        for _ in range(_MOST_LEFT_OUT):
+            if position >= self.stop:
+                return checksum
+            _, length, _, _, checksum, *_ = HEADER.unpack_from(buffer, position)
+            position += length + _LENGTH_END
+        return -1
 
     def batches(self) -> Iterator[Batch]:
         """One by one: for those that a library of Python's must decompress."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AclBinding,
     AclBindingFilter,
@@ -164,3 +164,14 @@ def _parts(acl: Acl) -> tuple[Any, ...]:
         AclOperation[acl.operation],
         AclPermissionType[acl.permission],
     )
+
+
+def writable_topics(admin: Admin, topics: Sequence[str]) -> set[str]:
+    """Return those of these topics that this user may write to, as the brokers see it now. Raises a cluster's error."""
+    asked = admin.client.describe_topics(
+        TopicCollection(list(topics)), include_authorized_operations=True, request_timeout=TIMEOUT
+    )
+    try:
+        return {name for name, its in asked.items() if AclOperation.WRITE in its.result().authorized_operations}
+    except KafkaException as error:
+        raise admin.failed(error) from error

@@ -169,6 +169,7 @@ class Connection:
             raise self.nonsense("it has no API")
         self._versions = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
         self.features = {feature.name: feature.max_version_level for feature in answer.finalized_features or ()}
+        self.supported = {feature.name: feature.max_version for feature in answer.supported_features or ()}
 
     def _log_in(self) -> None:
         """Log in for the first time or again; answers to what was asked before come first and are kept."""

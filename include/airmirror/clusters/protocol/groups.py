@@ -1,7 +1,7 @@
 """Consumer groups of a cluster: listed, their offsets fetched many groups a request and committed one request a group.
 
-By kafka-python's protocol classes, because confluent-kafka takes one group a call. Groups of the classic and of the new
-protocol (KIP-848) are asked alike.
+By kafka-python's protocol classes, because confluent-kafka takes one group a call. Groups of the classic protocol, of the new
+one (KIP-848) and of Kafka Streams' own (KIP-1071) are asked alike; share groups have no offsets of that kind.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ _DENIED = frozenset({29, 30, 31})  # of a topic, a group, the cluster
 MEMBERS_ACTIVE = frozenset(
     {22, 25, 68, 110}
 )  # illegal generation, unknown member, non-empty group, fenced member epoch
-_TYPES = frozenset({"", "classic", "consumer"})  # not share nor streams groups; older brokers name no type
+STREAMS, SHARE = "streams", "share"
+_KINDS = frozenset({"", "classic", "consumer", STREAMS})  # of groups that commit offsets; older brokers name no type
+_PROTOCOLS = frozenset({"", "consumer", STREAMS})  # not Connect's workers, which keep theirs in a topic
 
 
 @dataclass(eq=False)
@@ -56,10 +58,11 @@ class GroupsNotRead(AirmirrorError):
 
 @dataclass(frozen=True)
 class Group:
-    """A group as its coordinator lists it; ``state`` in Kafka's words (Empty, Stable, …)."""
+    """A group as its coordinator lists it; ``state`` in Kafka's words (Empty, Stable, …), ``kind`` as ``ListedGroup`` has it."""
 
     name: str
     state: str
+    kind: str = ""
 
     @property
     def is_idle(self) -> bool:
@@ -79,6 +82,11 @@ class ListedGroup:
     protocol: str
     state: str
 
+    @property
+    def commits_offsets(self) -> bool:
+        """Return whether its positions are committed offsets, which can be followed and moved."""
+        return self.kind in _KINDS and self.protocol in _PROTOCOLS
+
 
 @dataclass(frozen=True)
 class Committed:
@@ -92,11 +100,9 @@ Offsets = Mapping[TopicPartition, Committed]
 
 
 def list_groups(routes: Routes) -> dict[str, Group]:
-    """The consumer groups of a cluster, by name. Raises GroupsNotRead, BrokerUnreachable."""
+    """The groups of a cluster that commit offsets, by name. Raises GroupsNotRead, BrokerUnreachable."""
     return {
-        item.name: Group(item.name, item.state)
-        for item in list_every_group(routes)
-        if item.protocol in ("", "consumer") and item.kind in _TYPES
+        item.name: Group(item.name, item.state, item.kind) for item in list_every_group(routes) if item.commits_offsets
     }
 
 

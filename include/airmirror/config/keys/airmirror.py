@@ -252,6 +252,14 @@ KEYS = (
         "topics and topics.exclude say of them. What Streams has deleted from a repartition topic was handled: no loss.",
     ),
     Key(
+        "streams.groups.ahead.allowed",
+        Type.BOOLEAN,
+        "false",
+        "Says that the target's brokers are Kafka 4.2.1 or later, or that Streams applications start there with "
+        "group.protocol=classic: 4.2.0 can't load a streams group that was given positions before it came (KAFKA-20254).",
+        Scope.FLOW_ONLY,
+    ),
+    Key(
         "takeover.approval.enabled",
         Type.BOOLEAN,
         "false",

@@ -98,7 +98,7 @@ def compare(deployment: Deployment, name: str, narrowed: Narrowed, run: str, sho
     show(_written(deployment, made, f"compare/{name}", run, key))
     log.info("%s", verdict(rows))
     if different := [
-        f"{row.topic}-{row.partition}" if row.partition >= 0 else row.topic for row in rows if row.differs
+        f"{row.topic}-{row.partition}" if row.partition >= 0 else row.topic for row in rows if not row.passes
     ]:
         raise ClustersDiffer(name, verdict(rows), tuple(different))
 

@@ -226,6 +226,9 @@ class Submission:
             if self.is_cluster:
                 library = str(build(digest(), directory))
                 ranges = [str(Path(directory) / RANGES)] if self.only_up_to else []
+                log.warning(
+                    "Spark may keep the file of secrets where it uploads to, readable by all: see docs/deploy.md."
+                )
                 files = ",".join([str(self.deployment.config), str(secrets), *ranges])
                 yield {"files": files, "py_files": library}, secrets
             else:
