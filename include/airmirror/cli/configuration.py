@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from airmirror.cli import show
+from airmirror.cli.clients import clients
 from airmirror.cli.failures import failures_reported
 from airmirror.cli.options import (
     DEFAULT_CONFIG,
@@ -71,9 +72,11 @@ def config(
     checked = loaded(config, secrets)
     configuration = checked.configuration
     kinds, unfit = _spark_connections(checked.whole)
+    refused, unused = clients(checked.whole)
     problems = [
         *checked.problems,
         *unfit,
+        *refused,
         *_notifiers(checked.whole),
         *_expectations(expectations_in(config, expectations)),
     ]
@@ -84,7 +87,7 @@ def config(
     if as_json:
         print_json(console, {name: [asdict(row) for row in effective] for name, effective in values.items()})
         return
-    notes = [line("note", note, DOUBTFUL) for note in configuration.notes]
+    notes = [line("note", note, DOUBTFUL) for note in (*configuration.notes, *unused)]
     tables = [
         show.values(name, configuration.flows[name].enabled, effective, kinds) for name, effective in values.items()
     ]

@@ -1,0 +1,59 @@
+"""``airmirror config`` refuses what every other command would refuse, without asking a broker; and how it is asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from airmirror.cli.main import app
+
+SECURE = {"a.security.protocol": "SASL_SSL"}
+SCRAM = SECURE | {"a.sasl.mechanism": "SCRAM-SHA-512"}
+
+
+def config(directory: Path, **lines: str) -> Result:
+    file = directory / "mirror.properties"
+    base = {
+        "clusters": "a, b",
+        "a.bootstrap.servers": "x:1",
+        "b.bootstrap.servers": "y:1",
+        "a->b.enabled": "true",
+    }
+    file.write_text("".join(f"{key} = {value}\n" for key, value in (base | lines).items()))
+    return CliRunner().invoke(app, ["config", "--config", str(file)])
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (SECURE | {"a.sasl.mechanism": "GSSAPI"}, "line 6: a.sasl.mechanism: GSSAPI is not one of"),
+        (SECURE, "a.sasl.mechanism: GSSAPI"),
+        (SECURE | {"a.sasl.mechanism": "AWS_MSK_IAM"}, "MSK speaks SCRAM-SHA-512"),
+        (SCRAM, "a.sasl.jaas.config: lacks username and password"),
+        (SCRAM | {"a.sasl.jaas.config": "foo"}, "line 7: a.sasl.jaas.config: lacks username and password"),
+        (
+            {"a.security.protocol": "SSL", "a.ssl.truststore.location": "/none.jks"},
+            "line 6: a.ssl.truststore.location: ",
+        ),
+        (SECURE | {"a.sasl.client.callback.handler.class": "my.Handler"}, "Java classes can't run here"),
+        (
+            {"b.producer.compression.type": "gzip", "b.producer.compression.gzip.level": "99"},
+            "line 6: b.producer.compr",
+        ),
+    ],
+)
+def test_what_no_client_can_be_made_of_is_refused(tmp_path: Path, lines: dict[str, str], said: str) -> None:
+    failed = config(tmp_path, **lines)
+    assert failed.exit_code == 2 and said in failed.stderr, failed.output
+
+
+def test_nobody_connects_for_a_flow_that_is_off(tmp_path: Path) -> None:
+    assert config(tmp_path, **SECURE, **{"a->b.enabled": "false"}).exit_code == 0
+
+
+def test_settings_that_a_protocol_does_not_use_are_told(tmp_path: Path) -> None:
+    said = config(tmp_path, **{"a.sasl.client.callback.handler.class": "my.Handler"})
+    assert said.exit_code == 0, said.output
+    assert "a.sasl.client.callback.handler.class: not used, a.security.protocol is PLAINTEXT" in said.stdout
