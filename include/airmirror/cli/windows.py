@@ -5,13 +5,14 @@ from __future__ import annotations
 import uuid
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from airmirror.cli import plain, show
-from airmirror.cli.failures import failures_reported
+from airmirror.cli.failures import failures_reported, status_of_all
 from airmirror.cli.options import (
     DEFAULT_CONFIG,
     DEFAULT_LEDGER,
@@ -77,7 +78,7 @@ def topics(
         show_topics(console, opened, plan_only, as_json)
 
 
-@failures_reported
+@partial(failures_reported, interrupted="interrupted: what is committed counts, and the next window goes on after it")
 def run_window(
     flow: FlowName = "",
     config: Config = DEFAULT_CONFIG,
@@ -106,7 +107,7 @@ def run_window(
     as_json: AsJson = False,
 ) -> None:
     """Do what a run in Airflow does: replicate everything that is new, judge it, write offset syncs and checkpoints, move
-    groups, as far as the configuration wants it. Exit status: 0 verified, 1 not, 2 bad input.
+    groups, as far as the configuration wants it. Exit status: 0 verified, 1 not, 2 bad input, 75 not yet: try again.
     """
     from airmirror.flows.gates import expectations_of
     from airmirror.flows.rounds import ROUNDS
@@ -140,6 +141,7 @@ def run_window(
             done=_nothing if as_json or opened.flow.window.follow_windows == 1 else _told,
         ).result
         rounds = do_rounds(prepared.opened, wanted, identifier, lambda phase: show_now(said + phase))
+    errors = [each.error for each in (*result.rows, *rounds) if each.error is not None]
     if as_json:
         shown = plain.window(result, prepared.refused, prepared.report)
         print_json(console, shown | {"judged_by": str(by)} | {"rounds": {each.name: each.said for each in rounds}})
@@ -147,11 +149,11 @@ def run_window(
         print_all(console, *prepared.report.lines, show.window(result), *show.followed(result))
         print_all(console, *show.problems(result, prepared.refused))
         print_all(console, *(f"{each.name}: {each.said}" for each in rounds if each.error is None))
-    errors = [line(each.name, each.error, BAD) for each in rounds if each.error is not None]
-    for error in errors:
-        Console(stderr=True).print(error, soft_wrap=True)
+    for each in rounds:
+        if each.error is not None:
+            Console(stderr=True).print(line(each.name, each.error, BAD), soft_wrap=True)
     if errors or not result.is_verified or prepared.refused:
-        raise typer.Exit(1)
+        raise typer.Exit(status_of_all(errors) if not prepared.refused else 1)
 
 
 @failures_reported

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import socket
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from uuid import UUID
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
 
-from airmirror.clusters.protocol.connection import BrokerUnreachable, Connection, Transport
+from airmirror.clusters.protocol.connection import BootstrapNotResolved, BrokerUnreachable, Connection, Transport
 from airmirror.clusters.protocol.transport import transport
 from airmirror.config import Cluster
 from airmirror.errors import AirmirrorError
@@ -318,17 +319,21 @@ class Routes:
                 return connection
             if key[1] == "metadata":
                 self.drop(*key)
-        reasons = []
+        failed: dict[str, BrokerUnreachable] = {}
         for address in self.cluster.bootstrap_servers:
             host, _, port = address.rpartition(":")
             try:
                 connection = self._connect(host.strip("[]"), int(port), "metadata")
             except BrokerUnreachable as error:
-                reasons.append(f"{address}: {error.reason}")
+                failed[address] = error
                 continue
             self._connections[(-1, "metadata")] = connection
             return connection
-        raise BrokerUnreachable(self.alias, ", ".join(self.cluster.bootstrap_servers), "; ".join(reasons))
+        # A resolver that is down is not a wrong name.
+        unknown = [each.__cause__ for each in failed.values() if isinstance(each.__cause__, socket.gaierror)]
+        is_known = len(unknown) < len(failed) or any(each.errno == socket.EAI_AGAIN for each in unknown)
+        said = [each.reason if len(failed) == 1 else f"{address}: {each.reason}" for address, each in failed.items()]
+        raise (BrokerUnreachable if is_known else BootstrapNotResolved)(self.alias, ", ".join(failed), "; ".join(said))
 
 
 def patiently(seconds: float, *errors: type[AirmirrorError]) -> Retrying:
