@@ -11,7 +11,7 @@ from rich.text import Text
 
 from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, safe, table, verdict
 from airmirror.config.explain import KeyRow, ValueRow
-from airmirror.errors import counted
+from airmirror.errors import command, counted
 from airmirror.flows.status import Failing, FlowStatus, LastWindow, Throttle
 from airmirror.flows.verification import ComparedPartition
 from airmirror.offsets.latency import Latency
@@ -176,6 +176,7 @@ def status(item: FlowStatus) -> list[RenderableType]:
     ]
     columns = ("window", "ended", *numbers_of_windows, "outcome")
     return [
+        *unreachable(item),
         table("flows", ("flow", *numbers), [(item.flow, *counts)], right=numbers),
         table("last windows", columns, last, right=numbers_of_windows, empty="none has replicated anything yet"),
         *([latency(item.latency)] if item.latency else []),
@@ -187,6 +188,15 @@ def status(item: FlowStatus) -> list[RenderableType]:
         *(line("refused", reason) for reason in item.refused),
         *(line("warning", reason, DOUBTFUL) for reason in item.warnings),
     ]
+
+
+def unreachable(item: FlowStatus) -> Iterator[Text]:
+    """Yield that a cluster does not answer, of when all else is then, and where to look next."""
+    if item.unreachable:
+        yield line("error (try again):", item.unreachable)
+        seen = "before any window has seen its source" if item.seen_ms is None else f"as last seen at {utc(item.seen_ms)}"
+        ahead = command("failover", "plan", flow=item.flow)
+        yield Text(f"What follows is {seen}; if the source stays away, {ahead} says what is there without it.")
 
 
 def throttle(found: Throttle) -> Iterator[Text]:

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from airmirror.cli import plain, show
-from airmirror.cli.failures import failures_reported, status_of_all
+from airmirror.cli.failures import NOT_VERIFIED, TRY_AGAIN, failures_reported, status_of_all
 from airmirror.cli.options import (
     DEFAULT_CONFIG,
     DEFAULT_LEDGER,
@@ -48,17 +48,18 @@ def plan(
 ) -> None:
     """Show what the next window would do; nothing is written. Exit status 1: something needs a person."""
     from airmirror.flows.prepare import dry_run
+    from airmirror.flows.holds import sorted_holds
     from airmirror.flows.status import needs_somebody, still_failing
 
     with opened_flow(config, flow, ledger, secrets, shows=True) as opened:
         topics, planned = dry_run(opened)
-        held = [hold for _, hold in sorted(opened.ledger.holds().items())]
+        held = sorted_holds(opened.ledger)
         failing = still_failing(opened.ledger)
     if as_json:
         print_json(console, plain.plan(topics, planned, failing))
     else:
         print_all(console, *show.plan(topics, planned, held, failing))
-    if needs_somebody(topics, planned, held, failing):
+    if needs_somebody(topics.refused, planned, held, failing):
         raise typer.Exit(1)
 
 
@@ -193,8 +194,8 @@ def status(
     secrets: Secrets = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the enabled flows: their partitions, lag, verified offsets, holds, and the last windows. Exit status 1: something
-    needs a person.
+    """Show the enabled flows: their partitions, lag, verified offsets, holds, and the last windows. While a cluster does not
+    answer, as the ledger last saw them. Exit status: 1 something needs a person, 75 a cluster does not answer.
     """
     from airmirror.flows.status import flow_status
 
@@ -211,7 +212,9 @@ def status(
     else:
         print_all(console, *(part for item in found for part in show.status(item)))
     if any(item.needs_somebody for item in found):
-        raise typer.Exit(1)
+        raise typer.Exit(NOT_VERIFIED)
+    if any(item.unreachable for item in found):
+        raise typer.Exit(TRY_AGAIN)
 
 
 def _staying(flow: Flow, seconds: int | None, windows: int | None) -> Flow:

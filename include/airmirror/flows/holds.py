@@ -14,6 +14,7 @@ from airmirror.clusters.admin.appender import Appender
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened, catch_up_ledger
+from airmirror.ledger import FlowLedger
 from airmirror.naming import segment_topic
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.wire.segments import GATE, Action, Decision, Hold
@@ -95,7 +96,12 @@ def release_holds(opened: Opened, topic: str, partitions: Collection[int], *, re
 def list_holds(opened: Opened) -> list[Hold]:
     """Return the holds, by topic and partition."""
     catch_up_ledger(opened)
-    return [hold for _, hold in sorted(opened.ledger.holds().items())]
+    return sorted_holds(opened.ledger)
+
+
+def sorted_holds(ledger: FlowLedger) -> list[Hold]:
+    """Return the holds that a ledger knows of, by topic and partition."""
+    return [hold for _, hold in sorted(ledger.holds().items())]
 
 
 def list_decisions(opened: Opened) -> list[Decision]:
