@@ -32,8 +32,7 @@ def window(result: WindowResult) -> RenderableType:
     )
     if not result.rows:
         return Text(title)
-    numbers = ("partition", "source range", "target range", "records", "bytes", "records/s", "lag (records)")
-    took = result.phases.get("copy", 0.0) or result.seconds
+    numbers = ("partition", "source range", "target range", "records", "bytes", "lag")
     rows: list[list[Cell]] = [
         [
             row.topic,
@@ -42,7 +41,6 @@ def window(result: WindowResult) -> RenderableType:
             f"{row.target_start:,}–{row.target_end:,}" if row.copied else "",
             row.copied,
             decimal(row.bytes),
-            f"{row.copied / took:,.0f}",
             row.lag,
             _verified(row.verified and row.error is None, row.read_back),
         ]
@@ -170,6 +168,7 @@ def status(item: FlowStatus) -> list[RenderableType]:
     )
     counts = (item.topics, item.partitions, item.behind, item.lag, item.unverified, len(item.held))
     numbers_of_windows = ("partitions", "records", "bytes")
+    none = "none has replicated anything yet"
     last: list[list[Cell]] = [
         [row.window, utc(row.ended_ms), row.partitions, row.copied, decimal(row.bytes), _ended(row)]
         for row in item.windows
@@ -178,7 +177,13 @@ def status(item: FlowStatus) -> list[RenderableType]:
     return [
         *unreachable(item),
         table("flows", ("flow", *numbers), [(item.flow, *counts)], right=numbers),
-        table("last windows", columns, last, right=numbers_of_windows, empty="none has replicated anything yet"),
+        table(
+            "last windows: what they committed",
+            columns,
+            last,
+            right=numbers_of_windows,
+            empty="none has replicated anything yet",
+        ),
         *([latency(item.latency)] if item.latency else []),
         *(line("closed", f"{topic or item.flow}: {why}", DOUBTFUL) for topic, why in item.closed.items()),
         *throttle(item.throttle),
@@ -194,7 +199,9 @@ def unreachable(item: FlowStatus) -> Iterator[Text]:
     """Yield that a cluster does not answer, of when all else is then, and where to look next."""
     if item.unreachable:
         yield line("error (try again):", item.unreachable)
-        seen = "before any window has seen its source" if item.seen_ms is None else f"as last seen at {utc(item.seen_ms)}"
+        seen = (
+            "before any window has seen its source" if item.seen_ms is None else f"as last seen at {utc(item.seen_ms)}"
+        )
         ahead = command("failover", "plan", flow=item.flow)
         yield Text(f"What follows is {seen}; if the source stays away, {ahead} says what is there without it.")
 

@@ -47,8 +47,8 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Show what the next window would do; nothing is written. Exit status 1: something needs a person."""
-    from airmirror.flows.prepare import dry_run
     from airmirror.flows.holds import sorted_holds
+    from airmirror.flows.prepare import dry_run
     from airmirror.flows.status import needs_somebody, still_failing
 
     with opened_flow(config, flow, ledger, secrets, shows=True) as opened:
@@ -94,7 +94,8 @@ def run_window(
         int | None,
         typer.Option(
             min=0,
-            help="With --follow: this many windows in a row; 0: until it is ended. window.follow.windows by default.",
+            help="With --follow, or window.follow.ms: this many windows in a row; 0: until it is ended. "
+            "window.follow.windows by default.",
         ),
     ] = None,
     expectations: Expectations = None,
@@ -131,7 +132,7 @@ def run_window(
         said = f"window {identifier}: "
         opened = replace(opened, flow=_staying(opened.flow, seconds, windows))
         prepared = prepare(opened, lambda phase: show_now(said + phase))
-        result = run_judged(
+        judged = run_judged(
             prepared,
             None if local else spark_of(config, spark),
             identifier,
@@ -140,21 +141,25 @@ def run_window(
             tell=lambda phase: show_now(said + phase),
             report=lambda progress: show_now(said + show.progress(progress)),
             done=_nothing if as_json or opened.flow.window.follow_windows == 1 else _told,
-        ).result
+        )
+        result = judged.result
         rounds = do_rounds(prepared.opened, wanted, identifier, lambda phase: show_now(said + phase))
-    errors = [each.error for each in (*result.rows, *rounds) if each.error is not None]
     if as_json:
         shown = plain.window(result, prepared.refused, prepared.report)
         print_json(console, shown | {"judged_by": str(by)} | {"rounds": {each.name: each.said for each in rounds}})
     else:
         print_all(console, *prepared.report.lines, show.window(result), *show.followed(result))
+        if judged.earlier:
+            print_all(console, f"{judged.earlier:,} records that earlier windows had committed are verified now, too.")
         print_all(console, *show.problems(result, prepared.refused))
         print_all(console, *(f"{each.name}: {each.said}" for each in rounds if each.error is None))
+    errors = [row.error for row in result.rows if row.failed and row.error is not None]
     for each in rounds:
         if each.error is not None:
+            errors.append(each.error)
             Console(stderr=True).print(line(each.name, each.error, BAD), soft_wrap=True)
     if errors or not result.is_verified or prepared.refused:
-        raise typer.Exit(status_of_all(errors) if not prepared.refused else 1)
+        raise typer.Exit(NOT_VERIFIED if prepared.refused else status_of_all(errors))
 
 
 @failures_reported
@@ -218,8 +223,12 @@ def status(
 
 
 def _staying(flow: Flow, seconds: int | None, windows: int | None) -> Flow:
-    """The flow, whose windows follow for ``seconds``, this many in a row, where that was said."""
+    """The flow, whose windows follow for ``seconds``, this many in a row, where that was said. Raises typer.BadParameter."""
     window = flow.window if not seconds else replace(flow.window, follow_ms=seconds * 1000)
+    if windows is not None and not window.follow_ms:
+        raise typer.BadParameter(
+            "--windows: only windows that follow come in a row; say how long each does with --follow"
+        )
     return replace(flow, window=window if windows is None else replace(window, follow_windows=windows))
 
 
