@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from airmirror.cli.main import app
+from airmirror.config import load
 
 SECURE = {"a.security.protocol": "SASL_SSL"}
 SCRAM = SECURE | {"a.sasl.mechanism": "SCRAM-SHA-512"}
@@ -57,3 +58,23 @@ def test_settings_that_a_protocol_does_not_use_are_told(tmp_path: Path) -> None:
     said = config(tmp_path, **{"a.sasl.client.callback.handler.class": "my.Handler"})
     assert said.exit_code == 0, said.output
     assert "a.sasl.client.callback.handler.class: not used, a.security.protocol is PLAINTEXT" in said.stdout
+
+
+def test_values_are_in_one_piece_and_an_empty_list_is_told(tmp_path: Path) -> None:
+    said = config(tmp_path, **{"a->b.topics": ""})
+    assert said.exit_code == 0 and "a->b.topics: is empty: no topic is replicated" in said.stdout, said.output
+    policy = "replication.policy.class = org.apache.kafka.connect.mirror.DefaultReplicationPolicy  # default"
+    assert policy in said.stdout.splitlines()
+
+
+def test_a_key_that_is_like_no_other_is_given_none_for_it() -> None:
+    refused = CliRunner().invoke(app, ["config", "--explain", "nosuchkey"])
+    assert refused.exit_code == 2 and "closest" not in refused.stderr
+
+
+def test_a_way_back_that_is_not_enabled_is_none(tmp_path: Path) -> None:
+    config(tmp_path, **{"b->a.enabled": "false"})
+    off = load(tmp_path / "mirror.properties")
+    config(tmp_path, **{"b->a.enabled": "true"})
+    on = load(tmp_path / "mirror.properties")
+    assert [each.has_way_back(each.flows["a->b"]) for each in (off, on)] == [False, True]

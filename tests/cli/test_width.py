@@ -22,7 +22,6 @@ from airmirror.cli import (
 )
 from airmirror.cli.tables import Rows
 from airmirror.cli.tables import show as print_all
-from airmirror.config.explain import ValueRow
 from airmirror.failback.plan import FailbackPlan
 from airmirror.failover.plan import FailoverPlan
 from airmirror.failover.report import FailoverReport
@@ -63,14 +62,13 @@ def tables(monkeypatch: pytest.MonkeyPatch) -> dict[str, Iterable[Any]]:
         "comparison": [show.comparison([made(ComparedPartition)])],
         "status": show.status(made(FlowStatus)),
         "decisions": [show.decisions([made(Decision)])],
-        "values": [show.values(NAME, True, [made(ValueRow)], {})],
         "topics": [topics._table(NAME, [made(Drift)])],
         "reset": [reset._table(NAME, [made(Reset)])],
         "takeover": takeover.shown_plan(made(TakeoverPlan)),
         "history": takeover.shown_history(NAME, [made(Compared)], done=False),
         "handback": handback.shown_check(made(Checked)),
         "failover": of(failover, lambda: failover._show(made(FailoverPlan))),
-        "failed over": of(failover, lambda: failover._show_done(made(FailoverReport), "report")),  # type: ignore[arg-type]
+        "failed over": of(failover, lambda: failover._show_done(made(FailoverReport), "report", "kafka.west:9092")),  # type: ignore[arg-type]
         "failback": of(failback, lambda: failback._show(made(FailbackPlan))),
         "migration": of(migration, lambda: migration._show(made(MigrationPlan))),
         "move": of(migration, lambda: migration._show_state(made(MoveState))),

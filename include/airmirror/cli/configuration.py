@@ -88,11 +88,13 @@ def config(
         print_json(console, {name: [asdict(row) for row in effective] for name, effective in values.items()})
         return
     notes = [line("note", note, DOUBTFUL) for note in (*configuration.notes, *unused)]
-    tables = [
-        show.values(name, configuration.flows[name].enabled, effective, kinds) for name, effective in values.items()
+    flows = [
+        each
+        for name, effective in values.items()
+        for each in (*show.values(name, configuration.flows[name].enabled, effective, kinds), "")
     ]
     tuning = [line("tuning", each, "") for each in advised(configuration)]
-    print_all(console, *notes, *tables, *tuning)
+    print_all(console, *notes, *flows, *tuning)
 
 
 def _explain(key: str, as_json: bool) -> None:
@@ -119,7 +121,7 @@ def _bare(key: str, known: list[str]) -> str:
         bare = ".".join(parts[start:])
         if any(name.startswith(bare) for name in known):
             return bare
-    closest = difflib.get_close_matches(key, known, n=1, cutoff=0.4)
+    closest = difflib.get_close_matches(key, known, n=1, cutoff=0.75)
     raise typer.BadParameter(f"no key {key!r}" + (f"; the closest known one is {closest[0]}" if closest else ""))
 
 

@@ -102,4 +102,6 @@ def failures_reported(
             typer.echo(interrupted, err=True)
             raise typer.Exit(INTERRUPTED) from None
 
+    # A terminal has its own width: no line of --help ends where one of the source does.
+    reporting.__doc__ = "\n\n".join(" ".join(each.split()) for each in (command.__doc__ or "").split("\n\n"))
     return reporting

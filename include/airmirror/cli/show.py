@@ -168,7 +168,6 @@ def status(item: FlowStatus) -> list[RenderableType]:
     )
     counts = (item.topics, item.partitions, item.behind, item.lag, item.unverified, len(item.held))
     numbers_of_windows = ("partitions", "records", "bytes")
-    none = "none has replicated anything yet"
     last: list[list[Cell]] = [
         [row.window, utc(row.ended_ms), row.partitions, row.copied, decimal(row.bytes), _ended(row)]
         for row in item.windows
@@ -301,11 +300,11 @@ def keys(rows: Sequence[KeyRow], clients: Sequence[KeyRow]) -> list[RenderableTy
     return shown
 
 
-def values(flow: str, enabled: bool, rows: Sequence[ValueRow], connections: Mapping[str, str]) -> RenderableType:
-    """The values that count for a flow; ``connections``: what is known of the Spark connections, by id."""
-    title = f"{flow} ({'enabled' if enabled else 'not enabled'})"
-    shown: list[list[Cell]] = []
+def values(flow: str, enabled: bool, rows: Sequence[ValueRow], connections: Mapping[str, str]) -> Iterator[Text]:
+    """Yield the values that count for a flow, as a file would have them, each in one piece; ``connections``: what is known of
+    the Spark connections, by id."""
+    yield Text(f"{safe(flow)} ({'enabled' if enabled else 'not enabled'})", "bold")
     for row in rows:
         known = connections.get(row.value, "") if row.key == "spark.conn.id" else ""
-        shown.append([row.key, f"{row.value} ({known})" if known else row.value, row.origin])
-    return table(title, ("key", "value", "from"), shown)
+        origin = f"{row.origin} ({known})" if known else row.origin
+        yield Text.assemble(safe(f"{row.key} = {row.value}"), (f"  # {safe(origin)}", "dim"))

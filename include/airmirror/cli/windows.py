@@ -23,6 +23,7 @@ from airmirror.cli.options import (
     FlowName,
     LedgerUrl,
     Secrets,
+    Spark,
     console,
     expectations_in,
     loaded,
@@ -84,7 +85,7 @@ def run_window(
     flow: FlowName = "",
     config: Config = DEFAULT_CONFIG,
     ledger: LedgerUrl = DEFAULT_LEDGER,
-    spark: Annotated[str, typer.Option(envvar="AIRMIRROR_SPARK", help="The Spark Connect server.")] = DEFAULT_SPARK,
+    spark: Spark = DEFAULT_SPARK,
     local: Annotated[bool, typer.Option("--local", help="Run Spark in this process.")] = False,
     window: Annotated[str, typer.Option(help="The window's id; a new one by default.")] = "",
     follow: Annotated[
