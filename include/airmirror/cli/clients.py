@@ -1,4 +1,4 @@
-"""What the clients of enabled flows could never connect with: found without asking a broker, as every command would say it."""
+"""Settings that no client of an enabled flow could connect with, found without asking a broker, as every command would."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROLES = ("consumer", "producer")
 
 
 def clients(configuration: Configuration) -> tuple[list[Problem], list[str]]:
-    """What is wrong with the client settings of enabled flows, each once; and what is worth knowing of them."""
+    """Return the problems of the client settings of enabled flows, each once, and notes on them."""
     problems: dict[Problem, None] = {}
     notes: dict[str, None] = {}
     for named in configuration.enabled:

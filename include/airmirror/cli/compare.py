@@ -74,11 +74,9 @@ def compare(
     Exit status: 0 nothing differs in what was compared (with --sample that is not everything), 1 something does, 2 bad input, or
     a cluster that does not let this user read, 75 a cluster that does not answer: try again.
     """
-    from airmirror.clusters.protocol.routes import Routes
     from airmirror.evidence.asking import Asked, sample_of
     from airmirror.evidence.compared_report import compared_report
     from airmirror.evidence.mirrors import compare_clusters
-    from airmirror.evidence.parts import CLIENT
     from airmirror.evidence.positions import moves
     from airmirror.evidence.report_files import write_report
 
@@ -96,10 +94,7 @@ def compare(
         raise _bad("--groups needs all records: a sample does not tell what a group would skip")
     signs = signer_of(key)
     here, there = _cluster("source", source, source_config), _cluster("target", target, target_config)
-    _check(asked)
-    for cluster in (here, there):
-        with console.status(f"connecting to the {cluster.alias}"), Routes(cluster, CLIENT) as routes:
-            routes.refresh([])
+    _look(asked, here, there)
     with console.status("comparing both logs") as status, _executing(here, there, asked, spark, local) as execute:
         rows = compare_clusters(
             here, there, asked, tell=lambda topic: status.update(f"comparing {safe(topic)}"), execute=execute
@@ -140,12 +135,20 @@ def _plain(asked: Any, rows: Sequence[Any], moved: Sequence[Any]) -> dict[str, A
     }
 
 
-def _check(asked: Any) -> None:
-    """Look at the patterns before any cluster is asked. Raises InvalidPattern."""
+def _look(asked: Any, *clusters: Cluster) -> None:
+    """Look at the patterns, then whether both clusters answer: librdkafka says so late, and hears no interruption meanwhile.
+
+    Raises InvalidPattern, BrokerUnreachable.
+    """
+    from airmirror.clusters.protocol.routes import Routes
+    from airmirror.evidence.parts import CLIENT
     from airmirror.naming import TopicFilter
 
     for names in (asked.topics, asked.exclude):
         TopicFilter(names, ()).matches("")
+    for cluster in clusters:
+        with console.status(f"connecting to the {cluster.alias}"), Routes(cluster, CLIENT) as routes:
+            routes.refresh([])
 
 
 def _names(text: str) -> tuple[str, ...]:

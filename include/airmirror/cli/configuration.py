@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from airmirror.cli import show
 from airmirror.cli.clients import clients
@@ -88,11 +89,9 @@ def config(
         print_json(console, {name: [asdict(row) for row in effective] for name, effective in values.items()})
         return
     notes = [line("note", note, DOUBTFUL) for note in (*configuration.notes, *unused)]
-    flows = [
-        each
-        for name, effective in values.items()
-        for each in (*show.values(name, configuration.flows[name].enabled, effective, kinds), "")
-    ]
+    flows: list[Text | str] = []
+    for name, effective in values.items():
+        flows += [*show.values(name, configuration.flows[name].enabled, effective, kinds), ""]
     tuning = [line("tuning", each, "") for each in advised(configuration)]
     print_all(console, *notes, *flows, *tuning)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -35,8 +37,12 @@ from airmirror.cli.tables import BAD, DOUBTFUL, line, print_json
 from airmirror.cli.tables import show as print_all
 from airmirror.config import ConfigurationError, Flow
 from airmirror.config.schedules import interval_seconds
-from airmirror.flows.prepare import prepare
+from airmirror.flows.prepare import Prepared, prepare
 from airmirror.windows.results import WindowResult
+
+if TYPE_CHECKING:  # every command would load them at its start
+    from airmirror.flows.rounds import Round
+    from airmirror.on_spark.windows import RunWindow
 
 
 @failures_reported
@@ -119,10 +125,7 @@ def run_window(
 
     identifier = window or _identifier()
     seconds = _seconds(follow)
-    if not local and not spark.startswith("sc://"):
-        raise typer.BadParameter(
-            f"--spark {spark}: a Spark Connect server is named like {DEFAULT_SPARK}; or say --local"
-        )
+    server = _server(config, spark, local)
     by = expectations_of(expectations_in(config, expectations), wanted=not no_expectations)
     if by.suites is None:
         Console(stderr=True).print(line("warning", f"judged by {by}", DOUBTFUL), soft_wrap=True)
@@ -135,7 +138,7 @@ def run_window(
         prepared = prepare(opened, lambda phase: show_now(said + phase))
         judged = run_judged(
             prepared,
-            None if local else spark_of(config, spark),
+            server,
             identifier,
             by,
             rounds=wanted,
@@ -149,11 +152,7 @@ def run_window(
         shown = plain.window(result, prepared.refused, prepared.report)
         print_json(console, shown | {"judged_by": str(by)} | {"rounds": {each.name: each.said for each in rounds}})
     else:
-        print_all(console, *prepared.report.lines, show.window(result), *show.followed(result))
-        if judged.earlier:
-            print_all(console, f"{judged.earlier:,} records that earlier windows had committed are verified now, too.")
-        print_all(console, *show.problems(result, prepared.refused))
-        print_all(console, *(f"{each.name}: {each.said}" for each in rounds if each.error is None))
+        _show_window(prepared, judged, rounds)
     errors = [row.error for row in result.rows if row.failed and row.error is not None]
     for each in rounds:
         if each.error is not None:
@@ -161,6 +160,15 @@ def run_window(
             Console(stderr=True).print(line(each.name, each.error, BAD), soft_wrap=True)
     if errors or not result.is_verified or prepared.refused:
         raise typer.Exit(NOT_VERIFIED if prepared.refused else status_of_all(errors))
+
+
+def _show_window(prepared: Prepared, judged: RunWindow, rounds: Sequence[Round]) -> None:
+    result = judged.result
+    print_all(console, *prepared.report.lines, show.window(result), *show.followed(result))
+    if judged.earlier:
+        print_all(console, f"{judged.earlier:,} records that earlier windows had committed are verified now, too.")
+    print_all(console, *show.problems(result, prepared.refused))
+    print_all(console, *(f"{each.name}: {each.said}" for each in rounds if each.error is None))
 
 
 @failures_reported
@@ -221,6 +229,15 @@ def status(
         raise typer.Exit(NOT_VERIFIED)
     if any(item.unreachable for item in found):
         raise typer.Exit(TRY_AGAIN)
+
+
+def _server(config: Path, spark: str, local: bool) -> str | None:
+    """Return the Spark Connect server to run on; None: this process. Raises typer.BadParameter."""
+    if not local and not spark.startswith("sc://"):
+        raise typer.BadParameter(
+            f"--spark {spark}: a Spark Connect server is named like {DEFAULT_SPARK}; or say --local"
+        )
+    return None if local else spark_of(config, spark)
 
 
 def _staying(flow: Flow, seconds: int | None, windows: int | None) -> Flow:

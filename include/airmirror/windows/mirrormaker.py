@@ -34,8 +34,8 @@ class MirrorMakerBeside(AirmirrorError):
     def __str__(self) -> str:
         take_over = command("takeover", "run", "--yes", flow=self.flow)
         return (
-            f"flow {self.flow!r}: MirrorMaker 2 runs, and this first window would write to its topics beside it: nothing was "
-            f"written. Take over from it: {take_over} waits until it is stopped\n{listed(self.writers)}"
+            f"flow {self.flow!r}: MirrorMaker 2 runs, and this first window would write to its topics too: nothing was written. "
+            f"Take over from it: {take_over} waits until it is stopped\n{listed(self.writers)}"
         )
 
 

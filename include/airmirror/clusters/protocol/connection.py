@@ -59,16 +59,6 @@ class BrokerUnreachable(AirmirrorError):
 
 
 @dataclass(eq=False)
-class BootstrapNotResolved(BrokerUnreachable):
-    """No address belongs to the name of any broker in bootstrap.servers."""
-
-    transient: ClassVar[bool] = False
-
-    def __str__(self) -> str:
-        return f"cluster {self.cluster!r}: bootstrap.servers: no address belongs to {self.broker} ({self.reason})"
-
-
-@dataclass(eq=False)
 class NotAKafkaAnswer(BrokerUnreachable):
     """The listener's answer is not an answer of the Kafka protocol."""
 

@@ -13,7 +13,7 @@ from uuid import UUID
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
 
-from airmirror.clusters.protocol.connection import BootstrapNotResolved, BrokerUnreachable, Connection, Transport
+from airmirror.clusters.protocol.connection import BrokerUnreachable, Connection, Transport
 from airmirror.clusters.protocol.transport import transport
 from airmirror.config import Cluster
 from airmirror.errors import AirmirrorError
@@ -24,6 +24,16 @@ GROUP, TRANSACTION = 0, 1  # FindCoordinator's key types
 KEYS_AT_ONCE = 500
 UNKNOWN_TOPIC, TOPIC_DENIED = 3, 29
 WRITING = frozenset({"produce", "transactions"})  # purposes
+
+
+@dataclass(eq=False)
+class BootstrapNotResolved(BrokerUnreachable):
+    """No address belongs to the name of any broker in bootstrap.servers."""
+
+    transient: ClassVar[bool] = False
+
+    def __str__(self) -> str:
+        return f"cluster {self.cluster!r}: bootstrap.servers: no address belongs to {self.broker} ({self.reason})"
 
 
 @dataclass(eq=False)
