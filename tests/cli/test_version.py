@@ -43,7 +43,7 @@ def test_who_decides_may_look_first() -> None:
     deciding = {name: command for name, command in leaves(typer.main.get_command(app)) if option(command, "by")}
     assert {"hold add", "hold release", "flow close", "reset", "failover run"} <= deciding.keys()
     for name, command in deciding.items():
-        assert option(command, "yes").default is False, name
+        assert (option(command, "yes").opts, option(command, "yes").default) == (["--yes"], False), name
         assert "user@host if not given" in option(command, "by").help, name
 
 
