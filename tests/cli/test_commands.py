@@ -111,6 +111,8 @@ def test_the_plan_of_a_failover(east: Broker, west: Broker, tmp_path: Path) -> N
     topic = create_topic(east, f"orders-{uuid.uuid4().hex[:8]}", 1)
     produce(east, topic, numbered(50))
     command = Deployment(tmp_path, east.bootstrap, west.bootstrap, topic)
+    back = f"west->{command.alias}.enabled"
+    command.file.write_text(f"{command.file.read_text()}\n{back} = false\n")  # in the file, and yet no way back
     early = command("failover", "plan")
     assert early.exit_code == 1 and "nothing to fail over to" in early.stdout and "airmirror run-window" in early.stdout
     assert command("run-window").exit_code == 0
@@ -123,8 +125,7 @@ def test_the_plan_of_a_failover(east: Broker, west: Broker, tmp_path: Path) -> N
     assert json.loads((tmp_path / "plan.json").read_text())["missing"] == 0
     assert command("failover", "plan", "--write", str(tmp_path / "no" / "plan")).exit_code == 2
     command.file.write_text(
-        command.file.read_text().replace(east.bootstrap, f"127.0.0.1:{free_port()}", 1)
-        + f"\nwest->{command.alias}.enabled = true\n"
+        command.file.read_text().replace(east.bootstrap, f"127.0.0.1:{free_port()}", 1) + f"{back} = true\n"
     )
     gone = command("failover", "plan", "--json")
     found = json.loads(gone.stdout)
@@ -231,14 +232,8 @@ def test_a_round_that_fails_stops_no_other_and_is_told(east: Broker, west: Broke
 def test_a_broker_that_is_down(west: Broker, tmp_path: Path) -> None:
     command = Deployment(tmp_path, f"127.0.0.1:{free_port()}", west.bootstrap, ".*")
     failed = command("run-window")
-    assert failed.exit_code == 1
+    assert failed.exit_code == 75
     assert "can't be reached" in failed.stderr and command.alias in failed.stderr
-
-
-def test_a_name_that_does_not_resolve(west: Broker, tmp_path: Path) -> None:
-    command = Deployment(tmp_path, "no-such-host.invalid:9092", west.bootstrap, ".*")
-    failed = command("run-window")
-    assert failed.exit_code == 1 and "no-such-host.invalid" in failed.stderr
 
 
 def test_no_topic_matches(east: Broker, west: Broker, tmp_path: Path) -> None:
@@ -267,8 +262,12 @@ def test_a_held_partition_waits_for_its_release(east: Broker, west: Broker, tmp_
     assert "partitions 0 to 1, not 2" in command("hold", "add", topic, "--partition", "2", "--reason", "x").stderr
     assert "no-such-topic" in command("hold", "add", "no-such-topic", "--reason", "x").stderr
     assert "held are: none" in command("hold", "release", topic, "--reason", "x").stderr
-    added = command("hold", "add", topic, "--partition", "0", "--reason", "schema change", "--by", "ann")
-    assert added.exit_code == 0 and "schema change" in added.stdout
+    hold = ("hold", "add", topic, "--partition", "0", "--reason", "schema change", "--by", "ann")
+    dry = command(*hold)
+    assert dry.exit_code == 0 and "Nothing was written: --yes does it." in dry.stdout
+    assert json.loads(command("hold", "list", "--json").stdout) == []
+    added = json.loads(command(*hold, "--yes", "--json").stdout)
+    assert added["done"] and added["decisions"][0]["reason"] == "schema change"
     first = command("run-window", "--json")
     assert first.exit_code == 0, first.output  # as ann wants it
     rows = {row["partition"]: row for row in json.loads(first.stdout)["rows"]}
@@ -281,7 +280,7 @@ def test_a_held_partition_waits_for_its_release(east: Broker, west: Broker, tmp_
     assert (hold["by"], hold["reason"], hold["partition"]) == ("ann", "schema change", 0)
     wrong = command("hold", "release", topic, "--partition", "1", "--reason", "x")
     assert wrong.exit_code == 2 and f"held are: {topic}-0" in wrong.stderr
-    assert command("hold", "release", topic, "--reason", "consumers are ready", "--by", "bob").exit_code == 0
+    assert command("hold", "release", topic, "--reason", "consumers are ready", "--by", "bob", "--yes").exit_code == 0
     assert json.loads(command("hold", "list", "--json").stdout) == []
     history = json.loads(command("hold", "list", "--history", "--json").stdout)
     assert [(row["action"], row["by"]) for row in history] == [("hold", "ann"), ("release", "bob")]

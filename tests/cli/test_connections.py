@@ -86,9 +86,9 @@ def test_how_a_spark_connection_runs_windows_is_shown(tmp_path: Path, monkeypatc
     shown = CliRunner().invoke(app, ["config", "--config", str(file)])
     assert shown.exit_code == 0, shown.output
     for said in (
-        "over_connect (Spark Connect)",
-        "by_submit (spark-submit, type yarn)",
-        "elsewhere (its type is Airflow's to know",
+        "over_connect  # line 6 (Spark Connect)",
+        "by_submit  # line 8 (spark-submit, type yarn)",
+        "elsewhere  # line 10 (its type is Airflow's to know",
     ):
         assert said in shown.stdout
     monkeypatch.setenv("AIRFLOW_CONN_BY_SUBMIT", json.dumps({"conn_type": "http", "host": "h"}))

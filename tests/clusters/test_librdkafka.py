@@ -71,15 +71,6 @@ def test_oauthbearer_is_oidc() -> None:
     }
 
 
-def test_kerberos() -> None:
-    jaas = "Krb5LoginModule required useKeyTab=true keyTab='/k.keytab' principal=\"me@EXAMPLE\" serviceName=kafka;"
-    settings = librdkafka_config(east(security_protocol="SASL_PLAINTEXT", sasl_jaas_config=jaas), "admin")
-    assert settings["sasl.mechanism"] == "GSSAPI"
-    assert settings["sasl.kerberos.keytab"] == "/k.keytab"
-    assert settings["sasl.kerberos.principal"] == "me@EXAMPLE"
-    assert settings["sasl.kerberos.service.name"] == "kafka"
-
-
 def test_pem_stores() -> None:
     cluster = east(
         security_protocol="SSL",

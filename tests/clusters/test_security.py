@@ -240,9 +240,12 @@ JAAS = 'X required username="me" password="s3cret";'
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"sasl_mechanism": "GSSAPI"}, "Kerberos.*a listener with SCRAM"),
+        ({"sasl_mechanism": "GSSAPI"}, "Kerberos.*give Airmirror a listener"),
         ({}, "Kerberos"),
-        ({"sasl_mechanism": "AWS_MSK_IAM"}, "AWS_MSK_IAM is not one of PLAIN"),
+        (
+            {"sasl_mechanism": "AWS_MSK_IAM"},
+            "not one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER; MSK speaks SCRAM",
+        ),
         ({"sasl_mechanism": "PLAIN", "sasl_jaas_config": "X required username=me;"}, "lacks password"),
         ({"sasl_mechanism": "SCRAM-SHA-256", "sasl_jaas_config": JAAS[:-1] + " tokenauth=true;"}, "delegation tokens"),
         ({"sasl_mechanism": "OAUTHBEARER"}, "token endpoint"),

@@ -8,18 +8,22 @@ from pathlib import Path
 import pytest
 
 from airmirror.clusters.admin.appender import Appender
+from airmirror.clusters.admin.client import describe
+from airmirror.clusters.protocol.workers import Worker
 from airmirror.errors import AirmirrorError
 from airmirror.flows.takeover import Continued, copies_now, take_over_copies
 from airmirror.flows.verification import compare_all
-from airmirror.naming import progress_topic
+from airmirror.naming import progress_topic, segment_topic
 from airmirror.topics.sync import apply, look
+from airmirror.windows import mirrormaker
 from airmirror.windows.errors import ProgressDiffers
 from airmirror.windows.handover import CopiesLost, CopiesSkipped, CopiesStrange
+from airmirror.windows.mirrormaker import MirrorMakerBeside, dedicated_group
 from airmirror.wire.mirrormaker import murmur2_partition, source_offset_key, source_offset_value
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, mirror
 from support.mirrormaker import numbered
-from support.topics import Record, produce, read_all
+from support.topics import Record, create_topic, produce, read_all
 
 
 def copied_by_mirrormaker(flow: Mirror, ranges: Sequence[tuple[int, int]], progress: int | None) -> None:
@@ -147,3 +151,20 @@ def test_what_can_not_be_taken_over_stays_as_it_is(
         assert (found.error.first, found.error.last, found.error.count) == (120, 129, 10)
     [row] = flow.run().rows
     assert isinstance(row.error, ProgressDiffers) and row.copied == 0 and not flow.opened.ledger.resets()
+
+
+def test_a_first_window_does_not_begin_beside_it(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = mirror(east, west, tmp_path)
+    produce(east, flow.topic, numbered(20))
+    create_topic(west, flow.remote_topic)
+    running = [Worker(dedicated_group(flow.flow), "10.0.0.7", "", None)]
+    monkeypatch.setattr(mirrormaker, "workers", lambda _: running)
+    with pytest.raises(MirrorMakerBeside, match=r"takeover run --yes.*\n.*10\.0\.0\.7"):
+        flow.run()
+    assert not describe(flow.flow.target).topics.keys() & {segment_topic(flow.flow.source.alias)}, "nothing was written"
+    running.clear()
+    assert flow.run().copied == 20
+    running.append(Worker(dedicated_group(flow.flow), "10.0.0.7", "", None))
+    assert flow.run().is_verified, "a flow that has begun is stopped where something was written, and nowhere else"

@@ -191,3 +191,11 @@ def answers(flow: AirflowFlow, dag_id: str, run_id: str, task: str, option: str)
 
     flow.client.wait(answered)
     return question
+
+
+def test_a_move_group_goes_back_alone() -> None:
+    """A migration closes its own topics only: all others of the flow would refuse to return."""
+    assert dag.order_of(given(LET_RETURN), "ada").topics == ()
+    named: Any = {"topics": ["orders", "stock"]}
+    assert dag.order_of(given(LET_RETURN, **named), "ada").topics == ("orders", "stock")
+    assert "topics" in dag._form("east", "west")

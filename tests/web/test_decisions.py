@@ -48,6 +48,8 @@ def test_what_is_decided_waits_for_the_next_run_and_is_not_called_failing(
     assert (flow["state"], flow["red_run"], flow["stopped"], flow["failing"]) == ("decided", RUN, False, 0)
     assert flow["decided"] == [told | {"time_ms": later}]
     page, decisions = asked(client, FLOW), asked(client, "/console/api/decisions")
+    people = {row["window"]: row["let_pass"] for row in page["windows"] if row["let_pass"]}
+    assert people == {f"{RUN}#1-0009": ["ann"]}, "what a person has let pass has not passed"
     assert page["failing"] == [] and page["summary"]["decided"] == flow["decided"]
     assert decisions["decided"] == [{"flow": "east->west", "dag_id": DAG, "decided": flow["decided"]}]
     assert asked(client, f"{FLOW}/partition?topic=orders&partition=1")["failing"] == []

@@ -49,7 +49,7 @@ def test_what_differs_and_will_be_done_and_sizes(
         "900000",
         True,
     )
-    assert rows[(large, "topic")]["outcome"] == "created with 1 partitions"
+    assert rows[(large, "topic")]["outcome"] == "created with 1 partition"
     on_source, on_target = found["sizes"][small]
     assert on_source > 100 * 20 and on_target == 0 and found["sizes"][large] == [0, None]
     assert found["sizes_missing"] is None and found["flow"] == "east->west"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from typing import Annotated
 
 import typer
@@ -11,10 +10,12 @@ from airmirror.cli.failures import failures_reported
 from airmirror.cli.options import (
     DEFAULT_CONFIG,
     DEFAULT_LEDGER,
+    By,
     Config,
     FlowName,
     LedgerUrl,
     Secrets,
+    Yes,
     console,
     opened_flow,
 )
@@ -24,8 +25,6 @@ flow_commands = typer.Typer(no_args_is_help=True, help="Close a flow, so that no
 
 Topics = Annotated[list[str] | None, typer.Option("--topic", help="A source topic; again for more. Default: the flow.")]
 Reason = Annotated[str, typer.Option(help="Why; it is kept, and told to whoever wants to write.")]
-By = Annotated[str, typer.Option(help="Who decides.", default_factory=getpass.getuser, show_default="you")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do it; else nothing is written.")]
 
 
 @flow_commands.command("close")

@@ -18,6 +18,7 @@ from airmirror.cli.times import time_of
 from airmirror.config import Cluster
 from airmirror.config.errors import ConfigurationError, Problem
 from airmirror.config.properties import read, settings
+from airmirror.config.values import check_client
 
 SERVERS = "bootstrap.servers"
 MOST_DIFFERENCES = 20  # shown of a partition; --json has all
@@ -71,7 +72,8 @@ def compare(
     """Compare topics of two clusters record by record, whoever copied them; nothing is written to Kafka.
 
     Exit status: 0 nothing differs in what was compared (with --sample that is not everything), 1 something does, or an open
-    transaction keeps it back, 2 bad input, or a cluster that does not answer or let this user read.
+    transaction keeps it back, 2 bad input, or a cluster that does not let this user read, 75 a cluster that does not answer:
+    try again.
     """
     from airmirror.evidence.asking import Asked, sample_of
     from airmirror.evidence.compared_report import compared_report
@@ -93,6 +95,7 @@ def compare(
         raise _bad("--groups needs all records: a sample does not tell what a group would skip")
     signs = signer_of(key)
     here, there = _cluster("source", source, source_config), _cluster("target", target, target_config)
+    _look(asked, here, there)
     with console.status("comparing both logs") as status, _executing(here, there, asked, spark, local) as execute:
         rows = compare_clusters(
             here, there, asked, tell=lambda topic: status.update(f"comparing {safe(topic)}"), execute=execute
@@ -133,6 +136,22 @@ def _plain(asked: Any, rows: Sequence[Any], moved: Sequence[Any]) -> dict[str, A
     }
 
 
+def _look(asked: Any, *clusters: Cluster) -> None:
+    """Look at the patterns, then whether both clusters answer: librdkafka says so late, and hears no interruption meanwhile.
+
+    Raises InvalidPattern, BrokerUnreachable.
+    """
+    from airmirror.clusters.protocol.routes import Routes
+    from airmirror.evidence.parts import CLIENT
+    from airmirror.naming import TopicFilter
+
+    for names in (asked.topics, asked.exclude):
+        TopicFilter(names, ()).matches("")
+    for cluster in clusters:
+        with console.status(f"connecting to the {cluster.alias}"), Routes(cluster, CLIENT) as routes:
+            routes.refresh([])
+
+
 def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
@@ -144,6 +163,10 @@ def _cluster(side: str, servers: str, file: Path | None) -> Cluster:
     given.pop(SERVERS, None)
     if not addresses:
         raise _bad(f"where is the {side}? Give --{side} HOST:PORT, or --{side}-config FILE with {SERVERS}")
+    try:
+        check_client(SERVERS, ",".join(addresses))
+    except ValueError as error:
+        raise _bad(f"--{side}: {error}") from error
     return Cluster(side, addresses, given)
 
 

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from airmirror.cli import show
+from airmirror.cli.clients import clients
 from airmirror.cli.failures import failures_reported
 from airmirror.cli.options import (
     DEFAULT_CONFIG,
@@ -71,9 +73,11 @@ def config(
     checked = loaded(config, secrets)
     configuration = checked.configuration
     kinds, unfit = _spark_connections(checked.whole)
+    refused, unused = clients(checked.whole)
     problems = [
         *checked.problems,
         *unfit,
+        *refused,
         *_notifiers(checked.whole),
         *_expectations(expectations_in(config, expectations)),
     ]
@@ -84,12 +88,12 @@ def config(
     if as_json:
         print_json(console, {name: [asdict(row) for row in effective] for name, effective in values.items()})
         return
-    notes = [line("note", note, DOUBTFUL) for note in configuration.notes]
-    tables = [
-        show.values(name, configuration.flows[name].enabled, effective, kinds) for name, effective in values.items()
-    ]
+    notes = [line("note", note, DOUBTFUL) for note in (*configuration.notes, *unused)]
+    flows: list[Text | str] = []
+    for name, effective in values.items():
+        flows += [*show.values(name, configuration.flows[name].enabled, effective, kinds), ""]
     tuning = [line("tuning", each, "") for each in advised(configuration)]
-    print_all(console, *notes, *tables, *tuning)
+    print_all(console, *notes, *flows, *tuning)
 
 
 def _explain(key: str, as_json: bool) -> None:
@@ -116,7 +120,7 @@ def _bare(key: str, known: list[str]) -> str:
         bare = ".".join(parts[start:])
         if any(name.startswith(bare) for name in known):
             return bare
-    closest = difflib.get_close_matches(key, known, n=1, cutoff=0.4)
+    closest = difflib.get_close_matches(key, known, n=1, cutoff=0.75)
     raise typer.BadParameter(f"no key {key!r}" + (f"; the closest known one is {closest[0]}" if closest else ""))
 
 

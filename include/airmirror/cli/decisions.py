@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -13,22 +13,24 @@ from airmirror.cli.options import (
     DEFAULT_CONFIG,
     DEFAULT_LEDGER,
     AsJson,
+    By,
     Config,
     FlowName,
     LedgerUrl,
     Secrets,
+    Yes,
     console,
     opened_flow,
 )
 from airmirror.cli.tables import print_json
 from airmirror.cli.tables import show as print_all
+from airmirror.wire.segments import Decision
 
 hold_commands = typer.Typer(no_args_is_help=True, help="Partitions that windows leave out until an operator decides.")
 
 Topic = Annotated[str, typer.Argument(help="A topic of the source.")]
 Partitions = Annotated[list[int] | None, typer.Option("--partition", help="A partition; again for more. Default: all.")]
 Reason = Annotated[str, typer.Option(help="Why, for those who find it later.")]
-By = Annotated[str, typer.Option(help="Who decides.", default_factory=getpass.getuser, show_default="you")]
 
 
 @hold_commands.command("add")
@@ -39,15 +41,19 @@ def hold_add(
     by: By,
     flow: FlowName = "",
     partition: Partitions = None,
+    yes: Yes = False,
     config: Config = DEFAULT_CONFIG,
     ledger: LedgerUrl = DEFAULT_LEDGER,
     secrets: Secrets = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Hold partitions from the next window on; a window that runs ends as it began."""
+    """Hold partitions from the next window on; a window that runs ends as it began. A dry run unless --yes."""
     from airmirror.flows.holds import add_holds
 
-    with opened_flow(config, flow, ledger, secrets) as opened:
-        print_all(console, show.decisions(add_holds(opened, topic, partition or (), reason=reason, by=by)))
+    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened:
+        name = opened.flow.name
+        found = add_holds(opened, topic, partition or (), reason=reason, by=by, write=yes)
+    _show(name, found, yes, as_json)
 
 
 @hold_commands.command("release")
@@ -58,15 +64,28 @@ def hold_release(
     by: By,
     flow: FlowName = "",
     partition: Partitions = None,
+    yes: Yes = False,
     config: Config = DEFAULT_CONFIG,
     ledger: LedgerUrl = DEFAULT_LEDGER,
     secrets: Secrets = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Let windows take held partitions again. The gate judges its own holds again, and holds them again if they fail."""
+    """Let windows take held partitions again. The gate judges its own holds again, and holds them again if they fail. A dry run
+    unless --yes.
+    """
     from airmirror.flows.holds import release_holds
 
-    with opened_flow(config, flow, ledger, secrets) as opened:
-        print_all(console, show.decisions(release_holds(opened, topic, partition or (), reason=reason, by=by)))
+    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened:
+        name = opened.flow.name
+        found = release_holds(opened, topic, partition or (), reason=reason, by=by, write=yes)
+    _show(name, found, yes, as_json)
+
+
+def _show(flow: str, found: Sequence[Decision], done: bool, as_json: bool) -> None:
+    if as_json:
+        print_json(console, {"flow": flow, "done": done, "decisions": plain.records(found)})
+    else:
+        print_all(console, show.decisions(found), *([] if done else ["Nothing was written: --yes does it."]))
 
 
 @hold_commands.command("list")
@@ -94,6 +113,7 @@ def hold_list(
 
 @failures_reported
 def reset(
+    by: By,
     flow: FlowName = "",
     topic: Annotated[list[str] | None, typer.Option(help="A source topic; may be repeated.")] = None,
     partition: Annotated[list[int] | None, typer.Option(help="Only this partition; may be repeated.")] = None,
@@ -129,8 +149,7 @@ def reset(
         typer.Option("--identity", help="Continue with internal topics written under another alias or cluster id."),
     ] = False,
     reason: Annotated[str, typer.Option(help="Why; it is kept with the decision.")] = "",
-    by: Annotated[str, typer.Option(help="Who decides; user@host if not given.")] = "",
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; else nothing is written.")] = False,
+    yes: Yes = False,
     config: Config = DEFAULT_CONFIG,
     ledger: LedgerUrl = DEFAULT_LEDGER,
     secrets: Secrets = None,
@@ -140,13 +159,11 @@ def reset(
     --yes the changes.
     """
     from airmirror.cli.reset import order_of, reset_identity, reset_topics, show_problems
-    from airmirror.flows.reset import whoami
     from airmirror.windows.resets import Choice
 
     if yes and not reason:
         raise typer.BadParameter("say why: --reason '…' is kept with the decision")
     said = {Choice.START_AGAIN: start_again, Choice.ACCEPT_LOSS: accept_loss, Choice.FORGET: forget}
-    by = by or whoami()
     with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened:
         chosen = [choice for choice, is_said in said.items() if is_said]
         if identity:

@@ -112,13 +112,14 @@ def run(
         else:
             made = report_of(opened, order, *fail_over(opened, order, tell))
             file = write_report(made, report_base(write, "failover", opened.flow.name, made.ended_ms))
+        servers = ",".join(opened.flow.target.bootstrap_servers)
     if as_json:
         print_json(console, made.as_dict() if yes else found.as_dict() | {"done": False})
     elif yes:
-        _show_done(made, file)
+        _show_done(made, file, servers)
     else:
         _show(found)
-        show(console, f"Nothing was written: --yes fails {found.flow} over ({way}).")
+        show(console, f"Nothing was written. With --yes the flow {found.flow} is failed over ({way}).")
     if not (made.is_good if yes else found.is_ready):
         raise typer.Exit(1)
 
@@ -153,7 +154,7 @@ def undo(
         raise typer.Exit(1)
 
 
-def _show_done(made: FailoverReport, file: Path) -> None:
+def _show_done(made: FailoverReport, file: Path, servers: str) -> None:
     """Show what was done, what is left, and how applications go on."""
     for each in made.not_judged:
         show(console, line("not proven", f"{each.topic}-{each.partition} from {each.first} on: {each.reason}", BAD))
@@ -166,7 +167,7 @@ def _show_done(made: FailoverReport, file: Path) -> None:
             )
             show(console, line("did not cross", f"{point.name} from {point.verified_end} on; {known}", DOUBTFUL))
     names: list[list[Cell]] = [[topic, remote] for topic, remote in sorted(made.plan.names.items())]
-    title = "start your applications with"  # no wider than the table
+    title = f"start your applications with bootstrap.servers = {servers} and"
     show(console, table(title, ("on the source", "on the target"), names, empty="nothing was replicated"))
     show(console, Text(made.headline, GOOD if made.is_good else DOUBTFUL), f"The report: {file}")
 
@@ -183,7 +184,7 @@ def _show(found: FailoverPlan) -> None:
             point.committed_end,
             point.source_end,
             point.missing,
-            known_time(point.complete_ms),
+            known_time(point.complete_ms) if point.verified_end else "nothing yet",
         ]
         for point in found.partitions
     ]

@@ -31,6 +31,9 @@ from airmirror.cli.options import (
 from airmirror.cli.report import report_commands
 from airmirror.cli.takeover import takeover_commands
 
+LOOK, COPY, PROVE = "Look", "Copy", "Prove"  # the parts of --help
+DECIDE, MOVE, TRY = "Decide", "Move", "Try it"
+
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
@@ -40,23 +43,23 @@ app = typer.Typer(
 ledger_commands = typer.Typer(no_args_is_help=True, help="The SQL mirror of a flow's internal topics.")
 group_commands = typer.Typer(help="Consumer groups on both sides of a flow.", invoke_without_command=True)
 
-app.command("config")(configuration.config)
-app.command("status")(windows.status)
-app.command("plan")(windows.plan)
-app.command("run-window")(windows.run_window)
-app.command("verify")(windows.verify)
-app.command("topics")(windows.topics)
-app.command("compare")(compare)
-app.add_typer(report_commands, name="report")
-app.add_typer(decisions.hold_commands, name="hold")
-app.command("reset")(decisions.reset)
-app.add_typer(takeover_commands, name="takeover")
-app.command("handback")(handback)
-app.add_typer(closing.flow_commands, name="flow")
-app.add_typer(failover_commands, name="failover")
-app.add_typer(failback_commands, name="failback")
-app.add_typer(migration_commands, name="migration")
-app.add_typer(group_commands, name="groups")
+app.command("config", rich_help_panel=LOOK)(configuration.config)
+app.command("status", rich_help_panel=LOOK)(windows.status)
+app.command("plan", rich_help_panel=LOOK)(windows.plan)
+app.command("run-window", rich_help_panel=COPY)(windows.run_window)
+app.command("verify", rich_help_panel=PROVE)(windows.verify)
+app.command("topics", rich_help_panel=LOOK)(windows.topics)
+app.command("compare", rich_help_panel=PROVE)(compare)
+app.add_typer(report_commands, name="report", rich_help_panel=PROVE)
+app.add_typer(decisions.hold_commands, name="hold", rich_help_panel=DECIDE)
+app.command("reset", rich_help_panel=DECIDE)(decisions.reset)
+app.add_typer(takeover_commands, name="takeover", rich_help_panel=MOVE)
+app.command("handback", rich_help_panel=MOVE)(handback)
+app.add_typer(closing.flow_commands, name="flow", rich_help_panel=DECIDE)
+app.add_typer(failover_commands, name="failover", rich_help_panel=MOVE)
+app.add_typer(failback_commands, name="failback", rich_help_panel=MOVE)
+app.add_typer(migration_commands, name="migration", rich_help_panel=MOVE)
+app.add_typer(group_commands, name="groups", rich_help_panel=LOOK)
 
 GroupName = Annotated[str, typer.Option("--group", help="The consumer group.")]
 
@@ -99,7 +102,7 @@ def groups_apply(
         apply_groups(console, opened, group, yes, as_json)
 
 
-@app.command()
+@app.command(rich_help_panel=LOOK)
 @failures_reported
 def translate(
     group: Annotated[str, typer.Option("--group", help="The consumer group.")] = "",
@@ -138,7 +141,7 @@ def translate(
             show_translation(console=console, opened=opened, group=group, at=at, topic=topic, as_json=as_json)
 
 
-@app.command()
+@app.command(rich_help_panel=COPY)
 @failures_reported
 def heartbeat(flow: FlowName = "", config: Config = DEFAULT_CONFIG, secrets: Secrets = None) -> None:
     """Write one heartbeat of the flow to its target, as the DAG heartbeats.<target> does on its rhythm."""
@@ -151,7 +154,7 @@ def heartbeat(flow: FlowName = "", config: Config = DEFAULT_CONFIG, secrets: Sec
     console.print(f"a heartbeat of {found.name} was written to {topic}", highlight=False)
 
 
-app.add_typer(ledger_commands, name="ledger")
+app.add_typer(ledger_commands, name="ledger", rich_help_panel=COPY)
 
 
 @ledger_commands.command("rebuild")
@@ -182,7 +185,7 @@ def airmirror(
     pass
 
 
-@app.command()
+@app.command(rich_help_panel=TRY)
 @failures_reported
 def demo(
     seconds: Annotated[int, typer.Option(help="How long records keep arriving while windows run.")] = 20,
@@ -217,7 +220,7 @@ def demo(
     raise typer.Exit(run_demo(console, seconds))
 
 
-@app.command()
+@app.command(rich_help_panel=TRY)
 @failures_reported
 def up() -> None:
     """Start two clusters with the demo's records, Spark and Airflow, and leave them running."""
@@ -226,7 +229,7 @@ def up() -> None:
     raise typer.Exit(stack.up(console))
 
 
-@app.command()
+@app.command(rich_help_panel=TRY)
 @failures_reported
 def down() -> None:
     """Stop what `airmirror up` has started."""

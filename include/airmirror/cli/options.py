@@ -16,6 +16,7 @@ from rich.console import Console
 from airmirror.cli import running
 from airmirror.config import Configuration, ConnectionNeeded, Flow, connections_of, properties
 from airmirror.flows.prepare import Opened, open_flow
+from airmirror.flows.reset import whoami
 from airmirror.topics.sound import Sound, sound
 
 DEFAULT_CONFIG = running.configuration_or(Path("include/mirror.properties"))
@@ -25,7 +26,19 @@ LEDGER = "AIRMIRROR_LEDGER"  # the environment's name for it, and the key in the
 
 Config = Annotated[Path, typer.Option("--config", envvar="AIRMIRROR_CONFIG", help="The mirror.properties file.")]
 FlowName = Annotated[str, typer.Option("--flow", help="The flow, as 'east->west'; by default the only one enabled.")]
-LedgerUrl = Annotated[str, typer.Option("--ledger", envvar=LEDGER, help="The ledger's SQLAlchemy URL.")]
+_OF_STACK = ", or that of the stack of `airmirror up` as long as it runs"
+LedgerUrl = Annotated[
+    str,
+    typer.Option(
+        "--ledger", envvar=LEDGER, help="The ledger's SQLAlchemy URL.", show_default=f"{DEFAULT_LEDGER}{_OF_STACK}"
+    ),
+]
+Spark = Annotated[
+    str,
+    typer.Option(
+        envvar="AIRMIRROR_SPARK", help="The Spark Connect server.", show_default=f"{DEFAULT_SPARK}{_OF_STACK}"
+    ),
+]
 Secrets = Annotated[
     Path | None,
     typer.Option(
@@ -42,6 +55,10 @@ Expectations = Annotated[
         help="A directory of expectations of your own; include/expectations by default, if it is there.",
     ),
 ]
+By = Annotated[
+    str, typer.Option("--by", help="Who decides; user@host if not given.", default_factory=whoami, show_default=False)
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Do it; else nothing is written.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 console = Console()

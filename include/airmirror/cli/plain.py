@@ -53,7 +53,7 @@ def _row_json(row: Row) -> dict[str, Any]:
         "lost": row.lost,
         "bytes": row.bytes,
         "lag": row.lag,
-        "verified": _measured(row.verified, row.read_back),
+        "verified": _measured(row.verified and row.error is None, row.read_back),
         "outcome": str(row.outcome),
         "error": str(row.error) if row.error else None,
     }

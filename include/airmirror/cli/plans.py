@@ -17,19 +17,21 @@ if TYPE_CHECKING:  # every command would load it at its start
     from airmirror.failover.findings import Finding
     from airmirror.flows.moving import PutBack
 
+# An answer that says nothing but the question again is left out, so that the lines that matter stand out.
+ANSWERS = frozenset(
+    ("it is", "it does", "none is", "none does", "none do", "nothing is", "they are", "there are none", "yes")
+)
 STYLES = {"ok": GOOD, "warn": DOUBTFUL, "stop": BAD}
 
 
 def finding_lines(findings: Iterable[Finding]) -> list[Text]:
     """A line for each: its level, what it asks, what it has seen, and the way out."""
-    return [
-        line(
-            each.level,
-            f"{each.what}: {each.evidence}" + (f"; {each.way_out}" if each.way_out else ""),
-            STYLES[each.level],
-        )
-        for each in findings
-    ]
+    return [line(f"{each.level:<4}", _said(each), STYLES[each.level]) for each in findings]
+
+
+def _said(found: Finding) -> str:
+    evidence = "" if found.evidence in ANSWERS else f": {found.evidence}"
+    return found.what + evidence + (f"; {found.way_out}" if found.way_out else "")
 
 
 def show_put_back(flow: str, groups: Sequence[PutBack], reasons: Sequence[str], done: bool) -> None:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, safe, table, verdict
 from airmirror.config.explain import KeyRow, ValueRow
-from airmirror.errors import counted
+from airmirror.errors import command, counted
 from airmirror.flows.status import Failing, FlowStatus, LastWindow, Throttle
 from airmirror.flows.verification import ComparedPartition
 from airmirror.offsets.latency import Latency
@@ -32,8 +32,7 @@ def window(result: WindowResult) -> RenderableType:
     )
     if not result.rows:
         return Text(title)
-    numbers = ("partition", "source range", "target range", "records", "bytes", "records/s", "lag (records)")
-    took = result.phases.get("copy", 0.0) or result.seconds
+    numbers = ("partition", "source range", "target range", "records", "bytes", "lag")
     rows: list[list[Cell]] = [
         [
             row.topic,
@@ -42,7 +41,6 @@ def window(result: WindowResult) -> RenderableType:
             f"{row.target_start:,}–{row.target_end:,}" if row.copied else "",
             row.copied,
             decimal(row.bytes),
-            f"{row.copied / took:,.0f}",
             row.lag,
             _verified(row.verified and row.error is None, row.read_back),
         ]
@@ -176,8 +174,15 @@ def status(item: FlowStatus) -> list[RenderableType]:
     ]
     columns = ("window", "ended", *numbers_of_windows, "outcome")
     return [
+        *unreachable(item),
         table("flows", ("flow", *numbers), [(item.flow, *counts)], right=numbers),
-        table("last windows", columns, last, right=numbers_of_windows, empty="none has replicated anything yet"),
+        table(
+            "last windows: what they committed",
+            columns,
+            last,
+            right=numbers_of_windows,
+            empty="none has replicated anything yet",
+        ),
         *([latency(item.latency)] if item.latency else []),
         *(line("closed", f"{topic or item.flow}: {why}", DOUBTFUL) for topic, why in item.closed.items()),
         *throttle(item.throttle),
@@ -187,6 +192,17 @@ def status(item: FlowStatus) -> list[RenderableType]:
         *(line("refused", reason) for reason in item.refused),
         *(line("warning", reason, DOUBTFUL) for reason in item.warnings),
     ]
+
+
+def unreachable(item: FlowStatus) -> Iterator[Text]:
+    """Yield that a cluster does not answer, of when all else is then, and where to look next."""
+    if item.unreachable:
+        yield line("error (try again):", item.unreachable)
+        seen = (
+            "before any window has seen its source" if item.seen_ms is None else f"as last seen at {utc(item.seen_ms)}"
+        )
+        ahead = command("failover", "plan", flow=item.flow)
+        yield Text(f"What follows is {seen}; if the source stays away, {ahead} says what is there without it.")
 
 
 def throttle(found: Throttle) -> Iterator[Text]:
@@ -284,11 +300,11 @@ def keys(rows: Sequence[KeyRow], clients: Sequence[KeyRow]) -> list[RenderableTy
     return shown
 
 
-def values(flow: str, enabled: bool, rows: Sequence[ValueRow], connections: Mapping[str, str]) -> RenderableType:
-    """The values that count for a flow; ``connections``: what is known of the Spark connections, by id."""
-    title = f"{flow} ({'enabled' if enabled else 'not enabled'})"
-    shown: list[list[Cell]] = []
+def values(flow: str, enabled: bool, rows: Sequence[ValueRow], connections: Mapping[str, str]) -> Iterator[Text]:
+    """Yield the values that count for a flow, as a file would have them, each in one piece; ``connections``: what is known of
+    the Spark connections, by id."""
+    yield Text(f"{safe(flow)} ({'enabled' if enabled else 'not enabled'})", "bold")
     for row in rows:
         known = connections.get(row.value, "") if row.key == "spark.conn.id" else ""
-        shown.append([row.key, f"{row.value} ({known})" if known else row.value, row.origin])
-    return table(title, ("key", "value", "from"), shown)
+        origin = f"{row.origin} ({known})" if known else row.origin
+        yield Text.assemble(safe(f"{row.key} = {row.value}"), (f"  # {safe(origin)}", "dim"))

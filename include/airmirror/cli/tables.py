@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
 MOST_ROWS = 200
-NARROWEST = 8  # characters of a column of words
+NARROWEST = 16  # characters of a column of words
 Cell = str | int | float | Text | None
 GOOD, BAD, DOUBTFUL = "green", "red", "yellow"
 
@@ -45,34 +46,78 @@ def table(
     rows = list(rows)
     if not rows:
         return Text(f"{safe(title)}: {empty or 'nothing'}")
-    made = Table(
-        title=Text(safe(title)),
-        title_justify="left",
-        header_style="bold",
-        box=SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        show_edge=False,
-        caption_justify="left",
+    return Rows(
+        safe(title),
+        tuple(columns),
+        tuple(tuple(map(_cell, row)) for row in rows[:MOST_ROWS]),
+        frozenset(right),
+        len(rows) - MOST_ROWS,
     )
-    cells = [tuple(map(_cell, row)) for row in rows[:MOST_ROWS]]
-    for place, column in enumerate(columns):
-        number = column in right
-        widest = max(row[place].cell_len for row in cells)
-        # Where the terminal is too narrow words are folded; a number is whole, even past the edge.
-        least = widest if number else min(widest, NARROWEST)
-        made.add_column(column, justify="right" if number else "left", overflow="fold", min_width=least)
-    for row in cells:
-        made.add_row(*row)
-    if len(rows) > MOST_ROWS:
-        made.caption = f"{len(rows) - MOST_ROWS} more rows: use --json"
-    return made
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A table; where the terminal is too narrow for it, lines for each row. A number is in one piece, nothing is cut."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Text, ...], ...]
+    right: frozenset[str]
+    more: int
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Text(self.title, "italic")
+        widths = self._widths(options.max_width)
+        if widths:
+            yield self._grid(widths)
+        else:
+            yield from self._lines(options.max_width)
+        if self.more > 0:
+            yield Text(f"{self.more} more rows: use --json", "dim italic")
+
+    def _widths(self, room: int) -> list[int]:
+        """The width of each column: words may be folded, but not to slivers; none where there is no room."""
+        widest = [max(row[at].cell_len for row in self.rows) for at in range(len(self.columns))]
+        natural = [max(len(name), cell) for name, cell in zip(self.columns, widest, strict=True)]
+        widths = [
+            max([cell if name in self.right else min(cell, NARROWEST), *map(len, name.split())])
+            for name, cell in zip(self.columns, widest, strict=True)
+        ]
+        spare = room - sum(widths) - 2 * len(widths) + 1
+        if spare < 0:
+            return []
+        while spare and widths != natural:
+            for at, most in enumerate(natural):
+                if spare and widths[at] < most:
+                    widths[at], spare = widths[at] + 1, spare - 1
+        return widths
+
+    def _grid(self, widths: Sequence[int]) -> Table:
+        made = Table(header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+        for name, width in zip(self.columns, widths, strict=True):
+            made.add_column(name, justify="right" if name in self.right else "left", overflow="fold", width=width)
+        for row in self.rows:
+            made.add_row(*row)
+        return made
+
+    def _lines(self, room: int) -> Iterator[Text]:
+        """Each row as its cells with their columns' names, as many in a line as there is room for."""
+        for row in self.rows:
+            line = Text()
+            for name, cell in zip(self.columns, row, strict=True):
+                said = Text.assemble((f"{name} " if name else "", "bold"), cell, overflow="fold")
+                if line and line.cell_len + 3 + said.cell_len > room:
+                    yield line
+                    line = Text("  ")
+                line = said if not line else line + (Text("" if line.plain == "  " else " · ") + said)
+            yield line
 
 
 def show(console: Console, *shown: RenderableType) -> None:
     """Print without blanks at the ends of lines, an empty line between tables."""
     with console.capture() as captured:
         for number, each in enumerate(shown):
-            if number and isinstance(each, Table | Group):
+            if number and isinstance(each, Rows):
                 console.print()
             soft = isinstance(each, str | Text)
             console.print(Text(each) if isinstance(each, str) else each, soft_wrap=soft, crop=False)

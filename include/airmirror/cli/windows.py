@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Annotated
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
 from airmirror.cli import plain, show
-from airmirror.cli.failures import failures_reported
+from airmirror.cli.failures import NOT_VERIFIED, TRY_AGAIN, failures_reported, status_of_all
 from airmirror.cli.options import (
     DEFAULT_CONFIG,
     DEFAULT_LEDGER,
@@ -22,6 +25,7 @@ from airmirror.cli.options import (
     FlowName,
     LedgerUrl,
     Secrets,
+    Spark,
     console,
     expectations_in,
     loaded,
@@ -33,8 +37,12 @@ from airmirror.cli.tables import BAD, DOUBTFUL, line, print_json
 from airmirror.cli.tables import show as print_all
 from airmirror.config import ConfigurationError, Flow
 from airmirror.config.schedules import interval_seconds
-from airmirror.flows.prepare import prepare
+from airmirror.flows.prepare import Prepared, prepare
 from airmirror.windows.results import WindowResult
+
+if TYPE_CHECKING:  # every command would load them at its start
+    from airmirror.flows.rounds import Round
+    from airmirror.on_spark.windows import RunWindow
 
 
 @failures_reported
@@ -46,18 +54,19 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Show what the next window would do; nothing is written. Exit status 1: something needs a person."""
+    from airmirror.flows.holds import sorted_holds
     from airmirror.flows.prepare import dry_run
     from airmirror.flows.status import needs_somebody, still_failing
 
     with opened_flow(config, flow, ledger, secrets, shows=True) as opened:
         topics, planned = dry_run(opened)
-        held = [hold for _, hold in sorted(opened.ledger.holds().items())]
+        held = sorted_holds(opened.ledger)
         failing = still_failing(opened.ledger)
     if as_json:
         print_json(console, plain.plan(topics, planned, failing))
     else:
         print_all(console, *show.plan(topics, planned, held, failing))
-    if needs_somebody(topics, planned, held, failing):
+    if needs_somebody(topics.refused, planned, held, failing):
         raise typer.Exit(1)
 
 
@@ -77,12 +86,12 @@ def topics(
         show_topics(console, opened, plan_only, as_json)
 
 
-@failures_reported
+@partial(failures_reported, interrupted="interrupted: what is committed counts, and the next window goes on after it")
 def run_window(
     flow: FlowName = "",
     config: Config = DEFAULT_CONFIG,
     ledger: LedgerUrl = DEFAULT_LEDGER,
-    spark: Annotated[str, typer.Option(envvar="AIRMIRROR_SPARK", help="The Spark Connect server.")] = DEFAULT_SPARK,
+    spark: Spark = DEFAULT_SPARK,
     local: Annotated[bool, typer.Option("--local", help="Run Spark in this process.")] = False,
     window: Annotated[str, typer.Option(help="The window's id; a new one by default.")] = "",
     follow: Annotated[
@@ -92,7 +101,8 @@ def run_window(
         int | None,
         typer.Option(
             min=0,
-            help="With --follow: this many windows in a row; 0: until it is ended. window.follow.windows by default.",
+            help="With --follow, or window.follow.ms: this many windows in a row; 0: until it is ended. "
+            "window.follow.windows by default.",
         ),
     ] = None,
     expectations: Expectations = None,
@@ -106,7 +116,7 @@ def run_window(
     as_json: AsJson = False,
 ) -> None:
     """Do what a run in Airflow does: replicate everything that is new, judge it, write offset syncs and checkpoints, move
-    groups, as far as the configuration wants it. Exit status: 0 verified, 1 not, 2 bad input.
+    groups, as far as the configuration wants it. Exit status: 0 verified, 1 not, 2 bad input, 75 not yet: try again.
     """
     from airmirror.flows.gates import expectations_of
     from airmirror.flows.rounds import ROUNDS
@@ -115,10 +125,7 @@ def run_window(
 
     identifier = window or _identifier()
     seconds = _seconds(follow)
-    if not local and not spark.startswith("sc://"):
-        raise typer.BadParameter(
-            f"--spark {spark}: a Spark Connect server is named like {DEFAULT_SPARK}; or say --local"
-        )
+    server = _server(config, spark, local)
     by = expectations_of(expectations_in(config, expectations), wanted=not no_expectations)
     if by.suites is None:
         Console(stderr=True).print(line("warning", f"judged by {by}", DOUBTFUL), soft_wrap=True)
@@ -129,29 +136,39 @@ def run_window(
         said = f"window {identifier}: "
         opened = replace(opened, flow=_staying(opened.flow, seconds, windows))
         prepared = prepare(opened, lambda phase: show_now(said + phase))
-        result = run_judged(
+        judged = run_judged(
             prepared,
-            None if local else spark_of(config, spark),
+            server,
             identifier,
             by,
             rounds=wanted,
             tell=lambda phase: show_now(said + phase),
             report=lambda progress: show_now(said + show.progress(progress)),
             done=_nothing if as_json or opened.flow.window.follow_windows == 1 else _told,
-        ).result
+        )
+        result = judged.result
         rounds = do_rounds(prepared.opened, wanted, identifier, lambda phase: show_now(said + phase))
     if as_json:
         shown = plain.window(result, prepared.refused, prepared.report)
         print_json(console, shown | {"judged_by": str(by)} | {"rounds": {each.name: each.said for each in rounds}})
     else:
-        print_all(console, *prepared.report.lines, show.window(result), *show.followed(result))
-        print_all(console, *show.problems(result, prepared.refused))
-        print_all(console, *(f"{each.name}: {each.said}" for each in rounds if each.error is None))
-    errors = [line(each.name, each.error, BAD) for each in rounds if each.error is not None]
-    for error in errors:
-        Console(stderr=True).print(error, soft_wrap=True)
+        _show_window(prepared, judged, rounds)
+    errors = [row.error for row in result.rows if row.failed and row.error is not None]
+    for each in rounds:
+        if each.error is not None:
+            errors.append(each.error)
+            Console(stderr=True).print(line(each.name, each.error, BAD), soft_wrap=True)
     if errors or not result.is_verified or prepared.refused:
-        raise typer.Exit(1)
+        raise typer.Exit(NOT_VERIFIED if prepared.refused else status_of_all(errors))
+
+
+def _show_window(prepared: Prepared, judged: RunWindow, rounds: Sequence[Round]) -> None:
+    result = judged.result
+    print_all(console, *prepared.report.lines, show.window(result), *show.followed(result))
+    if judged.earlier:
+        print_all(console, f"{judged.earlier:,} records that earlier windows had committed are verified now, too.")
+    print_all(console, *show.problems(result, prepared.refused))
+    print_all(console, *(f"{each.name}: {each.said}" for each in rounds if each.error is None))
 
 
 @failures_reported
@@ -191,8 +208,8 @@ def status(
     secrets: Secrets = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the enabled flows: their partitions, lag, verified offsets, holds, and the last windows. Exit status 1: something
-    needs a person.
+    """Show the enabled flows: their partitions, lag, verified offsets, holds, and the last windows. While a cluster does not
+    answer, as the ledger last saw them. Exit status: 1 something needs a person, 75 a cluster does not answer.
     """
     from airmirror.flows.status import flow_status
 
@@ -209,12 +226,27 @@ def status(
     else:
         print_all(console, *(part for item in found for part in show.status(item)))
     if any(item.needs_somebody for item in found):
-        raise typer.Exit(1)
+        raise typer.Exit(NOT_VERIFIED)
+    if any(item.unreachable for item in found):
+        raise typer.Exit(TRY_AGAIN)
+
+
+def _server(config: Path, spark: str, local: bool) -> str | None:
+    """Return the Spark Connect server to run on; None: this process. Raises typer.BadParameter."""
+    if not local and not spark.startswith("sc://"):
+        raise typer.BadParameter(
+            f"--spark {spark}: a Spark Connect server is named like {DEFAULT_SPARK}; or say --local"
+        )
+    return None if local else spark_of(config, spark)
 
 
 def _staying(flow: Flow, seconds: int | None, windows: int | None) -> Flow:
-    """The flow, whose windows follow for ``seconds``, this many in a row, where that was said."""
+    """The flow, whose windows follow for ``seconds``, this many in a row, where that was said. Raises typer.BadParameter."""
     window = flow.window if not seconds else replace(flow.window, follow_ms=seconds * 1000)
+    if windows is not None and not window.follow_ms:
+        raise typer.BadParameter(
+            "--windows: only windows that follow come in a row; say how long each does with --follow"
+        )
     return replace(flow, window=window if windows is None else replace(window, follow_windows=windows))
 
 

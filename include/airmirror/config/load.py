@@ -138,6 +138,8 @@ def _judge(placed: Iterable[Placed], aliases: Sequence[str]) -> tuple[list[Probl
         elif reason := unread(at, aliases):
             kind = errors if reason.error else notes
             kind.append(Problem(setting.line, setting.key, reason.message, reason.closest))
+        elif at.name == "topics" and not as_list(setting.value):
+            notes.append(Problem(setting.line, setting.key, "is empty: no topic is replicated (.* is every one)"))
         try:
             _check(at, setting.value, _sources(at, placed))
         except ValueError as error:

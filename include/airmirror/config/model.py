@@ -182,6 +182,10 @@ class Configuration:
             raise FlowNotEnabled(self.path, name)
         return self.flows[name]
 
+    def has_way_back(self, flow: Flow) -> bool:
+        """Return whether the flow in the opposite direction is enabled: one that is only in the file replicates nothing."""
+        return flow.opposite in {each.name for each in self.enabled}
+
     @property
     def enabled(self) -> tuple[Flow, ...]:
         return tuple(flow for flow in self.flows.values() if flow.enabled)

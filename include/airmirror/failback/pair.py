@@ -96,8 +96,8 @@ class ReturnOrder:
 
 
 def has_way_back(forward: Opened) -> bool:
-    """Return whether the configuration has a flow in the opposite direction."""
-    return forward.flow.opposite in {each.name for each in forward.configuration.enabled}
+    """Return whether the flow in the opposite direction is enabled."""
+    return forward.configuration.has_way_back(forward.flow)
 
 
 def check_way_back(forward: Opened) -> str:

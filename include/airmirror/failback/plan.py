@@ -101,12 +101,11 @@ def failback_plan(opened: Opened) -> FailbackPlan:
         kinds = kinds_of(mirror.target, opened.flow.settings)
     closure, drift = closed(opened.ledger.closures()).get(WHOLE), tuple(drifts(topics))
     refused = [str(each) for each in topics.refused]
-    back = f"{opened.flow.target.alias}->{opened.flow.source.alias}"
     found = [
         *_findings(opened.flow.name, closure, rows),
         kinds_finding(kinds),
         drift_finding(opened.flow.name, drift, refused),
-        way_back_finding(opened.flow.name, back in opened.configuration.flows),
+        way_back_finding(opened.flow.name, opened.configuration.has_way_back(opened.flow)),
     ]
     return FailbackPlan(
         flow=opened.flow.name,

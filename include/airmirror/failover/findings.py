@@ -233,11 +233,9 @@ def drift_finding(flow: str, drift: Sequence[Drift] | None, refused: Sequence[st
 
 
 def way_back_finding(flow: str, has_way_back: bool) -> Finding:
-    """The flow in the other direction, in the configuration or not."""
+    """The flow in the other direction, enabled or not."""
     what, back = "there is a flow back", "->".join(reversed(flow.split("->")))
     if has_way_back:
-        return Finding("ok", what, f"{back} is in the configuration")
+        return Finding("ok", what, f"{back} is enabled")
     source, target = back.split("->")
-    return Finding(
-        "warn", what, f"{back} is not in the configuration", f"add `{source}->{target}.enabled = true` before the day"
-    )
+    return Finding("warn", what, f"{back} is not enabled", f"set `{source}->{target}.enabled = true` before the day")

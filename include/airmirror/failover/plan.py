@@ -96,7 +96,6 @@ def failover_plan(opened: Opened) -> FailoverPlan:
         kinds = kinds_of(mirror.source, flow.settings) if topics else kinds_as_last_seen(mirror)
     names = {point.topic: point.remote_topic for point in partitions}
     drift = None if topics is None else tuple(drifts(topics))
-    back = f"{flow.target.alias}->{flow.source.alias}"
     found = findings(
         flow.name,
         source_error=source_error,
@@ -106,7 +105,7 @@ def failover_plan(opened: Opened) -> FailoverPlan:
         drift=drift,
         refused=[str(each) for each in topics.refused] if topics else [],
         applications=flow.settings.streams_applications,
-        has_way_back=back in opened.configuration.flows,
+        has_way_back=opened.configuration.has_way_back(flow),
         now_ms=now_ms,
     )
     return FailoverPlan(

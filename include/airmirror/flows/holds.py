@@ -14,6 +14,7 @@ from airmirror.clusters.admin.appender import Appender
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened, catch_up_ledger
+from airmirror.ledger import FlowLedger
 from airmirror.naming import segment_topic
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.wire.segments import GATE, Action, Decision, Hold
@@ -58,8 +59,13 @@ class DecisionIncomplete(AirmirrorError):
         return f"flow {self.flow!r}: a decision needs {self.missing}: nothing was written"
 
 
-def add_holds(opened: Opened, topic: str, partitions: Collection[int], *, reason: str, by: str) -> list[Decision]:
-    """Hold ``partitions`` of a source topic (all, when empty). Raises DecisionIncomplete, TopicNotFound, NoSuchPartition."""
+def add_holds(
+    opened: Opened, topic: str, partitions: Collection[int], *, reason: str, by: str, write: bool = True
+) -> list[Decision]:
+    """Hold ``partitions`` of a source topic (all, when empty); without ``write`` return what would be written.
+
+    Raises DecisionIncomplete, TopicNotFound, NoSuchPartition.
+    """
     flow = opened.flow
     check_decision(flow.name, reason, by)
     with Routes(flow.source, f"airmirror|{flow.name}|hold") as source:
@@ -68,9 +74,11 @@ def add_holds(opened: Opened, topic: str, partitions: Collection[int], *, reason
     missing = tuple(sorted(number for number in partitions if not 0 <= number < count))
     if missing:
         raise NoSuchPartition(flow.source.alias, topic, missing, count)
-    ensure_internal_topics(flow)
+    if write:
+        ensure_internal_topics(flow)
     catch_up_ledger(opened)
-    return _write(
+    return _decided(
+        write,
         opened=opened,
         topic=topic,
         partitions=sorted(partitions) or range(count),
@@ -80,8 +88,13 @@ def add_holds(opened: Opened, topic: str, partitions: Collection[int], *, reason
     )
 
 
-def release_holds(opened: Opened, topic: str, partitions: Collection[int], *, reason: str, by: str) -> list[Decision]:
-    """Release held ``partitions`` of a topic (all that are held, when empty). Raises DecisionIncomplete, NotHeld."""
+def release_holds(
+    opened: Opened, topic: str, partitions: Collection[int], *, reason: str, by: str, write: bool = True
+) -> list[Decision]:
+    """Release held ``partitions`` of a topic (all that are held, when empty); without ``write`` return what would be written.
+
+    Raises DecisionIncomplete, NotHeld.
+    """
     check_decision(opened.flow.name, reason, by)
     held = list_holds(opened)
     of_topic = {hold.partition for hold in held if hold.topic == topic}
@@ -89,13 +102,18 @@ def release_holds(opened: Opened, topic: str, partitions: Collection[int], *, re
     strangers = tuple(number for number in chosen if number not in of_topic)
     if strangers or not chosen:
         raise NotHeld(opened.flow.name, topic, strangers, tuple(f"{hold.topic}-{hold.partition}" for hold in held))
-    return _write(opened=opened, topic=topic, partitions=chosen, action=Action.RELEASE, reason=reason, by=by)
+    return _decided(write, opened=opened, topic=topic, partitions=chosen, action=Action.RELEASE, reason=reason, by=by)
 
 
 def list_holds(opened: Opened) -> list[Hold]:
     """Return the holds, by topic and partition."""
     catch_up_ledger(opened)
-    return [hold for _, hold in sorted(opened.ledger.holds().items())]
+    return sorted_holds(opened.ledger)
+
+
+def sorted_holds(ledger: FlowLedger) -> list[Hold]:
+    """Return the holds that a ledger knows of, by topic and partition."""
+    return [hold for _, hold in sorted(ledger.holds().items())]
 
 
 def list_decisions(opened: Opened) -> list[Decision]:
@@ -112,7 +130,8 @@ def record(
     catch_up_ledger(opened)
     found: list[Decision] = []
     for topic in sorted({topic for topic, _ in partitions}):
-        found += _write(
+        found += _decided(
+            True,
             opened=opened,
             topic=topic,
             partitions=sorted(n for name, n in partitions if name == topic),
@@ -131,10 +150,10 @@ def check_decision(flow: str, reason: str, by: str) -> None:
         raise DecisionIncomplete(flow, f"a person's name (not {by!r})")
 
 
-def _write(
-    opened: Opened, topic: str, partitions: Iterable[int], action: Action, reason: str, by: str
+def _decided(
+    write: bool, opened: Opened, topic: str, partitions: Iterable[int], action: Action, reason: str, by: str
 ) -> list[Decision]:
-    """Append decisions, and with a release delete the gate's holds."""
+    """The decisions; with ``write`` append them, and with a release delete the gate's holds."""
     positions, held, now = opened.ledger.state().positions, opened.ledger.holds(), int(time.time() * 1000)
     decisions: Sequence[Decision] = [
         Decision(
@@ -148,6 +167,8 @@ def _write(
         )
         for number in partitions
     ]
+    if not write:
+        return list(decisions)
     records: list[tuple[bytes, bytes | None]] = []
     for decision in decisions:
         records.append((decision.encode_key(), decision.encode_value()))

@@ -25,6 +25,7 @@ from airmirror.windows.connect_offsets import with_connect_offsets
 from airmirror.windows.errors import closed_topic, returns_no_more
 from airmirror.windows.fence import Held, flow_closed
 from airmirror.windows.mirror import Journal, Mirror
+from airmirror.windows.mirrormaker import refuse_beside
 from airmirror.windows.opposite import caught_up_opposite, opposite_of, returning
 from airmirror.windows.plan import Planned
 from airmirror.windows.planning import make_plan
@@ -85,7 +86,7 @@ def caught_up(opened: Opened, under: Held | None = None, *, soon: bool = False) 
 
 
 def prepare(opened: Opened, tell: Callable[[str], None] = lambda phase: None) -> Prepared:
-    """Bring about what the target needs. Raises what the guards and what the clusters raise; FlowClosed;
+    """Bring about what the target needs. Raises what the guards and what the clusters raise; FlowClosed; MirrorMakerBeside;
     TopicNotDescribed where nothing of the flow may be seen any more."""
     around = guard(opened)
     for part in filter(None, (opened, backfill_of(opened))):  # what it knows may be of clusters that were there before
@@ -98,6 +99,9 @@ def prepare(opened: Opened, tell: Callable[[str], None] = lambda phase: None) ->
     if hidden and not planned.topics:
         raise hidden[0]
     planned = _or_idle(opened.flow, planned)
+    is_first = around.own is None and not opened.ledger.last_segments()
+    if is_first and set(planned.topics.values()) - {each.name for each in planned.create}:
+        refuse_beside(opened.flow)
     ensure_internal_topics(opened.flow)
     if introduce(opened.flow, around):
         guard(opened)  # of two flows that begin at once, each writes first and then looks: one of them sees the other

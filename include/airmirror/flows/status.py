@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from airmirror.errors import AirmirrorError
 from airmirror.flows import measure as measured
-from airmirror.flows.prepare import Opened, dry_run, why_closed, without_closed
+from airmirror.flows.holds import sorted_holds
+from airmirror.flows.prepare import Opened, catch_up_soon, dry_run, why_closed, without_closed
 from airmirror.ledger import Failure, FlowLedger, WindowEnd, WindowRow
+from airmirror.ledger.metrics import SEEN
 from airmirror.offsets.latency import Latency, measure
-from airmirror.topics.remote import TopicPlan
+from airmirror.topics.remote import RefusedTopic
 from airmirror.windows.plan import Planned
 from airmirror.wire.segments import GATE, Hold
 
@@ -51,7 +55,11 @@ class Throttle:
 
 @dataclass(frozen=True)
 class FlowStatus:
-    """A flow's totals; lag in records, to the high watermark."""
+    """A flow's totals; lag in records, to the high watermark.
+
+    ``unreachable``: why a cluster does not answer, else empty; then everything is as the ledger last saw it at ``seen_ms`` (epoch
+    milliseconds; None: no window has looked yet).
+    """
 
     flow: str
     topics: int
@@ -71,37 +79,74 @@ class FlowStatus:
     refused: list[str]  # topics that can't be replicated, and why
     warnings: list[str]
     needs_somebody: bool  # nothing gets better by itself
+    unreachable: str = ""
+    seen_ms: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 
 
 def flow_status(opened: Opened) -> FlowStatus:
-    """Read both clusters' offsets and the flow's internal topics."""
-    topics, planned = dry_run(opened)
+    """Read both clusters' offsets and the flow's internal topics; where one does not answer, what the ledger knows of it."""
+    try:
+        topics, planned = dry_run(opened)
+    except AirmirrorError as error:
+        if not error.transient or not opened.ledger.state().known:
+            raise
+        return _as_last_seen(opened, error)
     topics, ledger = without_closed(opened, topics), opened.ledger
-    holds = [hold for _, hold in sorted(ledger.holds().items())]
-    failing = still_failing(ledger)
+    holds, failing = sorted_holds(ledger), still_failing(ledger)
     return FlowStatus(
-        flow=opened.flow.name,
         topics=len(topics.topics),
         partitions=len(planned),
         lag=sum(max(0, item.high_watermark - item.start) for item in planned),
         behind=sum(1 for item in planned if item.has_work),
-        unverified=len(ledger.unverified()),
-        held={f"{hold.topic}-{hold.partition}": hold.reason for hold in holds},
         errors={str(item.key): str(item.error) for item in planned if item.error},
-        windows=last_windows(ledger, 5),
-        failing=failing,
         latency=measure(opened.flow, ledger),
-        resets=[str(record) for record in ledger.resets()],
-        holds=holds,
-        closed=why_closed(opened),
-        throttle=throttle_of(opened),
         refused=[str(refused) for refused in topics.refused],
         warnings=list(topics.warnings),
-        needs_somebody=needs_somebody(topics, planned, holds, failing),
+        needs_somebody=needs_somebody(topics.refused, planned, holds, failing),
+        **_known(opened, holds, failing),
     )
+
+
+def _as_last_seen(opened: Opened, error: AirmirrorError) -> FlowStatus:
+    """What windows have left in the ledger, and what the target says if it is the source that does not answer."""
+    with suppress(AirmirrorError):
+        catch_up_soon(opened)
+    ledger = opened.ledger
+    holds, failing = sorted_holds(ledger), still_failing(ledger)
+    (shown, _), seen = ledger.last_seen(), ledger.numbers().get((SEEN, ""))
+    return FlowStatus(
+        topics=len({row.topic for row in shown}),
+        partitions=len(shown),
+        lag=sum(row.lag_records for row in shown),
+        behind=sum(1 for row in shown if row.lag_records),
+        errors={},
+        latency=[],
+        refused=[],
+        warnings=[],
+        needs_somebody=needs_somebody((), (), holds, failing),
+        unreachable=str(error),
+        seen_ms=None if seen is None else round(seen * 1000),
+        **_known(opened, holds, failing),
+    )
+
+
+def _known(opened: Opened, holds: list[Hold], failing: list[Failing]) -> dict[str, Any]:
+    """The fields that the ledger tells alone."""
+    ledger = opened.ledger
+    return {
+        "flow": opened.flow.name,
+        "unverified": len(ledger.unverified()),
+        "held": {f"{hold.topic}-{hold.partition}": hold.reason for hold in holds},
+        "windows": last_windows(ledger, 5),
+        "failing": failing,
+        "resets": [str(record) for record in ledger.resets()],
+        "holds": holds,
+        "closed": why_closed(opened),
+        "throttle": throttle_of(opened),
+    }
 
 
 def throttle_of(opened: Opened) -> Throttle:
@@ -112,12 +157,12 @@ def throttle_of(opened: Opened) -> Throttle:
 
 
 def needs_somebody(
-    topics: TopicPlan, planned: Sequence[Planned], holds: Sequence[Hold], failing: Sequence[Failure]
+    refused: Sequence[RefusedTopic], planned: Sequence[Planned], holds: Sequence[Hold], failing: Sequence[Failure]
 ) -> bool:
     """Return whether an operator must act; holds by decision are excluded, and transient errors unless they persist."""
     final = any(item.error is not None and not item.error.transient for item in planned)
     stuck = any(failure.needs_somebody for failure in failing)
-    return final or stuck or bool(topics.refused) or any(hold.by == GATE for hold in holds)
+    return final or stuck or bool(refused) or any(hold.by == GATE for hold in holds)
 
 
 def still_failing(ledger: FlowLedger) -> list[Failing]:

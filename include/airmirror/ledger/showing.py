@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -211,6 +211,20 @@ def unverified_partitions(connection: Connection, flow: str) -> dict[str, int]:
     columns = (segments.c.window, segments.c.topic, segments.c.partition)
     places = connection.execute(past_verified(flow, *columns).distinct())
     return Counter(window for window, *_ in places if window is not None)
+
+
+def windows_at(
+    connection: Connection, flow: str, places: Collection[tuple[str, int, int]]
+) -> dict[tuple[str, int, int], str]:
+    """Return for topic, partition and the source offset after a range the window that has committed what lies before it."""
+    own, found = segments.c, {}
+    for topic, partition, end in places:
+        ours = (own.flow == flow, own.topic == topic, own.partition == partition)
+        around = (own.source_start < end, own.source_end >= end)
+        window = connection.execute(sql.select(own.window).where(*ours, *around).limit(1)).scalar()
+        if window is not None:
+            found[topic, partition, end] = window
+    return found
 
 
 def story(

@@ -27,8 +27,9 @@ class NoSuchMove(AirmirrorError):
 
     def __str__(self) -> str:
         plan = command("migration", "plan", flow=self.flow)
+        known = f", but {', '.join(self.known)}" if self.known else ""
         return (
-            f"flow {self.flow!r}: the configuration names no move group {self.move!r}, but {', '.join(self.known) or 'none'}; "
+            f"flow {self.flow!r}: the configuration names no move group {self.move!r}{known}; "
             f"set {self.flow}.move.<name>.topics: {plan} proposes which"
         )
 

@@ -22,7 +22,7 @@ class Facts:
     ``planned``: what a window would do now; ``unverified``: segment records that no gate has judged; ``held``: partitions that
     are held; ``foreign``: what was found of others in remote topics; ``returning``: topics of the source that came from the
     target, and are there already; ``copies``: records a second of the fastest of the last windows, 0: not known; ``takes_ms``:
-    how long the migration may take; ``has_way_back``: a flow in the other direction is configured.
+    how long the migration may take; ``has_way_back``: the flow in the other direction is enabled.
     """
 
     flow: Flow

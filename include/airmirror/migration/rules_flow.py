@@ -119,7 +119,7 @@ def _way_back(facts: Facts) -> Finding:
     what = "there is a way back"
     source, target = facts.flow.source.alias, facts.flow.target.alias
     if facts.has_way_back:
-        return Finding("ok", what, f"{target}->{source} is in the configuration")
+        return Finding("ok", what, f"{target}->{source} is enabled")
     said = f"without a flow {target}->{source} nothing that is written on {target} reaches {source} again"
     return Finding("warn", what, said, f"add `{target}->{source}.enabled = true` before producers are switched")
 

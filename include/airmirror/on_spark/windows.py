@@ -134,10 +134,14 @@ def _topics(before: Prepared) -> Mapping[str, str] | None:
 
 @dataclass(frozen=True)
 class RunWindow:
-    """A window that was judged: what it did and whether it passed, and what the gate's suites said, where they were asked."""
+    """A window that was judged: what it did and whether it passed, and what the gate's suites said, where they were asked.
+
+    ``earlier``: records that the gate let pass besides the window's own, which earlier windows had committed.
+    """
 
     result: WindowResult
     judgement: Judgement | None
+    earlier: int = 0
 
 
 def run_judged(
@@ -176,7 +180,9 @@ def run_judged(
     judged, judgement = judge_flow(prepared.opened, expectations, window=result.window, trusted=set(names), tell=tell)
     taken = time.monotonic() - begun
     result = replace(result, seconds=result.seconds + taken, phases={**result.phases, "gate": taken})
-    return RunWindow(with_verdicts(result, judged.findings, judged.verdicts), judgement)
+    passed = sum(verdict.records for verdict in judged.verdicts if verdict.error is None)
+    found = with_verdicts(result, judged.findings, judged.verdicts)
+    return RunWindow(found, judgement, max(0, passed - result.copied))
 
 
 @dataclass(frozen=True)

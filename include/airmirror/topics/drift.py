@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from airmirror.errors import counted
 from airmirror.topics.remote import LargerTopic, TopicPlan, Waiting
 
 
@@ -48,7 +49,7 @@ def _of_topics(planned: TopicPlan, topics: Mapping[str, str]) -> list[Drift]:
         for refused in planned.refused
     ]
     for new in planned.create:
-        outcome = f"created with {new.partitions} partitions"
+        outcome = f"created with {counted(new.partitions, 'partition')}"
         found.append(
             Drift(
                 topic=topics[new.name],

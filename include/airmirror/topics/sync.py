@@ -16,7 +16,7 @@ from airmirror.clusters.admin.client import TIMEOUT, AccessDenied, Admin, connec
 from airmirror.clusters.admin.creation import create_partitions, create_topics
 from airmirror.clusters.admin.description import ClusterDescription, ConfigChange, ConfigValue, NewPartitions, NewTopic
 from airmirror.config import Flow
-from airmirror.errors import AirmirrorError, command, named
+from airmirror.errors import AirmirrorError, command, counted, named
 from airmirror.naming import segment_topic
 from airmirror.topics.acls import missing_acls
 from airmirror.topics.conflicts import duplicates, other_writers, refusals
@@ -62,7 +62,7 @@ class SyncReport:
     def changes(self) -> tuple[str, ...]:
         """Every change, one line each."""
         return (
-            *(f"created {topic.name} with {topic.partitions} partitions" for topic in self.created),
+            *(f"created {topic.name} with {counted(topic.partitions, 'partition')}" for topic in self.created),
             *(f"{more.name} has {more.partitions} partitions instead of {more.before}" for more in self.grown),
             *(f"changed {change}" for change in self.configs),
             *(f"created ACL: {acl}" for acl in self.acls),

@@ -9,11 +9,12 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.clusters.protocol.workers import Worker, open_transactions, workers
 from airmirror.config import Flow
-from airmirror.errors import AirmirrorError, counted
+from airmirror.errors import AirmirrorError, command, counted, listed
 from airmirror.slot.errors import ForeignRecords
 from airmirror.windows.errors import ProgressDiffers
 from airmirror.wire.mirrormaker import SOURCE_CONNECTOR
@@ -21,6 +22,29 @@ from airmirror.wire.mirrormaker import SOURCE_CONNECTOR
 log = logging.getLogger(__name__)
 
 CHECKPOINT_CONNECTOR = "MirrorCheckpointConnector"
+
+
+@dataclass(eq=False)
+class MirrorMakerBeside(AirmirrorError):
+    """A flow's first window, where a MirrorMaker 2 that writes to the same topics runs."""
+
+    flow: str
+    writers: tuple[str, ...]
+
+    def __str__(self) -> str:
+        take_over = command("takeover", "run", "--yes", flow=self.flow)
+        return (
+            f"flow {self.flow!r}: MirrorMaker 2 runs, and this first window would write to its topics too: nothing was written. "
+            f"Take over from it: {take_over} waits until it is stopped\n{listed(self.writers)}"
+        )
+
+
+def refuse_beside(flow: Flow) -> None:
+    """Raise MirrorMakerBeside where a MirrorMaker 2 of the flow can be seen on the target."""
+    with Routes(flow.target, f"airmirror|{flow.name}|takeover") as target:
+        found = _seen(target, flow)
+    if found:
+        raise MirrorMakerBeside(flow.name, tuple(found))
 
 
 def dedicated_group(flow: Flow) -> str:
@@ -43,13 +67,18 @@ def name_writers(target: Routes, flow: Flow, errors: Iterable[AirmirrorError | N
     found = [error for error in errors if isinstance(error, ForeignRecords | ProgressDiffers)]
     if not found:
         return
+    who = _seen(target, flow)
+    for each in found if who is not None else ():
+        each.writer = f"MirrorMaker 2 was started again: {who[0]}" if who else ""
+
+
+def _seen(target: Routes, flow: Flow) -> list[str] | None:
+    """Return who of MirrorMaker 2 is there; None: it can't be told."""
     try:
-        who = writers(target, flow)
+        return writers(target, flow)
     except AirmirrorError as error:
         log.info("%s: whether MirrorMaker 2 runs can't be told: %s", flow.name, error)
-        return
-    for each in found:
-        each.writer = f"MirrorMaker 2 was started again: {who[0]}" if who else ""
+        return None
 
 
 def _on_connect(flow: Flow) -> list[str]:

@@ -90,7 +90,8 @@ def judge(
             continue
         first = before if before and before.by == GATE and before.offset == finding.source_start else None
         if error is None and key in objections:
-            error = GateFailed(flow.source.alias, *key, finding.source_start, finding.source_end - 1, objections[key])
+            reason = f"{_proof(finding)}; {objections[key]}"
+            error = GateFailed(flow.source.alias, *key, finding.source_start, finding.source_end - 1, reason)
         error = of_flow(error, flow.name)
         earlier = first if error and first and first.window.removesuffix(ENGINE_ALONE) not in (window, *own) else None
         verdicts.append(Verdict(*key, finding.source_end - 1, finding.copied, error, earlier))
@@ -121,6 +122,20 @@ def judge(
         granted.check()  # reading and judging take minutes: whoever slept over its lease knows of no reset since
         granted.appender.append(records)
     return verdicts
+
+
+def _proof(finding: Finding) -> str:
+    """What is known of the copy, whatever else is wrong with it: whoever decides must know whether records differ."""
+    if finding.target_records is None or finding.digest_differences is None:
+        return "not read back: whether the copy is equal is not known"
+    is_equal = finding.target_records == finding.copied and not (
+        finding.lost
+        or finding.gaps
+        or finding.order_violations
+        or finding.unexpected_holes
+        or finding.digest_differences
+    )
+    return "every record was read back and is equal" if is_equal else "the copy is not equal"
 
 
 def _reason(error: AirmirrorError) -> str:

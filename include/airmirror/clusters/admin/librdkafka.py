@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 
-from airmirror.clusters.security.model import GSSAPI, OAUTHBEARER, Login, Security, Store
+from airmirror.clusters.security.model import OAUTHBEARER, Login, Security, Store
 from airmirror.clusters.security.settings import security_of
 from airmirror.clusters.security.stores import identity, kind_of, trusted
 from airmirror.config import Cluster
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 _SAME = (
     "bootstrap.servers client.dns.lookup client.id connections.max.idle.ms enable.metrics.push metadata.max.age.ms "
-    "reconnect.backoff.max.ms reconnect.backoff.ms retry.backoff.max.ms retry.backoff.ms sasl.kerberos.service.name "
+    "reconnect.backoff.max.ms reconnect.backoff.ms retry.backoff.max.ms retry.backoff.ms "
     "socket.connection.setup.timeout.ms"
 )
 _CONSUMER = (
@@ -136,13 +136,4 @@ def _login(login: Login) -> dict[str, str]:
             "sasl.oauthbearer.scope": login.scope,
         }
         return settings | {"sasl.oauthbearer.method": "oidc"} | {key: value for key, value in named.items() if value}
-    if login.mechanism == GSSAPI:
-        return settings | {_KERBEROS[name]: value for name, value in login.options.items() if name in _KERBEROS}
     return settings | {"sasl.username": login.username, "sasl.password": login.password}
-
-
-_KERBEROS = {
-    "keyTab": "sasl.kerberos.keytab",
-    "principal": "sasl.kerberos.principal",
-    "serviceName": "sasl.kerberos.service.name",
-}

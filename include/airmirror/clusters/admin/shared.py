@@ -72,7 +72,7 @@ def _key(settings: Mapping[str, str]) -> bytes:
 
 
 def _written(name: str, value: str) -> tuple[int, ...]:
-    if not name.endswith((".location", ".keytab")):
+    if not name.endswith(".location"):
         return ()
     try:
         found = Path(value).stat()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import socket
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,6 +24,16 @@ GROUP, TRANSACTION = 0, 1  # FindCoordinator's key types
 KEYS_AT_ONCE = 500
 UNKNOWN_TOPIC, TOPIC_DENIED = 3, 29
 WRITING = frozenset({"produce", "transactions"})  # purposes
+
+
+@dataclass(eq=False)
+class BootstrapNotResolved(BrokerUnreachable):
+    """No address belongs to the name of any broker in bootstrap.servers."""
+
+    transient: ClassVar[bool] = False
+
+    def __str__(self) -> str:
+        return f"cluster {self.cluster!r}: bootstrap.servers: no address belongs to {self.broker} ({self.reason})"
 
 
 @dataclass(eq=False)
@@ -318,17 +329,21 @@ class Routes:
                 return connection
             if key[1] == "metadata":
                 self.drop(*key)
-        reasons = []
+        failed: dict[str, BrokerUnreachable] = {}
         for address in self.cluster.bootstrap_servers:
             host, _, port = address.rpartition(":")
             try:
                 connection = self._connect(host.strip("[]"), int(port), "metadata")
             except BrokerUnreachable as error:
-                reasons.append(f"{address}: {error.reason}")
+                failed[address] = error
                 continue
             self._connections[(-1, "metadata")] = connection
             return connection
-        raise BrokerUnreachable(self.alias, ", ".join(self.cluster.bootstrap_servers), "; ".join(reasons))
+        # A resolver that is down is not a wrong name.
+        unknown = [each.__cause__ for each in failed.values() if isinstance(each.__cause__, socket.gaierror)]
+        is_known = len(unknown) < len(failed) or any(each.errno == socket.EAI_AGAIN for each in unknown)
+        said = [each.reason if len(failed) == 1 else f"{address}: {each.reason}" for address, each in failed.items()]
+        raise (BrokerUnreachable if is_known else BootstrapNotResolved)(self.alias, ", ".join(failed), "; ".join(said))
 
 
 def patiently(seconds: float, *errors: type[AirmirrorError]) -> Retrying:

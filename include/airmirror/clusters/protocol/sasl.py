@@ -16,7 +16,7 @@ from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
 from airmirror.clusters.protocol.connection import Connection
 from airmirror.clusters.protocol.error_codes import error_name
-from airmirror.clusters.security.model import GSSAPI, OAUTHBEARER, PLAIN, SCRAM, Login, UnsupportedClientSetting
+from airmirror.clusters.security.model import PLAIN, SCRAM, Login
 from airmirror.clusters.security.tokens import Tokens
 from airmirror.errors import AirmirrorError
 
@@ -67,21 +67,15 @@ class Authentication:
 
 
 def authentication_of(alias: str, login: Login) -> Authentication:
-    """The mechanism that the settings name. Raises UnsupportedClientSetting for one that is not spoken here."""
+    """The mechanism that the settings name."""
     if login.mechanism == PLAIN:
         return Authentication(PLAIN, lambda: _mechanism(PLAIN, login.username, login.password))
     if login.mechanism in SCRAM:
         # RFC 5802, 5.1: what kafka-python leaves to its caller
         user = login.username.replace("=", "=3D").replace(",", "=2C")
         return Authentication(login.mechanism, lambda: _mechanism(login.mechanism, user, login.password))
-    if login.mechanism == OAUTHBEARER:
-        tokens = Tokens(alias, login)
-        return Authentication(OAUTHBEARER, lambda: _bearer(tokens.token()))
-    reason = (
-        f"{GSSAPI} (Kerberos) is not spoken where records are copied; give Airmirror a listener with SCRAM, PLAIN, "
-        "OAUTHBEARER or certificates"
-    )
-    raise UnsupportedClientSetting(alias, "sasl.mechanism", reason)
+    tokens = Tokens(alias, login)
+    return Authentication(login.mechanism, lambda: _bearer(tokens.token()))
 
 
 def authenticate(connection: Connection, authentication: Authentication) -> float | None:

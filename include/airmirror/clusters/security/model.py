@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from airmirror.errors import AirmirrorError
 
-PLAIN, SCRAM, OAUTHBEARER, GSSAPI = "PLAIN", ("SCRAM-SHA-256", "SCRAM-SHA-512"), "OAUTHBEARER", "GSSAPI"
-MECHANISMS = (PLAIN, *SCRAM, OAUTHBEARER, GSSAPI)
+PLAIN, SCRAM, OAUTHBEARER = "PLAIN", ("SCRAM-SHA-256", "SCRAM-SHA-512"), "OAUTHBEARER"
+MECHANISMS = (PLAIN, *SCRAM, OAUTHBEARER)
 
 
 @dataclass(eq=False)
@@ -48,7 +47,6 @@ class Login:
     client_id: str = ""
     client_secret: str = field(default="", repr=False)
     scope: str = ""
-    options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)

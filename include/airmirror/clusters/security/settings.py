@@ -1,6 +1,6 @@
 """Kafka's security settings understood once, for both clients: whom to trust, who we are, how to log in.
 
-Java's defaults hold: GSSAPI where no mechanism is named, names in certificates are checked, stores are JKS unless told.
+Java's defaults hold: Kerberos where no mechanism is named, checked names in certificates, stores in JKS unless told.
 What can't be had without changing who is trusted or who logs in is refused, never left out.
 """
 
@@ -12,7 +12,6 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from airmirror.clusters.security.model import (
-    GSSAPI,
     MECHANISMS,
     OAUTHBEARER,
     PLAIN,
@@ -115,7 +114,7 @@ def _store(alias: str, settings: Mapping[str, str], name: str) -> Store | None:
 
 
 def _login(alias: str, settings: Mapping[str, str]) -> Login:
-    mechanism = settings.get("sasl.mechanism", GSSAPI).strip().upper()
+    mechanism = settings.get("sasl.mechanism", "GSSAPI").strip().upper()
     options = jaas_options(settings.get("sasl.jaas.config", ""))
     if mechanism in (PLAIN, *SCRAM):
         if options.get("tokenauth", "false").lower() == "true":
@@ -126,9 +125,17 @@ def _login(alias: str, settings: Mapping[str, str]) -> Login:
         return Login(mechanism, options["username"], options["password"])
     if mechanism == OAUTHBEARER:
         return _token_login(alias, settings, options)
-    if mechanism == GSSAPI:
-        return Login(mechanism, options=options)
-    raise UnsupportedClientSetting(alias, "sasl.mechanism", f"{mechanism} is not one of {', '.join(MECHANISMS)}")
+    known = f"not one of {', '.join(MECHANISMS)}"
+    raise UnsupportedClientSetting(
+        alias, "sasl.mechanism", f"{mechanism} is {known}; {_OTHERS.get(mechanism, LISTENER)}"
+    )
+
+
+LISTENER = "give Airmirror a listener with one of these, or with certificates (security.protocol = SSL)"
+_OTHERS = {
+    "GSSAPI": f"that is Kerberos, which is meant where none is named: {LISTENER}",
+    "AWS_MSK_IAM": "MSK speaks SCRAM-SHA-512 and certificates too: enable one of them for Airmirror; MSK Serverless has neither",
+}
 
 
 def _token_login(alias: str, settings: Mapping[str, str], options: Mapping[str, str]) -> Login:

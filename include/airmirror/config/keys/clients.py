@@ -84,7 +84,7 @@ ROLES = {
 }
 """The settings that each kind of client knows."""
 
-COPIES = frozenset(name for name in SECURITY if not name.startswith("sasl.kerberos.")) | _names(
+COPIES = SECURITY | _names(
     """
     bootstrap.servers isolation.level auto.offset.reset transaction.timeout.ms compression.type compression.gzip.level
     compression.lz4.level compression.zstd.level

@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from airmirror.config import Flow
 from airmirror.on_airflow.dags.common import new_dag, tags
+from airmirror.on_airflow.dags.forms import topics_field
 from airmirror.on_airflow.dags.links import ReportLink
 from airmirror.on_airflow.dags.operators import FlowOperator, window_id
 from airmirror.on_airflow.dags.people import AsksPeople, answered_by, respondents
@@ -136,6 +137,7 @@ def order_of(context: Context, by: str) -> FailbackOrder:
         bool(given["leave"]),
         WAIT_SECONDS,
         inexact=bool(given["inexact"]),
+        topics=tuple(given.get("topics") or ()),  # a run of before an update has none
         accept=bool(given.get("accept_loss")),  # a run of before an update has none
     )
 
@@ -193,6 +195,9 @@ def _form(source: str, target: str) -> dict[str, Param]:
         ),
         "reason": Param("", type="string", minLength=1, title="Reason", description_md="Why; it is kept."),
         "dry_run": Param(False, type="boolean", title="Dry run", description_md="Show the plan; write nothing."),
+        "topics": topics_field(
+            f"Only these topics of {source}: after a migration its move group's. Empty: all of the flow."
+        ),
         "leave": Param(
             False,
             type="boolean",

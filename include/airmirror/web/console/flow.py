@@ -6,19 +6,23 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from sqlalchemy.engine import Connection
+
 from airmirror.flows import measure
 from airmirror.flows.status import with_ends
 from airmirror.ledger import Ledger, WindowEnd
 from airmirror.ledger.database import reading
 from airmirror.ledger.recovery import complete_of
 from airmirror.ledger.samples import Sample, between, latest
-from airmirror.ledger.showing import PartitionColumns, columns, totals
+from airmirror.ledger.showing import PartitionColumns, columns, totals, windows_at
 from airmirror.web.console.known import MOST_TEXT, Place, known
 from airmirror.web.console.overview import RATE_MS, Shown, summary
 from airmirror.web.console.windows import MOST_WINDOWS, ShownWindow, last_committed
+from airmirror.wire.segments import Action, Decision
 
 MOST_POINTS = 600  # of a plot
 MOST_MARKS = 200  # decisions
+MOST_ERROR = 4_000  # characters: the way out stands at its end
 
 Page = Callable[[str], str | None]
 
@@ -36,11 +40,12 @@ def flow_page(ledger: Ledger, shown: Shown, page: Page, *, span: tuple[int, int]
         points = between(connection, name, since, max(until, since + 1), MOST_POINTS)
         partitions = columns(connection, name)
         committed = last_committed(ledger, connection, name, len(of_flow.resets))
+        let_pass = _let_pass(connection, name, of_flow.decisions[-MOST_MARKS:])
     numbers, failing = of_flow.numbers, of_flow.failing
     return {
         "summary": summary(shown, of_flow, sums.get(name), rates.get(name, []), complete),
         "series": series(points),
-        "windows": _windows(committed, of_flow.ends, page),
+        "windows": _windows(committed, of_flow.ends, page, let_pass),
         "phases": {label: seconds for (key, label), seconds in numbers.items() if key == measure.SECONDS},
         "outcomes": {label: count for (key, label), count in numbers.items() if key == measure.WINDOWS},
         "latency": _latency(numbers),
@@ -72,7 +77,7 @@ def flow_page(ledger: Ledger, shown: Shown, page: Page, *, span: tuple[int, int]
                 "since_ms": each.since_ms,
                 "windows": each.windows,
                 "transient": each.transient,
-                "error": each.error[:MOST_TEXT],
+                "error": each.error[:MOST_ERROR],
             }
             for each in failing[:MOST_MARKS]
         ],
@@ -105,7 +110,22 @@ def series(points: list[Sample]) -> dict[str, list[float | None]]:
     }
 
 
-def _windows(committed: Sequence[ShownWindow], ends: Mapping[str, WindowEnd], page: Page) -> list[dict[str, Any]]:
+def _let_pass(connection: Connection, flow: str, decisions: Sequence[Decision]) -> dict[str, list[str]]:
+    """By window the people who have let something of it pass, one a partition: no gate did."""
+    people = {
+        (each.topic, each.partition, each.offset): each.by
+        for each in decisions
+        if each.action in (Action.LET_PASS, Action.ACCEPT_LOSS)
+    }
+    found: dict[str, list[str]] = {}
+    for place, window in windows_at(connection, flow, people.keys()).items():
+        found.setdefault(window, []).append(people[place])
+    return found
+
+
+def _windows(
+    committed: Sequence[ShownWindow], ends: Mapping[str, WindowEnd], page: Page, let_pass: Mapping[str, list[str]]
+) -> list[dict[str, Any]]:
     """The last windows: the run, what was committed and verified of it, how it ended, where its Data Docs are."""
     found, rows = [], {each.row.window: each for each in committed}
     for window in with_ends([each.row for each in committed], ends, MOST_WINDOWS):
@@ -118,6 +138,7 @@ def _windows(committed: Sequence[ShownWindow], ends: Mapping[str, WindowEnd], pa
                 "ended_ms": window.ended_ms,
                 "partitions": window.partitions,
                 "verified": row.verified if row else 0,
+                "let_pass": let_pass.get(window.window, []),
                 "copied": window.copied,
                 "bytes": window.bytes,
                 "failed": window.failed,

@@ -93,7 +93,7 @@ def _of_flow(shown: Shown, held: list[HeldRange], by_people: list[Hold], failing
 
 
 def _commands(answer: str, flow: str, held: list[HeldRange]) -> list[str]:
-    """The commands that do the same as an answer, a topic each; a reset's without --yes, which shows what it would do."""
+    """The commands that do the same as an answer, a topic each; without --yes, so that they show what they would do."""
     found = []
     for topic in dict.fromkeys(item.topic for item in held):
         numbers = [word for item in held if item.topic == topic for word in ("--partition", item.partition)]

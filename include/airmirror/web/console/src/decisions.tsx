@@ -109,7 +109,7 @@ function About({ waiting, name }: { waiting: Waiting; name: string }) {
         </button>
       )}
       {isOpen && option.commands.map((command) => <Command key={command}>{command}</Command>)}
-      {isOpen && option.commands.some((command) => command.includes(" reset ")) && <p className="am-muted">Without <code>--yes</code> it is a dry run: it shows what would be done and writes nothing.</p>}
+      {isOpen && option.commands.length > 0 && <p className="am-muted">Without <code>--yes</code> it is a dry run: it shows what would be done and writes nothing.</p>}
     </>
   );
 }

@@ -65,7 +65,7 @@ function Shown({ data }: { data: FlowAnswer }) {
       {data.failing.length > 0 && (
         <section>
           <h3 className="am-h">Failing</h3>
-          <ul>{data.failing.map((each) => <li key={`${each.topic}-${each.partition}`}>{each.topic ? <Link to={`partition/${pathOf(data.dag_id)}`} query={{ topic: each.topic, partition: String(each.partition) }}>{plain(each.topic)}-{each.partition}</Link> : "whole windows"}: {counted(each.windows, "window")} since <Time at={each.since_ms} />. <Text>{each.error}</Text></li>)}</ul>
+          <ul>{data.failing.map((each) => <li key={`${each.topic}-${each.partition}`}>{each.topic ? <Link to={`partition/${pathOf(data.dag_id)}`} query={{ topic: each.topic, partition: String(each.partition) }}>{plain(each.topic)}-{each.partition}</Link> : "whole windows"}: {counted(each.windows, "window")} since <Time at={each.since_ms} />. <Text most={4_000}>{each.error}</Text></li>)}</ul>
         </section>
       )}
       <Plots data={data} />
@@ -175,7 +175,7 @@ function Worst({ data }: { data: FlowAnswer }) {
 const windowColumns = (dagId: string): Column<WindowRow>[] => [
   { key: "ended", name: "ended", cell: (row) => <Time at={row.ended_ms} /> },
   { key: "window", name: "run", how: "The Airflow run that the window was of.", cell: (row) => (row.run ? <Outer to={`dags/${encodeURIComponent(dagId)}/runs/${encodeURIComponent(row.run)}`}>{plain(row.run)}</Outer> : <span title="A window of the command line.">{plain(row.window)}</span>) },
-  { key: "gate", name: "gate", how: "Of how many of its partitions all that the window committed is verified now.", cell: (row) => <Gate row={row} /> },
+  { key: "gate", name: "gate", how: "Of how many of its partitions all that the window committed has passed a gate by now; and who has let the others pass.", cell: (row) => <Gate row={row} /> },
   { key: "copied", name: "copied", right: true, cell: (row) => counted(row.copied, "record") },
   { key: "bytes", name: "size", right: true, how: "Bytes of the record batches written.", cell: (row) => bytes(row.bytes) },
   { key: "took", name: "commits", right: true, how: "From its first commit to its last one.", cell: (row) => (row.first_ms === null ? "none" : row.ended_ms > row.first_ms ? `over ${ms(row.ended_ms - row.first_ms)}` : "one") },
@@ -183,10 +183,12 @@ const windowColumns = (dagId: string): Column<WindowRow>[] => [
 ];
 
 function Gate({ row }: { row: WindowRow }) {
-  const told = row.partitions === 0 ? "nothing to judge" : row.verified === row.partitions ? `passed: all ${row.partitions}` : `passed: ${row.verified} of ${row.partitions}`;
+  const passed = Math.max(0, row.verified - row.let_pass.length);
+  const told = row.partitions === 0 ? (row.failed ? "nothing was committed" : "nothing to judge") : passed === row.partitions ? `passed: all ${row.partitions}` : `passed: ${passed} of ${row.partitions}`;
   return (
     <span className={row.partitions && row.verified < row.partitions ? "am-held" : undefined}>
       {told}
+      {row.let_pass.length > 0 && ` · let pass by ${[...new Set(row.let_pass)].map(plain).join(", ")}: ${row.let_pass.length}`}
       {row.page && <> · <Outer to={row.page}>Data Docs</Outer></>}
     </span>
   );

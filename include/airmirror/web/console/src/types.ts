@@ -61,6 +61,7 @@ export interface WindowRow {
   ended_ms: number;
   partitions: number;
   verified: number;
+  let_pass: string[]; // by whom, one a partition
   copied: number;
   bytes: number;
   failed: Maybe<number>;

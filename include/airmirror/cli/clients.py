@@ -1,0 +1,67 @@
+"""Settings that no client of an enabled flow could connect with, found without asking a broker, as every command would."""
+
+from __future__ import annotations
+
+from airmirror.cli.options import with_connections
+from airmirror.clusters.protocol.transport import transport
+from airmirror.clusters.security.model import UnsupportedClientSetting
+from airmirror.config import Configuration, ConnectionNeeded, Flow, Problem
+from airmirror.config.explain import placed
+from airmirror.config.places import Level, place
+from airmirror.config.resolve import client_settings
+from airmirror.errors import AirmirrorError
+from airmirror.slot.compression import compression_of
+
+ROLES = ("consumer", "producer")
+
+
+def clients(configuration: Configuration) -> tuple[list[Problem], list[str]]:
+    """Return the problems of the client settings of enabled flows, each once, and notes on them."""
+    problems: dict[Problem, None] = {}
+    notes: dict[str, None] = {}
+    for named in configuration.enabled:
+        try:
+            flow = with_connections(configuration, named)
+        except ConnectionNeeded as error:
+            notes[str(error)] = None
+        except AirmirrorError as error:
+            problems[Problem(None, named.name, str(error))] = None
+        else:
+            problems |= dict.fromkeys(_refused(configuration, flow))
+            notes |= dict.fromkeys(_unused(configuration, flow))
+    return list(problems), list(notes)
+
+
+def _refused(configuration: Configuration, flow: Flow) -> list[Problem]:
+    found = []
+    for side, cluster in (("source", flow.source), ("target", flow.target)):
+        settings = client_settings(cluster.alias, placed(configuration), flow.name, side)
+        for role in ROLES:
+            try:
+                transport(cluster, role)
+                if (side, role) == ("target", "producer"):
+                    compression_of(flow)
+            except UnsupportedClientSetting as error:
+                names = (f"{role}.{error.key}", error.key)
+                at = next((settings[name] for name in names if name in settings), None)
+                line, key = (at.line, at.key) if at else (None, f"{cluster.alias}.{error.key}")
+                found.append(Problem(line, key, error.reason))
+    return found
+
+
+def _unused(configuration: Configuration, flow: Flow) -> list[str]:
+    """Settings of a log-in or of TLS that were given to a cluster whose protocol has none of it."""
+    notes = []
+    for side, cluster in (("source", flow.source), ("target", flow.target)):
+        protocol = cluster.client("admin").get("security.protocol", "PLAINTEXT").strip().upper()
+        settings = client_settings(cluster.alias, placed(configuration), flow.name, side)
+        found = [
+            each.key
+            for name, each in sorted(settings.items())
+            if (name.startswith("sasl.") and not protocol.startswith("SASL"))
+            or (name.startswith("ssl.") and not protocol.endswith("SSL"))
+        ]
+        own = [key for key in found if place(key, tuple(configuration.clusters)).level is not Level.TOP]
+        if own:
+            notes.append(f"{', '.join(own)}: not used, {cluster.alias}.security.protocol is {protocol}")
+    return notes

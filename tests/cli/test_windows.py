@@ -1,0 +1,49 @@
+"""What is told of a window: once what is true of it, for people and for programs."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from airmirror.cli import plain, show
+from airmirror.cli.tables import show as print_all
+from airmirror.config import UnknownFlow
+from airmirror.on_spark import windows as spark_windows
+from airmirror.topics.sync import SyncReport
+from airmirror.windows.judging import Judged
+from airmirror.windows.results import Row, WindowResult
+from airmirror.windows.verify import Verdict
+from support.deployment import Deployment
+from support.large import made
+
+
+def test_a_failed_partition_is_not_verified_for_programs_either() -> None:
+    row = made(Row, verified=True, read_back=True, error=UnknownFlow("file", "a->b", ()))
+    told = plain.window(made(WindowResult, rows=(row,)), (), made(SyncReport))
+    assert [each["verified"] for each in told["rows"]] == [False] and told["verified"] is False
+
+
+def test_a_window_has_one_rate() -> None:
+    written = io.StringIO()
+    print_all(Console(file=written, width=10_000), show.window(made(WindowResult)))
+    assert written.getvalue().count("records/s") == 1
+
+
+def test_windows_in_a_row_must_follow(tmp_path: Path) -> None:
+    refused = Deployment(tmp_path, "x:1", "y:1", ".*")("run-window", "--local", "--windows", "2")
+    assert refused.exit_code == 2 and "--follow" in refused.stderr
+
+
+def test_what_earlier_windows_had_committed_is_told_as_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    verdicts = (Verdict("orders", 0, 1_499, 1_500, None), Verdict("orders", 1, 9, 10, UnknownFlow("file", "a->b", ())))
+    nothing: Any = made(WindowResult, rows=(), window="w")
+    monkeypatch.setattr(spark_windows, "run_following", lambda *_, **__: nothing)
+    monkeypatch.setattr(spark_windows, "judge_flow", lambda *_, **__: (Judged((), verdicts), None))
+    monkeypatch.setattr(spark_windows, "with_verdicts", lambda result, *_: result)
+    judged = spark_windows.run_judged(SimpleNamespace(opened=None), None, "w", None)  # type: ignore[arg-type]
+    assert judged.earlier == 1_500
