@@ -34,6 +34,7 @@ VERSIONS = (
     "0011",
     "0012",
     "0013",
+    "0014",
 )  # the revisions in migrations/versions, oldest first
 
 _version_table = sql.Table(  # as Alembic makes it

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airmirror.errors import counted
 from airmirror.times import utc
@@ -21,10 +21,12 @@ MOST_REASON = 300  # characters
 
 @dataclass(frozen=True)
 class Question:
-    """A question as it is shown; ``body`` is Markdown."""
+    """A question as it is shown; ``body`` is Markdown. ``about``: what it is about, as JSON, besides what the run was triggered
+    with."""
 
     subject: str
     body: str
+    about: Any = None
 
 
 @dataclass(frozen=True)
