@@ -107,9 +107,9 @@ def question(held: Sequence[HeldRange], flow: str) -> str:
     return "\n".join(lines)
 
 
-def escape(text: str) -> str:
-    """A text as Markdown that shows it as it is, on one line, and no longer than three hundred characters."""
+def escape(text: str, most: int = MOST_REASON) -> str:
+    """A text as Markdown that shows it as it is, on one line, and no longer than so many characters."""
     plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    cut = plain if len(plain) <= MOST_REASON else plain[:MOST_REASON] + "…"
+    cut = plain if len(plain) <= most else plain[:most] + "…"
     marked = re.sub(r"([\\`*_\[\]<|~#&!@])", r"\\\1", cut)
     return re.sub(r"(?i)(:)(?=//)|(?<=www)(\.)", r"\\\g<0>", marked)
