@@ -132,7 +132,7 @@ def test_on_clusters_with_an_authorizer(guarded_brokers: tuple[Broker, Broker], 
     for lacking in (
         f"WRITE on TOPIC {remote} to User:bob",
         f"ALL on TOPIC {remote} to",
-        f"PREFIXED TOPIC {remote}",
+        f"READ on TOPIC {remote} to User:pre",
         "TOPIC * ",
     ):
         assert lacking in rule.evidence

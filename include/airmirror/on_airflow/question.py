@@ -108,7 +108,7 @@ def question(held: Sequence[HeldRange], flow: str) -> str:
 
 
 def escape(text: str, most: int = MOST_REASON) -> str:
-    """A text as Markdown that shows it as it is, on one line, and no longer than so many characters."""
+    """A text as Markdown that shows it as it is, on one line, and no longer than ``most`` characters."""
     plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     cut = plain if len(plain) <= most else plain[:most] + "…"
     marked = re.sub(r"([\\`*_\[\]<|~#&!@])", r"\\\1", cut)

@@ -26,7 +26,7 @@ def remote_acls(topics: Mapping[str, str], acl: Acl) -> list[Acl]:
     """Return the target's copies of an ACL.
 
     Of LITERAL ones of topics that the flow replicates: ALLOW of what reads (ALLOW ALL becomes ALLOW READ), and every DENY as it
-    is. Of all topics, or of a prefix, only what denies to read, for each remote topic: an ALLOW beside it would give what the
+    is. Of all topics, or of a prefix, only what denies to read, for each remote topic: else an ALLOW would give what the
     source denies.
     """
     reads = acl.operation in ("ALL", *_READS)
