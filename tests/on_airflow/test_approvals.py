@@ -157,6 +157,8 @@ def test_each_move_group_and_each_question_is_approved_by_itself(
     for context, step in ((shop, "switch_producers"), (stock, "switch_consumers"), (stock, REVERSE), (shop, "finish")):
         with pytest.raises(NotApproved):
             tasks[step].execute(context)
+    with pytest.raises(AirflowSkipException):
+        tasks[UNDO].execute(answered(tasks, run_of(MOVED | {"way": UNDO}), asking(UNDO), LEAVE))
     with pytest.raises(NotApproved):  # to lift the fence is not to take it back
         tasks[UNDO].execute(
             answered(tasks, run_of(MOVED | {"way": LIFT}), asking(UNDO), GO) | {"run_id": shop["run_id"]}
