@@ -119,10 +119,10 @@ def test_what_is_masked_is_in_no_form_of_the_answer(client: TestClient, copied: 
     }
 
 
-CARD = {"card": "4111", "kept": 1}
-JSON = json.dumps(CARD)
+PAID = {"card": "4111", "kept": 1}
+JSON = json.dumps(PAID)
 HIDING = {
-    "a field": CARD,
+    "a field": PAID,
     "deep": {"a": [{"Card": "4111", "card ": "4111"}]},
     "JSON in a text": {"payload": JSON},
     "encoded twice": {"payload": json.dumps(JSON)},
