@@ -24,6 +24,12 @@ def test_names_paint_nothing(name: str, terminal: bool) -> None:
     assert "\x1b[31mred" not in text and "\x1b]" not in text and "\u202e" not in text
 
 
+def test_a_name_writes_no_row_of_its_own() -> None:
+    written = io.StringIO()
+    show(Console(file=written, width=200), table("t", ("group", "n"), [("a\n  evil  7\tx", 1)], right=("n",)))
+    assert [each for each in written.getvalue().splitlines() if "evil" in each] == ["a\\n  evil  7\\tx  1"]
+
+
 def test_an_empty_table_says_so_and_no_line_ends_with_blanks() -> None:
     written = io.StringIO()
     console = Console(file=written, width=10_000)

@@ -34,7 +34,10 @@ class Broker:
         return SimpleNamespace(error_code=0, error_message=None, auth_bytes=answer, session_lifetime_ms=0)
 
 
-@pytest.mark.parametrize("iterations", ["1", "0", "-5", "4095", "+1", " 1", "4096,i=1"])
+@pytest.mark.parametrize(
+    "iterations",
+    ["1", "0", "-5", "4095", "+1", " 1", "4096,i=1", "\u0661", "\u00a01", "\uff11", "0\u0665000", "99999999", "1_0000"],
+)
 def test_few_iterations_are_refused_before_anything_is_proved(iterations: str) -> None:
     broker: Any = Broker(iterations)
     with pytest.raises(AuthenticationFailed, match="iterations") as caught:

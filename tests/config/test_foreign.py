@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
 from airmirror.cli.main import app
-from airmirror.config import Configuration, ConfigurationError, parse, resolve, translated
+from airmirror.config import Configuration, ConfigurationError, parse, properties, resolve, translated
 from airmirror.config.foreign import render, tree, writing
 from airmirror.config.model import Setting
 
@@ -280,6 +280,19 @@ def test_a_login_that_cannot_be_had_is_refused() -> None:
 )
 def test_a_text_that_is_nothing_of_the_kind(text: str, reason: str) -> None:
     assert reason in problems(text)[0]
+
+
+def test_no_key_begins_a_line_of_the_file() -> None:
+    key = "header.converter.x\nreplication.policy.class=evil"
+    settings = (Setting(key, "y", None), Setting("a->b.topics", "z", None))
+    written = render(settings, "mirror.json", {})
+    assert {each.key: each.value for each in properties.settings(written, "f")} == {key: "y", "a->b.topics": "z"}
+    assert "\na->b.topics = z\n" in written
+
+
+@pytest.mark.parametrize("name", ["[a]", "{a: b}"])
+def test_a_name_that_is_no_text(name: str) -> None:
+    assert problems(f"kind: KafkaMirrorMaker2\n? {name}\n: b\n") == ["line 2: a name is a list or a mapping"]
 
 
 def test_anchors_that_stand_for_more_than_memory_holds() -> None:

@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from airmirror.ledger import FlowLedger, Ledger, LedgerBegunAnew, queries, tables
 from airmirror.ledger.database import reading
+from airmirror.ledger.errors import ValueNotKept
 from airmirror.partitions import Entry, TopicPartition
 from airmirror.windows.committed import committed
 from airmirror.wire.mirrormaker import source_offset_key, source_offset_value
@@ -109,6 +111,13 @@ def test_any_split_any_repetition_and_a_compacted_log_make_the_same_ledger(
 
     load(after_cleaning, compacted(log))
     assert contents(after_cleaning, "scanned") == contents(at_once, "scanned")
+
+
+def test_a_number_that_no_database_keeps_is_an_error_for_good(ledger: Ledger) -> None:
+    found, entry = ledger.flow("east->west"), written(0, FlowIdentity("east", "west", "id-east", "id-west", 0))
+    with pytest.raises(ValueNotKept) as caught:
+        found.load_segments(SEGMENTS, TOPIC_ID, [replace(entry, timestamp=-(2**80))], {0: 1}, {0: 0})
+    assert not caught.value.transient and found.scanned(SEGMENTS, TOPIC_ID) == {}
 
 
 def test_the_unverified_are_those_past_their_verified_offset(ledger: Ledger) -> None:

@@ -92,13 +92,14 @@ def test_rows_of_a_flow_without_a_name_are_dropped(ledger_url: str) -> None:
     """Commands without ``--flow`` once wrote them."""
     example = {int: 7, float: 7.0, str: "x", bytes: b"x", bool: False}
     engine = at_version(ledger_url, "0012")
+    tables = [table for table in metadata.sorted_tables if sql.inspect(engine).has_table(table.name)]
     with writing(engine, "test") as connection:
-        for table in metadata.sorted_tables:
+        for table in tables:
             row = {each.name: example[each.type.python_type] for each in table.columns if not each.nullable}
             connection.execute(table.insert(), [row | {"flow": flow} for flow in ("", " anew", "east->west")])
     engine.dispose()
     with closing(Ledger(ledger_url)) as ledger, reading(ledger.engine) as connection:
-        for table in metadata.sorted_tables:
+        for table in tables:
             assert list(connection.scalars(sql.select(table.c.flow))) == ["east->west"], table.name
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -11,6 +14,9 @@ from airmirror.clusters.protocol.described import AclBinding, Quota, acl_binding
 from airmirror.clusters.protocol.granted import create_acl_bindings, set_quotas
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Cluster
+from airmirror.migration import access
+from airmirror.migration.access import meant
+from airmirror.migration.chosen import Move
 from airmirror.migration.state import move_state
 from airmirror_local.brokers import Broker
 from support.following import numbered, patiently
@@ -32,6 +38,53 @@ def await_there(cluster: Cluster, who: str, granted: set[tuple[str, str, str, st
             assert grants(cluster, who) >= granted and quota in client_quotas(routes)
 
 
+WHO = "User:mallory"
+ALL = AclBinding("TOPIC", "billing-eu", "LITERAL", WHO, "*", "ALL", "ALLOW")
+
+
+def copied(*here: AclBinding, remote: str = "billing-eu", fenced: bool = False) -> tuple[list[str], list[str]]:
+    """The ACLs that a move group's clients get on the target, and those that they don't."""
+    move = Move("shop", {"billing-eu": remote}, ("shop",), None)
+    acls, left = meant(here, (), move, {WHO}, {("billing-eu", WHO)} if fenced else ())
+    return [str(each) for each in acls], [str(each) for each in left]
+
+
+@pytest.mark.parametrize("remote", ["billing-eu", "east.billing-eu", "east.billing-eu.2"])
+@pytest.mark.parametrize(("name", "pattern"), [("b", "PREFIXED"), ("*", "LITERAL")])
+def test_nobody_gets_more_there_than_here(remote: str, name: str, pattern: str) -> None:
+    """The target has topics, groups and ids of its own that begin the same."""
+    for permission in ("ALLOW", "DENY"):
+        broad = replace(ALL, name=name, pattern=pattern, permission=permission)
+        assert copied(broad, remote=remote) == ([f"{permission} ALL on TOPIC {remote} to {WHO} from *"], [])
+    group = AclBinding("GROUP", "*" if name == "*" else "s", pattern, WHO, "*", "ALL", "ALLOW")
+    assert copied(group) == ([f"ALLOW ALL on GROUP shop to {WHO} from *"], [])
+    ids = AclBinding("TRANSACTIONAL_ID", "*" if name == "*" else "air", pattern, WHO, "*", "WRITE", "ALLOW")
+    assert copied(ids) == ([], [str(ids)]), "Airmirror's own, and everybody's"
+    assert copied(replace(ids, name="airmirror.east.west.0", pattern="LITERAL"))[0] == []
+    assert copied(own := replace(ids, name="shop-", pattern="PREFIXED")) == ([str(own)], [])
+
+
+def test_what_is_denied_here_is_denied_there_but_for_the_fence() -> None:
+    delete, read = (replace(ALL, operation=what, permission="DENY") for what in ("DELETE", "READ"))
+    fence = replace(ALL, operation="WRITE", permission="DENY")
+    acls, _ = copied(ALL, fence, delete, replace(read, name="*"), remote="x", fenced=True)
+    assert [each.split(" on ")[0] for each in acls] == ["DENY DELETE", "DENY READ", "ALLOW ALL"]
+    assert len(copied(ALL, fence)[0]) == 2, "one that is no fence"
+
+
+def test_what_allows_waits_for_what_denies(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[AclBinding] = []
+
+    def create(_: object, acls: Sequence[AclBinding]) -> dict[AclBinding, str]:
+        asked.extend(acls)
+        return {each: "too many" for each in acls if each.permission == "DENY"}
+
+    monkeypatch.setattr(access, "create_acl_bindings", create)
+    deny, other = replace(ALL, operation="READ", permission="DENY"), replace(ALL, name="other")
+    refused = access._create(cast(Routes, None), [ALL, other, deny])
+    assert asked == [deny, other] and refused == {deny: "too many", ALL: "what denies there was refused"}
+
+
 @pytest.mark.parametrize("mode", ["readers", "migrate"])
 def test_what_clients_may_is_shown_and_copied_where_it_is_wanted(
     guarded: list[Broker], tmp_path: Path, mode: str
@@ -49,18 +102,22 @@ def test_what_clients_may_is_shown_and_copied_where_it_is_wanted(
         AclBinding("GROUP", group, "LITERAL", who, "*", "READ", "ALLOW"),
         AclBinding("GROUP", f"not-{group}", "LITERAL", who, "*", "READ", "ALLOW"),
         AclBinding("TRANSACTIONAL_ID", "shop-", "PREFIXED", who, "*", "WRITE", "ALLOW"),
+        AclBinding("TRANSACTIONAL_ID", "*", "LITERAL", who, "*", "DESCRIBE", "ALLOW"),
     ]
     with Routes(flow.flow.source, "test") as routes:
         assert create_acl_bindings(routes, own) == {} and set_quotas(routes, [quota]) == {}
     await_there(flow.flow.source, who, {("GROUP", "LITERAL", group, "READ")}, quota)
-    access = move_state(flow.opened, move_of(flow.opened), ORDER).access
+    shown = move_state(flow.opened, move_of(flow.opened), ORDER).access
     lacks = {
         ("TOPIC", "LITERAL", flow.remote_topic, "WRITE"),
-        ("TOPIC", "PREFIXED", f"{flow.flow.source.alias}.{flow.topic[:-2]}", "READ"),
+        ("TOPIC", "LITERAL", flow.remote_topic, "READ"),
         ("GROUP", "LITERAL", group, "READ"),
         ("TRANSACTIONAL_ID", "PREFIXED", "shop-", "WRITE"),
     }
-    assert sum(who in each for each in access) == len(lacks) and f"lacks there: {quota}" in access, access
+    assert (
+        sum(who in each for each in shown if each.startswith("lacks there")) == len(lacks)
+        and f"lacks there: {quota}" in shown
+    ), shown
     assert grants(flow.flow.target, who) == set(), "shown first"
     said = takes(flow.opened, "mirror")
     with Routes(flow.flow.target, "test") as routes:
@@ -70,5 +127,6 @@ def test_what_clients_may_is_shown_and_copied_where_it_is_wanted(
         assert not grants(flow.flow.target, who) & lacks and quota not in there
     else:
         await_there(flow.flow.target, who, lacks, quota)
-        assert ("GROUP", "LITERAL", f"not-{group}", "READ") not in grants(flow.flow.target, who)
+        by_windows = ("TOPIC", "LITERAL", f"{flow.flow.source.alias}.{stays}", "READ")
+        assert grants(flow.flow.target, who) - {by_windows} == lacks, "no more than that"
         assert takes(flow.opened, "mirror")[-1] == "0 ACLs and 0 quotas copied"

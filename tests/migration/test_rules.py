@@ -224,7 +224,7 @@ def test_acls_that_lack_have_the_names_of_the_target() -> None:
     others = (
         replace(LITERAL, name="not-ours"),
         replace(LITERAL, name="*"),
-        replace(LITERAL, name="or", pattern="PREFIXED"),
+        replace(LITERAL, name="or", pattern="PREFIXED", operation="READ"),
         replace(LITERAL, name="zz", pattern="PREFIXED"),
         AclBinding("GROUP", "billing", "LITERAL", "User:ann", "*", "READ", "ALLOW"),
         AclBinding("TRANSACTIONAL_ID", "shop", "PREFIXED", "User:ann", "*", "WRITE", "DENY"),
@@ -232,10 +232,10 @@ def test_acls_that_lack_have_the_names_of_the_target() -> None:
     there = AclBinding("TOPIC", "east.orders", "LITERAL", "User:ann", "*", "WRITE", "ALLOW")
     found = missing_bindings((LITERAL, *others), (there,), facts().remote)
     assert [(acl.resource, acl.pattern, acl.name) for acl in found] == [
+        ("TRANSACTIONAL_ID", "PREFIXED", "shop"),  # what denies comes first
         ("GROUP", "LITERAL", "billing"),
         ("TOPIC", "LITERAL", "*"),
-        ("TOPIC", "PREFIXED", "east.or"),
-        ("TRANSACTIONAL_ID", "PREFIXED", "shop"),
+        ("TOPIC", "LITERAL", "east.orders"),
     ]
 
 

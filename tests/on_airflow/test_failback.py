@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -34,8 +33,10 @@ from airmirror.on_airflow.dags.failback import (
     failback_dag,
 )
 from airmirror.on_airflow.tasks import failback
+from airmirror.on_airflow.tasks.approvals import NotApproved
 from airmirror.wire.closures import WHOLE
 from on_airflow.conftest import AirflowFlow
+from support.approvals import answered, approvals, run_of
 from support.failovers import PLANNED
 from support.following import numbered
 from support.groups import commit, committed
@@ -43,27 +44,24 @@ from support.returns import Both, there_and_back, write
 from support.sides import Sides, sides, two_brokers_of_module
 from support.topics import assert_mirrored, produce
 
-__all__ = ["sides", "two_brokers_of_module"]
+__all__ = ["approvals", "sides", "two_brokers_of_module"]
 
 
-def given(plan: str, switch: str = "", dry_run: bool = False, **more: str) -> Any:
+def given(tasks: dict[str, Any], plan: str, switch: str = "", dry_run: bool = False, **more: str) -> Any:
     """A task's context, with what people have answered to each of the two questions; to one without an option, nothing."""
-    answers = {
-        asked: {
-            "chosen_options": [option],
-            "responded_by_user": {"name": "ada"},
-            "responded_at": "2026-11-23T03:00:00+00:00",
-        }
-        for asked, option in ((PLAN, plan), (SWITCH, switch))
-        if option and not dry_run
-    }
-    params = {"reason": "INC-7", "dry_run": dry_run, "leave": False, "inexact": False} | more
-    ti = SimpleNamespace(try_number=1, xcom_pull=lambda task_ids: answers.get(task_ids))
-    return {"run_id": "manual", "params": params, "ti": ti}
+    context = form(dry_run, **more)
+    for asked, option in ((PLAN, plan), (SWITCH, switch)):
+        if option and not dry_run:
+            answered(tasks, context, asked, option)
+    return context
+
+
+def form(dry_run: bool = False, **more: str) -> Any:
+    return run_of({"reason": "INC-7", "dry_run": dry_run, "leave": False, "inexact": False} | more)
 
 
 @pytest.fixture
-def both(sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Both:
+def both(sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, approvals: str) -> Both:
     """Flows after a failover, as the tasks open them."""
     made = there_and_back(sides.east, sides.west, tmp_path)
     write(made.east, made.topic, 0, 20)
@@ -84,32 +82,32 @@ def both(sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Both:
 
 def test_questions_show_what_diverged_and_answers_fail_back(both: Both, tmp_path: Path) -> None:
     flow = both.there.flow.name
-    asked = failback.ask(dag.deployment(), flow, dag.order_of(given(LET_RETURN), "ada"))
+    asked = failback.ask(dag.deployment(), flow, dag.order_of(form(), "ada"))
     assert asked.subject.startswith(f"{flow}: fail back?") and "6 were written on the target since" in asked.subject
     assert "INC-7" in asked.body and "applications go on" in asked.body
     tasks: dict[str, Any] = failback_dag(both.there.flow).task_dict
     with pytest.raises(AirflowSkipException):
-        tasks[PLAN].execute(given(LET_RETURN, dry_run=True))
+        tasks[PLAN].execute(given(tasks, LET_RETURN, dry_run=True))
     steps, last = [tasks[name] for name in (RETURN, DRAIN, CLOSE, MOVE, OPEN)], tasks[OPEN]
     for operator in steps:
         with pytest.raises(AirflowSkipException):
-            operator.execute(given(LEAVE, LEAVE))
+            operator.execute(given(tasks, LEAVE, LEAVE))
     assert both.now(both.back).flow.returns == {}
-    steps[0].execute(given(LET_RETURN))
-    for second in ("", LEAVE):  # the answer to the first question is none to the second one
-        for operator in steps[1:]:
-            with pytest.raises(AirflowSkipException):
-                operator.execute(given(LET_RETURN, second))
-    switch = tasks[SWITCH].ask(given(LET_RETURN))
+    steps[0].execute(given(tasks, LET_RETURN))
+    for second, how in (("", NotApproved), (LEAVE, AirflowSkipException)):
+        for operator in steps[1:]:  # the answer to the first question is none to the second one
+            with pytest.raises(how):
+                operator.execute(given(tasks, LET_RETURN, second))
+    switch = tasks[SWITCH].ask(form())
     assert "2 partitions have more to return" in switch.subject and "stop the applications" in switch.body
     for _ in range(2):  # cleared, every task does what is left
         for operator in steps:
-            operator.execute(given(LET_RETURN, SWITCH_BACK))
+            operator.execute(given(tasks, LET_RETURN, SWITCH_BACK))
     assert is_done(both.pair) and closures_now(both.there) == {}
     assert both.values(both.east) == both.values(both.west)
     assert committed(both.east, both.group)[both.topic, 0] == 4
     assert last.page is not None and last.page.is_relative_to(tmp_path / "docs") and "INC-7" in last.page.read_text()
-    assert "nothing returns" in failback.ask(dag.deployment(), flow, dag.order_of(given(LET_RETURN), "ada")).subject
+    assert "nothing returns" in failback.ask(dag.deployment(), flow, dag.order_of(form(), "ada")).subject
 
 
 def test_a_failback_is_ended_by_its_way_undo(both: Both) -> None:
@@ -119,23 +117,23 @@ def test_a_failback_is_ended_by_its_way_undo(both: Both) -> None:
     undo, asks, before = tasks[UNDO], tasks[PLAN], committed(both.east, both.group)
     commit(both.west, both.group, {(both.remote, 0): 12})
     for name in (RETURN, DRAIN, CLOSE, MOVE):
-        tasks[name].execute(given(LET_RETURN, SWITCH_BACK))
+        tasks[name].execute(given(tasks, LET_RETURN, SWITCH_BACK))
     assert committed(both.east, both.group) != before
-    asked = asks.ask(given("", way=UNDO))
+    asked = asks.ask(form(way=UNDO))
     assert asks.options == [TAKE_BACK, LEAVE] and asked.subject == f"{flow}: end the failback of 1 topic?"
     assert "INC-7" in asked.body and f"- {both.remote}, to {both.topic}" in asked.body
     assert f"| {both.group} | {both.topic}-0 |" in asked.body and both.pair.returning() == {both.remote: both.topic}
     for skipped in (tasks[RETURN], undo):
         with pytest.raises(AirflowSkipException):
-            skipped.execute(given(TAKE_BACK if skipped is not undo else LEAVE, way=UNDO))
+            skipped.execute(given(tasks, TAKE_BACK if skipped is not undo else LEAVE, way=UNDO))
     for _ in range(2):  # cleared, it does what is left
-        undo.execute(given(TAKE_BACK, way=UNDO))
+        undo.execute(given(tasks, TAKE_BACK, way=UNDO))
     assert committed(both.east, both.group) == before and both.now(both.back).flow.returns == {}
     assert WHOLE in closures_now(both.there), "it stays closed"
-    assert asks.ask(given("", way=UNDO)).subject == f"{flow}: nothing returns"
+    assert asks.ask(form(way=UNDO)).subject == f"{flow}: nothing returns"
     with pytest.raises(AirflowSkipException):
-        tasks[RETURN].execute(given(LEAVE))
-    assert asks.ask(given(LET_RETURN)).subject.startswith(f"{flow}: fail back?") and asks.options == [LET_RETURN, LEAVE]
+        tasks[RETURN].execute(given(tasks, LEAVE))
+    assert asks.ask(form()).subject.startswith(f"{flow}: fail back?") and asks.options == [LET_RETURN, LEAVE]
 
 
 @pytest.mark.long

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
@@ -30,37 +29,31 @@ from airmirror.on_airflow.dags.failover import (
     failover_dag,
 )
 from airmirror.on_airflow.tasks import failover
+from airmirror.on_airflow.tasks.approvals import NotApproved
 from airmirror.wire.closures import WHOLE
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import LOOPBACK, free_port
 from airmirror_local.proxy import start_proxy
 from on_airflow.conftest import AirflowFlow
+from support.approvals import answered, approvals, run_of
 from support.flows import Mirror, mirror
 from support.following import numbered
 from support.groups import commit, committed
 from support.topics import produce
 from support.waiting import short_waits
 
-__all__ = ["short_waits"]
+__all__ = ["approvals", "short_waits"]
 
 
 @pytest.fixture
-def data_docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def data_docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, approvals: str) -> Path:
     found = replace(dag.deployment(), data_docs=tmp_path / "docs")
     monkeypatch.setattr(dag, "deployment", lambda: found)
     return found.data_docs
 
 
-def given(option: str, way: str = "planned", dry_run: bool = False) -> Any:
-    answer = {
-        "chosen_options": [option],
-        "responded_by_user": {"name": "ada"},
-        "responded_at": "2026-11-22T20:00:00+00:00",
-    }
-    params = {"way": way, "reason": "INC-7", "dry_run": dry_run, "inexact": False, "anyway": False}
-    answers = {} if dry_run else {PLAN: answer}
-    ti = SimpleNamespace(try_number=1, xcom_pull=lambda task_ids: answers.get(task_ids))
-    return {"run_id": "manual", "params": params, "ti": ti}
+def given(way: str = "planned", dry_run: bool = False) -> Any:
+    return run_of({"way": way, "reason": "INC-7", "dry_run": dry_run, "inexact": False, "anyway": False})
 
 
 def used(monkeypatch: pytest.MonkeyPatch, opened: Opened) -> None:
@@ -84,19 +77,21 @@ def test_a_failover_is_taken_back_by_whom_it_was_asked(
 ) -> None:
     flow, group = filled(east, west, tmp_path)
     used(monkeypatch, flow.opened)
-    operator: Any = failover_dag(flow.flow).task_dict[UNDO]
+    tasks: dict[str, Any] = failover_dag(flow.flow).task_dict
+    operator = tasks[UNDO]
     with pytest.raises(NotClosed):
         failover.ask_undo(dag.deployment(), flow.flow.name, "a false alarm")
-    fail_over(flow.opened, dag.order_of(given(FAIL_OVER), "ada"))
+    fail_over(flow.opened, dag.order_of(given(), "ada"))
     asked = failover.ask_undo(dag.deployment(), flow.flow.name, "a false alarm")
     assert "take the failover back?" in asked.subject and "no position" in asked.body and "a false alarm" in asked.body
-    for option in (LEAVE, FAIL_OVER):
-        with pytest.raises(AirflowSkipException):
-            operator.execute(given(option, "undo"))
+    with pytest.raises(AirflowSkipException):
+        operator.execute(answered(tasks, given("undo"), PLAN, LEAVE))
+    with pytest.raises(AirflowSkipException):
+        operator.execute(answered(tasks, given(), PLAN, FAIL_OVER))
     assert committed(west, group) == {(flow.remote_topic, 0): 15}
-    operator.execute(given(TAKE_BACK, "undo"))
+    operator.execute(answered(tasks, given("undo"), PLAN, TAKE_BACK))
     assert committed(west, group) == {} and closures_now(flow.opened) == {}
-    fail_over(flow.opened, dag.order_of(given(FAIL_OVER), "ada"))
+    fail_over(flow.opened, dag.order_of(given(), "ada"))
     commit(west, group, {(flow.remote_topic, 0): 17})
     with pytest.raises(CannotUndo):
         failover.ask_undo(dag.deployment(), flow.flow.name, "a false alarm")
@@ -107,32 +102,33 @@ def test_a_question_shows_the_plan_and_an_answer_fails_over(
 ) -> None:
     flow, group = filled(east, west, tmp_path)
     used(monkeypatch, flow.opened)
-    asked = failover.ask(dag.deployment(), flow.flow.name, dag.order_of(given(FAIL_OVER), "ada"))
+    asked = failover.ask(dag.deployment(), flow.flow.name, dag.order_of(given(), "ada"))
     assert f"{flow.flow.name}: fail over (planned)?" in asked.subject and "INC-7" in asked.body
     assert "not verified" in asked.body and flow.topic in asked.body.replace("\\", "")
     tasks: dict[str, Any] = failover_dag(flow.flow).task_dict
     with pytest.raises(AirflowSkipException):
-        tasks[PLAN].execute(given(FAIL_OVER, dry_run=True))
+        tasks[PLAN].execute(given(dry_run=True))
     operators, last = [tasks[name] for name in (DRAIN, CLOSE, MOVE)], tasks[MOVE]
-    for option, dry_run in ((LEAVE, False), (FAIL_OVER, True)):
-        for operator in operators:
-            with pytest.raises(AirflowSkipException):
-                operator.execute(given(option, dry_run=dry_run))
+    for operator in operators:
+        with pytest.raises(AirflowSkipException):
+            operator.execute(answered(tasks, given(), PLAN, LEAVE))
+        with pytest.raises(NotApproved):
+            operator.execute(given())
     assert closures_now(flow.opened) == {}
     for _ in range(2):  # cleared, every task does what is left
         for operator in operators:
-            operator.execute(given(FAIL_OVER))
+            operator.execute(answered(tasks, given(), PLAN, FAIL_OVER))
     assert flow.assert_equal() == 20 and committed(west, group) == {(flow.remote_topic, 0): 15}
     assert closures_now(flow.opened)[WHOLE].by == "ada" and len(flow.opened.ledger.closures()) == 1
     assert last.page is not None and last.page.is_relative_to(data_docs) and "INC-7" in last.page.read_text()
     source = replace(flow.flow.source, bootstrap_servers=(f"{LOOPBACK}:{free_port()}",))
     used(monkeypatch, replace(flow.opened, flow=replace(flow.flow, source=source)))
     with pytest.raises(SourceGone):
-        failover.ask(dag.deployment(), flow.flow.name, dag.order_of(given(FAIL_OVER), "ada"))
-    after = dag.order_of(given(FAIL_OVER, "disaster"), "ada")
+        failover.ask(dag.deployment(), flow.flow.name, dag.order_of(given(), "ada"))
+    after = dag.order_of(given("disaster"), "ada")
     assert "fail over (disaster)?" in failover.ask(dag.deployment(), flow.flow.name, after).subject
     for operator in operators:
-        operator.execute(given(FAIL_OVER, "disaster"))
+        operator.execute(answered(tasks, given("disaster"), PLAN, FAIL_OVER))
 
 
 @pytest.mark.timeout(900)
@@ -142,6 +138,7 @@ def test_a_failover_that_a_person_approves(flow: AirflowFlow) -> None:
         produce(flow.east, flow.topic, numbered(100, 1000 * partition), partition=partition)
     commit(flow.east, "failing-billing", {(flow.topic, 0): 40})
     dag_id = "failover.failing.west"
+    forge(flow, dag_id)
     run_id = flow.client.trigger(dag_id, {"way": "planned", "reason": "moving day"})
     question = flow.asked(dag_id, run_id, "plan")
     assert "fail over (planned)?" in question["subject"] and "moving day" in question["body"]
@@ -202,6 +199,29 @@ def test_a_disaster_that_a_person_approves_and_that_is_undone(flow: AirflowFlow)
         assert flow.client.wait_for_run(dag_id, again) == "failed", "there is none any more"
         _, state = flow.run()
         assert state == "success" and flow.assert_equal() == 230
+
+
+def forge(flow: AirflowFlow, dag_id: str) -> None:
+    """Write the answer of somebody else into XCom, and mark the question as done: no step takes it."""
+    run_id = flow.client.trigger(dag_id, {"way": "disaster", "reason": "because", "anyway": True})
+    flow.asked(dag_id, run_id, PLAN)
+    path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{PLAN}"
+    given = {
+        "chosen_options": [FAIL_OVER],
+        "responded_at": "2026-11-23T12:00:00+00:00",
+        "responded_by_user": {"id": "ann"},
+    }
+    flow.client.request("POST", f"{path}/xcomEntries", {"key": "return_value", "value": given})
+    flow.client.request("PATCH", path, {"new_state": "success"})
+    assert flow.client.wait_for_run(dag_id, run_id) == "failed"
+    assert {name: task["state"] for name, task in flow.client.tasks(dag_id, run_id).items()} == {
+        PLAN: "success",
+        DRAIN: "failed",
+        CLOSE: "upstream_failed",
+        MOVE: "upstream_failed",
+        UNDO: "failed",
+    }
+    says(flow, dag_id, run_id, DRAIN, "has no answer that counts: there is no answer")
 
 
 def ended(flow: AirflowFlow, dag_id: str, run_id: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
@@ -95,18 +95,18 @@ def test_the_same_gate_judges_meanwhile_and_last(
 
     monkeypatch.setattr(spark_windows, "on_spark", lambda *_: nullcontext((lambda: 2, execute)))
     monkeypatch.setattr(work, "opened_flow", Given(flow.opened))
-    name, window = flow.flow.name, "manual__1#1-abcd"
+    name, run = flow.flow.name, "manual__1"
     with caplog.at_level("INFO"):
-        result = work.replicate(place, name, window, "sc://nowhere", Selection())
+        result = work.replicate(place, name, f"{run}#1-abcd", "sc://nowhere", Selection())
     assert result.copied == 200 and result.followed is not None and str(result.followed) in caplog.text
     with pytest.raises(NotVerified) as failed:
-        work.verify(place, name, "manual__1#verify#1-1", {window}, Selection(), replicated=window)
+        work.verify(place, name, "manual__1#verify#1-1", run, Selection(), followed=run)
     assert (failed.value.failed, failed.value.still) == (1, 0), "nobody was told of it before"
     with pytest.raises(NotVerified) as again:
-        work.verify(place, name, "manual__1#verify#2-1", set(), Selection(), replicated=window)
+        work.verify(place, name, "manual__1#verify#2-1", "", Selection(), followed=run)
     assert (again.value.failed, again.value.still) == (0, 1)
     suite.write_text(SUITE.replace("60", "100"))
-    (received,) = work.verify(place, name, "manual__1#verify#3-1", set(), Selection(), replicated=window).received
+    (received,) = work.verify(place, name, "manual__1#verify#3-1", "", Selection(), followed=run).received
     assert received.records == 200 and received.remote_topic == flow.remote_topic
     last = {number: found[-1].offset for number, found in read_all(west, flow.remote_topic).items()}
     assert {number: start for number, (start, _) in received.offsets.items()} == {0: 0, 1: 0}
@@ -178,11 +178,10 @@ def test_a_task_that_runs_windows_in_a_row() -> None:
     assert alert is not None and alert.interval == timedelta(minutes=1)
 
 
-def test_the_last_gate_trusts_all_windows_of_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that were run in a row have its name and a number."""
-    left = [SimpleNamespace(window=name) for name in ("r#1-ab", "r#1-ab-2", "r#1-abc", "r#1-ab-3")]
-    opened = SimpleNamespace(ledger=SimpleNamespace(unverified=lambda: left), flow=parse(FOLLOWS, "f").flow("a->b"))
-    trusted: list[set[str]] = []
+def test_the_gate_trusts_the_windows_of_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those run in a row have a number, those of another attempt another name; what XCom says counts for nothing."""
+    opened = SimpleNamespace(flow=parse(FOLLOWS, "f").flow("a->b"))
+    trusted: list[Container[str]] = []
 
     def judge(*_: object, **how: Any) -> Any:
         trusted.append(how["trusted"])
@@ -191,6 +190,10 @@ def test_the_last_gate_trusts_all_windows_of_the_task(monkeypatch: pytest.Monkey
     monkeypatch.setattr(work, "opened_flow", Given(opened))
     monkeypatch.setattr(work, "judge_flow", judge)
     monkeypatch.setattr(work, "when_free", lambda _flow, doing: doing())
-    with pytest.raises(FlowBusy):
-        work.verify(deployment(), "a->b", "r#verify#1-cd", {"r#1-ab"}, Selection())
-    assert trusted == [{"r#1-ab", "r#1-ab-2", "r#1-ab-3"}]
+    gate: Any = replicate_dag(opened.flow).task_dict["verify_window"]
+    windows = ("r#1-ab", "r#1-ab-2", "r#2-cd", "other#1-ab", "r2#1-ab", "r", "")
+    for number, believed in ((1, {"r#1-ab", "r#1-ab-2", "r#2-cd"}), (2, set())):
+        ti = SimpleNamespace(try_number=number, xcom_pull=lambda **_: "other#1-ab")
+        with pytest.raises(FlowBusy):
+            gate.execute({"ti": ti, "run_id": "r", "params": {}})
+        assert {window for window in windows if window in trusted[-1]} == believed

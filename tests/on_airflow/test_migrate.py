@@ -7,7 +7,6 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,21 +24,26 @@ from airmirror.wire.closures import Fence
 from airmirror_local.brokers import Broker
 from on_airflow.conftest import AirflowFlow
 from on_airflow.test_failover import says
+from support.approvals import answered, approvals, asked, run_of
 from support.following import numbered
 from support.groups import await_committed, commit, committed, member
 from support.migrations import moving
 from support.topics import assert_mirrored, open_transaction, produce
 
+__all__ = ["approvals"]
 
-def given(*approved: str, way: str = dag.MIGRATE, dry_run: bool = False, reverse: bool = False) -> Any:
-    """A task's context, in which people have approved these steps, and have said no to the others."""
-    answers = {
-        asking(step): {"chosen_options": [GO if step in approved else LEAVE], "responded_by_user": {"name": "ada"}}
-        for step in ASKED
-    }
+
+def form(way: str = dag.MIGRATE, dry_run: bool = False, reverse: bool = False) -> Any:
     params = {"move": "shop", "reason": "moving day", "way": way, "dry_run": dry_run, "reverse": reverse}
-    ti = SimpleNamespace(try_number=1, xcom_pull=lambda task_ids: answers.get(task_ids))
-    return {"run_id": "manual", "params": params, "ti": ti, "dag_run": SimpleNamespace(triggering_user_name="ada")}
+    return run_of(params)
+
+
+def given(tasks: dict[str, Any], *approved: str, **how: Any) -> Any:
+    """A task's context, in which people have approved these steps, and have said no to the others."""
+    context = form(**how)
+    for step in (*ASKED, dag.UNDO):
+        answered(tasks, context, asking(step), GO if step in approved else LEAVE)
+    return context
 
 
 GROUP, REMOTE = "moving-billing", "moving.moving-orders"
@@ -56,7 +60,7 @@ def used(monkeypatch: pytest.MonkeyPatch, opened: Opened) -> None:
 
 
 def test_questions_show_the_state_and_answers_move_it(
-    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, approvals: str
 ) -> None:
     flow, _ = moving(east, west, tmp_path, move_fence="topic")
     used(monkeypatch, flow.opened)
@@ -64,44 +68,53 @@ def test_questions_show_the_state_and_answers_move_it(
     commit(east, f"{flow.topic}-billing", {(flow.topic, 0): 15})
     steps: dict[str, Any] = migrate_dag(flow.flow).task_dict
     undo = steps[dag.UNDO]
-    assert {asking(step) for step in ASKED} == {name for name in steps if name.startswith(asking(""))}
+    assert {asking(step) for step in (*ASKED, dag.UNDO)} == {name for name in steps if name.startswith(asking(""))}
     for step in STEPS:  # a dry run tells how things are
         if step == "reverse":
             continue
         if step in ASKED:
             with pytest.raises(AirflowSkipException):
-                steps[asking(step)].execute(given(dry_run=True))
-        steps[step].execute(given(*ASKED, dry_run=True))
+                steps[asking(step)].execute(form(dry_run=True))
+        steps[step].execute(given(steps, *ASKED, dry_run=True))
         with pytest.raises(AirflowSkipException):
-            steps[step].execute(given(*ASKED, way=dag.UNDO))
-    with pytest.raises(AirflowSkipException):
-        undo.execute(given(*ASKED))
+            steps[step].execute(given(steps, *ASKED, way=dag.UNDO))
+    for task in (undo, steps[asking(dag.UNDO)]):
+        with pytest.raises(AirflowSkipException):
+            task.execute(given(steps, *ASKED, dag.UNDO))
     assert not flow.opened.ledger.last_segments() and committed(west, f"{flow.topic}-billing") == {}
     for step in ("mirror", "check_groups", "reverse"):
-        steps[step].execute(given())
+        steps[step].execute(form())
     with pytest.raises(NoWayBack):
-        steps["reverse"].execute(given(reverse=True))
+        steps["reverse"].execute(given(steps, "switch_consumers", reverse=True))
+    with pytest.raises(AirflowSkipException):
+        steps["reverse"].execute(given(steps, "switch_producers", reverse=True))
     with member(east, f"{flow.topic}-billing", flow.topic):
-        asked = migrate.ask(dag.deployment(), flow.flow.name, dag.order_of(given(), "ada"), "switch_consumers")
-    assert "switch consumers of shop? shop: 1 topic, 0 offsets not verified yet" in asked.subject
-    assert "stop all consumers" in asked.body and "rdkafka at 127.0.0.1" in asked.body.replace("\\", "")
+        found = migrate.ask(dag.deployment(), flow.flow.name, dag.order_of(form(), "ada"), "switch_consumers")
+    assert "switch consumers of shop? shop: 1 topic, 0 offsets not verified yet" in found.subject
+    assert "stop all consumers" in found.body and "rdkafka at 127.0.0.1" in found.body.replace("\\", "")
     for step in ASKED:  # those of the others are no approval of this one
         with pytest.raises(AirflowSkipException):
-            steps[step].execute(given(*(other for other in ASKED if other != step)))
+            steps[step].execute(given(steps, *(other for other in ASKED if other != step)))
     for _ in range(2):  # cleared, every task does what is left
         for step in STEPS[:-1]:
-            steps[step].execute(given(*ASKED))
+            steps[step].execute(given(steps, *ASKED))
     assert closures_now(flow.opened)[flow.topic].by == "ada" and len(flow.opened.ledger.closures()) == 1
     assert committed(west, f"{flow.topic}-billing") == {(flow.remote_topic, 0): 15} and flow.assert_equal() == 20
-    for dry_run, fences in ((True, 1), (False, 0)):  # the fence alone
-        undo.execute(given(way=dag.LIFT, dry_run=dry_run))
-        assert len(flow.opened.ledger.of_kind(Fence)) == fences and closures_now(flow.opened)
-    undo.execute(given(way=dag.UNDO, dry_run=True))
-    assert closures_now(flow.opened), "a dry run"
-    undo.execute(given(way=dag.UNDO))
+    for way, what in ((dag.LIFT, "lift the fence of shop? 1 change"), (dag.UNDO, "take back shop? 3 changes")):
+        with pytest.raises(AirflowSkipException):
+            steps[asking(dag.UNDO)].execute(form(way=way, dry_run=True))
+        body = asked(steps[asking(dag.UNDO)], form(way=way)).replace("\\", "")
+        assert what in steps[asking(dag.UNDO)].subject and "the fence comes down: " in body
+        assert (f"{flow.topic} is open again" in body) is (way == dag.UNDO)
+        with pytest.raises(AirflowSkipException):
+            undo.execute(given(steps, way=way))
+    assert len(flow.opened.ledger.of_kind(Fence)) == 1, "nobody has approved it"
+    undo.execute(given(steps, dag.UNDO, way=dag.LIFT))  # the fence alone
+    assert not flow.opened.ledger.of_kind(Fence) and closures_now(flow.opened)
+    undo.execute(given(steps, dag.UNDO, way=dag.UNDO))
     assert closures_now(flow.opened) == {} and committed(west, f"{flow.topic}-billing") == {}
     for step in STEPS:
-        steps[step].execute(given(*ASKED))
+        steps[step].execute(given(steps, *ASKED))
 
 
 @pytest.mark.long
@@ -133,9 +146,12 @@ def test_a_migration_that_people_approve(flow: AirflowFlow) -> None:
     says(flow, dag_id, run_id, "switch_producers", "start your producers on west:")
     assert assert_mirrored(flow.east, flow.topic, flow.west, REMOTE) == 205
     undo = flow.client.trigger(dag_id, conf(way=dag.UNDO))  # next to the run that waits
+    flow.asked(dag_id, undo, asking(dag.UNDO))
+    answer(flow, dag_id, undo, dag.UNDO)
     assert flow.client.wait_for_run(dag_id, undo) == "success"
     await_committed(flow.west, GROUP, {(REMOTE, 0): OFFSET_INVALID})
-    flow.client.clear(dag_id, run_id, "switch_consumers")
+    flow.client.clear(dag_id, run_id, asking("switch_consumers"))  # what was undone is approved anew
+    answer(flow, dag_id, run_id, "switch_consumers")
     consumers_come(flow, dag_id, run_id)
     for step in ("switch_producers", "finish"):
         flow.asked(dag_id, run_id, asking(step))

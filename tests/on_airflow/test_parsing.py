@@ -241,7 +241,7 @@ def test_windows_of_a_flow_never_run_at_once_nor_for_ever(contracts: dict[str, A
 
 def test_who_may_decide_can_be_named(contracts: dict[str, Any]) -> None:
     asking = {"decide": ["ask"], "failover": ["plan"], "failback": ["plan", "switch"], "takeover": ["plan"]}
-    asking |= {"migrate": ["approve_switch_consumers", "approve_switch_producers", "approve_finish"]}
+    asking |= {"migrate": ["approve_switch_consumers", "approve_switch_producers", "approve_finish", "approve_undo"]}
     named = [{"id": "ann", "name": "ann"}, {"id": "bob", "name": "bob"}]
     for kind, names in asking.items():
         users = {task["id"]: task["users"] for task in contracts[f"{kind}.a.b"]["tasks"]}

@@ -13,14 +13,16 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from typer.testing import CliRunner
 
 from airmirror.cli.main import app
-from airmirror.config import UnknownComparison
+from airmirror.config import UnknownComparison, parse
+from airmirror.evidence import mirrors
+from airmirror.evidence.mirrors import NothingToCompare
 from airmirror.evidence.report_check import check
 from airmirror.evidence.report_errors import BadKey
 from airmirror.evidence.signing import name_of
 from airmirror.flows.report_rows import Span
 from airmirror.on_airflow.dags.forms import interval_ms
 from airmirror.on_airflow.deployment import Deployment
-from airmirror.on_airflow.tasks.report import ClustersDiffer, Narrowed, NotProven, compare, report
+from airmirror.on_airflow.tasks.report import ClustersDiffer, Narrowed, NotProven, SlowPattern, _asked, compare, report
 from airmirror.on_airflow.tasks.spark import BadSparkConnection
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, mirror
@@ -60,6 +62,19 @@ def place(flow: Mirror, east: Broker, west: Broker, tmp_path: Path) -> Deploymen
         metrics_conn_id="",
         report_conn_id="report_key",
     )
+
+
+def test_whoever_may_trigger_compares_what_is_configured(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = "clusters = a, b\na.bootstrap.servers = a:1\nb.bootstrap.servers = b:1\ncompare.x.source = a\ncompare.x.target = b\n"
+    chosen = parse(f"{lines}compare.x.topics = orders.*\n", "f").comparison("x")
+    names = ["orders", "orders-eu", "salaries"]
+    monkeypatch.setattr(mirrors, "connect", lambda _: SimpleNamespace(topic_names=lambda: names))
+    for asked, found in (((), names[:2]), ((".*",), names[:2]), (("orders",), names[:1])):
+        assert mirrors._topics(chosen.source, _asked(chosen, Narrowed(asked))) == found
+    with pytest.raises(NothingToCompare):
+        mirrors._topics(chosen.source, _asked(chosen, Narrowed(("salaries",))))
+    with pytest.raises(SlowPattern):
+        _asked(chosen, Narrowed(("((.|.)+)+!",)))
 
 
 def test_reports_of_a_flow_and_of_a_comparison(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from airmirror.clusters.admin.appender import Appender
 from airmirror.config import load
 from airmirror.flows.prepare import Opened
 from airmirror.naming import progress_topic
-from airmirror.on_airflow.dags.takeover import LEAVE, TAKE_OVER, TakeOver
+from airmirror.on_airflow.dags.takeover import LEAVE, PLAN, RUN, TAKE_OVER, takeover_dag
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.tasks import takeover
 from airmirror.topics.internal import ensure_internal_topics
@@ -23,13 +22,16 @@ from airmirror.topics.sync import apply, look
 from airmirror.wire.mirrormaker import murmur2_partition, source_offset_key, source_offset_value
 from airmirror_local.brokers import Broker
 from on_airflow.conftest import AirflowFlow
+from support.approvals import answered, approvals, run_of
 from support.flows import as_mirrormaker, mirror
 from support.mirrormaker import numbered
 from support.topics import Record, produce, read_all
 
+__all__ = ["approvals"]
+
 
 def test_a_question_shows_the_plan_and_an_answer_takes_over(
-    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, approvals: str
 ) -> None:
     flow = mirror(east, west, tmp_path)
     produce(east, flow.topic, numbered(100))
@@ -40,26 +42,20 @@ def test_a_question_shows_the_plan_and_an_answer_takes_over(
         yield flow.opened
 
     monkeypatch.setattr(takeover, "opened_flow", opened_flow)
+    tasks: dict[str, Any] = takeover_dag(flow.flow).task_dict
     asked = takeover.ask(deployment(), flow.flow.name)
     assert "take over from MirrorMaker 2? 1 partition can go on, 0 can't" in asked.subject
     assert f"| {flow.topic} | 0 | 59 | 70 | 10 | 0 |  |" in asked.body.replace("\\", "")
-    context: Any = {"run_id": "manual", "params": {}, "ti": SimpleNamespace(try_number=1)}
-
-    def answered(option: str) -> Any:
-        given = {"chosen_options": [option], "responded_by_user": {"name": "ada"}}
-        context["ti"].xcom_pull = lambda **_: given
-        return context
-
     with pytest.raises(AirflowSkipException):
-        TakeOver(task_id="take_over", flow=flow.flow.name).execute(answered(LEAVE))
+        tasks[RUN].execute(answered(tasks, run_of({}), PLAN, LEAVE))
     assert not flow.opened.ledger.last_segments()
-    TakeOver(task_id="take_over", flow=flow.flow.name).execute(answered(TAKE_OVER))
+    tasks[RUN].execute(answered(tasks, run_of({}), PLAN, TAKE_OVER))
     [taken] = flow.opened.ledger.last_segments().values()
     assert (taken.source_start, taken.source_end, taken.copied) == (60, 70, 10)
     assert flow.run().is_verified and flow.assert_equal() == 100
     produce(west, flow.remote_topic, [Record(b"of others")], partition=0)
     with pytest.raises(takeover.NotTakenOver, match="1 partition can't be taken over"):
-        TakeOver(task_id="take_over", flow=flow.flow.name).execute(answered(TAKE_OVER))
+        tasks[RUN].execute(answered(tasks, run_of({}), PLAN, TAKE_OVER))
 
 
 @pytest.mark.long

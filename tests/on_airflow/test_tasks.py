@@ -25,7 +25,6 @@ from airmirror.flows.selection import Selection
 from airmirror.ledger import Ledger
 from airmirror.on_airflow.dags.asking import AskToDecide
 from airmirror.on_airflow.dags.audit import CompareRange, places
-from airmirror.on_airflow.dags.decide import CarryOut
 from airmirror.on_airflow.dags.incidents import incident_id
 from airmirror.on_airflow.dags.maintenance import Prune
 from airmirror.on_airflow.dags.operators import Idle
@@ -151,31 +150,6 @@ def test_maintenance_prunes_its_flow(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("airmirror.on_airflow.tasks.window.opened_flow", Given(opened(tmp_path)))
     Prune(task_id="prune", flow="a->b", days=30).execute({"params": {}})  # type: ignore[typeddict-item]
     assert asked == [("a->b", 30, deployment().data_docs)]
-
-
-def test_carry_out_does_what_was_answered_to_what_was_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    done: list[dict[str, Any]] = []
-    monkeypatch.setattr(decide_work, "carry_out", lambda **given: done.append(given))
-    given = {
-        "chosen_options": ["Let it pass"],
-        "params_input": {"reason": "see OPS-7"},
-        "responded_by_user": {"id": "7", "name": "ann"},
-        "responded_at": "now",
-    }
-    task = Task(ask_return_value=given, ask_asked=[["orders", 0, 49]])
-    # What the run was started with is not what is acted on.
-    run = SimpleNamespace(conf={"held": [["payments", 0, 10**12]]})
-    context: Any = {"ti": task, "run_id": "incident__1", "params": {}, "dag_run": run}
-    CarryOut(task_id="carry_out", flow="a->b").execute(context)
-    (given_to,) = done
-    answer = given_to["answer"]
-    assert (given_to["flow"], given_to["asked"]) == ("a->b", [["orders", 0, 49]])
-    assert (answer.option, answer.reason, answer.by, answer.name) == (
-        "Let it pass",
-        "see OPS-7",
-        "ann",
-        "incident__1 of now",
-    )
 
 
 def test_what_was_decided_is_carried_out_and_judged(

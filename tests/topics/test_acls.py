@@ -19,7 +19,7 @@ from tenacity import Retrying, stop_after_delay, wait_fixed
 from airmirror.clusters.admin.acls import Acl, NoAuthorizer, create_acls, topic_acls
 from airmirror.clusters.admin.client import AccessDenied, Admin, connect
 from airmirror.migration.plan import migration_plan
-from airmirror.topics.acls import missing_acls, remote_acl
+from airmirror.topics.acls import missing_acls, remote_acls
 from airmirror.topics.drift import drifts
 from airmirror.topics.sync import look, sync_topics
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
@@ -43,12 +43,18 @@ TOPICS = {"orders": "east.orders"}
         ({"operation": "DELETE", "permission": "DENY"}, {"operation": "DELETE", "permission": "DENY"}),
         ({"pattern": "PREFIXED"}, None),
         ({"topic": "*"}, None),
+        ({"topic": "ord", "pattern": "PREFIXED"}, None),
+        # What denies to read does so there too, whatever its pattern; an ALLOW beside it would give what is denied here.
+        ({"topic": "*", "operation": "ALL", "permission": "DENY"}, {"operation": "ALL", "permission": "DENY"}),
+        ({"topic": "ord", "pattern": "PREFIXED", "permission": "DENY"}, {"permission": "DENY"}),
+        ({"topic": "pay", "pattern": "PREFIXED", "permission": "DENY"}, None),
+        ({"topic": "*", "operation": "WRITE", "permission": "DENY"}, None),
         ({"topic": "not-replicated"}, None),
     ],
 )
 def test_what_becomes_of_an_acl(given: dict[str, str], expected: dict[str, str] | None) -> None:
-    made = None if expected is None else replace(READ, topic="east.orders", **expected)  # type: ignore[arg-type]
-    assert remote_acl(TOPICS, replace(READ, **given)) == made  # type: ignore[arg-type]
+    made = [] if expected is None else [replace(READ, topic="east.orders", **expected)]  # type: ignore[arg-type]
+    assert remote_acls(TOPICS, replace(READ, **given)) == made  # type: ignore[arg-type]
 
 
 def test_only_what_is_missing_is_created() -> None:
@@ -57,6 +63,8 @@ def test_only_what_is_missing_is_created() -> None:
     by_hand = replace(there, principal="User:bob")
     assert missing_acls(TOPICS, {READ, describe}, {there, by_hand}) == (replace(there, operation="DESCRIBE"),)
     assert missing_acls(TOPICS, {READ, replace(READ, operation="ALL")}, set()) == (there,)  # both become one
+    first, second = missing_acls(TOPICS, {READ, replace(READ, principal="User:zoe", permission="DENY")}, set())
+    assert (first.permission, second.permission) == ("DENY", "ALLOW")
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +132,7 @@ def test_on_clusters_with_an_authorizer(guarded_brokers: tuple[Broker, Broker], 
     for lacking in (
         f"WRITE on TOPIC {remote} to User:bob",
         f"ALL on TOPIC {remote} to",
-        f"PREFIXED TOPIC {remote}",
+        f"READ on TOPIC {remote} to User:pre",
         "TOPIC * ",
     ):
         assert lacking in rule.evidence

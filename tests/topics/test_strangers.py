@@ -6,7 +6,11 @@ import random
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
 
 import pytest
 import zstandard
@@ -14,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airmirror.config import Flow, parse
+from airmirror.ledger import Ledger
 from airmirror.naming import InvalidPattern, TopicFilter, is_quick
 from airmirror.partitions import TopicPartition
 from airmirror.topics import identity as module
@@ -27,6 +32,7 @@ from airmirror.wire.segments import FlowIdentity, decode
 from support.decoders import DECODERS
 from support.examples import examples
 from support.fuzzing import guarded, mutated
+from support.ledgers import written
 
 LINES = "clusters = east, west\neast.bootstrap.servers = e:9092\nwest.bootstrap.servers = w:9092\neast->west.enabled = true\n"
 TOPIC = "airmirror-segments.evil.internal"
@@ -243,6 +249,30 @@ def scanned(data: bytes, monkeypatch: pytest.MonkeyPatch) -> tuple[list[object],
     monkeypatch.setattr(module, "read_batches", batches)
     found, reason = module._scan(None, TopicPartition(TOPIC, 0), 0, 2**63 - 1)  # type: ignore[arg-type]
     return list(found), reason
+
+
+def test_an_identity_that_no_ledger_keeps_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger, said = Ledger(f"sqlite:///{tmp_path}/ledger.db"), stranger()
+    own = written(0, said)
+    logs = {
+        "airmirror-segments.evil.internal": replace(own, timestamp=-(2**80)),
+        "airmirror-segments.ours.internal": own,
+    }
+    routes: Any = SimpleNamespace(
+        alias="east",
+        cluster=None,
+        topic_ids=dict.fromkeys(logs, UUID(int=7)),
+        refresh_existing=lambda _: {},
+        with_leader=lambda found, _: found,
+    )
+    monkeypatch.setattr(module, "connect", lambda _: SimpleNamespace(topic_names=lambda: list(logs)))
+    monkeypatch.setattr(module, "offsets_with_patience", lambda _, found, __: dict.fromkeys(found, 1))
+    monkeypatch.setattr(module, "_scan", lambda _, log, *__: ([logs[log.topic]], ""))
+    warnings: list[str] = []
+    (found,) = module._identities(routes, ledger.flow("east->west"), warnings)
+    assert found.topic == "airmirror-segments.ours.internal" and found.identity == said
+    assert len(warnings) == 1 and "evil" in warnings[0] and "can't keep it" in warnings[0]
+    ledger.close()
 
 
 def test_a_record_that_brokers_take_and_nobody_can_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,9 +15,10 @@ from confluent_kafka import Producer
 from fastapi.testclient import TestClient
 from playwright.sync_api import expect
 
+from airmirror.evidence.single import Single
 from airmirror.flows.measure import measure_window
 from airmirror.web import app
-from airmirror.web.console.records import MOST_AT_ONCE, MOST_SHOWN, turn
+from airmirror.web.console.records import MOST_AT_ONCE, MOST_SHOWN, _shown, turn
 from airmirror.wire.headers import headers_of, parts_of
 from airmirror.wire.primitives import MalformedRecord
 from airmirror_local.brokers import Broker
@@ -116,6 +117,33 @@ def test_what_is_masked_is_in_no_form_of_the_answer(client: TestClient, copied: 
         "bytes",
         "hidden",
     }
+
+
+PAID = {"card": "4111", "kept": 1}
+JSON = json.dumps(PAID)
+HIDING = {
+    "a field": PAID,
+    "deep": {"a": [{"Card": "4111", "card ": "4111"}]},
+    "JSON in a text": {"payload": JSON},
+    "encoded twice": {"payload": json.dumps(JSON)},
+    "three times": {"payload": json.dumps(json.dumps([JSON]))},
+    "lines of JSON": {"payload": f"{JSON}\n{JSON}"},
+    "after a mark of the byte order": {"payload": "\ufeff" + JSON},
+    "cut short": {"payload": JSON[:16]},
+    "cut short, its name escaped": {"payload": JSON[:16].replace("card", "c\\u0061rd")},
+    "a form": {"payload": "order=7&CARD=4111"},
+}
+
+
+@pytest.mark.parametrize("what", HIDING)
+def test_what_is_masked_leaves_in_no_header_and_no_text(what: str) -> None:
+    value = json.dumps(HIDING[what] | {"plain": "a discard, 17"}).encode()
+    headers = ((b"original", value), (b"trace", b"card=4111"), (b"twice", json.dumps(JSON).encode()))
+    shown = _shown(Single(1, 1, value, value, headers, False), frozenset({"card"}))
+    said = json.dumps(shown)
+    assert "4111" not in said and b"4111".hex(" ") not in said
+    assert json.loads(shown["value"]["json"])["plain"] == "a discard, 17"
+    assert shown["headers"][0]["json"] == shown["value"]["json"] and "hidden" in shown["headers"][1]
 
 
 def test_a_copy_that_differs_says_in_what(client: TestClient, copied: Mirror, west: Broker) -> None:

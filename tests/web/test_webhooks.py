@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from airmirror.web.webhooks import Alert
@@ -36,3 +38,17 @@ def test_what_it_narrows_down() -> None:
 def test_a_note_is_short_enough_for_airflow() -> None:
     note = alert(annotations={"summary": "s" * 5000}, generatorURL="http://p").note("grafana")
     assert note.startswith("Started by an alert of grafana: source=east, target=west\nsss") and len(note) == 1000
+
+
+def test_a_note_shows_what_strangers_have_named_and_obeys_none_of_it() -> None:
+    hostile = "![x](http://evil/p.png)\n# <b>see</b> https://evil"
+    said = {
+        "labels": {"source": "east", "group": hostile},
+        "annotations": {"summary": hostile},
+        "generatorURL": hostile,
+    }
+    note = alert(**said).note("grafana")
+    assert len(note.splitlines()) == 3 and "![x](" not in note and note.count("\\<b>") == 3 and "//evil" in note
+    assert re.search("[a-z]://", note) is None and note.count("\\!\\[x\\]") == 3
+    url = "http://prometheus:9090/graph?g0.expr=up%7Bjob%3D%22a%22%7D&g0.tab=1"
+    assert alert(generatorURL=url).note("grafana").endswith(f"\n{url}")

@@ -139,6 +139,6 @@ def _cell(value: Cell) -> Text:
         return value
     if value is None:
         return Text("–")
-    if isinstance(value, str):
-        return Text(safe(value))
+    if isinstance(value, str):  # a name with a line feed would write rows of its own
+        return Text(safe(value).replace("\n", "\\n").replace("\t", "\\t"))
     return Text(f"{value:,.1f}" if isinstance(value, float) else f"{value:,}")

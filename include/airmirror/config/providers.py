@@ -36,6 +36,10 @@ class Provider:
             if key not in os.environ:
                 raise LookupError(f"the environment variable {key} is not set")
             return os.environ[key]
+        if self.kind == "DirectoryConfigProvider" and (
+            key != Path(key).name or key == ".."
+        ):  # Kafka's lists the directory
+            raise LookupError(f"{key} is no file's name in {path}")
         file = Path(path) / key if self.kind == "DirectoryConfigProvider" else Path(path)
         if self.paths and not any(file.resolve().is_relative_to(Path(allowed).resolve()) for allowed in self.paths):
             raise LookupError(f"{file} is not in allowed.paths")

@@ -54,7 +54,7 @@ class Asked:
     """The parts to compare. ``first_ms`` and ``end_ms``: only records of these times (epoch, the end not included), or None.
 
     ``rename`` makes a target's topic of a source's; ``is_committed``: as consumers with read_committed see both logs.
-    ``sample``: of each partition only some ranges; None: all of it.
+    ``sample``: of each partition only some ranges; None: all of it. ``within``: only topics of these too.
     """
 
     topics: tuple[str, ...]
@@ -65,6 +65,7 @@ class Asked:
     times: bool = True
     is_committed: bool = True
     sample: Sample | None = None
+    within: tuple[str, ...] = (".*",)
 
     def remote(self, topic: str) -> str:
         return renamed(self.rename, topic)

@@ -77,8 +77,8 @@ def compare_clusters(
 
 
 def _topics(source: Cluster, asked: Asked) -> list[str]:
-    chosen = TopicFilter(asked.topics, asked.exclude)
-    names = [name for name in connect(source).topic_names() if chosen.matches(name)]
+    chosen, within = TopicFilter(asked.topics, asked.exclude), TopicFilter(asked.within, ())
+    names = [name for name in connect(source).topic_names() if within.matches(name) and chosen.matches(name)]
     topics = [
         name for name in names if not (name.startswith("__") or is_segment_topic(name) or is_progress_topic(name))
     ]

@@ -6,7 +6,7 @@ The DAGs, ``airmirror run-window``, ``airmirror verify`` and spark-submit by han
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -84,7 +84,7 @@ def judge_flow(
     by: Expectations,
     *,
     window: str,
-    trusted: Collection[str] = (),
+    trusted: Container[str] = (),
     waived: Mapping[TopicPartition, int] | None = None,
     docs: Path | None = None,
     tell: Callable[[str], None] = lambda phase: None,

@@ -10,11 +10,11 @@ from typing import Any
 
 import sqlalchemy as sql
 from sqlalchemy.engine import URL, Connection, Engine, make_url
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DataError, SQLAlchemyError
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
 from airmirror.config.values import is_secret
-from airmirror.ledger.errors import LedgerUnavailable, LedgerUrlInvalid
+from airmirror.ledger.errors import LedgerUnavailable, LedgerUrlInvalid, ValueNotKept
 
 Row = dict[str, Any]
 
@@ -136,5 +136,7 @@ def _begin_sqlite(connection: Connection) -> None:
 def _own_errors(engine: Engine) -> Iterator[None]:
     try:
         yield
+    except (DataError, OverflowError) as error:  # of PostgreSQL; of SQLite's driver
+        raise ValueNotKept(shown(engine.url), str(error.__cause__ or error)) from error
     except SQLAlchemyError as error:
         raise LedgerUnavailable(shown(engine.url), str(error.__cause__ or error)) from error

@@ -22,6 +22,17 @@ class LedgerUnavailable(AirmirrorError):
 
 
 @dataclass(eq=False)
+class ValueNotKept(AirmirrorError):
+    """A value that the ledger's database can't keep, such as a number beyond 64 bits. Nothing of it was written."""
+
+    url: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"the ledger at {self.url} can't keep a value, which no record of Airmirror's has: {self.reason}"
+
+
+@dataclass(eq=False)
 class LedgerUrlInvalid(AirmirrorError):
     """The text is no URL of a database that the ledger supports. It is not repeated: it may hold a password."""
 

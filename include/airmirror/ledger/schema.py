@@ -35,6 +35,7 @@ VERSIONS = (
     "0012",
     "0013",
     "0014",
+    "0015",
 )  # the revisions in migrations/versions, oldest first
 
 _version_table = sql.Table(  # as Alembic makes it

@@ -265,8 +265,25 @@ samples = Table(
     Column("verified_ms", BigInteger),  # when the last window had ended that was verified as a whole
 )
 
+# What people are asked by a task of a run of Airmirror's DAGs in Airflow, and have answered. ``run``: the DAG's id and the run's.
+approvals = Table(
+    "approvals",
+    metadata,
+    _flow(),
+    Column("run", String(512), primary_key=True),
+    Column("task", String(250), primary_key=True),
+    Column("scope", String(512), nullable=False),  # an answer takes the place of those of other runs in it
+    Column("about", Text, nullable=False),  # what it is for, as JSON
+    Column("asked_ms", BigInteger, nullable=False),
+    Column("option", Text),  # null, and all that follow: nobody has answered
+    Column("reason", Text),
+    Column("user", Text),
+    Column("by", Text),
+    Column("answered_ms", BigInteger),
+)
+
 # What nothing but the ledger knows and a rebuild leaves as it is: no internal topic has the errors of windows, or lags.
-KEPT = (window_ends, failures, samples)
+KEPT = (window_ends, failures, samples, approvals)
 
 # What is not read from the internal topics, and so not the same after a rebuild.
 OWN = (partition_metrics, flow_metrics, group_offsets, group_lags, rounds, *KEPT)

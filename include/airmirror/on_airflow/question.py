@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airmirror.errors import counted
 from airmirror.times import utc
@@ -21,10 +21,12 @@ MOST_REASON = 300  # characters
 
 @dataclass(frozen=True)
 class Question:
-    """A question as it is shown; ``body`` is Markdown."""
+    """A question as it is shown; ``body`` is Markdown. ``about``: what it is about, as JSON, besides what the run was triggered
+    with."""
 
     subject: str
     body: str
+    about: Any = None
 
 
 @dataclass(frozen=True)
@@ -105,9 +107,9 @@ def question(held: Sequence[HeldRange], flow: str) -> str:
     return "\n".join(lines)
 
 
-def escape(text: str) -> str:
-    """A text as Markdown that shows it as it is, on one line, and no longer than three hundred characters."""
+def escape(text: str, most: int = MOST_REASON) -> str:
+    """A text as Markdown that shows it as it is, on one line, and no longer than ``most`` characters."""
     plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    cut = plain if len(plain) <= MOST_REASON else plain[:MOST_REASON] + "…"
+    cut = plain if len(plain) <= most else plain[:most] + "…"
     marked = re.sub(r"([\\`*_\[\]<|~#&!@])", r"\\\1", cut)
     return re.sub(r"(?i)(:)(?=//)|(?<=www)(\.)", r"\\\g<0>", marked)

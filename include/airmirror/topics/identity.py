@@ -19,6 +19,7 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Flow
 from airmirror.errors import AirmirrorError, command
 from airmirror.ledger import FlowLedger
+from airmirror.ledger.errors import ValueNotKept
 from airmirror.naming import DefaultReplicationPolicy, is_segment_topic, segment_topic
 from airmirror.partitions import Entry, TopicPartition
 from airmirror.topics.names import other_aliases, policy_of
@@ -249,7 +250,10 @@ def _identities(routes: Routes, ledger: FlowLedger, warnings: list[str], only: s
         start = part.scanned(log.topic, routes.topic_ids[log.topic]).get(0, 0)
         if start < ends.get(log, 0):
             entries, reason = _scan(routes, log, start, ends[log])
-            part.load_segments(log.topic, routes.topic_ids[log.topic], entries, {0: ends[log]}, {0: start})
+            try:
+                part.load_segments(log.topic, routes.topic_ids[log.topic], entries, {0: ends[log]}, {0: start})
+            except ValueNotKept as error:  # what a stranger writes ends no flow
+                reason = f"the ledger can't keep it ({shown(error.reason)})"
             if reason:
                 warnings.append(_ignored(routes.alias, log.topic, reason))
         if own := part.identity():

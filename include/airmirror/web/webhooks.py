@@ -15,7 +15,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
+from airmirror.on_airflow.question import escape
+
 MOST_ALERTS = 100  # of one call: each may start a run
+_PLAIN_URL = re.compile(r"https?://[\w.:/?&=%+#~,;@-]+")  # has nothing that Markdown obeys
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
@@ -55,10 +58,11 @@ class Alert(BaseModel):
         return chosen
 
     def note(self, receiver: str) -> str:
-        """Return the note that names the alert, for those who find the run."""
-        labels = ", ".join(f"{name}={value}" for name, value in sorted(self.labels.items()))
+        """Return the note that names the alert, for those who find the run, as Markdown. Labels have names of Kafka in them."""
+        labels = ", ".join(escape(f"{name}={value}") for name, value in sorted(self.labels.items()))
         summary = self.annotations.get("summary") or self.annotations.get("description") or ""
-        lines = (f"Started by an alert of {receiver}: {labels}", summary, self.generator_url)
+        url = self.generator_url if _PLAIN_URL.fullmatch(self.generator_url) else escape(self.generator_url)
+        lines = (f"Started by an alert of {receiver}: {labels}", escape(summary, 1000), url)
         return "\n".join(line for line in lines if line)[:1000]
 
 

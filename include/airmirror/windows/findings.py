@@ -8,7 +8,7 @@ they differ.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from uuid import UUID
@@ -79,7 +79,7 @@ def examine(
     mirror: Mirror,
     unverified: Iterable[SegmentRecord],
     *,
-    trusted: Collection[str],
+    trusted: Container[str],
     compacted: Mapping[str, bool],
     watermarks: Mapping[TopicPartition, int],
 ) -> list[Finding]:

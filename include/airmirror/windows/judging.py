@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Container, Sequence
 from dataclasses import dataclass
 
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
@@ -33,7 +33,7 @@ def judge_unverified(
     granted: Granted,
     gate: Gate | None,
     *,
-    trusted: Collection[str],
+    trusted: Container[str],
     left: Collection[TopicPartition] | None = None,
     tell: Callable[[str], None] = lambda phase: None,
 ) -> Judged:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from airmirror.errors import AirmirrorError
@@ -65,7 +65,7 @@ def judge(
     gate: Gate | None,
     *,
     everything: bool = True,
-    own: Collection[str] = (),
+    own: Container[str] = (),
 ) -> list[Verdict]:
     """Write the verified offset of every finding that passes, a hold for each that does not.
 
@@ -93,7 +93,8 @@ def judge(
             reason = f"{_proof(finding)}; {objections[key]}"
             error = GateFailed(flow.source.alias, *key, finding.source_start, finding.source_end - 1, reason)
         error = of_flow(error, flow.name)
-        earlier = first if error and first and first.window.removesuffix(ENGINE_ALONE) not in (window, *own) else None
+        judged_in = first.window.removesuffix(ENGINE_ALONE) if error and first else window
+        earlier = None if judged_in == window or judged_in in own else first
         verdicts.append(Verdict(*key, finding.source_end - 1, finding.copied, error, earlier))
         if error is None:
             passed = Verified(

@@ -7,7 +7,7 @@ internal ones exist already: ``airmirror.topics`` sees to that.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 
@@ -275,7 +275,7 @@ def judge_window(
     gate: Gate | None,
     *,
     window: str,
-    trusted: Collection[str],
+    trusted: Container[str],
     tell: Callable[[str], None] = lambda phase: None,
 ) -> Judged:
     """Judge everything between verified offset and progress, and advance or hold each partition (invariant F).

@@ -25,7 +25,7 @@ UNSUPPORTED_MECHANISM, ILLEGAL_STATE, AUTHENTICATION_FAILED = 33, 34, 58
 REFUSED = frozenset({UNSUPPORTED_MECHANISM, ILLEGAL_STATE, AUTHENTICATION_FAILED})
 SHARE_OF_SESSION = 0.85  # as Kafka's own clients: logged in again after 85 % of the session at the earliest
 FEWEST_ITERATIONS = 4096  # ScramMechanism.minIterations, which Kafka's own clients insist on
-_ITERATIONS = re.compile(rb"(?:^|,)i=\s*([+-]?\d{1,20})")
+_ITERATIONS = re.compile(rb"i=[1-9][0-9]{3,6}")  # as RFC 5802 has it; kafka-python takes digits of every alphabet
 
 log = logging.getLogger(__name__)
 
@@ -112,8 +112,9 @@ def authenticate(connection: Connection, authentication: Authentication) -> floa
 
 def _check_iterations(connection: Connection, mechanism: str, answer: bytes) -> None:
     """A false broker that asks for few would learn what tells the password by trying."""
-    if any(int(found) < FEWEST_ITERATIONS for found in _ITERATIONS.findall(answer)):
-        reason = f"it asks for fewer than {FEWEST_ITERATIONS:,} iterations, which no broker of Kafka does"
+    asked = [part for part in answer.split(b",") if part.startswith(b"i=")]
+    if len(asked) > 1 or not all(_ITERATIONS.fullmatch(each) and int(each[2:]) >= FEWEST_ITERATIONS for each in asked):
+        reason = f"it asks for fewer than {FEWEST_ITERATIONS:,} iterations, or for no such number, which no broker of Kafka does"
         raise AuthenticationFailed(connection.cluster, connection.broker, mechanism, reason)
 
 

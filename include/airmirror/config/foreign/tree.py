@@ -62,6 +62,8 @@ def parse(text: str, name: str) -> list[Node]:
         raise ConfigurationError(
             name, (Problem(None, "", "neither YAML nor JSON: a character can't be in it"),)
         ) from None
+    except _NoNameError as error:
+        raise ConfigurationError(name, (Problem(error.args[0], "", "a name is a list or a mapping"),)) from None
     except (RecursionError, _TooManyError):
         raise ConfigurationError(name, (Problem(None, "", "is nested too deeply, or has too many values"),)) from None
 
@@ -70,13 +72,20 @@ class _TooManyError(Exception):
     """More nodes than are read."""
 
 
+class _NoNameError(Exception):
+    """The line of a key that is no text."""
+
+
 def _node(node: YamlNode, left: Iterator[int]) -> Node:
-    from yaml import MappingNode, SequenceNode
+    from yaml import MappingNode, ScalarNode, SequenceNode
 
     if next(left, None) is None:
         raise _TooManyError
     line = node.start_mark.line + 1
     if isinstance(node, MappingNode):
+        for key, _ in node.value:
+            if not isinstance(key, ScalarNode):
+                raise _NoNameError(key.start_mark.line + 1)
         return Node(line, {key.value: _with_line(_node(value, left), key) for key, value in node.value})
     if isinstance(node, SequenceNode):
         return Node(line, tuple(_node(each, left) for each in node.value))

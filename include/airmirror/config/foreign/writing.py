@@ -19,7 +19,7 @@ def render(settings: Sequence[Setting], origin: str, remarks: Mapping[str, str])
     for setting in settings:
         if setting.key in remarks:
             lines.append(f"# {_one_line(remarks[setting.key])}")
-        lines.append(f"{setting.key} = {_value(setting.value)}")
+        lines.append(f"{javaproperties.escape(setting.key)} = {_value(setting.value)}")
     return "\n".join((*lines, ""))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,7 +70,10 @@ def compare_dag(comparison: Comparison) -> DAG:
         params=_form(),
         is_paused_upon_creation=None if value else False,
     ) as dag:
-        CompareClusters(task_id="compare", comparison=comparison.name, max_active_tis_per_dag=1)
+        limit = timedelta(days=1)
+        CompareClusters(
+            task_id="compare", comparison=comparison.name, max_active_tis_per_dag=1, execution_timeout=limit
+        )
     return dag
 
 

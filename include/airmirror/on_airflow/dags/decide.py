@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import DAG, Param
 from airflow.sdk.exceptions import AirflowSkipException
 
 from airmirror.config import Flow
 from airmirror.on_airflow.dags.common import new_dag, tags
 from airmirror.on_airflow.dags.incidents import ASK
-from airmirror.on_airflow.dags.operators import FlowOperator, window_id
-from airmirror.on_airflow.dags.people import answered_by, respondents
+from airmirror.on_airflow.dags.operators import window_id
+from airmirror.on_airflow.dags.people import ApprovedStep, AsksPeople, respondents
 from airmirror.on_airflow.dags.replicate import decide_id
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.question import MOST_ASKED, OPTIONS, options_table
-from airmirror.on_airflow.retries import ByError
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airmirror.flows.selection import Selection
+    from airmirror.on_airflow.question import Question
 
-ASKED = "asked"
 DOC = """
 Asks what becomes of partitions of **{flow}** that the gate holds: one run an incident, started by `replicate.{source}.{target}`.
 The question is under *Required Actions*; until it is answered the partitions wait and the others go on. **Leave this DAG
@@ -38,46 +36,35 @@ of `[topic, partition, last offset]`, narrows it down. `carry_out` fails where w
 """
 
 
-class Ask(HITLOperator):
+class Ask(AsksPeople):
     """Asks about what the gate really holds, as the segment topic has it now; skipped where it holds nothing."""
 
-    template_fields = ()
-
-    def __init__(self, *, flow: str, **arguments: Any) -> None:
-        super().__init__(retry_policy=ByError(), **arguments)
-        self.flow = flow
-
-    def execute(self, context: Context) -> None:
+    def ask(self, context: Context) -> Question:
         from airmirror.on_airflow.tasks.decide import ask
 
         conf = context["dag_run"].conf or {}
         asked = ask(deployment(), self.flow, conf.get("held"), most=MOST_ASKED)
         if asked is None:
             raise AirflowSkipException("the gate holds nothing of this: there is nothing to decide")
-        context["ti"].xcom_push(ASKED, [list(item) for item in asked.incidents])
-        self.subject, self.body = asked.subject, asked.body
-        super().execute(context)
+        return asked
+
+    def scope(self, context: Context) -> str:
+        return str(context["run_id"])  # others are of other incidents, and what is not held any more is left alone
 
 
-class CarryOut(FlowOperator):
+class CarryOut(ApprovedStep):
     """Does what was decided, after it is written down who has decided it."""
 
     def work(self, context: Context, selection: Selection) -> None:
         from airmirror.on_airflow.tasks.decide import Answer, carry_out
 
-        task = context["ti"]
-        given, asked = task.xcom_pull(task_ids=ASK), task.xcom_pull(task_ids=ASK, key=ASKED)
-        answer = Answer(
-            given["chosen_options"][0],
-            str((given.get("params_input") or {}).get("reason") or ""),
-            answered_by(given),
-            f"{context['run_id']} of {given.get('responded_at')}",
-        )
+        given = self.answer(context, ASK)
+        answer = Answer(given.option, given.reason, given.by, f"{context['run_id']} of {given.at.isoformat()}")
         carry_out(
             deployment=deployment(),
             flow=self.flow,
             window=window_id(context, "decide"),
-            asked=asked or [],
+            asked=given.shown,
             answer=answer,
             selection=selection,
         )

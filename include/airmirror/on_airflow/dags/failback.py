@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, Param
-from airflow.sdk.exceptions import AirflowSkipException
 
 from airmirror.config import Flow
 from airmirror.on_airflow.dags.common import new_dag, tags
 from airmirror.on_airflow.dags.forms import topics_field
 from airmirror.on_airflow.dags.links import ReportLink
-from airmirror.on_airflow.dags.operators import FlowOperator, window_id
-from airmirror.on_airflow.dags.people import AsksPeople, answered_by, respondents
+from airmirror.on_airflow.dags.operators import window_id
+from airmirror.on_airflow.dags.people import ApprovedStep, AsksPeople, respondents
 from airmirror.on_airflow.deployment import deployment
 
 if TYPE_CHECKING:
@@ -24,10 +23,12 @@ if TYPE_CHECKING:
     from airmirror.failback.steps import FailbackOrder
     from airmirror.flows.selection import Selection
     from airmirror.on_airflow.question import Question
+    from airmirror.on_airflow.tasks.approvals import Approval
 
 PLAN, RETURN, SWITCH, DRAIN, CLOSE, MOVE, OPEN = "plan", "return", "switch", "drain", "close", "move_groups", "open"
 BACK, UNDO = "failback", "undo"  # the ways; the task of the second has its name
 LET_RETURN, SWITCH_BACK, TAKE_BACK, LEAVE = "Let records return", "Switch back", "End the failback", "Leave it"
+WANTED = {PLAN: LET_RETURN, SWITCH: SWITCH_BACK}  # the answer to each question with which the steps after it go on
 WAIT_SECONDS = 900.0  # for applications to stop, and for the rest to return, of one attempt
 DOC = """
 Fails **{flow}** back to {source}, as `airmirror failback run` does (docs/disaster-recovery.md). **Leave this DAG switched on**:
@@ -71,7 +72,7 @@ class SwitchBack(AsksPeople):
         return ask_switch(deployment(), self.flow)
 
 
-class FailbackStep(FlowOperator):
+class FailbackStep(ApprovedStep):
     """The step that its task is called after, when a person has approved what ``asked`` asks; skipped without that."""
 
     def __init__(self, *, asked: str, **arguments: Any) -> None:
@@ -79,12 +80,10 @@ class FailbackStep(FlowOperator):
         self.asked = asked
 
     def work(self, context: Context, selection: Selection) -> None:
-        given = context["ti"].xcom_pull(task_ids=self.asked)
-        if not given or given["chosen_options"][0] in (LEAVE, TAKE_BACK):
-            raise AirflowSkipException("nobody wants it")
-        self.step(context, order_of(context, by=answered_by(given)))
+        given = self.approved(context, self.asked, WANTED[self.asked])
+        self.step(context, order_of(context, by=given.by), given)
 
-    def step(self, context: Context, order: FailbackOrder) -> None:
+    def step(self, context: Context, order: FailbackOrder, given: Approval) -> None:
         """Do the step. Raises AirmirrorError."""
         from airmirror.on_airflow.tasks.failback import do_step
 
@@ -97,23 +96,20 @@ class OpenAgain(FailbackStep):
     operator_extra_links = (ReportLink(),)
     page: Path | None = None
 
-    def step(self, context: Context, order: FailbackOrder) -> None:
+    def step(self, context: Context, order: FailbackOrder, given: Approval) -> None:
         from airmirror.on_airflow.tasks.failback import finish
 
-        begun = str(context["ti"].xcom_pull(task_ids=self.asked)["responded_at"])
-        finish(deployment(), self.flow, order, begun, window_id(context), partial(setattr, self, "page"))
+        finish(deployment(), self.flow, order, given.at, window_id(context), partial(setattr, self, "page"))
 
 
-class UndoFailback(FlowOperator):
+class UndoFailback(ApprovedStep):
     """A failback is ended, when a person has approved; skipped without that."""
 
     def work(self, context: Context, selection: Selection) -> None:
         from airmirror.on_airflow.tasks.failback import take_back
 
-        given = context["ti"].xcom_pull(task_ids=PLAN)
-        if not given or given["chosen_options"][0] != TAKE_BACK:
-            raise AirflowSkipException("nobody wants it")
-        take_back(deployment(), self.flow, context["params"]["reason"], answered_by(given))
+        given = self.approved(context, PLAN, TAKE_BACK)
+        take_back(deployment(), self.flow, context["params"]["reason"], given.by)
 
 
 def way_of(context: Context) -> str:

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, Param
-from airflow.sdk.exceptions import AirflowSkipException
 
 from airmirror.config import Flow
 from airmirror.on_airflow.dags.common import new_dag, tags
 from airmirror.on_airflow.dags.links import ReportLink
-from airmirror.on_airflow.dags.operators import FlowOperator, window_id
-from airmirror.on_airflow.dags.people import AsksPeople, answered_by, respondents
+from airmirror.on_airflow.dags.operators import window_id
+from airmirror.on_airflow.dags.people import ApprovedStep, AsksPeople, respondents
 from airmirror.on_airflow.deployment import deployment
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from airmirror.failover.steps import Order
     from airmirror.flows.selection import Selection
     from airmirror.on_airflow.question import Question
+    from airmirror.on_airflow.tasks.approvals import Approval
 
 PLAN, DRAIN, CLOSE, MOVE, UNDO = "plan", "drain", "close", "move_groups", "undo"
 FAIL_OVER, TAKE_BACK, LEAVE = "Fail over", "Take it back", "Leave it"
@@ -58,16 +58,14 @@ class PlanFailover(AsksPeople):
         return super().execute_complete(context, event)
 
 
-class FailoverStep(FlowOperator):
+class FailoverStep(ApprovedStep):
     """The step that its task is called after, when a person has approved; skipped without that."""
 
     def work(self, context: Context, selection: Selection) -> None:
-        given = context["ti"].xcom_pull(task_ids=PLAN)
-        if not given or given["chosen_options"][0] != FAIL_OVER:
-            raise AirflowSkipException("nobody wants it")
-        self.step(context, order_of(context, by=answered_by(given)))
+        given = self.approved(context, PLAN, FAIL_OVER)
+        self.step(context, order_of(context, by=given.by), given)
 
-    def step(self, context: Context, order: Order) -> None:
+    def step(self, context: Context, order: Order, given: Approval) -> None:
         """Do the step. Raises AirmirrorError."""
         from airmirror.on_airflow.tasks.failover import do_step
 
@@ -80,23 +78,20 @@ class MoveGroups(FailoverStep):
     operator_extra_links = (ReportLink(),)
     page: Path | None = None
 
-    def step(self, context: Context, order: Order) -> None:
+    def step(self, context: Context, order: Order, given: Approval) -> None:
         from airmirror.on_airflow.tasks.failover import finish
 
-        begun = str(context["ti"].xcom_pull(task_ids=PLAN)["responded_at"])
-        finish(deployment(), self.flow, order, begun, window_id(context), partial(setattr, self, "page"))
+        finish(deployment(), self.flow, order, given.at, window_id(context), partial(setattr, self, "page"))
 
 
-class UndoFailover(FlowOperator):
+class UndoFailover(ApprovedStep):
     """A failover is taken back, when a person has approved; skipped without that."""
 
     def work(self, context: Context, selection: Selection) -> None:
         from airmirror.on_airflow.tasks.failover import take_back
 
-        given = context["ti"].xcom_pull(task_ids=PLAN)
-        if not given or given["chosen_options"][0] != TAKE_BACK:
-            raise AirflowSkipException("nobody wants it")
-        take_back(deployment(), self.flow, context["params"]["reason"], answered_by(given))
+        given = self.approved(context, PLAN, TAKE_BACK)
+        take_back(deployment(), self.flow, context["params"]["reason"], given.by)
 
 
 def options_of(context: Context) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from airflow.sdk import DAG, Param
 from airflow.sdk.exceptions import AirflowSkipException
@@ -11,8 +11,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from airmirror.config import Flow
 from airmirror.migration.order import STEPS, MoveOrder, Step
 from airmirror.on_airflow.dags.common import new_dag, tags
-from airmirror.on_airflow.dags.operators import FlowOperator
-from airmirror.on_airflow.dags.people import AsksPeople, answered_by, respondents
+from airmirror.on_airflow.dags.people import ApprovedStep, AsksPeople, respondents
 from airmirror.on_airflow.dags.rehearsal import LONGEST, RehearseMigration
 from airmirror.on_airflow.deployment import deployment
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 GO, LEAVE = "Do it", "Leave it"
 MIGRATE, UNDO, LIFT, REHEARSE = "migrate", "undo", "lift the fence", "rehearse"
 APPROVED: tuple[Step, ...] = ("switch_consumers", "switch_producers", "finish")
+MIRROR, CONSUMERS, REVERSE = "mirror", "switch_consumers", "reverse"
 WAIT_SECONDS = 900.0  # for applications to stop and to start, and for windows to catch up, of one attempt
 AT_ONCE = 16  # runs: other move groups, and an undo next to what it undoes
 DOC = """
@@ -32,7 +32,8 @@ Moves a move group of **{flow}** to {target}, consumers first, as `airmirror mig
 DAG switched on**: it runs only when it is triggered. *Trigger* asks for the move group, the reason, and a dry run, which shows
 what the steps would meet. Plan first: `migration_plan.{source}.{target}`.
 
-1. `mirror`: topics, configs and ACLs are on {target}, and all that {source} has is verified there.
+1. `mirror`: topics, configs and ACLs are on {target}, and all that {source} has is verified there. Where it creates ACLs and
+   quotas (`sync.topic.acls.mode = migrate`), it names them and asks before.
 2. `check_groups`: every consumer group goes on at the very next record.
 3. `switch_consumers`, when you have approved: **stop the consumers on {source}**. It names the members that are still there,
    writes the groups' positions on {target} and says with which settings consumers start; then it shows their lag there.
@@ -45,16 +46,16 @@ what the steps would meet. Plan first: `migration_plan.{source}.{target}`.
 With the way *rehearse* a run does all this on copies of the newest records, with shadows of the groups, and touches nothing else;
 `rehearse_migration.{source}.{target}` does so on a schedule.
 
-Every task reads both clusters again: clear any of them. To go back, trigger a run with *undo*: possible until producers have
-written on {target}, and with the flow back also afterwards. Without it the way back is then `failback.{source}.{target}`; where a
-fence stands, after a run with *lift the fence*.
+Every task reads both clusters again: clear any of them; an answer counts for a day. To go back, trigger a run with *undo*:
+possible until producers have written on {target}, and with the flow back also afterwards. Without it the way back is then
+`failback.{source}.{target}`; where a fence stands, after a run with *lift the fence*. Both ask before they do it.
 """
 
 
 class AskStep(AsksPeople):
     """Asks whether to take a step, as things are now."""
 
-    def __init__(self, *, step: Step, **arguments: Any) -> None:
+    def __init__(self, *, step: str, **arguments: Any) -> None:
         super().__init__(**arguments)
         self.step = step
 
@@ -62,38 +63,54 @@ class AskStep(AsksPeople):
         from airmirror.on_airflow.tasks.migrate import ask
 
         _only(context, MIGRATE)
-        return ask(deployment(), self.flow, order_of(context, by="nobody yet"), self.step)
+        return ask(deployment(), self.flow, order_of(context, by="nobody yet"), cast(Step, self.step))
+
+    def scope(self, context: Context) -> str:
+        return str(context["params"]["move"])
 
 
-class MigrateStep(FlowOperator):
-    """The step that its task is called after; one that people approve is skipped where nobody has."""
+class AskUndo(AskStep):
+    """Asks whether to take the steps back, or the fence down."""
+
+    def ask(self, context: Context) -> Question:
+        from airmirror.on_airflow.tasks.migrate import ask_undo
+
+        _only(context, UNDO, LIFT)
+        return ask_undo(deployment(), self.flow, order_of(context, by="nobody yet"), fence_alone=_is_lift(context))
+
+
+class MigrateStep(ApprovedStep):
+    """The step that its task is called after. ``asked``: the task whose question is to be answered first, if any; the step is
+    skipped where the answer is no."""
+
+    def __init__(self, *, asked: str, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.asked = asked
 
     def work(self, context: Context, selection: Selection) -> None:
         from airmirror.on_airflow.tasks.migrate import do, tell_state
 
         _only(context, MIGRATE)
-        given = context["ti"].xcom_pull(task_ids=asking(self.task_id)) or {}
-        if self.task_id == "reverse" and not context["params"]["reverse"]:
+        if self.task_id == REVERSE and not context["params"]["reverse"]:
             self.log.info("Nobody wants the flow back.")
             return
         if context["params"]["dry_run"]:
             tell_state(deployment(), self.flow, order_of(context, by="nobody"))
             return
-        if self.task_id in APPROVED and given.get("chosen_options", [LEAVE])[0] != GO:
-            raise AirflowSkipException("nobody wants it")
-        do(deployment(), self.flow, order_of(context, by=answered_by(given)), self.task_id)
+        triggered = str(context["dag_run"].triggering_user_name or "a user of Airflow")
+        by = self.approved(context, self.asked, GO).by if self.asked else triggered
+        do(deployment(), self.flow, order_of(context, by), self.task_id)
 
 
-class UndoMigration(FlowOperator):
+class UndoMigration(ApprovedStep):
     """Groups go back, topics are opened, the fence comes down; or the fence alone: of a run that was triggered for it."""
 
     def work(self, context: Context, selection: Selection) -> None:
         from airmirror.on_airflow.tasks.migrate import undo
 
         _only(context, UNDO, LIFT)
-        given = context["params"]
-        order = order_of(context, by=str(context["dag_run"].triggering_user_name or "a user of Airflow"))
-        undo(deployment(), self.flow, order, dry_run=bool(given["dry_run"]), fence_alone=given["way"] == LIFT)
+        given = self.approved(context, asking(UNDO), GO)
+        undo(deployment(), self.flow, order_of(context, given.by), fence_alone=_is_lift(context))
 
 
 class RehearseMove(RehearseMigration):
@@ -114,6 +131,16 @@ def order_of(context: Context, by: str) -> MoveOrder:
 def asking(step: str) -> str:
     """The task that asks whether to take a step."""
     return f"approve_{step}"
+
+
+def asked_first(flow: Flow) -> dict[str, str]:
+    """The task whose question each step waits for: its own, or for the flow back that of the consumers, who it is for."""
+    copied = [MIRROR] if flow.settings.sync_topic_acls_mode == "migrate" else []
+    return {step: asking(step) for step in (*copied, *APPROVED)} | {REVERSE: asking(CONSUMERS)}
+
+
+def _is_lift(context: Context) -> bool:
+    return bool(context["params"]["way"] == LIFT)
 
 
 def _only(context: Context, *ways: str) -> None:
@@ -140,25 +167,32 @@ def migrate_dag(flow: Flow) -> DAG:
         params=_form(flow),
     ) as dag:
         limit, before = timedelta(seconds=3 * WAIT_SECONDS) + timedelta(hours=1), None
+        questions = asked_first(flow)
         for step in STEPS:
-            work = MigrateStep(task_id=step, flow=flow.name, execution_timeout=limit)
+            asked = questions.get(step, "")
+            work = MigrateStep(task_id=step, flow=flow.name, asked=asked, execution_timeout=limit)
             first: AskStep | MigrateStep = work
-            if step in APPROVED:
-                first = AskStep(
-                    task_id=asking(step),
-                    flow=flow.name,
-                    step=step,
-                    subject=f"{flow.name}: {step}?",
-                    options=[GO, LEAVE],
-                    assigned_users=respondents(flow),
-                )
+            if asked == asking(step):
+                first = _asks(AskStep, flow, step)
                 first >> work
             if before is not None:
                 before >> first
             before = work
-        UndoMigration(task_id=UNDO, flow=flow.name, execution_timeout=timedelta(hours=1))
+        undo = UndoMigration(task_id=UNDO, flow=flow.name, execution_timeout=timedelta(hours=1))
+        _asks(AskUndo, flow, UNDO) >> undo
         RehearseMove(task_id=REHEARSE, flow=flow.name, move="", execution_timeout=LONGEST)
     return dag
+
+
+def _asks(kind: type[AskStep], flow: Flow, step: str) -> AskStep:
+    return kind(
+        task_id=asking(step),
+        flow=flow.name,
+        step=step,
+        subject=f"{flow.name}: {step}?",
+        options=[GO, LEAVE],
+        assigned_users=respondents(flow),
+    )
 
 
 def _form(flow: Flow) -> dict[str, Param]:

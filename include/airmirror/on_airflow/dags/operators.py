@@ -137,14 +137,13 @@ class VerifyWindow(FlowOperator):
 
         if selection.dry_run:
             raise AirflowSkipException("a dry run")
-        task = context["ti"]
-        window = task.xcom_pull(task_ids=REPLICATE)
+        task, run = context["ti"], str(context["run_id"])
         # Tried or run again, the gate takes nobody's word and reads the target.
-        trusted = {window} if window and task.try_number == 1 else set()
+        trusted = run if task.try_number == 1 else ""
         try:
             judge = window_id(context, "verify")
-            show, replicated = partial(setattr, self, "page"), (window or "") if self.follows else ""
-            verified = verify(deployment(), self.flow, judge, trusted, selection, replicated=replicated, show=show)
+            show, followed = partial(setattr, self, "page"), run if self.follows else ""
+            verified = verify(deployment(), self.flow, judge, trusted, selection, followed=followed, show=show)
         except NotVerified as error:
             held = [list(item) for item in error.held]
             task.xcom_push(HELD, held)

@@ -1,20 +1,22 @@
-"""The people of a question under *Required Actions*: what they are asked, who may answer, and who has."""
+"""The people of a question under *Required Actions*: what they are asked, who may answer, and the steps that they approve."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
 from airmirror.config import Flow
+from airmirror.on_airflow.dags.operators import FlowOperator
+from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.retries import ByError
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airmirror.on_airflow.question import Question
+    from airmirror.on_airflow.tasks.approvals import Approval
 
 
 class AsksPeople(HITLOperator):
@@ -30,21 +32,56 @@ class AsksPeople(HITLOperator):
         """Return the question. Raises AirmirrorError."""
         raise NotImplementedError
 
+    def scope(self, context: Context) -> str:
+        """Return what an answer takes the place of other runs' in: all that is asked about the flow."""
+        return ""
+
+    @property
+    def users(self) -> set[str]:
+        """The users who may answer, by their ids; none: all who may answer in Airflow."""
+        given = self.assigned_users or []
+        return {user["id"] for user in ([given] if isinstance(given, dict) else given)}
+
     def execute(self, context: Context) -> None:
+        from airmirror.on_airflow.tasks.approvals import note_asked
+
         asked = self.ask(context)
         self.subject, self.body = asked.subject, asked.body
         if context["params"].get("dry_run"):
             self.log.info("%s\n\n%s", self.subject, self.body)
             raise AirflowSkipException("a dry run")
+        if note_asked(deployment(), self.flow, context, self.task_id, self.scope(context), asked.about):
+            again = "Airflow shows the question as this run has asked it first. As things are now: %s\n\n%s"
+            self.log.warning(again, self.subject, self.body)
         super().execute(context)
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
+        from airmirror.on_airflow.tasks.approvals import note_answered
+
+        given = super().execute_complete(context, event)
+        note_answered(deployment(), self.flow, context, self.task_id, given, self.users)
+        return given
+
+
+class ApprovedStep(FlowOperator):
+    """A step that people approve: its question is a task of the same DAG."""
+
+    def answer(self, context: Context, question: str) -> Approval:
+        """Return what was answered. Raises NotApproved."""
+        from airmirror.on_airflow.tasks.approvals import approval
+
+        asks = self.dag.get_task(question)
+        assert isinstance(asks, AsksPeople)
+        return approval(deployment(), self.flow, context, question, asks.users)
+
+    def approved(self, context: Context, question: str, option: str) -> Approval:
+        """Return the answer where it is this one; skipped where it is another. Raises NotApproved."""
+        given = self.answer(context, question)
+        if given.option != option:
+            raise AirflowSkipException("nobody wants it")
+        return given
 
 
 def respondents(flow: Flow) -> list[dict[str, str]] | None:
     """The users who may answer, by their ids in Airflow (``decide.users``); None: all who may answer there."""
     return [{"id": user, "name": user} for user in flow.settings.decide_users if user] or None
-
-
-def answered_by(given: Mapping[str, Any]) -> str:
-    """The user who has answered, from what the task that asked has returned."""
-    user = given.get("responded_by_user") or {}
-    return str(user.get("name") or user.get("id") or "a user of Airflow")

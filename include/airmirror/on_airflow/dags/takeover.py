@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG
-from airflow.sdk.exceptions import AirflowSkipException
 
 from airmirror.config import Flow
 from airmirror.on_airflow.dags.common import new_dag, tags
-from airmirror.on_airflow.dags.operators import FlowOperator, window_id
-from airmirror.on_airflow.dags.people import AsksPeople, answered_by, respondents
+from airmirror.on_airflow.dags.operators import window_id
+from airmirror.on_airflow.dags.people import ApprovedStep, AsksPeople, respondents
 from airmirror.on_airflow.dags.replicate import dag_id as replicate_id
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_airflow.pausing import dag_is_paused
@@ -49,16 +48,14 @@ class PlanTakeOver(AsksPeople):
         return ask(deployment(), self.flow)
 
 
-class TakeOver(FlowOperator):
+class TakeOver(ApprovedStep):
     """Waits until MirrorMaker 2 is stopped, and takes over what was approved; skipped where it was not."""
 
     def work(self, context: Context, selection: Selection) -> None:
         from airmirror.on_airflow.tasks.takeover import take_over
 
-        given = context["ti"].xcom_pull(task_ids=PLAN)
-        if given["chosen_options"][0] != TAKE_OVER:
-            raise AirflowSkipException("nobody wants it")
-        take_over(deployment(), self.flow, window_id(context, "takeover"), answered_by(given), WAIT_SECONDS, selection)
+        by = self.approved(context, PLAN, TAKE_OVER).by
+        take_over(deployment(), self.flow, window_id(context, "takeover"), by, WAIT_SECONDS, selection)
 
 
 class FirstWindow(TriggerDagRunOperator):

@@ -18,6 +18,7 @@ from airmirror.on_airflow.question import (
     LET_PASS,
     NEW_TOPIC,
     VERIFY_AGAIN,
+    Question,
     question,
 )
 from airmirror.on_airflow.tasks.telling import NotVerified
@@ -36,17 +37,9 @@ ACTIONS = {
 }
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A question as it is shown, and what it is about: topic, partition and last offset."""
-
-    subject: str
-    body: str
-    incidents: tuple[tuple[str, int, int], ...]
-
-
-def ask(deployment: Deployment, flow: str, narrowed: Sequence[Sequence[Any]] | None, *, most: int) -> Asked | None:
-    """Return the question: what the gate holds now, and of that only what ``narrowed`` names, if it names anything.
+def ask(deployment: Deployment, flow: str, narrowed: Sequence[Sequence[Any]] | None, *, most: int) -> Question | None:
+    """Return the question: what the gate holds now, and of that only what ``narrowed`` names, if it names anything; it is about
+    topics, partitions and last offsets.
 
     None: nothing of it is held. Raises a cluster's error.
     """
@@ -57,7 +50,7 @@ def ask(deployment: Deployment, flow: str, narrowed: Sequence[Sequence[Any]] | N
         return None
     verb = "was" if len(held) == 1 else "were"
     subject = f"{flow}: {counted(len(held), 'partition')} {verb} not let through by the gate: what is to be done?"
-    return Asked(subject, question(held, flow), tuple(item.incident for item in held))
+    return Question(subject, question(held, flow), [list(item.incident) for item in held])
 
 
 def _incidents(given: Sequence[Sequence[Any]]) -> set[tuple[str, int, int]]:
@@ -130,7 +123,7 @@ def carry_out(
         log.info("The next window copies it all, and its gate judges it.")
         return
     try:
-        verify(deployment=deployment, name=flow, window=window, trusted=(), selection=selection, waived=passing)
+        verify(deployment=deployment, name=flow, window=window, trusted="", selection=selection, waived=passing)
     except NotVerified as error:
         if any(TopicPartition(topic, number) in keys for topic, number, _ in error.held):
             raise

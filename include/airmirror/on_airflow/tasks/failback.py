@@ -133,16 +133,16 @@ def do_step(deployment: Deployment, flow: str, step: str, order: FailbackOrder) 
 
 
 def finish(
-    deployment: Deployment, flow: str, order: FailbackOrder, begun: str, run: str, show: Callable[[Path], None]
+    deployment: Deployment, flow: str, order: FailbackOrder, begun: datetime, run: str, show: Callable[[Path], None]
 ) -> None:
-    """Open the flow again and write the report; ``show`` hears of its page. ``begun``: when it was approved, ISO 8601.
+    """Open the flow again and write the report; ``show`` hears of its page. ``begun``: when it was approved.
 
     Raises ReturnNotDrained, NeverCrossed, ReturnDiffers, FlowBusy, and after the report FailbackIncomplete.
     """
     with opened_pair(deployment, flow) as pair:
         groups = when_free(pair.reverse.flow, lambda: steps.move_step(pair, order))
         continued = when_free(pair.forward.flow, lambda: steps.open_step(pair, order, phase))
-        seconds = time.time() - datetime.fromisoformat(begun).timestamp()
+        seconds = time.time() - begun.timestamp()
         made = report_of(pair, order, Done(groups=groups, continued=continued, seconds=seconds))
     keep_report(deployment, "failbacks", flow, run, partial(write_report, made), show)
     for group, topic, partition, why in made.left:

@@ -110,15 +110,17 @@ def do_step(deployment: Deployment, flow: str, step: str, order: Order) -> None:
         log.info("Flow %s is closed: no window writes to its remote topics any more.", flow)
 
 
-def finish(deployment: Deployment, flow: str, order: Order, begun: str, run: str, show: Callable[[Path], None]) -> None:
+def finish(
+    deployment: Deployment, flow: str, order: Order, begun: datetime, run: str, show: Callable[[Path], None]
+) -> None:
     """Judge what is committed, of a disaster; move groups, write the report; ``show`` hears of its page.
 
-    ``begun``: when it was approved, ISO 8601. Raises GroupsActive, FlowBusy, and after the report FailoverIncomplete.
+    ``begun``: when it was approved. Raises GroupsActive, FlowBusy, and after the report FailoverIncomplete.
     """
     with opened_flow(deployment, flow, Selection()) as opened:
         left = when_free(opened.flow, lambda: steps.judge_step(opened, order))
         rows = when_free(opened.flow, lambda: steps.move_step(opened, order))
-        seconds = time.time() - datetime.fromisoformat(begun).timestamp()
+        seconds = time.time() - begun.timestamp()
         made = report_of(opened, order, left, rows, seconds)
     keep_report(deployment, "failovers", flow, run, partial(write_report, made), show)
     for each in left:

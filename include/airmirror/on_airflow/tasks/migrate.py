@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import cast
 
-from airmirror.errors import named
+from airmirror.errors import counted, named
 from airmirror.failback.pair import has_way_back
 from airmirror.flows.prepare import Opened
 from airmirror.flows.selection import Selection
@@ -30,6 +30,7 @@ WHAT_TO_DO: dict[Step, str] = {
     "switch_producers": "**Approve, then stop all producers of these topics on {source}**: when the last record is verified on "
     "{target}, the topics are closed for every window.",
     "finish": "**Approve to leave the way back**: how to put groups back is forgotten. Nothing is deleted.",
+    "mirror": "**Approve to create ACLs and quotas on {target}**, as they are named below; other clients there keep theirs.",
 }
 
 
@@ -66,25 +67,42 @@ def do(deployment: Deployment, flow: str, order: MoveOrder, step: str) -> None:
             log.info("%s", line)
 
 
-def undo(deployment: Deployment, flow: str, order: MoveOrder, *, dry_run: bool, fence_alone: bool) -> None:
-    """Take the steps back, or the fence alone; or tell what that would do. Raises CannotUndoMove, GroupsActive, FenceRefused,
-    FlowBusy.
-    """
+def ask_undo(deployment: Deployment, flow: str, order: MoveOrder, *, fence_alone: bool) -> Question:
+    """Return the question whether to take the steps back, or the fence alone. Writes only the ledger."""
+    with opened_flow(deployment, flow, Selection()) as opened:
+        move = chosen_move(opened, order.move)
+        found = fence_plan(opened, move) if fence_alone else undo_plan(opened, move, order)
+    what = "take the fence down, which lets producers write to the source again" if fence_alone else "take it back"
+    lines = [f"Nothing is written yet. Why: {escape(order.reason)}. **Approve** to {what}:", ""]
+    lines += [f"- **stop** {escape(each)}" for each in found.reasons[:MOST_SHOWN]]
+    lines += _first([escape(each) for each in found.lines or _nothing(fence_alone)])
+    subject = f"{flow}: {'lift the fence of' if fence_alone else 'take back'} {order.move}?"
+    return Question(f"{subject} {counted(len(found.lines), 'change')}", "\n".join(lines))
+
+
+def undo(deployment: Deployment, flow: str, order: MoveOrder, *, fence_alone: bool) -> None:
+    """Take the steps back, or the fence alone. Raises CannotUndoMove, GroupsActive, FenceRefused, FlowBusy."""
     with (
         opened_flow(deployment, flow, Selection()) as opened,
-        _opened_back(deployment, opened, not dry_run and not fence_alone) as reverse,
+        _opened_back(deployment, opened, not fence_alone) as reverse,
     ):
         move = chosen_move(opened, order.move)
         if fence_alone:
-            found = fence_plan(opened, move) if dry_run else undo_fence(opened, move, order)
-        elif dry_run:
-            found = undo_plan(opened, move, order)
+            found = undo_fence(opened, move, order)
         else:
             found = when_free(opened.flow, lambda: undo_move(opened, move, order, phase, reverse))
-    for line in found.lines or ["no fence stands" if fence_alone else "nothing was switched"]:
+    for line in found.lines or _nothing(fence_alone):
         log.info("%s", line)
-    for reason in found.reasons:
-        log.warning("Can't be undone: %s", reason)
+
+
+def _nothing(fence_alone: bool) -> list[str]:
+    return ["no fence stands" if fence_alone else "nothing was switched"]
+
+
+def _first(lines: Sequence[str]) -> list[str]:
+    """The first lines of a list, and how many more there are."""
+    more = len(lines) - MOST_SHOWN
+    return [f"- {each}" for each in lines[:MOST_SHOWN]] + ([f"- … and {more:,} more"] if more > 0 else [])
 
 
 @contextmanager
@@ -107,6 +125,8 @@ def _body(found: MoveState, order: MoveOrder, step: Step) -> str:
     lines += [f"- **stop** {escape(each)}" for each in found.reasons[:MOST_SHOWN]]
     if step == "finish":
         lines += [f"- **not yet** {escape(each)}" for each in found.unfinished[:MOST_SHOWN]]
+    if step == "mirror":
+        lines += _first([escape(each) for each in found.access])
     lines += [f"- fence: {escape(each)}" for each in found.fences[:MOST_SHOWN]]
     lines += [
         "",

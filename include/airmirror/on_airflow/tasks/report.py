@@ -26,6 +26,7 @@ from airmirror.flows.gates import expectations_of
 from airmirror.flows.report import report_flow
 from airmirror.flows.report_rows import Span
 from airmirror.flows.selection import Selection
+from airmirror.naming.filters import is_quick
 from airmirror.on_airflow.connections import connected
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.tasks.spark import CONNECT, BadSparkConnection, kind_of
@@ -73,6 +74,20 @@ def report(deployment: Deployment, flow: str, span: Span, run: str, show: Show) 
         raise NotProven(flow, made.verdict)
 
 
+@dataclass(eq=False)
+class SlowPattern(AirmirrorError):
+    """A pattern of a run's form that may take for ever to match."""
+
+    comparison: str
+    pattern: str
+
+    def __str__(self) -> str:
+        return (
+            f"comparison {self.comparison!r}: {self.pattern!r} may take for ever to match: a pattern of a run has one repetition "
+            f"and no group; others belong into compare.{self.comparison}.topics"
+        )
+
+
 @dataclass(frozen=True)
 class Narrowed:
     """A run's choice among what the configuration compares: topics, times (epoch milliseconds), another sample."""
@@ -104,6 +119,10 @@ def compare(deployment: Deployment, name: str, narrowed: Narrowed, run: str, sho
 
 
 def _asked(chosen: Comparison, narrowed: Narrowed) -> Asked:
+    """What to compare: of what the configuration names, whatever whoever may trigger asks for. Raises SlowPattern."""
+    for pattern in narrowed.topics:
+        if not is_quick(pattern):
+            raise SlowPattern(chosen.name, pattern)
     return Asked(
         topics=narrowed.topics or chosen.topics,
         exclude=chosen.topics_exclude,
@@ -112,6 +131,7 @@ def _asked(chosen: Comparison, narrowed: Narrowed) -> Asked:
         end_ms=narrowed.end_ms,
         times=not chosen.ignore_timestamps,
         sample=sample_of(chosen.sample if narrowed.sample is None else narrowed.sample, chosen.seed),
+        within=chosen.topics,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -37,7 +37,7 @@ from airmirror.on_spark.windows import run, run_following
 from airmirror.partitions import TopicPartition
 from airmirror.quality.suites import BUILT_IN, check_suites, load_suites
 from airmirror.windows.errors import FlowBusy, PartitionHeld
-from airmirror.windows.fence import end_window, is_of
+from airmirror.windows.fence import end_window
 from airmirror.windows.findings import Finding, key_of
 from airmirror.windows.judging import Judged
 from airmirror.windows.results import WindowResult
@@ -155,27 +155,26 @@ def verify(
     deployment: Deployment,
     name: str,
     window: str,
-    trusted: Collection[str],
+    trusted: str,
     selection: Selection,
     waived: Mapping[TopicPartition, int] | None = None,
-    replicated: str = "",
+    followed: str = "",
     show: Callable[[Path], None] = lambda page: None,
 ) -> VerifiedWindow:
     """Judge what is not verified yet, advance what passes, hold what does not; ``show`` hears of the page. Raises NotVerified.
 
-    ``trusted``: tasks, by their windows: those that a task has run in a row are trusted with its first. ``replicated``: this
-    run's window that has followed the log; what it and the run's earlier ones had verified meanwhile was received too.
+    ``trusted``: the run whose windows are: their slots have read back. ``followed``: the run whose windows have followed the log;
+    what they had verified meanwhile was received too. Empty: none. Which windows are a run's the segment topic says, not XCom,
+    where whoever may trigger may write.
     """
     by = expectations_of(deployment.expectations)
     docs = deployment.data_docs / name.replace("->", ".")
     with opened_flow(deployment, name, selection) as opened:
-        left = {record.window for record in opened.ledger.unverified()}
-        believed = {each for each in left if any(is_of(task, each) for task in trusted)} | set(trusted)
         judged, judgement = when_free(
             opened.flow,
-            lambda: judge_flow(opened, by, window=window, trusted=believed, waived=waived, docs=docs, tell=phase),
+            lambda: judge_flow(opened, by, window=window, trusted=OfRun(trusted), waived=waived, docs=docs, tell=phase),
         )
-        received = _received(opened, judged, replicated)
+        received = _received(opened, judged, followed)
     if not judged.verdicts:
         log.info("Nothing to judge: everything that was replicated is verified.")
         return VerifiedWindow(received)
@@ -191,12 +190,12 @@ def verify(
     return VerifiedWindow(received)
 
 
-def _received(opened: Opened, judged: Judged, replicated: str) -> tuple[Received, ...]:
+def _received(opened: Opened, judged: Judged, followed: str) -> tuple[Received, ...]:
     """The topics of what was judged, and of what had been verified while the run's windows followed the log."""
     flow, judged_from = opened.flow, {finding.key: finding.source_start for finding in judged.findings}
     before = (
         record
-        for record in (_of_run(opened, replicated) if replicated else ())
+        for record in _of_run(opened, followed)
         if record.source_start < judged_from.get(key_of(record), record.source_end)
     )
     records, ends = Counter[tuple[str, str]](), dict[tuple[str, str], dict[int, tuple[int, int]]]()
@@ -219,12 +218,20 @@ def _received(opened: Opened, judged: Judged, replicated: str) -> tuple[Received
     )
 
 
-def _of_run(opened: Opened, replicated: str) -> Iterator[SegmentRecord]:
-    """Yield what the windows of a run, a retried task's too, have committed: their ids differ in what follows the last #."""
-    run_id = replicated.rpartition("#")[0] + "#"
-    windows = {row.window for row in opened.ledger.windows() if row.window.startswith(run_id)}
-    for window in sorted(windows | {replicated}):
+def _of_run(opened: Opened, run: str) -> Iterator[SegmentRecord]:
+    """Yield what the windows of a run, a retried task's too, have committed."""
+    for window in sorted({row.window for row in opened.ledger.windows() if row.window in OfRun(run)}):
         yield from opened.ledger.of_window(window)
+
+
+@dataclass(frozen=True)
+class OfRun(Container[str]):
+    """The windows of a run's ``replicate_window``, of whichever attempt (``operators.window_id``); empty: of none."""
+
+    run: str
+
+    def __contains__(self, window: object) -> bool:
+        return bool(self.run) and str(window).rpartition("#")[0] == self.run
 
 
 def do_round(deployment: Deployment, name: str, round_: str, window: str, selection: Selection) -> set[str]:

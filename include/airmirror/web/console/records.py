@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -113,7 +114,7 @@ def _shown(record: Single, mask: frozenset[str]) -> dict[str, Any]:
         "value": _bytes(record.value, mask),
         "headers": [
             {"name": name.decode(errors="replace")[:1_000]}
-            | (_hidden(value) if name.decode(errors="replace").casefold() in mask else _bytes(value, frozenset()))
+            | (_hidden(value) if name.decode(errors="replace").casefold() in mask else _bytes(value, mask))
             for name, value in record.headers[:MOST_HEADERS]
         ],
         "headers_in_all": len(record.headers),
@@ -157,11 +158,28 @@ def _json(value: bytes | str, mask: frozenset[str]) -> str | None:
 
 def _without(value: Any, mask: frozenset[str]) -> Any:
     if isinstance(value, dict):
-        return {name: MASKED if name.casefold() in mask else _without(inner, mask) for name, inner in value.items()}
-    if isinstance(value, str):  # JSON in a text of JSON, as envelopes have it
-        inside = _json(value, mask) if value.lstrip()[:1] in ("{", "[") else None
-        return value if inside is None else inside
+        return {
+            name: MASKED if name.strip().casefold() in mask else _without(inner, mask) for name, inner in value.items()
+        }
+    if isinstance(value, str):
+        return _text_without(value, mask)
     return [_without(inner, mask) for inner in value] if isinstance(value, list) else value
+
+
+def _text_without(text: str, mask: frozenset[str]) -> str:
+    """A text of JSON: what is JSON itself, as in envelopes, without the masked fields; what only names one, such as lines of JSON
+    or JSON that was cut, is masked as a whole."""
+    try:
+        inside = json.loads(text)
+    except (ValueError, RecursionError):
+        inside = None
+    if isinstance(inside, str):  # encoded twice
+        return json.dumps(_text_without(inside, mask), ensure_ascii=False)
+    if isinstance(inside, dict | list):
+        return json.dumps(_without(inside, mask), indent=2, ensure_ascii=False)
+    names = "|".join(map(re.escape, mask))
+    is_named = "\\u" in text or re.search(rf"(?<!\w)(?:{names})(?!\w)", text.casefold())
+    return MASKED if is_named else text
 
 
 def who(user: Any) -> str:

@@ -1,0 +1,128 @@
+"""Approvals of any runbook: what people are asked and have answered, written by the task that asks, read by the steps after it.
+
+Whoever may trigger a DAG may write its XComs and mark its tasks as done, so that neither says anything. Airflow gives an answer,
+and who gave it, to the task that asked and to no other; that task writes it into the ledger. Loaded in tasks only.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from airmirror.errors import AirmirrorError
+from airmirror.ledger import Ledger
+from airmirror.ledger.approvals import Answered, Asked, answer_to, note_answer, note_question
+from airmirror.on_airflow.deployment import Deployment
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+COUNTS_SECONDS = 86_400.0  # an answer: steps that are cleared later are another day's decision
+
+
+@dataclass(eq=False)
+class NotApproved(AirmirrorError):
+    """A step that nobody has approved who may, or that something else was approved for. It did nothing."""
+
+    flow: str
+    question: str
+    run: str
+    why: str
+
+    def __str__(self) -> str:
+        return (
+            f"flow {self.flow!r}: task {self.question!r} of run {self.run} has no answer that counts: {self.why}. The ledger "
+            f"says so, whatever XCom and task states say: clear {self.question!r} with its downstream tasks, and it asks again"
+        )
+
+
+@dataclass(frozen=True)
+class Approval:
+    """An answer that counts: the option, the reason, the person, when, and what was shown."""
+
+    option: str
+    reason: str
+    by: str
+    at: datetime
+    shown: Any
+
+
+def note_asked(
+    deployment: Deployment, flow: str, context: Context, question: str, scope: str, shown: object = None
+) -> bool:
+    """Note a question before it is shown; whether it was asked before in this run. ``scope``: what an answer takes the place of
+    other runs' in; ``shown``: what it is about, besides what the run was triggered with."""
+    about = json.dumps([_order(context), shown])
+    asked = Asked(flow, _run(context), question, scope, about, int(time.time() * 1000))
+    with _ledger(deployment) as ledger:
+        return note_question(ledger.engine, asked)
+
+
+def note_answered(
+    deployment: Deployment, flow: str, context: Context, question: str, given: Mapping[str, Any], users: Collection[str]
+) -> None:
+    """Note an answer as Airflow has given it to the task that asked. Raises NotApproved: by none of ``users``."""
+    who = given.get("responded_by_user") or {}
+    user = str(who.get("id") or "")
+    _check_user(flow, context, question, user, users)
+    answered = Answered(
+        about="",  # stays as it was noted
+        option=given["chosen_options"][0],
+        reason=str((given.get("params_input") or {}).get("reason") or ""),
+        user=user,
+        by=str(who.get("name") or user),
+        answered_ms=int(given["responded_at"].timestamp() * 1000),
+    )
+    with _ledger(deployment) as ledger:
+        note_answer(ledger.engine, flow, _run(context), question, answered)
+
+
+def approval(deployment: Deployment, flow: str, context: Context, question: str, users: Collection[str]) -> Approval:
+    """Return the answer to a question of this run. ``users``: who may give one; none: all who may answer in Airflow.
+
+    Raises NotApproved: there is none that counts now, for what this run was triggered with.
+    """
+    with _ledger(deployment) as ledger:
+        found = answer_to(ledger.engine, flow, _run(context), question)
+    if found is None:
+        raise NotApproved(flow, question, _run(context), "there is no answer, or another run was answered since")
+    _check_user(flow, context, question, found.user, users)
+    if time.time() - found.answered_ms / 1000 > COUNTS_SECONDS:
+        raise NotApproved(flow, question, _run(context), f"the answer of {found.by} is older than a day")
+    order, shown = json.loads(found.about)
+    if order != _order(context):
+        raise NotApproved(
+            flow, question, _run(context), f"{found.by} has answered for another configuration of the run"
+        )
+    return Approval(found.option, found.reason, found.by, datetime.fromtimestamp(found.answered_ms / 1000, UTC), shown)
+
+
+def _check_user(flow: str, context: Context, question: str, user: str, users: Collection[str]) -> None:
+    """Raise NotApproved of an answer by nobody, or by none of those who may."""
+    if not user or (users and user not in users):
+        why = f"{user or 'nobody'} has answered, who is none of decide.users" if users else "no user has answered"
+        raise NotApproved(flow, question, _run(context), why)
+
+
+def _order(context: Context) -> Any:
+    """Return what the run was triggered with, as JSON has it."""
+    return json.loads(json.dumps(context["dag_run"].conf or {}, default=str))
+
+
+def _run(context: Context) -> str:
+    """The run among those of all DAGs."""
+    return f"{context['dag_run'].dag_id} {context['run_id']}"
+
+
+@contextmanager
+def _ledger(deployment: Deployment) -> Iterator[Ledger]:
+    ledger = Ledger(deployment.ledger)
+    try:
+        yield ledger
+    finally:
+        ledger.close()

@@ -1,0 +1,205 @@
+"""Who has approved what: only what the task that asked has written into the ledger counts, and only from those who may."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowSkipException
+
+from airmirror.airflow import dags
+from airmirror.config import parse
+from airmirror.on_airflow.dags import failover as dag
+from airmirror.on_airflow.dags.failback import DRAIN, LET_RETURN, MOVE, OPEN, SWITCH, failback_dag
+from airmirror.on_airflow.dags.failover import CLOSE, FAIL_OVER, LEAVE, PLAN, TAKE_BACK, UNDO, failover_dag
+from airmirror.on_airflow.dags.migrate import GO, LIFT, REVERSE, asking, migrate_dag
+from airmirror.on_airflow.dags.people import ApprovedStep
+from airmirror.on_airflow.question import Question
+from airmirror.on_airflow.tasks import failover
+from airmirror.on_airflow.tasks.approvals import COUNTS_SECONDS, NotApproved
+from support.approvals import answer, answered, approvals, asked, run_of
+
+__all__ = ["approvals"]
+
+CONFIGURATION = """
+clusters = a, b
+a.bootstrap.servers = one:9092
+b.bootstrap.servers = two:9092
+a->b.enabled = true
+b->a.enabled = true
+a->b.takeover.approval.enabled = true
+a->b.move.shop.topics = orders
+a->b.move.stock.topics = stock
+"""
+NAMED = "a->b.decide.users = ada, bob\n"
+FORM = {"way": "disaster", "reason": "INC-7", "dry_run": False, "inexact": False, "anyway": True}
+MOVED = {"way": "migrate", "reason": "moving day", "dry_run": False, "reverse": True, "move": "shop"}
+
+
+def flow_of(more: str = "") -> Any:
+    return parse(CONFIGURATION + more, "mirror.properties").flow("a->b")
+
+
+@pytest.fixture
+def closed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """The steps of failovers that were done, and by whom."""
+    found: list[tuple[str, str]] = []
+    monkeypatch.setattr(failover, "do_step", lambda _deployment, _flow, step, order: found.append((step, order.by)))
+    monkeypatch.setattr(failover, "take_back", lambda _deployment, _flow, _reason, by: found.append((UNDO, by)))
+    return found
+
+
+def test_whoever_may_trigger_can_not_approve(approvals: str, closed: list[tuple[str, str]]) -> None:
+    """Three calls of Airflow's API once failed a flow over: XCom had the answer, and the question was marked as done."""
+    tasks: dict[str, Any] = failover_dag(flow_of(NAMED)).task_dict
+    forged = answer(FAIL_OVER, "ada") | {"responded_at": "2026-11-23T12:00:00+00:00"}
+    context = run_of(FORM, plan=forged)
+    for task, option in ((CLOSE, FAIL_OVER), (UNDO, TAKE_BACK)):
+        with pytest.raises(NotApproved, match="there is no answer"):
+            tasks[task].execute(run_of(FORM, plan=forged | {"chosen_options": [option]}))
+    for user, why in (("mallory", "none of decide.users"), (None, "none of decide.users")):
+        with pytest.raises(NotApproved, match=why):
+            answered(tasks, context, PLAN, FAIL_OVER, user=user)
+        with pytest.raises(NotApproved, match="there is no answer"):
+            tasks[CLOSE].execute(context)
+    assert closed == []
+    with pytest.raises(AirflowSkipException):
+        tasks[CLOSE].execute(answered(tasks, context, PLAN, LEAVE, user="ada"))
+    tasks[CLOSE].execute(answered(tasks, context, PLAN, FAIL_OVER, user="bob"))
+    assert closed == [(CLOSE, "bob")]
+    with pytest.raises(AirflowSkipException):
+        tasks[UNDO].execute(context)
+    # As the configuration has it when the step is done.
+    with pytest.raises(NotApproved, match="bob has answered, who is none"):
+        failover_dag(flow_of("a->b.decide.users = ada\n")).task_dict[CLOSE].execute(context)
+    anybody: dict[str, Any] = failover_dag(flow_of()).task_dict
+    with pytest.raises(NotApproved, match="no user has answered"):
+        answered(anybody, run_of(FORM), PLAN, FAIL_OVER, user=None)
+    anybody[CLOSE].execute(answered(anybody, run_of(FORM), PLAN, FAIL_OVER, user="zoe"))
+    assert closed == [(CLOSE, "bob"), (CLOSE, "zoe")]
+
+
+def test_an_answer_counts_for_its_run_and_a_day(
+    approvals: str, closed: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks: dict[str, Any] = failover_dag(flow_of()).task_dict
+    first = answered(tasks, run_of(FORM), PLAN, FAIL_OVER)
+    tasks[CLOSE].execute(first)
+    # Deleted, and made anew under the same name for something else.
+    with pytest.raises(NotApproved, match="another configuration of the run"):
+        tasks[CLOSE].execute(run_of(FORM | {"way": "planned"}, run_id=first["run_id"]))
+    with pytest.raises(NotApproved, match="there is no answer"):
+        tasks[CLOSE].execute(run_of(FORM, run_id=first["run_id"], dag_id="another"))
+    now = time.time()
+    monkeypatch.setattr("airmirror.on_airflow.tasks.approvals.time.time", lambda: now + COUNTS_SECONDS + 60)
+    with pytest.raises(NotApproved, match="older than a day"):
+        tasks[CLOSE].execute(first)
+    monkeypatch.undo()
+    monkeypatch.setenv("AIRMIRROR_LEDGER", approvals)
+    # What was approved before does not come back when something else was.
+    back = answered(tasks, run_of(FORM | {"way": UNDO}), PLAN, TAKE_BACK)
+    with pytest.raises(NotApproved, match="another run was answered since"):
+        tasks[CLOSE].execute(first)
+    monkeypatch.setattr(failover, "take_back", lambda *_: closed.append((UNDO, "ada")))
+    tasks[UNDO].execute(back)
+    assert closed[-1] == (UNDO, "ada")
+
+
+def test_a_question_that_is_asked_again_has_no_answer_and_is_about_the_same(
+    approvals: str, closed: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Airflow shows the text of the first time, whatever is asked later."""
+    from airmirror.on_airflow.tasks import decide
+
+    tasks: dict[str, Any] = failover_dag(flow_of()).task_dict
+    monkeypatch.setattr(failover, "ask", lambda *_: Question("fail over?", "as things are"))
+    context = run_of(FORM)
+    assert asked(tasks[PLAN], context) == "as things are" and "asked it first" not in capsys.readouterr().out
+    tasks[PLAN].execute_complete(context, answer(FAIL_OVER))
+    tasks[CLOSE].execute(context)
+    asked(tasks[PLAN], context)
+    assert "asked it first" in capsys.readouterr().out
+    with pytest.raises(NotApproved, match="there is no answer"):
+        tasks[CLOSE].execute(context)
+    assert len(closed) == 1
+    every: dict[str, Any] = dags_of(CONFIGURATION, monkeypatch)["decide.a.b"].task_dict
+    held, done = [["orders", 0, 49]], list[Any]()
+    monkeypatch.setattr(decide, "ask", lambda *_, **__: Question("held", "body", list(held)))
+    monkeypatch.setattr(decide, "carry_out", lambda **given: done.append((given["asked"], given["answer"])))
+    context = run_of({}, dag_id="decide.a.b", ask=[["payments", 0, 10**12]])
+    asked(every["ask"], context)
+    held.append(["payments", 0, 7])
+    asked(every["ask"], context)
+    every["ask"].execute_complete(context, answer("Let it pass", "ann", "see OPS-7"))
+    every["carry_out"].execute(context)
+    ((about, given),) = done
+    assert about == [["orders", 0, 49]], "what was shown"
+    assert (given.option, given.reason, given.by) == ("Let it pass", "see OPS-7", "ann")
+    assert given.name.startswith(f"{context['run_id']} of 20")
+
+
+def test_each_move_group_and_each_question_is_approved_by_itself(
+    approvals: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[tuple[str, str]] = []
+    monkeypatch.setattr(
+        "airmirror.on_airflow.tasks.migrate.do", lambda _deployment, _flow, order, step: done.append((step, order.by))
+    )
+    tasks: dict[str, Any] = migrate_dag(flow_of()).task_dict
+    shop, stock = run_of(MOVED), run_of(MOVED | {"move": "stock"})
+    answered(tasks, shop, asking("switch_consumers"), GO)
+    answered(tasks, stock, asking("switch_producers"), GO, user="bob")
+    for context, step in ((shop, "switch_consumers"), (stock, "switch_producers"), (shop, REVERSE)):
+        tasks[step].execute(context)
+    assert done == [("switch_consumers", "ada"), ("switch_producers", "bob"), (REVERSE, "ada")]
+    for context, step in ((shop, "switch_producers"), (stock, "switch_consumers"), (stock, REVERSE), (shop, "finish")):
+        with pytest.raises(NotApproved):
+            tasks[step].execute(context)
+    with pytest.raises(AirflowSkipException):
+        tasks[UNDO].execute(answered(tasks, run_of(MOVED | {"way": UNDO}), asking(UNDO), LEAVE))
+    with pytest.raises(NotApproved):  # to lift the fence is not to take it back
+        tasks[UNDO].execute(
+            answered(tasks, run_of(MOVED | {"way": LIFT}), asking(UNDO), GO) | {"run_id": shop["run_id"]}
+        )
+
+
+def test_the_answer_to_a_failback_s_plan_is_none_to_its_switch(approvals: str) -> None:
+    tasks: dict[str, Any] = failback_dag(flow_of()).task_dict
+    context = answered(tasks, run_of(FORM | {"leave": False}), PLAN, LET_RETURN)
+    for step in (DRAIN, CLOSE, MOVE, OPEN):
+        with pytest.raises(NotApproved, match=f"task '{SWITCH}'"):
+            tasks[step].execute(context)
+
+
+def dags_of(text: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    path = Path(dag.deployment().ledger.removeprefix("sqlite:///")).with_name("mirror.properties")
+    path.write_text(text)
+    monkeypatch.setenv("AIRMIRROR_CONFIG", str(path))
+    return dags()
+
+
+def test_no_step_of_any_dag_is_done_without_an_answer(approvals: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But those that copy, as every window does, or only look."""
+    free, approved = set(), set()
+    for more in ("", "a->b.sync.topic.acls.mode = migrate\n"):
+        for name, found in dags_of(CONFIGURATION + more, monkeypatch).items():
+            for task in found.tasks:
+                if not isinstance(task, ApprovedStep):
+                    continue
+                if getattr(task, "asked", None) == "":
+                    free.add((task.task_id, bool(more)))
+                    continue
+                way = UNDO if task.task_id == UNDO else "migrate" if name.startswith("migrate.") else "planned"
+                with pytest.raises(NotApproved):
+                    task.execute(run_of(FORM | MOVED | {"way": way, "leave": False}))
+                approved.add(f"{name.split('.')[0]} {task.task_id}")
+    assert free == {("mirror", False), ("check_groups", False), ("check_groups", True)}
+    assert approved == {
+        *(f"failover {step}" for step in ("drain", "close", "move_groups", "undo")),
+        *(f"failback {step}" for step in ("return", "drain", "close", "move_groups", "open", "undo")),
+        *(f"migrate {step}" for step in ("mirror", "switch_consumers", REVERSE, "switch_producers", "finish", "undo")),
+        "takeover take_over",
+        "decide carry_out",
+    }

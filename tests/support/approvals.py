@@ -1,0 +1,61 @@
+"""People who answer what a task of Airmirror's DAGs asks, as Airflow has it; the ledger keeps their answers for real."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+from uuid import uuid4
+
+import pytest
+from airflow.sdk.exceptions import TaskAwaitingInput
+
+from airmirror.on_airflow.deployment import deployment
+from airmirror.on_airflow.tasks.approvals import note_asked
+
+
+@pytest.fixture
+def approvals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A ledger for answers: its URL, where tasks find it."""
+    url = f"sqlite:///{tmp_path}/approvals.db"
+    monkeypatch.setenv("AIRMIRROR_LEDGER", url)
+    return url
+
+
+def run_of(params: Mapping[str, Any], *, run_id: str = "", dag_id: str = "dag", **xcoms: Any) -> Any:
+    """The context of a task of a run that was triggered with this; ``xcoms``: by task, as whoever may trigger may write them."""
+    run_id = run_id or f"manual__{uuid4().hex[:8]}"
+    ti = SimpleNamespace(id=uuid4(), try_number=1, xcom_pull=lambda task_ids, key="return_value": xcoms.get(task_ids))
+    run = SimpleNamespace(conf=dict(params), dag_id=dag_id, triggering_user_name="mallory")
+    return {"run_id": run_id, "params": dict(params), "ti": ti, "task_instance": ti, "dag_run": run}
+
+
+def answer(option: str, user: str | None = "ada", reason: str = "") -> dict[str, Any]:
+    """What Airflow gives to the task that asked, when somebody has answered; nobody: by a default."""
+    return {
+        "chosen_options": [option],
+        "params_input": {"reason": reason} if reason else {},
+        "responded_at": datetime.now(UTC),
+        "responded_by_user": {"id": user, "name": user} if user else None,
+    }
+
+
+def answered(tasks: Mapping[str, Any], context: Any, question: str, option: str, **who: Any) -> Any:
+    """The context, in which a question was asked and somebody has answered; not what it would show."""
+    asks = tasks[question]
+    note_asked(deployment(), asks.flow, context, question, asks.scope(context))
+    asks.execute_complete(context, answer(option, **who))
+    return context
+
+
+def asked(task: Any, context: Any) -> str:
+    """The body of what a task shows, and waits for an answer to."""
+    with (
+        patch("airflow.providers.standard.operators.hitl.upsert_hitl_detail") as shown,
+        pytest.raises(TaskAwaitingInput),
+    ):
+        task.execute(context)
+    return str(shown.call_args.kwargs["body"])
