@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -18,10 +20,12 @@ from airmirror.failback.plan import failback_plan
 from airmirror.failback.rescue import RescueOrder, rescue
 from airmirror.failback.returning import NeverCrossed, ReturnNotDrained, ReturnRefused, look_ahead
 from airmirror.failback.steps import GroupsNotBack, drain_step, is_done, return_step
+from airmirror.failback.undo import undo as undo_return
 from airmirror.failover.steps import fail_over
-from airmirror.failover.undo import undo
+from airmirror.failover.undo import undo, undo_plan
 from airmirror.flows.closing import StillReturning, append, close, closure, closures_now, overtaking, reopen
 from airmirror.flows.prepare import prepare
+from airmirror.flows.reset import Order, carry_out
 from airmirror.flows.verification import compare_all
 from airmirror.migration.undo import CannotUndoMove, fence_plan, undo_fence, undo_move
 from airmirror.offsets.positions import positions_of
@@ -29,8 +33,10 @@ from airmirror.offsets.translation import Translated
 from airmirror.partitions import TopicPartition
 from airmirror.slot.errors import ForeignRecords, SlotFenced
 from airmirror.windows.mirror import Mirror
+from airmirror.windows.resets import Choice, ResetNotPossible
 from airmirror.wire.closures import WHOLE, ClosureEvent, GroupMove, Return
 from airmirror_local.brokers import IMPATIENT, start_broker
+from support.disasters import writing
 from support.failovers import DISASTER, PLANNED, without_source
 from support.following import numbered
 from support.groups import commit, committed, held, read_with_group
@@ -114,6 +120,33 @@ def test_a_topic_that_was_closed_alone_returns_alone(sides: Sides, tmp_path: Pat
     close(both.there, (), reason="all", by="ada")
     with pytest.raises(ReturnRefused, match="all of it returns"):
         both.fail_back(topics=(both.topic,))
+
+
+def test_of_two_topics_that_return_only_those_of_an_order_are_ended(sides: Sides, tmp_path: Path) -> None:
+    """As of two move groups: what an order does not name returns on, and stays closed, with its groups where they are."""
+    other = create_topic(sides.east, f"other-{uuid4().hex[:8]}", 1)
+    lines = {f"{THERE}.topics": f"orders-.*, {other}"}
+    both = there_and_back(sides.east, sides.west, tmp_path, policy="identity", settings=lines)
+    write(both.east, both.topic, 0, 6)
+    write(both.east, other, 0, 4, partitions=1)
+    read_with_group(both.east, both.group, other, {0: 1})
+    both.window(both.there)
+    close(both.there, [both.topic], reason="moved", by="ada")
+    close(both.there, [other], reason="moved", by="bob")
+    write(both.west, other, 100, 4, partitions=1)
+    return_step(both.pair, replace(ORDER, topics=(other,)))
+    with writing(both.west, other, "busy"):  # the producers of the other one go on
+        stood = committed(both.east, both.group)
+        both.fail_back(topics=(both.topic,))
+    assert closures_now(both.there).keys() == {other} and committed(both.east, both.group) == stood
+    assert both.pair.returning() == {other: other}
+    both.window(both.back)
+    assert undo_return(both.pair, (both.topic,), reason="no", by="ada").topics == {}
+    assert both.pair.returning() == {other: other}
+    both.fail_back(topics=(other,))
+    assert is_done(both.pair) and end_offsets(both.east, other) == end_offsets(both.west, other)
+    moved = both.now(both.back).ledger.of_kind(GroupMove)
+    assert undo_plan(both.now(both.back)).groups == () != moved, "what a failback has moved is no failover's to undo"
 
 
 @pytest.mark.parametrize("which", [THERE, BACK])
@@ -447,6 +480,12 @@ def test_who_writes_to_the_source_among_what_returns_is_told(sides: Sides, tmp_p
     write(both.west, both.remote, 500, 1, partitions=1)
     (row,) = both.window(both.back).rows
     assert isinstance(row.error, ForeignRecords) and row.error.remote_topic == both.topic
+    assert "--start-again" not in str(row.error) and f"failback undo --topic {both.topic}" in str(row.error)
+    its = read_all(both.east, both.topic)
+    for choice, recreate in ((Choice.START_AGAIN, True), (Choice.START_AGAIN, False), (Choice.NEW_TOPIC, False)):
+        with pytest.raises(ResetNotPossible, match=f"it returns to {both.topic}, the original topic"):
+            carry_out(both.back, Order((both.remote,), (), choice, recreate, by="ada", reason="as it said"))
+    assert read_all(both.east, both.topic) == its, "nothing of the original was deleted"
     with pytest.raises(NeverCrossed):
         both.fail_back(wait=0.0)
     assert WHOLE in closures_now(both.there)

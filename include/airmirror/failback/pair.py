@@ -73,10 +73,11 @@ class Pair:
             raise NothingReturns(self.forward.flow.name, tuple(sorted(set(topics) - set(found.values()))))
         return found
 
-    def returning(self) -> dict[str, str]:
-        """The remote topics that return now, each with the topic of the source."""
+    def returning(self, topics: Collection[str] = ()) -> dict[str, str]:
+        """The remote topics that return now, each with the topic of the source. ``topics``: of the source, none: all."""
         catch_up_soon(self.reverse)
-        return returning(self.reverse.ledger)
+        every = returning(self.reverse.ledger)
+        return {remote: topic for remote, topic in every.items() if not topics or topic in topics}
 
     def now(self) -> Pair:
         """Return the same when both ledgers have read what is new: what returns is as it was decided by now."""

@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from airmirror.clusters.protocol.groups import Committed, committed_offsets
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError, command, listed
 from airmirror.failback.differing import differing
-from airmirror.failback.pair import Pair, ReturnOrder
+from airmirror.failback.pair import CLAIMS, Pair, ReturnOrder
 from airmirror.failback.reopening import forget_return, open_again
 from airmirror.failback.returning import begin_return, close_return, is_over, look_ahead
-from airmirror.failover.undo import OURS
 from airmirror.flows.closing import closures_now
 from airmirror.flows.draining import await_quiet, prove_past
 from airmirror.flows.moving import Pen, move_groups, not_exact
@@ -92,7 +91,7 @@ def return_step(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: Non
 
     Raises what ``begin_return`` does.
     """
-    return [] if _has_begun(pair) else begin_return(pair, order.of_return, tell)
+    return [] if _has_begun(pair, order.topics) else begin_return(pair, order.of_return, tell)
 
 
 def look(pair: Pair, order: FailbackOrder) -> tuple[list[Continuation], list[Reset]]:
@@ -100,7 +99,7 @@ def look(pair: Pair, order: FailbackOrder) -> tuple[list[Continuation], list[Res
 
     Nothing is written but the ledger. Raises what ``begin_return`` does.
     """
-    begins = [] if _has_begun(pair) else look_ahead(pair, order.of_return)
+    begins = [] if _has_begun(pair, order.topics) else look_ahead(pair, order.of_return)
     return begins, differing(pair.forward)
 
 
@@ -110,7 +109,7 @@ def drain_step(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None
 
     Raises SourceNotQuiet, NotDrained, GroupsNotBack, or a cluster's error.
     """
-    names, reverse = _waiting(pair), pair.reverse
+    names, reverse = _waiting(pair, order.topics), pair.reverse
     if not names or is_over(reverse, names):
         return
     still_ms = reverse.flow.settings.failover_quiet_ms
@@ -125,19 +124,19 @@ def drain_step(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None
 
 def close_step(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None) -> None:
     """No window copies remote topics back any more. Raises ReturnNotDrained, FlowBusy, FenceStuck."""
-    if names := _waiting(pair):
+    if names := _waiting(pair, order.topics):
         close_return(pair, names, order.of_return, tell)
 
 
 def move_step(pair: Pair, order: FailbackOrder) -> list[GroupOffset]:
     """Move groups to their positions on the source; what became of each. Raises GroupsActive, GroupsNotBack, FlowBusy."""
-    names, reverse = _waiting(pair), pair.reverse
+    names, reverse = _waiting(pair, order.topics), pair.reverse
     if not names:
         return []
     rows = _positions(pair, names)
     with (
         Journal.open(reverse.flow, reverse.ledger, "failback") as journal,
-        claimed(journal, f"{OURS}groups-{uuid.uuid4().hex[:12]}", slots=0, closed_too=True) as granted,
+        claimed(journal, f"{CLAIMS}groups-{uuid.uuid4().hex[:12]}", slots=0, closed_too=True) as granted,
     ):
         journal.catch_up()
         done = move_groups(Pen.of(granted), rows)
@@ -161,7 +160,7 @@ def open_step(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None)
 
     Raises what ``open_again`` does.
     """
-    names, waiting = pair.returning(), _waiting(pair)
+    names, waiting = pair.returning(order.topics), _waiting(pair, order.topics)
     continued = open_again(pair, waiting, order.of_return, tell) if waiting else []
     if names:
         forget_return(pair, names, order.of_return, tell)
@@ -182,16 +181,16 @@ def fail_back(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None)
     return done
 
 
-def _has_begun(pair: Pair) -> bool:
+def _has_begun(pair: Pair, topics: Collection[str]) -> bool:
     """Return whether nothing is left to begin: all is done, or open again, or the return was closed."""
-    names, waiting = pair.returning(), _waiting(pair)
+    names, waiting = pair.returning(topics), _waiting(pair, topics)
     return is_done(pair) or bool(names and not waiting) or is_over(pair.reverse, waiting)
 
 
-def _waiting(pair: Pair) -> dict[str, str]:
+def _waiting(pair: Pair, topics: Collection[str]) -> dict[str, str]:
     """Return what returns and is not open again yet: remote topics with the topics of the source."""
     closures = closures_now(pair.forward)
-    return {remote: topic for remote, topic in pair.returning().items() if {WHOLE, topic} & closures.keys()}
+    return {remote: topic for remote, topic in pair.returning(topics).items() if {WHOLE, topic} & closures.keys()}
 
 
 def _positions(pair: Pair, names: Mapping[str, str]) -> list[GroupPosition]:

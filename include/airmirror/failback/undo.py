@@ -7,13 +7,12 @@ it, a rescue leaves it out, and the flow is not opened over it (flows.returned).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from airmirror.errors import AirmirrorError, command, listed
-from airmirror.failback.pair import Pair, claim_name
+from airmirror.failback.pair import CLAIMS, Pair, claim_name
 from airmirror.failback.reopening import write_forgotten
-from airmirror.failover.undo import OURS
 from airmirror.flows.closing import closures_now, overtaking
 from airmirror.flows.holds import check_decision
 from airmirror.flows.moving import Pen, PutBack, put_back, to_put_back
@@ -46,14 +45,16 @@ class UndoneReturn:
     reasons: tuple[str, ...]
 
 
-def undo_plan(pair: Pair) -> UndoneReturn:
-    """Return what an undo would do now; nothing is written but the ledger."""
+def undo_plan(pair: Pair, topics: Collection[str] = ()) -> UndoneReturn:
+    """Return what an undo would do now, of ``topics`` of the source, none: of all that returns; only the ledger is written."""
     with Journal.open(pair.reverse.flow, pair.reverse.ledger, "failback") as journal:
-        return _look(pair, journal)
+        return _look(pair, journal, topics)
 
 
-def undo(pair: Pair, *, reason: str, by: str, tell: Tell = lambda phase: None) -> UndoneReturn:
-    """End the return, under the claims of both flows; done again, it does what is left.
+def undo(
+    pair: Pair, topics: Collection[str] = (), *, reason: str, by: str, tell: Tell = lambda phase: None
+) -> UndoneReturn:
+    """End the return of ``topics``, none: of all, under the claims of both flows; done again, it does what is left.
 
     Raises DecisionIncomplete, CannotUndoReturn, GroupsActive, FlowBusy, SlotFenced, or a cluster's error.
     """
@@ -62,7 +63,7 @@ def undo(pair: Pair, *, reason: str, by: str, tell: Tell = lambda phase: None) -
         overtaking(pair.forward, claim_name(), tell),  # nobody opens it meanwhile
         overtaking(pair.reverse, claim_name(), tell) as granted,
     ):
-        found = _look(pair, granted.journal)
+        found = _look(pair, granted.journal, topics)
         if found.reasons:
             raise CannotUndoReturn(found.flow, found.reasons)
         tell(f"putting {len(found.groups)} positions of groups back")
@@ -72,10 +73,10 @@ def undo(pair: Pair, *, reason: str, by: str, tell: Tell = lambda phase: None) -
     return found
 
 
-def _look(pair: Pair, journal: Journal) -> UndoneReturn:
-    names, closed = pair.returning(), closures_now(pair.forward).keys()
+def _look(pair: Pair, journal: Journal, topics: Collection[str]) -> UndoneReturn:
+    names, closed = pair.returning(topics), closures_now(pair.forward).keys()
     into = set(names.values())
-    groups = to_put_back(journal, lambda move: move.window.startswith(OURS) and move.topic in into)
+    groups = to_put_back(journal, lambda move: move.window.startswith(CLAIMS) and move.topic in into)
     reasons = [f"{topic} is open again already" for topic in sorted(into) if not {WHOLE, topic} & closed]
     reasons += [each.why_not for each in groups if each.why_not]
     return UndoneReturn(pair.forward.flow.name, names, tuple(groups), tuple(reasons))

@@ -156,17 +156,11 @@ def finish(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> list[str
         fences = list(map(fence.str_of, fence.standing(mirror, move)))
     excluded = dict.fromkeys((*flow.topics_exclude, *move.names))
     down, back = fence.down(flow.name, move.name), way_back(opened, move)
-    ending = (
-        "flow",
-        "close",
-        *(word for each in move.names.values() for word in ("--topic", each)),
-        "--reason",
-        "…",
-        "--yes",
-    )
+    topics = [word for each in move.names for word in ("--topic", each)]
+    ending = command("failback", "undo", *topics, "--reason", "…", "--yes", flow=flow.name)
     return [
         *(f"a fence still stands on {flow.source.alias}: {each}; {down} takes it down" for each in fences),
-        *([f"{back}; {command(*ending, flow=flow.opposite)} ends that"] if back else []),
+        *([f"{back}; {ending} ends that"] if back else []),
         f"move group {move.name} has left the flow: no window writes there, whatever the configuration says",
         f"write it down: {flow.name}.topics.exclude = {', '.join(excluded)}; and take out {flow.name}.move.{move.name}.…",
         f"may be deleted on {flow.source.alias} when nobody needs them: topics {', '.join(move.names)}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from airmirror.errors import AirmirrorError, command
-from airmirror.slot.errors import PartitionError, reset_command, seen, take_over_command
+from airmirror.slot.errors import EMPTY, PartitionError, reset_command, seen, take_over_command, ways_out
 from airmirror.times import utc
 from airmirror.wire.segments import GATE
 
@@ -50,8 +50,7 @@ class ProgressDiffers(PartitionError):
         return (
             f"{self.where}: {where}, but {own}: MirrorMaker 2, or another writer, has copied offsets {self.position} to "
             f"{self.recorded} since{seen(self.writer)}; {take_over_command(self)}; or, whatever it has copied, "
-            f"{reset_command(self, 'continue after it', '--accept-loss')}, or "
-            f"{reset_command(self, 'begin again in an empty remote topic', '--start-again', '--recreate-remote-topic')}"
+            f"{ways_out(self, ('continue after it', '--accept-loss'), EMPTY)}"
         )
 
 

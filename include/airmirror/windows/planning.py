@@ -59,7 +59,7 @@ def make_plan(mirror: Mirror, state: State, remote_topics: Mapping[str, str]) ->
         for topic, error in missing.items()
         for key in [TopicPartition(*known) for known in state.known if known[0] == topic] or [TopicPartition(topic, 0)]
     ]
-    return [replace(item, error=of_flow(item.error, flow.name)) for item in planned]
+    return [replace(item, error=of_flow(item.error, flow)) for item in planned]
 
 
 def still_open(remote_topics: Mapping[str, str], granted: Granted) -> dict[str, str]:
@@ -74,7 +74,7 @@ def closed_since(flow: Flow, state: State, remote_topics: Mapping[str, str], gra
         closure, remote = granted.closed[topic], remote_topics[topic]
         for key in [TopicPartition(*known) for known in state.known if known[0] == topic] or [TopicPartition(topic, 0)]:
             error = TopicClosed(flow.source.alias, *key, closure.by, closure.time_ms, closure.reason)
-            found.append(left_out(key, remote, state, of_flow(error, flow.name) or error))
+            found.append(left_out(key, remote, state, of_flow(error, flow) or error))
     return found
 
 
