@@ -15,7 +15,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from confluent_kafka import OFFSET_INVALID
 
 from airmirror.failback.pair import NoWayBack
-from airmirror.flows.closing import closures_now
+from airmirror.flows.closing import owners_now
 from airmirror.flows.prepare import Opened
 from airmirror.migration.order import STEPS
 from airmirror.on_airflow.dags import migrate as dag
@@ -91,15 +91,15 @@ def test_questions_show_the_state_and_answers_move_it(
     for _ in range(2):  # cleared, every task does what is left
         for step in STEPS[:-1]:
             steps[step].execute(given(*ASKED))
-    assert closures_now(flow.opened)[flow.topic].by == "ada" and len(flow.opened.ledger.closures()) == 1
+    assert owners_now(flow.opened).closed[flow.topic].by == "ada"
     assert committed(west, f"{flow.topic}-billing") == {(flow.remote_topic, 0): 15} and flow.assert_equal() == 20
     for dry_run, fences in ((True, 1), (False, 0)):  # the fence alone
         undo.execute(given(way=dag.LIFT, dry_run=dry_run))
-        assert len(flow.opened.ledger.of_kind(Fence)) == fences and closures_now(flow.opened)
+        assert len(flow.opened.ledger.of_kind(Fence)) == fences and owners_now(flow.opened).closed
     undo.execute(given(way=dag.UNDO, dry_run=True))
-    assert closures_now(flow.opened), "a dry run"
+    assert owners_now(flow.opened).closed, "a dry run"
     undo.execute(given(way=dag.UNDO))
-    assert closures_now(flow.opened) == {} and committed(west, f"{flow.topic}-billing") == {}
+    assert owners_now(flow.opened).closed == {} and committed(west, f"{flow.topic}-billing") == {}
     for step in STEPS:
         steps[step].execute(given(*ASKED))
 

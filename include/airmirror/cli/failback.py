@@ -137,7 +137,7 @@ def run(
     ] = False,
     topic: Annotated[
         list[str] | None,
-        typer.Option("--topic", help="A topic of the source; again for more. All of the flow if not given."),
+        typer.Option("--topic", help="A topic of the source; again for more. All but what was named if not given."),
     ] = None,
     begin: Annotated[
         bool, typer.Option("--begin", help="Only let records return, while applications go on; switch in another run.")
@@ -182,8 +182,8 @@ def run(
         telling(console, "reading both clusters") as tell,
     ):
         pair = Pair(forward, reverse)
-        if steps.is_done(pair):
-            show(console, f"{forward.flow.name} is open, and nothing returns: there is nothing to fail back.")
+        if over := steps.nothing_left(pair, order.topics):
+            show(console, f"{over}.")
             return
         if not yes or begin:
             begun, differ = (steps.return_step(pair, order, tell), []) if yes else steps.look(pair, order)
@@ -207,7 +207,7 @@ def undo(
     flow: FlowName = "",
     topic: Annotated[
         list[str] | None,
-        typer.Option("--topic", help="A topic of the source; again for more. All that returns if not given."),
+        typer.Option("--topic", help="A topic of the source; again for more. All but what was named if not given."),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do it; else nothing is written.")] = False,
     config: Config = DEFAULT_CONFIG,

@@ -18,9 +18,9 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError, command, listed
 from airmirror.failback.differing import differing
 from airmirror.failback.pair import CLAIMS, Pair, ReturnOrder
-from airmirror.failback.reopening import forget_return, open_again
+from airmirror.failback.reopening import open_again
 from airmirror.failback.returning import begin_return, close_return, is_over, look_ahead
-from airmirror.flows.closing import closures_now
+from airmirror.flows.closing import owners_now
 from airmirror.flows.draining import await_quiet, prove_past
 from airmirror.flows.moving import Pen, move_groups, not_exact
 from airmirror.flows.stillness import ends_of
@@ -32,7 +32,7 @@ from airmirror.windows.continuing import Continuation
 from airmirror.windows.fence import claimed
 from airmirror.windows.mirror import Journal, Mirror
 from airmirror.windows.resets import Reset
-from airmirror.wire.closures import WHOLE
+from airmirror.wire.owners import named
 
 Tell = Callable[[str], None]
 
@@ -81,9 +81,22 @@ class Done:
     seconds: float = 0.0
 
 
-def is_done(pair: Pair) -> bool:
-    """Return whether nothing of the flow is closed, and nothing returns any more: there is nothing to fail back."""
-    return not pair.returning() and not closures_now(pair.forward)
+def is_done(pair: Pair, topics: Collection[str] = ()) -> bool:
+    """Return whether nothing is closed of what an order for ``topics`` names; none: for the whole flow."""
+    owners = owners_now(pair.forward)
+    return not any(owners.why_closed(topic) for topic in named(owners, topics))
+
+
+def nothing_left(pair: Pair, topics: Collection[str] = ()) -> str:
+    """Return that there is nothing to fail back, in words, and what only orders that name it do; "": there is something."""
+    if not is_done(pair, topics):
+        return ""
+    flow, apart = pair.forward.flow.name, sorted(owners_now(pair.forward).closed)
+    said = f"{', '.join(sorted(topics)) or flow} is open, and nothing returns: there is nothing to fail back"
+    run = command(
+        "failback", "run", *(word for each in apart for word in ("--topic", each)), "--reason", "…", flow=flow
+    )
+    return f"{said}; closed by name: {', '.join(apart)}: {run}" if apart else said
 
 
 def return_step(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None) -> list[Continuation]:
@@ -109,8 +122,8 @@ def drain_step(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None
 
     Raises SourceNotQuiet, NotDrained, GroupsNotBack, or a cluster's error.
     """
-    names, reverse = _waiting(pair, order.topics), pair.reverse
-    if not names or is_over(reverse, names):
+    names, reverse = pair.returning(order.topics), pair.reverse
+    if not names or is_over(pair, names):
         return
     still_ms = reverse.flow.settings.failover_quiet_ms
     await_quiet(reverse, still_ms=still_ms, seconds=order.wait, topics=names, tell=tell)
@@ -124,13 +137,13 @@ def drain_step(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None
 
 def close_step(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None) -> None:
     """No window copies remote topics back any more. Raises ReturnNotDrained, FlowBusy, FenceStuck."""
-    if names := _waiting(pair, order.topics):
+    if names := pair.returning(order.topics):
         close_return(pair, names, order.of_return, tell)
 
 
 def move_step(pair: Pair, order: FailbackOrder) -> list[GroupOffset]:
     """Move groups to their positions on the source; what became of each. Raises GroupsActive, GroupsNotBack, FlowBusy."""
-    names, reverse = _waiting(pair, order.topics), pair.reverse
+    names, reverse = pair.returning(order.topics), pair.reverse
     if not names:
         return []
     rows = _positions(pair, names)
@@ -160,11 +173,8 @@ def open_step(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None)
 
     Raises what ``open_again`` does.
     """
-    names, waiting = pair.returning(order.topics), _waiting(pair, order.topics)
-    continued = open_again(pair, waiting, order.of_return, tell) if waiting else []
-    if names:
-        forget_return(pair, names, order.of_return, tell)
-    return continued
+    names = pair.returning(order.topics)
+    return open_again(pair, names, order.of_return, tell) if names else []
 
 
 def fail_back(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None) -> Done:
@@ -182,15 +192,8 @@ def fail_back(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None)
 
 
 def _has_begun(pair: Pair, topics: Collection[str]) -> bool:
-    """Return whether nothing is left to begin: all is done, or open again, or the return was closed."""
-    names, waiting = pair.returning(topics), _waiting(pair, topics)
-    return is_done(pair) or bool(names and not waiting) or is_over(pair.reverse, waiting)
-
-
-def _waiting(pair: Pair, topics: Collection[str]) -> dict[str, str]:
-    """Return what returns and is not open again yet: remote topics with the topics of the source."""
-    closures = closures_now(pair.forward)
-    return {remote: topic for remote, topic in pair.returning(topics).items() if {WHOLE, topic} & closures.keys()}
+    """Return whether nothing is left to begin: all of it is open again, or has returned."""
+    return is_done(pair, topics) or is_over(pair, pair.returning(topics))
 
 
 def _positions(pair: Pair, names: Mapping[str, str]) -> list[GroupPosition]:

@@ -25,7 +25,7 @@ from airmirror.windows.errors import closed_topic
 from airmirror.windows.fence import Granted, claimed, fence
 from airmirror.windows.losses import losses
 from airmirror.windows.mirror import Mirror
-from airmirror.windows.opposite import returning
+from airmirror.windows.opposite import returns_of
 from airmirror.windows.resets import Choice, Facts, Reset, ResetNotPossible, decide
 from airmirror.windows.resetting import commit, look
 from airmirror.wire.segments import FlowIdentity, ResetRecord
@@ -93,8 +93,9 @@ def carry_out(opened: Opened, order: Order, tell: Tell = lambda phase: None) -> 
     """Do it, under the flow's claim: no window is at work meanwhile. Raises FlowBusy, and what ``consider`` raises."""
     opened = prepare(opened).opened
     with _claim(opened, tell, order.name or "reset") as (mirror, granted):
+        granted.check_open()
         for topic in order.topics:
-            if closure := granted.closed.get(topic):
+            if closure := granted.owners.why_closed(topic):
                 reason = closed_topic(opened.flow.name, topic, closure.by, closure.time_ms, closure.reason)
                 raise ResetNotPossible(topic, order.choice, reason)
         _check_returns(opened, order)
@@ -127,7 +128,7 @@ def carry_out(opened: Opened, order: Order, tell: Tell = lambda phase: None) -> 
 
 def _check_returns(opened: Opened, order: Order) -> None:
     """Raise ResetNotPossible where a topic that returns would begin again: its remote topic is the original one."""
-    names = returning(opened.ledger)
+    names = returns_of(opened.flow, opened.ledger)
     for topic in () if order.choice is Choice.ACCEPT_LOSS else order.topics:
         if topic in names:
             way_out = f"--accept-loss goes on as it is; {end_return(opened.flow, names[topic])} ends its return"

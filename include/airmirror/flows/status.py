@@ -96,7 +96,7 @@ def flow_status(opened: Opened) -> FlowStatus:
         latency=measure(opened.flow, ledger),
         resets=[str(record) for record in ledger.resets()],
         holds=holds,
-        closed=why_closed(opened),
+        closed={topic: why for topic, why in why_closed(opened).items() if why},
         throttle=throttle_of(opened),
         refused=[str(refused) for refused in topics.refused],
         warnings=list(topics.warnings),

@@ -15,7 +15,7 @@ from airmirror.on_airflow.dags.replicate import decide_id
 from airmirror.on_airflow.question import ACCEPT_LOSS, AGAIN, NEW_TOPIC, OPTIONS, VERIFY_AGAIN
 from airmirror.web.console.known import known, shown_decided
 from airmirror.web.console.overview import Shown
-from airmirror.windows.opposite import returning
+from airmirror.windows.opposite import returns_of
 from airmirror.wire.segments import GATE, Hold
 
 MOST_HELD = 100  # of a flow, as a question of decide.… has them at most
@@ -37,7 +37,7 @@ def waiting(ledger: Ledger, shown: Collection[Shown]) -> dict[str, Any]:
         by_people = [hold for _, hold in sorted(now.holds.items()) if hold.by != GATE]
         failing = [failure for failure in now.failing if failure.needs_somebody]
         if held or by_people or failing:
-            flows.append(_of_flow(each, held, by_people, failing, returning(of_flow)))
+            flows.append(_of_flow(each, held, by_people, failing, returns_of(each.flow, of_flow)))
         if now.decided:
             decided.append({"flow": each.flow.name, "dag_id": each.dag_id, "decided": shown_decided(now.decided)})
     return {"flows": flows, "decided": decided, "of": len(shown)}
