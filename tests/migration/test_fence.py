@@ -205,7 +205,8 @@ def test_a_fence_that_goes_up_while_a_window_looks_is_not_copied(
     other, look, put = elsewhere(flow.opened, tmp_path), preparing.look, list[str]()
 
     def put_up_and_look(*given: Any, **named: Any) -> Any:
-        put.extend(put or fence.put_up(flow.opened, move_of(flow.opened), ORDER))
+        monkeypatch.setattr(preparing, "look", look)
+        put.extend(fence.put_up(flow.opened, move_of(flow.opened), ORDER))
         return look(*given, **named)
 
     monkeypatch.setattr(preparing, "look", put_up_and_look)
