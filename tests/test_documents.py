@@ -11,7 +11,7 @@ from airmirror.cli.main import app
 from airmirror.errors import AirmirrorError
 from support import ROOT
 from support.documents import PAGES
-from support.errors import all_errors
+from support.errors import all_errors, sample
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -54,3 +54,14 @@ def test_every_command_and_option_is_there() -> None:
 
 def _text(name: str) -> str:
     return (ROOT / "docs" / name).read_text()
+
+
+def test_nobody_is_told_to_begin_again_what_returns() -> None:
+    """The remote topic of what returns is the original: begun again it is deleted, or holds every record twice."""
+    usual, told = (
+        [str(sample(each, returns)) for each in all_errors()] for returns in ({}, {"orders with a blank": "orders"})
+    )
+    again = [number for number, text in enumerate(usual) if "--start-again" in text]
+    assert len(again) > 5 and not any("--start-again" in text for text in told)
+    assert all("airmirror failback undo --topic orders" in told[number] for number in again)
+    assert all("--flow 'west->east'" in told[number] for number in again)

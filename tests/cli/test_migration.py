@@ -44,7 +44,7 @@ def test_a_move_group_is_rehearsed_moved_and_moved_back(east: Broker, west: Brok
     assert good.exit_code == 0 and "20 records copied and equal, 1 of 1 group exact" in good.stdout, good.output
     assert json.loads(file.with_name("report.json").read_text())["is_good"] and file.with_name("report.html").exists()
     moved = command("migration", "run", *shop, *DECIDED, "--wait", "0")
-    assert moved.exit_code == 0 and "1 topic armed" in moved.stdout and f"{back} has begun" in moved.stdout, (
+    assert moved.exit_code == 0 and "1 topic can return" in moved.stdout and f"{back} has begun" in moved.stdout, (
         moved.output
     )
     shown = command("migration", "run", *shop)

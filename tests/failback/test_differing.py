@@ -12,11 +12,11 @@ from airmirror.failback.differing import ReturnDiffers
 from airmirror.failback.report import report_of, report_page
 from airmirror.failback.steps import is_done
 from airmirror.failover.steps import fail_over
-from airmirror.flows.closing import closures_now
+from airmirror.flows.closing import owners_now
 from airmirror.flows.prepare import prepare
 from airmirror.flows.verification import compare_all
 from airmirror.windows.window import run_window
-from airmirror.wire.closures import WHOLE
+from airmirror.wire.owners import WHOLE
 from airmirror.wire.segments import Segment
 from support.disks import alter_value
 from support.failovers import DISASTER, PLANNED, without_source
@@ -58,12 +58,12 @@ def test_what_returned_and_differs_keeps_the_flow_closed_until_a_person_accepts_
     for each in (both, both.elsewhere(tmp_path)):
         with pytest.raises(ReturnDiffers, match="failback run --accept-loss --reason '…' --yes"):
             each.fail_back()
-        assert WHOLE in closures_now(each.there)
+        assert WHOLE in owners_now(each.there).closed
     begins, (shown,) = steps.look(both.elsewhere(tmp_path).pair, ACCEPT)
     runs = {now: (offset_of(both, now), offset_of(both, was, on_west=True)) for now, was in altered.items()}
     assert shown.runs == (Segment(*runs[b"w102"], 1), Segment(*runs[b"w105"], 2)) and begins == []
 
-    with killed_at(reopening, "_forget_moves"):
+    with killed_at(reopening, "commit_change"):
         both.elsewhere(tmp_path).fail_back(accept=True)
     last = both.elsewhere(tmp_path)
     made = report_of(last.pair, ACCEPT, last.fail_back(accept=True))

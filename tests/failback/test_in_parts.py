@@ -41,7 +41,7 @@ def test_a_long_return_is_accounted_for_in_several_transactions(
     for first in (100, 200):
         everything += write(both.west, both.remote, first, 3, partitions=1)
         both.window(both.back)
-    assert killed_after_each_commit(both, tmp_path, Both.fail_back) == 2, "a window each"
+    assert killed_after_each_commit(both, tmp_path, Both.fail_back) == 4, "a window each, and two of who owns it"
     assert is_done(both.pair) and both.values(both.east)[0] == both.values(both.west)[0] == everything
     for first in (300, 400):
         everything += write(both.east, both.topic, first, 3, partitions=1)
@@ -55,8 +55,8 @@ def test_a_long_return_is_accounted_for_in_several_transactions(
         returns.append(bool(prepare(other.now(other.back)).topics))
         return_step(other.pair, ORDER)
 
-    assert killed_after_each_commit(both, tmp_path, begin) == 2
-    assert returns == [False, False, True], "nothing returns before all that was brought is known"
+    assert killed_after_each_commit(both, tmp_path, begin) == 3
+    assert returns == [False, False, False, True], "nothing returns before all that was brought is known"
     everything += write(both.west, both.remote, 500, 3, partitions=1)
     both.fail_back()
     assert both.values(both.east)[0] == both.values(both.west)[0] == everything

@@ -13,11 +13,11 @@ from airmirror.failback.rescue import RescueOrder, rescue
 from airmirror.failback.returning import NeverCrossed
 from airmirror.failback.steps import return_step
 from airmirror.failover.steps import fail_over
-from airmirror.flows.closing import close, closures_now, reopen
+from airmirror.flows.closing import close, owners_now, reopen
 from airmirror.flows.opening import WrittenBeforeRescued
 from airmirror.flows.verification import compare_all
 from airmirror.slot.errors import SourceDiverged
-from airmirror.wire.closures import WHOLE
+from airmirror.wire.owners import WHOLE
 from airmirror_local.brokers import Broker
 from support.failovers import DISASTER, PLANNED, without_source
 from support.returns import ORDER, there_and_back, write
@@ -76,7 +76,7 @@ def test_a_flow_is_not_opened_over_what_applications_wrote_before_a_rescue(sides
     with pytest.raises(WrittenBeforeRescued, match=r"airmirror failback run") as refused:
         reopen(both.there, (), reason="it is back", by="ada")
     assert refused.value.partitions == (f"{both.remote}-0", f"{both.remote}-1")
-    assert WHOLE in closures_now(both.there)
+    assert WHOLE in owners_now(both.there).closed
     assert before == (end_offsets(both.west, both.remote), both.now(both.there).ledger.last_segments())
     both.fail_back()
     east = [value for its in both.values(both.east).values() for value in its]

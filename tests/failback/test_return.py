@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -17,21 +19,29 @@ from airmirror.failback.account import returned
 from airmirror.failback.plan import failback_plan
 from airmirror.failback.rescue import RescueOrder, rescue
 from airmirror.failback.returning import NeverCrossed, ReturnNotDrained, ReturnRefused, look_ahead
-from airmirror.failback.steps import GroupsNotBack, drain_step, is_done, return_step
+from airmirror.failback.steps import GroupsNotBack, drain_step, is_done, nothing_left, return_step
+from airmirror.failback.undo import undo as undo_return
 from airmirror.failover.steps import fail_over
-from airmirror.failover.undo import undo
-from airmirror.flows.closing import StillReturning, append, close, closure, closures_now, overtaking, reopen
+from airmirror.failover.undo import undo, undo_plan
+from airmirror.flows.closing import StillReturning, close, commit_change, overtaking, owners_now, reopen
 from airmirror.flows.prepare import prepare
+from airmirror.flows.reset import Order, carry_out
 from airmirror.flows.verification import compare_all
 from airmirror.migration.undo import CannotUndoMove, fence_plan, undo_fence, undo_move
 from airmirror.offsets.positions import positions_of
 from airmirror.offsets.translation import Translated
 from airmirror.partitions import TopicPartition
 from airmirror.slot.errors import ForeignRecords, SlotFenced
+from airmirror.windows.errors import ReturnOver
 from airmirror.windows.mirror import Mirror
-from airmirror.wire.closures import WHOLE, ClosureEvent, GroupMove, Return
+from airmirror.windows.resets import Choice, ResetNotPossible
+from airmirror.windows.window import run_window
+from airmirror.wire.closures import GroupMove
+from airmirror.wire.owners import WHOLE, Change
 from airmirror_local.brokers import IMPATIENT, start_broker
+from support.disasters import writing
 from support.failovers import DISASTER, PLANNED, without_source
+from support.flows import in_this_process
 from support.following import numbered
 from support.groups import commit, committed, held, read_with_group
 from support.hostile import delete_records
@@ -92,7 +102,7 @@ def test_what_was_written_over_there_returns(sides: Sides, tmp_path: Path, polic
         result = both.window(both.there)
         assert result.is_verified and result.copied == 10, "nothing is copied again"
         assert both.values(both.west) == both.values(both.east) and flat(both.values(both.west)) == sorted(everything)
-        assert both.now(both.there).ledger.of_kind(GroupMove) == [] == both.now(both.back).ledger.of_kind(Return)
+        assert both.now(both.there).ledger.of_kind(GroupMove) == [] and both.now(both.back).flow.returns == {}
     assert all(row.error is None for row in compare_all(both.there, []))
     assert prepare(both.back).topics == {}, "nothing returns any more"
 
@@ -106,14 +116,46 @@ def test_a_topic_that_was_closed_alone_returns_alone(sides: Sides, tmp_path: Pat
     both.window(both.there)
     close(both.there, [both.topic], reason="moved", by="ada")
     since = write(both.west, both.remote, 100, 12)
+    both.fail_back(reason="of the flow")
+    assert owners_now(both.there).closed.keys() == {both.topic}, "an order for the flow leaves what another has named"
+    assert f"closed by name: {both.topic}: `airmirror failback run --topic {both.topic}" in nothing_left(both.pair)
     with pytest.raises(ReturnRefused, match=f"{other} is not closed"):
-        both.fail_back()
+        both.fail_back(topics=(both.topic, other))
     both.fail_back(topics=(both.topic,))
     assert is_done(both.pair) and flat(both.values(both.east)) == sorted([*crossed, *since])
     goes_on(both, 400, shared=[*crossed, *since])
     close(both.there, (), reason="all", by="ada")
-    with pytest.raises(ReturnRefused, match="all of it returns"):
+    both.fail_back(topics=(both.topic,))
+    new = write(both.east, both.topic, 700, 4)
+    write(both.east, other, 10, 3, partitions=1)
+    assert both.window(both.there).copied == len(new), "open by its own record, while the rest of the flow is closed"
+
+
+def test_of_two_topics_that_return_only_those_of_an_order_are_ended(sides: Sides, tmp_path: Path) -> None:
+    """As of two move groups: what an order does not name returns on, and stays closed, with its groups where they are."""
+    other = create_topic(sides.east, f"other-{uuid4().hex[:8]}", 1)
+    lines = {f"{THERE}.topics": f"orders-.*, {other}"}
+    both = there_and_back(sides.east, sides.west, tmp_path, policy="identity", settings=lines)
+    write(both.east, both.topic, 0, 6)
+    write(both.east, other, 0, 4, partitions=1)
+    read_with_group(both.east, both.group, other, {0: 1})
+    both.window(both.there)
+    close(both.there, [both.topic], reason="moved", by="ada")
+    close(both.there, [other], reason="moved", by="bob")
+    write(both.west, other, 100, 4, partitions=1)
+    return_step(both.pair, replace(ORDER, topics=(other,)))
+    with writing(both.west, other, "busy"):  # the producers of the other one go on
+        stood = committed(both.east, both.group)
         both.fail_back(topics=(both.topic,))
+    assert owners_now(both.there).closed.keys() == {other} and committed(both.east, both.group) == stood
+    assert both.pair.returning((other,)) == {other: other}
+    both.window(both.back)
+    assert undo_return(both.pair, (both.topic,), reason="no", by="ada").topics == {}
+    assert both.pair.returning((other,)) == {other: other}
+    both.fail_back(topics=(other,))
+    assert is_done(both.pair) and end_offsets(both.east, other) == end_offsets(both.west, other)
+    moved = both.now(both.back).ledger.of_kind(GroupMove)
+    assert undo_plan(both.now(both.back)).groups == () != moved, "what a failback has moved is no failover's to undo"
 
 
 @pytest.mark.parametrize("which", [THERE, BACK])
@@ -177,7 +219,7 @@ def test_a_group_that_is_not_moved_keeps_the_flow_closed(
     commit(both.east, both.group, {(both.topic, 0): 10, (both.topic, 1): 10})
     with pytest.raises(GroupsNotBack, match=f"{both.group} in {both.topic}-0"):
         both.fail_back()
-    assert closures_now(both.there).keys() == {WHOLE}
+    assert owners_now(both.there).closed.keys() == {WHOLE, both.topic}
     commit(both.east, both.group, {(both.topic, 0): 0, (both.topic, 1): 0})
     both.fail_back()
     assert is_done(both.pair)
@@ -290,11 +332,16 @@ def test_records_do_not_go_round(sides: Sides, tmp_path: Path) -> None:
         topics: Any = ((),) if opens is reopen else ()
         with pytest.raises(StillReturning):
             opens(both.there, *topics, reason="by mistake", by="ada")
-    assert WHOLE in closures_now(both.there)
+    assert WHOLE in owners_now(both.there).closed
+    before = prepare(both.back)
     with overtaking(both.there, "by-force") as granted:
-        append(granted, [closure(granted, WHOLE, ClosureEvent.OPENED, reason="by force", by="ada")])
-    refused = prepare(both.back)
-    assert refused.topics == {} and "only while flow 'east->west'" in refused.refused[0]
+        for change in (Change.END, Change.FINISH):
+            commit_change(granted, change, (), reason="by force", by="ada")
+    late = run_window(
+        before.opened.flow, both.back.ledger, before.topics, in_this_process, window="slept", slots=lambda: 1
+    )
+    assert {type(row.error) for row in late.rows} == {ReturnOver}, "it had looked at topics before"
+    assert prepare(both.back).topics == {}
     assert len(flat(both.values(both.east))) == 10
 
 
@@ -334,16 +381,15 @@ def test_a_topic_that_was_empty_returns_too(sides: Sides, tmp_path: Path) -> Non
 STEPS = (
     (returning, "bring_about"),
     (returning, "commit"),
-    (returning, "append"),
+    (returning, "begin"),
     (steps, "await_quiet"),
     (steps, "prove_past"),
-    (returning, "close"),
+    (steps, "close_return"),
     (steps, "move_groups"),
     (reopening, "commit"),
     (reopening, "prove"),
-    (reopening, "_forget_moves"),
-    (reopening, "append"),
     (reopening, "write_forgotten"),
+    (reopening, "commit_change"),
 )
 
 
@@ -430,7 +476,7 @@ def test_who_writes_there_after_the_return_was_closed_keeps_the_flow_closed(side
     write(both.west, both.remote, 200, 1, partitions=1)
     with pytest.raises(ReturnNotDrained):
         steps.open_step(both.pair, ORDER)
-    assert WHOLE in closures_now(both.there)
+    assert WHOLE in owners_now(both.there).closed
     both.fail_back()
     assert both.values(both.east) == both.values(both.west) and len(flat(both.values(both.east))) == 15
 
@@ -447,9 +493,15 @@ def test_who_writes_to_the_source_among_what_returns_is_told(sides: Sides, tmp_p
     write(both.west, both.remote, 500, 1, partitions=1)
     (row,) = both.window(both.back).rows
     assert isinstance(row.error, ForeignRecords) and row.error.remote_topic == both.topic
+    assert "--start-again" not in str(row.error) and f"failback undo --topic {both.topic}" in str(row.error)
+    its = read_all(both.east, both.topic)
+    for choice, recreate in ((Choice.START_AGAIN, True), (Choice.START_AGAIN, False), (Choice.NEW_TOPIC, False)):
+        with pytest.raises(ResetNotPossible, match=f"it returns to {both.topic}, the original topic"):
+            carry_out(both.back, Order((both.remote,), (), choice, recreate, by="ada", reason="as it said"))
+    assert read_all(both.east, both.topic) == its, "nothing of the original was deleted"
     with pytest.raises(NeverCrossed):
         both.fail_back(wait=0.0)
-    assert WHOLE in closures_now(both.there)
+    assert WHOLE in owners_now(both.there).closed
 
 
 @pytest.mark.long

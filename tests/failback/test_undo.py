@@ -15,11 +15,12 @@ from airmirror.failback.returning import NeverCrossed
 from airmirror.failback.undo import CannotUndoReturn, undo, undo_plan
 from airmirror.failover.steps import fail_over
 from airmirror.failover.undo import undo as undo_failover
-from airmirror.flows.closing import closures_now, reopen
+from airmirror.flows.closing import owners_now, reopen
 from airmirror.flows.prepare import prepare
 from airmirror.flows.returned import ReturnNotFinished
 from airmirror.flows.verification import compare_all
-from airmirror.wire.closures import WHOLE, GroupMove, Return
+from airmirror.wire.closures import GroupMove
+from airmirror.wire.owners import WHOLE
 from support.failovers import DISASTER, without_source
 from support.groups import commit, committed, read_with_group
 from support.killing import killed_at
@@ -36,10 +37,11 @@ def flat(values: dict[int, list[bytes | None]]) -> list[bytes | None]:
 
 def undone(both: Both, directory: Path) -> None:
     """Killed before and after each step, and run again by another deployment each time; done twice, nothing is left."""
-    for name in ("put_back", "write_forgotten"):
+    for name in ("put_back", "write_forgotten", "commit_change"):
         for after in (False, True):
             with killed_at(undoing, name, after=after):
                 undo(both.elsewhere(directory).pair, **WHY)
+    undo(both.elsewhere(directory).pair, **WHY)
     assert undo(both.elsewhere(directory).pair, **WHY).topics == {}
 
 
@@ -82,14 +84,14 @@ def test_a_failback_is_undone_at_its_last_step_and_planned_again(
     commit(both.east, both.group, moved)
     undone(both, tmp_path)
     assert committed(both.east, both.group) == {(both.topic, 0): 5, (both.topic, 1): 5}
-    back = both.now(both.back)
-    assert back.ledger.of_kind(Return) == [] == back.ledger.of_kind(GroupMove) and prepare(back).topics == {}
-    assert closures_now(both.there).keys() == {WHOLE}
+    back = both.pair.now().reverse
+    assert back.flow.returns == {} and back.ledger.of_kind(GroupMove) == [] and prepare(back).topics == {}
+    assert owners_now(both.there).closed.keys() == {WHOLE, both.topic}
     for opens in (reopen, undo_failover):
         topics: Any = ((),) if opens is reopen else ()
         with pytest.raises(ReturnNotFinished, match=f"{both.topic}-0: up to offset"):
             opens(both.elsewhere(tmp_path).there, *topics, **WHY)
-    assert closures_now(both.there).keys() == {WHOLE}
+    assert owners_now(both.there).closed.keys() == {WHOLE, both.topic}
     since += write(both.west, both.remote, 200, 6)  # applications go on there
     assert failback_plan(both.now(both.there)).never == len(stray), "what returned is none that never crossed"
     with pytest.raises(NeverCrossed, match="2 records"):
@@ -127,15 +129,4 @@ def test_a_failback_is_undone_while_records_return(sides: Sides, tmp_path: Path)
     both.fail_back()
     assert both.values(both.east) == both.values(both.west) and flat(both.values(both.east)) == sorted(everything)
     assert all(row.error is None for row in compare_all(both.there, []))
-    with pytest.raises(CannotUndoReturn, match="is open again already"):
-        killed_before_the_last_step(both)
-
-
-def killed_before_the_last_step(both: Both) -> None:
-    """The flow is open again, and the return was not forgotten yet."""
-    fail_over(without_source(both.there), DISASTER)
-    write(both.west, both.remote, 300, 2)
-    for step in (steps.return_step, steps.drain_step, steps.close_step):
-        step(both.pair, ORDER)
-    steps.open_again(both.pair, {both.remote: both.topic}, ORDER.of_return)
-    undo(both.pair, **WHY)
+    assert undo(both.pair, **WHY).topics == {}, "there is nothing left to undo"

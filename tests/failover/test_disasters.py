@@ -22,10 +22,11 @@ from airmirror.failback.plan import FailbackPlan, failback_plan
 from airmirror.failback.rescue import RescueOrder, rescue
 from airmirror.failover.report import FailoverReport, report_of
 from airmirror.failover.steps import fail_over
-from airmirror.flows.closing import closures_now
+from airmirror.flows.closing import owners_now
 from airmirror.slot.errors import SlotFenced
 from airmirror.windows.errors import FlowBusy, FlowClosed
-from airmirror.wire.closures import WHOLE, GroupMove
+from airmirror.wire.closures import GroupMove
+from airmirror.wire.owners import WHOLE
 from airmirror_local.brokers import IMPATIENT, Broker, BrokerCluster, start_cluster
 from support.disasters import Place, bring_back, kill_all, writing
 from support.failovers import DISASTER, at, elsewhere, windowed, with_groups, without_source
@@ -227,7 +228,7 @@ def test_a_failover_that_is_started_twice_at_once_is_done_once(east: Broker, wes
         if error is not None:
             fail_over(gone[number], DISASTER)  # run again, it finds all done
     last = gone[0]
-    assert WHOLE in closures_now(last) and [each.event.name for each in last.ledger.closures()] == ["CLOSED"]
+    assert owners_now(last).closed.keys() == {WHOLE}
     assert committed(west, group) == {(flow.remote_topic, 0): 20}
     assert [each.before for each in last.ledger.of_kind(GroupMove)] == [4], "where it stood at the very first"
     assert len(read_all(west, flow.remote_topic)[0]) == 30

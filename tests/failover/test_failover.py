@@ -15,10 +15,10 @@ from airmirror.clusters.protocol import stable
 from airmirror.clusters.protocol.stable import OffsetsHeld
 from airmirror.failover import alone, steps
 from airmirror.failover.report import report_of, report_page, write_report
-from airmirror.failover.steps import GroupsNotExact, SourceAnswers, SourceGone, fail_over
+from airmirror.failover.steps import GroupsNotExact, SourceAnswers, SourceGone, WrittenWhileClosing, fail_over
 from airmirror.failover.undo import CannotUndo, undo, undo_plan
 from airmirror.flows import closing, moving
-from airmirror.flows.closing import closures_now, reopen
+from airmirror.flows.closing import owners_now, reopen
 from airmirror.flows.draining import NotDrained, SourceNotQuiet
 from airmirror.flows.groups import checkpoints_round
 from airmirror.flows.holds import add_holds
@@ -27,7 +27,8 @@ from airmirror.flows.prepare import prepare
 from airmirror.naming import segment_topic
 from airmirror.windows.errors import FlowBusy, FlowClosed
 from airmirror.windows.window import run_window
-from airmirror.wire.closures import WHOLE, GroupMove
+from airmirror.wire.closures import GroupMove
+from airmirror.wire.owners import WHOLE
 from airmirror_local.brokers import Broker
 from support.failovers import DISASTER, PLANNED, elsewhere, windowed, with_groups, without_source
 from support.flows import in_this_process, mirror
@@ -85,7 +86,7 @@ def test_a_source_that_is_not_quiet_is_named_and_nothing_is_closed(east: Broker,
         ),
     ):
         fail_over(flow.opened, PLANNED)
-    assert closures_now(flow.opened) == {}
+    assert owners_now(flow.opened).closed == {}
 
 
 def test_what_is_written_at_the_last_moment_keeps_the_flow_open(
@@ -102,7 +103,17 @@ def test_what_is_written_at_the_last_moment_keeps_the_flow_open(
     monkeypatch.setattr(steps, "drain", drain_and_write)
     with pytest.raises(NotDrained, match=f"{flow.topic}-0: verified up to 10, the source ends at 11"):
         fail_over(flow.opened, PLANNED)
-    assert closures_now(flow.opened) == {}
+    assert owners_now(flow.opened).closed == {}
+    monkeypatch.undo()
+    commit_change = closing.commit_change
+
+    def write_and_commit(*given: Any, **named: Any) -> object:
+        produce(east, flow.topic, numbered(3, 11), partition=0)
+        return commit_change(*given, **named)
+
+    monkeypatch.setattr(closing, "commit_change", write_and_commit)
+    with pytest.raises(WrittenWhileClosing, match=f"{flow.topic}-0"):  # after the last look: it is closed, and says so
+        fail_over(flow.opened, PLANNED)
 
 
 def test_a_disaster_is_judged_from_the_target_alone(east: Broker, west: Broker, tmp_path: Path) -> None:
@@ -124,7 +135,7 @@ def test_a_disaster_is_judged_from_the_target_alone(east: Broker, west: Broker, 
     gone = without_source(elsewhere(flow.opened, tmp_path))
     with pytest.raises(SourceGone):
         fail_over(gone, PLANNED)
-    assert closures_now(flow.opened) == {}
+    assert owners_now(flow.opened).closed == {}
     left, moved, seconds = fail_over(gone, DISASTER)
     made = report_of(gone, DISASTER, left, moved, seconds)
     assert left == [] and [(each.verified_end, each.committed_end) for each in made.plan.partitions] == [(40, 40)]
@@ -187,9 +198,11 @@ def test_a_planned_failover_waits_for_exact_groups_unless_told_otherwise(
     commit(east, group, {(flow.topic, 0): 40})
     with pytest.raises(GroupsNotExact, match=rf"{group} in {flow.topic}-0 at 40: position beyond the log end"):
         fail_over(flow.opened, PLANNED)
-    assert closures_now(flow.opened) == {}
+    assert owners_now(flow.opened).closed == {}
     left, moved, seconds = fail_over(flow.opened, replace(PLANNED, inexact=True))
-    assert WHOLE in closures_now(flow.opened) and left == [] and [row.group for row in moved if row.reason] == [group]
+    assert (
+        WHOLE in owners_now(flow.opened).closed and left == [] and [row.group for row in moved if row.reason] == [group]
+    )
     assert not report_of(flow.opened, PLANNED, left, moved, seconds).is_good, "a group was left"
 
 
@@ -202,9 +215,9 @@ def test_a_source_that_answers_and_can_not_be_drained_is_left_anyway(
     with open_transaction(east, flow.topic, numbered(5), partition=0):
         with pytest.raises(SourceAnswers):
             fail_over(flow.opened, DISASTER)
-        assert closures_now(flow.opened) == {}
+        assert owners_now(flow.opened).closed == {}
         left, _, _ = fail_over(flow.opened, replace(DISASTER, anyway=True))
-    assert left == [] and WHOLE in closures_now(flow.opened)
+    assert left == [] and WHOLE in owners_now(flow.opened).closed
 
 
 def test_checkpoints_that_are_further_than_the_ledger_count(east: Broker, west: Broker, tmp_path: Path) -> None:
@@ -232,7 +245,7 @@ def test_groups_with_members_are_refused_and_moved_when_they_have_gone(
     gone = without_source(flow.opened)
     with member(west, group, flow.remote_topic), pytest.raises(GroupsActive, match=group):
         fail_over(gone, DISASTER)
-    assert committed(west, group) == {} and WHOLE in closures_now(gone)
+    assert committed(west, group) == {} and WHOLE in owners_now(gone).closed
     fail_over(gone, DISASTER)
     assert committed(west, group) == {(flow.remote_topic, 0): 20}
 
@@ -252,12 +265,12 @@ def test_a_failover_is_undone_while_nobody_has_gone_on(east: Broker, west: Broke
     commit(west, group, {(flow.remote_topic, 0): 22})
     with pytest.raises(CannotUndo, match=f"{group} in {flow.remote_topic}-0: it was moved to 20 and has gone on to 22"):
         undo(gone, reason="a false alarm", by="ada")
-    assert WHOLE in closures_now(gone)
+    assert WHOLE in owners_now(gone).closed
     commit(west, group, {(flow.remote_topic, 0): 20})
     assert {each.move.before for each in undo_plan(gone).groups} == {4, -1}
     undo(gone, reason="a false alarm", by="ada")
     assert committed(west, group) == {(flow.remote_topic, 0): 4} and committed(west, new) == {}
-    assert closures_now(gone) == {} and gone.ledger.of_kind(GroupMove) == []
+    assert owners_now(gone).closed == {} and gone.ledger.of_kind(GroupMove) == []
     produce(east, flow.topic, numbered(10, 30), partition=0)
     assert flow.run().is_verified and flow.assert_equal() == 40
 
@@ -271,7 +284,7 @@ def test_a_failover_can_not_be_undone_once_others_have_written(east: Broker, wes
     produce(west, flow.remote_topic, [Record(b"new")] * 3, partition=0)
     with pytest.raises(CannotUndo, match=f"{flow.remote_topic}-0: 3 records were written there"):
         undo(gone, reason="a false alarm", by="ada")
-    assert WHOLE in closures_now(gone)
+    assert WHOLE in owners_now(gone).closed
     reopen(flow.opened, (), reason="by force", by="ada")
     produce(east, flow.topic, numbered(10, 30), partition=0)
     assert not flow.run().is_verified
@@ -316,15 +329,16 @@ def test_killed_at_each_step_and_run_again(east: Broker, west: Broker, tmp_path:
     run_window(flow.flow, flow.opened.ledger, topics, in_this_process, window="dies", slots=lambda: 1, advance=False)
     before = read_all(west, flow.remote_topic)[0]
 
-    for module, name in ((closing, "append"), (alone, "_write"), (Pen, "write"), (moving, "commit_offsets")):
+    for module, name in ((closing, "commit_change"), (alone, "_write"), (Pen, "write"), (moving, "commit_offsets")):
         for after in (False, True):
             with killed_at(module, name, after=after):
                 fail_over(without_source(elsewhere(flow.opened, tmp_path)), DISASTER)
-            assert (WHOLE in closures_now(flow.opened)) == (module is not closing or after)
+            assert (WHOLE in owners_now(flow.opened).closed) == (module is not closing or after)
+    first = owners_now(flow.opened).closed[WHOLE]
     last = without_source(elsewhere(flow.opened, tmp_path))
     left, moved, _ = fail_over(last, DISASTER)
     assert left == [] and [(row.downstream, row.on_target, row.reason) for row in moved] == [(20, 20, "")]
-    assert [each.event.name for each in last.ledger.closures()] == ["CLOSED"], "closed once"
+    assert list(last.ledger.owners().records.values()) == [first], "closed once"
     assert [each.before for each in last.ledger.of_kind(GroupMove)] == [4], "where it stood at the very first"
     assert last.ledger.verified()[flow.topic, 0].offset == 39
     undo(last, reason="a rehearsal", by="ada")

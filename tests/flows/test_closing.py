@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from airmirror.flows.closing import NoSuchTopic, NotClosed, close, closures_now, reopen
+from airmirror.errors import AirmirrorError
+from airmirror.flows.closing import NoSuchTopic, NotClosed, close, owners_now, reopen
 from airmirror.flows.groups import group_offsets_round
 from airmirror.flows.holds import DecisionIncomplete
 from airmirror.flows.maintenance import prune
@@ -20,10 +23,10 @@ from airmirror.flows.status import flow_status
 from airmirror.ledger import Ledger
 from airmirror.offsets.translation import Reason
 from airmirror.slot.contract import Outcome, Slot, SlotResult
-from airmirror.windows.errors import FlowClosed, TopicClosed
+from airmirror.windows import driver, fence, renewal
+from airmirror.windows.errors import FlowBusy, FlowClosed, TopicClosed
 from airmirror.windows.window import run_window
-from airmirror.wire.closures import WHOLE
-from airmirror.wire.segments import decode
+from airmirror.wire.owners import WHOLE
 from airmirror_local.brokers import Broker
 from support.deployment import Deployment
 from support.flows import Mirror, at_once, in_this_process, mirror
@@ -72,7 +75,7 @@ def test_nobody_writes_for_a_closed_flow_until_it_is_opened(east: Broker, west: 
     status = flow_status(flow.opened)
     assert "by ada" in status.closed[WHOLE] and status.refused == [] and not status.needs_somebody
     reopen(elsewhere, (), reason="the fire is out", by="bo")
-    assert closures_now(flow.opened) == {} and flow_status(flow.opened).closed == {}
+    assert owners_now(flow.opened).closed == {} and flow_status(flow.opened).closed == {}
     assert flow.run().is_verified and flow.assert_equal() == 100
 
 
@@ -107,6 +110,36 @@ def test_a_window_that_runs_ends_as_fenced(
         flow, opened=replace(flow.opened, flow=replace(flow.flow, window=replace(flow.flow.window, follow_ms=0)))
     )
     assert later.run().is_verified and later.assert_equal() == 80
+
+
+def test_who_slept_before_he_wrote_closes_nothing(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """His lease is over when he has looked at his claim: a window copies on, and its fence has ended what he would write."""
+    monkeypatch.setattr(fence, "LEASE_MS", 1_000)
+    monkeypatch.setattr(renewal, "RENEW_SECONDS", 1_000.0)
+    flow = mirror(east, west, tmp_path)
+    produce(east, flow.topic, numbered(10), partition=0)
+    assert flow.run().is_verified
+    other, put, copied = replace(flow, opened=with_new_ledger(flow, tmp_path)), driver.put_batches, list[int]()
+
+    def sleep_and_put(*given: Any) -> None:
+        monkeypatch.setattr(driver, "put_batches", put)
+        produce(east, flow.topic, numbered(10, 10), partition=0)
+        deadline = time.monotonic() + 30.0
+        while not copied:
+            try:
+                copied.append(other.run().copied)
+            except FlowBusy:  # until the lease is over
+                assert time.monotonic() < deadline
+        put(*given)
+
+    monkeypatch.setattr(driver, "put_batches", sleep_and_put)
+    with pytest.raises(AirmirrorError):
+        close(flow.opened, (), **WHY)
+    assert copied == [10] and owners_now(other.opened).closed == {}
+    produce(east, flow.topic, numbered(5, 20), partition=0)
+    assert flow.run().is_verified and flow.assert_equal() == 25
 
 
 def test_a_topic_is_closed_and_the_others_go_on(east: Broker, west: Broker, tmp_path: Path) -> None:
@@ -162,14 +195,14 @@ def test_closures_outlive_compaction_and_a_new_ledger(east: Broker, west: Broker
         close(flow.opened, (), **WHY)
         reopen(flow.opened, (), **WHY)
     close(flow.opened, (flow.topic,), **WHY)
-    history = flow.opened.ledger.closures()
-    assert [each.event.name for each in history] == ["CLOSED", "OPENED", "CLOSED", "OPENED", "CLOSED"]
+    owners = flow.opened.ledger.owners()
+    assert {topic: each.owner.name for topic, each in owners.records.items()} == {WHOLE: "SOURCE", flow.topic: "TARGET"}
     read_again(flow.opened)
-    assert flow.opened.ledger.closures() == history
-    entries = compacted([written(offset, each) for offset, each in enumerate(history)])
+    assert flow.opened.ledger.owners() == owners
+    entries = compacted([written(offset, each) for offset, each in enumerate(owners.records.values())])
     cleaned = Ledger(f"sqlite:///{tmp_path}/cleaned.db").flow("a->b")
     cleaned.load_segments(SEGMENTS, TOPIC_ID, entries, {0: len(entries)})
-    assert cleaned.closures() == history and decode(entries[0].key or b"", entries[0].value) == history[0]
+    assert cleaned.owners() == owners
 
 
 def test_a_closure_needs_a_person_and_a_reason(east: Broker, west: Broker, tmp_path: Path) -> None:

@@ -20,7 +20,8 @@ from confluent_kafka.admin import (
 
 from airmirror.clusters.admin.acls import NoAuthorizer
 from airmirror.clusters.admin.client import connect, topic_configs
-from airmirror.flows.closing import closures_now
+from airmirror.flows import prepare as preparing
+from airmirror.flows.closing import owners_now
 from airmirror.migration import fence
 from airmirror.migration.fence import FenceHangs, FenceRefused
 from airmirror.migration.undo import undo_move
@@ -76,7 +77,7 @@ def test_a_topic_is_fenced_and_the_fence_comes_down_as_it_was(
     begun = time.monotonic()
     undone(flow)
     assert time.monotonic() - begun < BUSY * 10 and largest(flow) == before
-    assert flow.opened.ledger.of_kind(Fence) == [] and closures_now(flow.opened) == {}
+    assert flow.opened.ledger.of_kind(Fence) == [] and owners_now(flow.opened).closed == {}
     produce(east, flow.topic, numbered(10, 10), partition=0)
     assert flow.run().is_verified and flow.assert_equal() == 20
 
@@ -190,6 +191,28 @@ def test_principals_are_denied_on_the_source_alone(guarded: list[Broker], tmp_pa
     assert acls_of(east, flow.topic) == []
     produce(east, flow.topic, numbered(5, 15), partition=0)
     assert flow.run().is_verified and flow.assert_equal() == 20
+
+
+def test_a_fence_that_goes_up_while_a_window_looks_is_not_copied(
+    guarded: list[Broker], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By another deployment, between what the window knows of fences and its look at ACLs."""
+    east, west = guarded
+    settings = {"move_fence": "acl", "move_shop_principals": "User:shop", "sync_topic_acls_enabled": "true"}
+    flow, _ = moving(east, west, tmp_path, **settings)
+    produce(east, flow.topic, numbered(10), partition=0)
+    takes(flow.opened, "mirror")
+    other, look, put = elsewhere(flow.opened, tmp_path), preparing.look, list[str]()
+
+    def put_up_and_look(*given: Any, **named: Any) -> Any:
+        monkeypatch.setattr(preparing, "look", look)
+        put.extend(fence.put_up(flow.opened, move_of(flow.opened), ORDER))
+        return look(*given, **named)
+
+    monkeypatch.setattr(preparing, "look", put_up_and_look)
+    preparing.prepare(other)
+    assert put and acls_of(east, flow.topic) == ["DENY WRITE"] and acls_of(west, flow.remote_topic) == []
+    undone(flow)
 
 
 def test_a_denial_of_others_is_left_as_it_is(guarded: list[Broker], tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from airmirror.flows.closing import closures_now
+from airmirror.flows.closing import owners_now
 from airmirror.migration.consumers import switch_groups
 from airmirror.migration.undo import undo_move
 from airmirror_local.brokers import Broker
@@ -67,5 +67,5 @@ def test_a_hundred_groups_are_switched_while_the_flow_follows(
     follow(flow, switch, is_up, slots=2)
     with capsys.disabled():
         print({name: round(seconds, 2) for name, seconds in took.items()})
-    assert committed(west, f"{prefix}-7") == {} and closures_now(flow.opened) == {}
+    assert committed(west, f"{prefix}-7") == {} and owners_now(flow.opened).closed == {}
     assert took["switch"] < BUSY * SWITCH_SECONDS and took["undo"] < BUSY * UNDO_SECONDS

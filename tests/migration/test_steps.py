@@ -12,7 +12,7 @@ import pytest
 from airmirror.config import MoveGroup
 from airmirror.flows import closing
 from airmirror.flows import moving as group_moving
-from airmirror.flows.closing import closures_now
+from airmirror.flows.closing import owners_now
 from airmirror.flows.draining import NotDrained, SourceNotQuiet
 from airmirror.flows.holds import DecisionIncomplete
 from airmirror.flows.moving import Pen
@@ -61,10 +61,12 @@ def test_a_move_group_moves_and_the_rest_of_the_flow_goes_on(
     assert "0 positions of 1 group written" in said[0] and f"  bootstrap.servers = {west.bootstrap}" in said
     rest = read_with_group(west, group, remote, protocol=protocol)
     produce(east, flow.topic, numbered(40, 60))
+    written = []
     for _ in range(2):
         said = takes(flow.opened, "switch_producers")
-    assert said[1] == "start your producers on west:" and closures_now(flow.opened).keys() == {flow.topic}
-    assert len(flow.opened.ledger.closures()) == 1, "closed once"
+        written.append(owners_now(flow.opened))
+    assert said[1] == "start your producers on west:" and owners_now(flow.opened).closed.keys() == {flow.topic}
+    assert written[0] == written[1], "closed once"
     assert assert_mirrored(east, flow.topic, west, remote) == 100
     after = read_with_group(west, group, remote, protocol=protocol)
     everything = read_all(east, flow.topic)
@@ -86,7 +88,7 @@ def test_an_empty_topic_is_closed_too(east: Broker, west: Broker, tmp_path: Path
     flow, stays = moving(east, west, tmp_path)
     produce(east, stays, numbered(5), partition=0)
     takes(flow.opened, "mirror", "check_groups", "switch_consumers", "switch_producers")
-    assert closures_now(flow.opened).keys() == {flow.topic}
+    assert owners_now(flow.opened).closed.keys() == {flow.topic}
     produce(east, flow.topic, numbered(5), partition=0)
     flow.run()
     assert end_offsets(west, flow.remote_topic) == {0: 0}
@@ -131,7 +133,7 @@ def test_a_group_that_had_read_to_the_end_stays_switched_when_more_is_written(
     assert committed(west, group) == {(remote, 0): 30}, "not moved again"
     assert len(read_with_group(west, group, remote)[0]) == 10
     takes(flow.opened, "switch_consumers", "switch_producers")
-    assert closures_now(flow.opened).keys() == {flow.topic}
+    assert owners_now(flow.opened).closed.keys() == {flow.topic}
 
 
 def test_an_undo_while_producers_are_waited_for_closes_nothing(
@@ -150,7 +152,7 @@ def test_an_undo_while_producers_are_waited_for_closes_nothing(
     monkeypatch.setattr(producers, "prove_past", undone_meanwhile)
     with pytest.raises(ConsumersNotSwitched):
         takes(flow.opened, "switch_producers")
-    assert closures_now(flow.opened) == {}
+    assert owners_now(flow.opened).closed == {}
 
 
 def test_consumers_on_the_target_that_were_not_switched_are_refused(east: Broker, west: Broker, tmp_path: Path) -> None:
@@ -192,7 +194,7 @@ def test_a_producer_that_goes_on_writing_is_named(east: Broker, west: Broker, tm
         ),
     ):
         takes(flow.opened, "switch_producers")
-    assert closures_now(flow.opened) == {}
+    assert owners_now(flow.opened).closed == {}
 
 
 def test_what_is_written_at_the_last_moment_keeps_the_topics_open(
@@ -209,7 +211,17 @@ def test_what_is_written_at_the_last_moment_keeps_the_topics_open(
     monkeypatch.setattr(producers, "prove_past", prove_and_write)
     with pytest.raises(NotDrained, match=f"{flow.topic}-0: verified up to 10, the source ends at 11"):
         takes(flow.opened, "switch_producers")
-    assert closures_now(flow.opened) == {}
+    assert owners_now(flow.opened).closed == {}
+    monkeypatch.undo()
+    commit_change = closing.commit_change
+
+    def write_and_commit(*given: Any, **named: Any) -> object:
+        produce(east, flow.topic, numbered(3, 11), partition=0)
+        return commit_change(*given, **named)
+
+    monkeypatch.setattr(closing, "commit_change", write_and_commit)
+    with pytest.raises(WrittenSinceClosed, match=f"{flow.topic}-0"):  # after the last look: it is closed, and says so
+        takes(flow.opened, "switch_producers")
 
 
 def test_groups_that_would_read_again_or_skip_are_refused(east: Broker, west: Broker, tmp_path: Path) -> None:
@@ -250,7 +262,7 @@ def test_a_soak_is_waited_for(east: Broker, west: Broker, tmp_path: Path) -> Non
 PLACES: tuple[tuple[Step, object, str], ...] = (
     ("switch_consumers", Pen, "write"),
     ("switch_consumers", group_moving, "commit_offsets"),
-    ("switch_producers", closing, "append"),
+    ("switch_producers", closing, "commit_change"),
 )
 
 
@@ -269,9 +281,9 @@ def test_killed_at_each_step_and_run_again(east: Broker, west: Broker, tmp_path:
                 takes(elsewhere(flow.opened, tmp_path), step)
         if name != "write":
             takes(elsewhere(flow.opened, tmp_path), step)
-    last = elsewhere(flow.opened, tmp_path)
+    first, last = owners_now(flow.opened), elsewhere(flow.opened, tmp_path)
     takes(last, "switch_producers")
-    assert [each.event.name for each in last.ledger.closures()] == ["CLOSED"], "closed once"
+    assert first.closed.keys() == {flow.topic} and last.ledger.owners() == first, "closed once"
     assert [each.before for each in last.ledger.of_kind(GroupMove) if each.group] == [4], (
         "where it stood at the very first"
     )
@@ -289,4 +301,4 @@ def test_a_second_move_group_moves_after_the_first(east: Broker, west: Broker, t
     takes(flow.opened, *FOUR)
     assert chosen_move(flow.opened, "rest").names.keys() == {stays}
     takes(flow.opened, *FOUR, order=MoveOrder("rest", "moving day", "ada", 0.0))
-    assert closures_now(flow.opened).keys() == {flow.topic, stays} and flow.assert_equal() == 10
+    assert owners_now(flow.opened).closed.keys() == {flow.topic, stays} and flow.assert_equal() == 10

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from airmirror.flows.closing import close, closures_now
+from airmirror.flows.closing import close, owners_now
 from airmirror.flows.draining import NotDrained
 from airmirror.migration import consumers, producers
 from airmirror.migration.consumers import GroupsHaveMembers, GroupsNotMoved
@@ -91,11 +91,11 @@ def test_each_partition_of_each_topic_is_looked_at_last_and_closed(
         monkeypatch.setattr(producers, "prove_past", prove_and_write)
         with pytest.raises(NotDrained, match=f"{topic}-{number}: verified up to 5, the source ends at 6"):
             takes(flow.opened, "switch_producers")
-        assert closures_now(flow.opened) == {}
+        assert owners_now(flow.opened).closed == {}
     monkeypatch.undo()
     assert flow.run().is_verified
     close(flow.opened, [flow.topic], reason="this one first", by="ada")
     takes(flow.opened, "switch_producers")
-    assert closures_now(flow.opened).keys() == {flow.topic, other}
+    assert owners_now(flow.opened).closed.keys() == {flow.topic, other}
     for topic in (flow.topic, other):
         assert assert_mirrored(east, topic, west, f"{flow.flow.source.alias}.{topic}") == 12

@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 from airmirror.clusters.protocol import stable
 from airmirror.clusters.protocol.stable import OffsetsHeld
 from airmirror.flows import moving as group_moving
-from airmirror.flows.closing import closures_now
+from airmirror.flows.closing import owners_now
 from airmirror.flows.moving import Pen
 from airmirror.migration import undo as undoing
 from airmirror.migration.undo import CannotUndoMove, UndoneMove, undo_move, undo_plan
@@ -200,7 +200,7 @@ def test_topics_are_opened_while_nobody_has_written_there(east: Broker, west: Br
     takes(flow.opened, "switch_consumers", "switch_producers")
     read_with_group(west, group, flow.remote_topic)
     undone(flow.opened)
-    assert closures_now(flow.opened) == {} and committed(east, group) == {(flow.topic, 0): 30}
+    assert owners_now(flow.opened).closed == {} and committed(east, group) == {(flow.topic, 0): 30}
     produce(east, flow.topic, numbered(10, 30), partition=0)
     assert flow.run().is_verified and flow.assert_equal() == 40
 
@@ -214,7 +214,7 @@ def test_it_is_too_late_once_producers_have_written_there(east: Broker, west: Br
     produce(west, flow.remote_topic, [Record(b"new")] * 3, partition=0)
     with pytest.raises(CannotUndoMove, match=f"{flow.remote_topic}-0: 3 records were written there"):
         undone(flow.opened)
-    assert closures_now(flow.opened).keys() == {flow.topic}
+    assert owners_now(flow.opened).closed.keys() == {flow.topic}
     assert committed(west, group) == {(flow.remote_topic, 0): 20}
 
 
@@ -259,7 +259,7 @@ def test_what_is_written_at_the_last_moment_keeps_topics_closed(
     monkeypatch.setattr(undoing, "reopen", written_meanwhile)
     with pytest.raises(CannotUndoMove, match=f"{flow.remote_topic}-0: 3 records were written there"):
         undone(flow.opened)
-    assert closures_now(flow.opened).keys() == {flow.topic}
+    assert owners_now(flow.opened).closed.keys() == {flow.topic}
     assert committed(west, group) == {(flow.remote_topic, 0): 20}
 
 
@@ -277,4 +277,4 @@ def test_an_undo_that_is_killed_is_done_again(east: Broker, west: Broker, tmp_pa
                 undone(elsewhere(flow.opened, tmp_path))
     undone(elsewhere(flow.opened, tmp_path))
     assert committed(east, group) == {(flow.topic, 0): 25} and committed(west, group) == {}
-    assert closures_now(flow.opened) == {}
+    assert owners_now(flow.opened).closed == {}

@@ -6,6 +6,10 @@ import argparse
 import sys
 
 from model.explore import explore
+from model.owner_scopes import BROKEN as OWNERS_BROKEN
+from model.owner_scopes import scopes
+from model.owners import Rules as OwnerRules
+from model.owners import explore as explore_owners
 from model.scopes import BROKEN, DEEP, QUICK, RULES
 
 
@@ -23,7 +27,22 @@ def main() -> None:
         found = explore(scope, rules, chosen.most)
         failed += not found.wrong.startswith(wrong)
         print(f"\nput back: {name}\n{found}", flush=True)
+    failed += owners()
     sys.exit(1 if failed else 0)
+
+
+def owners() -> int:
+    """Explore who may write a topic; how often it was not as it should be."""
+    failed = 0
+    for name, world in scopes(OwnerRules()).items():
+        states, wrong, way = explore_owners(world, OwnerRules())
+        failed += bool(wrong)
+        print(f"{name}: {states:,} states (all): {wrong or 'nobody writes for what is not his own'}", *way, sep="\n  ")
+    for name, (rules, scope, expected) in OWNERS_BROKEN.items():
+        _, wrong, way = explore_owners(scopes(rules)[scope], rules)
+        failed += not wrong.startswith(expected)
+        print(f"\nput back: {name}: {wrong}", *way, sep="\n  ")
+    return failed
 
 
 if __name__ == "__main__":

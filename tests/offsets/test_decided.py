@@ -11,9 +11,9 @@ import pytest
 from airmirror.offsets import groups
 from airmirror.offsets.groups import settled
 from airmirror.offsets.pruning import kept_topics
-from airmirror.wire.closures import Closure, ClosureEvent, Return
+from airmirror.wire.owners import Change, Owners, Scope, Signed, changed
 
-MIRROR = cast(Any, SimpleNamespace(index=SimpleNamespace(closures=lambda: [])))
+MIRROR = cast(Any, SimpleNamespace(index=SimpleNamespace(owners=lambda: [])))
 
 
 @pytest.fixture
@@ -41,7 +41,11 @@ def test_positions_are_read_once_when_nobody_has(decided: Callable[..., None]) -
 
 
 def test_what_is_closed_or_returns_keeps_all_its_segment_records() -> None:
-    closure = SimpleNamespace(topic="closed", event=ClosureEvent.CLOSED, time_ms=1)
-    returns = {Return: [SimpleNamespace(topic="returns")]}
-    ledger = SimpleNamespace(closures=lambda: [cast(Closure, closure)], of_kind=lambda kind: returns[kind])
-    assert kept_topics(cast(Any, ledger)) == {"closed", "returns"}
+    signed = Signed("w", 1, "why", "ada")
+    shut = Owners.of(changed(Owners(), Change.CLOSE, ["closed", "orders"], signed, scope=Scope.TOPIC))
+    back = changed(shut, Change.BEGIN, ["orders"], signed, scope=Scope.TOPIC, remote={"orders": "returns"})
+    opposite = SimpleNamespace(owners=lambda: Owners.of(back))
+    state = SimpleNamespace(known=[("other", 0)])
+    ledger = SimpleNamespace(owners=lambda: Owners({"closed": shut.records["closed"]}), state=lambda: state)
+    ledger.beside = lambda name: {"west->east": opposite}[name]
+    assert kept_topics(cast(Any, SimpleNamespace(opposite="west->east")), cast(Any, ledger)) == {"closed", "returns"}

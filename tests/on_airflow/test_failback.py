@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from airmirror.failback.steps import is_done
 from airmirror.failover.steps import fail_over
-from airmirror.flows.closing import closures_now
+from airmirror.flows.closing import owners_now
 from airmirror.flows.prepare import Opened
 from airmirror.on_airflow.dags import failback as dag
 from airmirror.on_airflow.dags.failback import (
@@ -34,7 +34,7 @@ from airmirror.on_airflow.dags.failback import (
 )
 from airmirror.on_airflow.tasks import failback
 from airmirror.on_airflow.tasks.approvals import NotApproved
-from airmirror.wire.closures import WHOLE
+from airmirror.wire.owners import WHOLE
 from on_airflow.conftest import AirflowFlow
 from support.approvals import answered, approvals, run_of
 from support.failovers import PLANNED
@@ -103,7 +103,7 @@ def test_questions_show_what_diverged_and_answers_fail_back(both: Both, tmp_path
     for _ in range(2):  # cleared, every task does what is left
         for operator in steps:
             operator.execute(given(tasks, LET_RETURN, SWITCH_BACK))
-    assert is_done(both.pair) and closures_now(both.there) == {}
+    assert is_done(both.pair) and owners_now(both.there).closed == {}
     assert both.values(both.east) == both.values(both.west)
     assert committed(both.east, both.group)[both.topic, 0] == 4
     assert last.page is not None and last.page.is_relative_to(tmp_path / "docs") and "INC-7" in last.page.read_text()
@@ -129,7 +129,7 @@ def test_a_failback_is_ended_by_its_way_undo(both: Both) -> None:
     for _ in range(2):  # cleared, it does what is left
         undo.execute(given(tasks, TAKE_BACK, way=UNDO))
     assert committed(both.east, both.group) == before and both.now(both.back).flow.returns == {}
-    assert WHOLE in closures_now(both.there), "it stays closed"
+    assert WHOLE in owners_now(both.there).closed, "it stays closed"
     assert asks.ask(form(way=UNDO)).subject == f"{flow}: nothing returns"
     with pytest.raises(AirflowSkipException):
         tasks[RETURN].execute(given(tasks, LEAVE))

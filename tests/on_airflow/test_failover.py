@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from airmirror.failover.steps import SourceGone, fail_over
 from airmirror.failover.undo import CannotUndo
-from airmirror.flows.closing import NotClosed, closures_now
+from airmirror.flows.closing import NotClosed, owners_now
 from airmirror.flows.prepare import Opened
 from airmirror.on_airflow.dags import failover as dag
 from airmirror.on_airflow.dags.failover import (
@@ -30,7 +30,7 @@ from airmirror.on_airflow.dags.failover import (
 )
 from airmirror.on_airflow.tasks import failover
 from airmirror.on_airflow.tasks.approvals import NotApproved
-from airmirror.wire.closures import WHOLE
+from airmirror.wire.owners import WHOLE
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import LOOPBACK, free_port
 from airmirror_local.proxy import start_proxy
@@ -90,7 +90,7 @@ def test_a_failover_is_taken_back_by_whom_it_was_asked(
         operator.execute(answered(tasks, given(), PLAN, FAIL_OVER))
     assert committed(west, group) == {(flow.remote_topic, 0): 15}
     operator.execute(answered(tasks, given("undo"), PLAN, TAKE_BACK))
-    assert committed(west, group) == {} and closures_now(flow.opened) == {}
+    assert committed(west, group) == {} and owners_now(flow.opened).closed == {}
     fail_over(flow.opened, dag.order_of(given(), "ada"))
     commit(west, group, {(flow.remote_topic, 0): 17})
     with pytest.raises(CannotUndo):
@@ -114,12 +114,12 @@ def test_a_question_shows_the_plan_and_an_answer_fails_over(
             operator.execute(answered(tasks, given(), PLAN, LEAVE))
         with pytest.raises(NotApproved):
             operator.execute(given())
-    assert closures_now(flow.opened) == {}
+    assert owners_now(flow.opened).closed == {}
     for _ in range(2):  # cleared, every task does what is left
         for operator in operators:
             operator.execute(answered(tasks, given(), PLAN, FAIL_OVER))
     assert flow.assert_equal() == 20 and committed(west, group) == {(flow.remote_topic, 0): 15}
-    assert closures_now(flow.opened)[WHOLE].by == "ada" and len(flow.opened.ledger.closures()) == 1
+    assert owners_now(flow.opened).closed[WHOLE].by == "ada"
     assert last.page is not None and last.page.is_relative_to(data_docs) and "INC-7" in last.page.read_text()
     source = replace(flow.flow.source, bootstrap_servers=(f"{LOOPBACK}:{free_port()}",))
     used(monkeypatch, replace(flow.opened, flow=replace(flow.flow, source=source)))

@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from confluent_kafka import OFFSET_INVALID
 
 from airmirror.failback.pair import NoWayBack
-from airmirror.flows.closing import closures_now
+from airmirror.flows.closing import owners_now
 from airmirror.flows.prepare import Opened
 from airmirror.migration.order import STEPS
 from airmirror.on_airflow.dags import migrate as dag
@@ -98,7 +98,7 @@ def test_questions_show_the_state_and_answers_move_it(
     for _ in range(2):  # cleared, every task does what is left
         for step in STEPS[:-1]:
             steps[step].execute(given(steps, *ASKED))
-    assert closures_now(flow.opened)[flow.topic].by == "ada" and len(flow.opened.ledger.closures()) == 1
+    assert owners_now(flow.opened).closed[flow.topic].by == "ada"
     assert committed(west, f"{flow.topic}-billing") == {(flow.remote_topic, 0): 15} and flow.assert_equal() == 20
     for way, what in ((dag.LIFT, "lift the fence of shop? 1 change"), (dag.UNDO, "take back shop? 3 changes")):
         with pytest.raises(AirflowSkipException):
@@ -110,9 +110,9 @@ def test_questions_show_the_state_and_answers_move_it(
             undo.execute(given(steps, way=way))
     assert len(flow.opened.ledger.of_kind(Fence)) == 1, "nobody has approved it"
     undo.execute(given(steps, dag.UNDO, way=dag.LIFT))  # the fence alone
-    assert not flow.opened.ledger.of_kind(Fence) and closures_now(flow.opened)
+    assert not flow.opened.ledger.of_kind(Fence) and owners_now(flow.opened).closed
     undo.execute(given(steps, dag.UNDO, way=dag.UNDO))
-    assert closures_now(flow.opened) == {} and committed(west, f"{flow.topic}-billing") == {}
+    assert owners_now(flow.opened).closed == {} and committed(west, f"{flow.topic}-billing") == {}
     for step in STEPS:
         steps[step].execute(given(steps, *ASKED))
 

@@ -5,17 +5,22 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import pkgutil
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
 import airmirror
 from airmirror.clusters.admin.acls import Acl
-from airmirror.config import Problem
+from airmirror.config import Problem, parse
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
 from airmirror.slot.errors import of_flow
 
 FLOW = "east->west"
+_LINES = "clusters=east,west\neast.bootstrap.servers=east:9092\nwest.bootstrap.servers=west:9092\n"
+_CONFIGURED = parse(f"{_LINES}{FLOW}.enabled=true", "test").flow(FLOW)
 _SAMPLES: dict[str, Any] = {
     "str": "sample",
     "int": 7,
@@ -51,14 +56,14 @@ def all_errors() -> list[type[AirmirrorError]]:
     return sorted(mine, key=lambda each: (each.__module__, each.__name__))
 
 
-def sample(error: type[AirmirrorError]) -> AirmirrorError:
-    """One with sample facts, told its flow as where it meets it."""
+def sample(error: type[AirmirrorError], returns: Mapping[str, str] = MappingProxyType({})) -> AirmirrorError:
+    """One with sample facts, told its flow as where it meets it; ``returns``: the topics that return by this flow."""
     if not dataclasses.is_dataclass(error):
         return error()
     facts = {}
     for field in dataclasses.fields(error):
         kind = str(field.type)
         facts[field.name] = _NAMED[field.name] if field.name in _NAMED and kind == "str" else _SAMPLES[kind]
-    made = of_flow(error(**facts), FLOW)
+    made = of_flow(error(**facts), replace(_CONFIGURED, returns=returns))
     assert made is not None
     return made

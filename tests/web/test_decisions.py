@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 from airmirror.ledger import Ledger
 from airmirror.on_airflow.question import OPTIONS
 from airmirror.web.console.pages import MOST_REPORTS
-from airmirror.wire.closures import WHOLE, Closure, ClosureEvent
+from airmirror.wire.owners import WHOLE, Change, Owners, Scope, Signed, changed
 from ledger.test_ledger import entries, load
 from support.console import DAG, FLOW, HOSTILE, RUN, Viewer, asked, decide, fill
 
@@ -80,10 +80,11 @@ def test_a_closed_flow_says_by_whom_and_why_and_reports_are_led_to(
     client: TestClient, ledger: Ledger, now: int, tmp_path: Path
 ) -> None:
     fill(ledger, now)
-    closure = Closure(
-        topic=WHOLE, time_ms=now, event=ClosureEvent.CLOSED, window="close-1", reason=f"failed over {HOSTILE}", by="ann"
+    signed = Signed("close-1", now, f"failed over {HOSTILE}", "ann")
+    load(
+        ledger.flow("east->west"),
+        entries(*changed(Owners(), Change.CLOSE, [WHOLE], signed, scope=Scope.FLOW), start=100),
     )
-    load(ledger.flow("east->west"), entries(closure, start=100))
     for kind in ("failovers", "rehearsals"):
         directory = tmp_path / "docs" / kind / "east.west"
         directory.mkdir(parents=True)

@@ -26,7 +26,7 @@ from airmirror.windows.errors import FlowBusy
 from airmirror.windows.fence import Granted, claimed, end_window
 from airmirror.windows.findings import Finding
 from airmirror.windows.following import Follow
-from airmirror.windows.index import read_control
+from airmirror.windows.index import read_claims
 from airmirror.windows.mirror import Mirror as Session
 from airmirror.windows.results import WindowResult
 from airmirror.windows.verify import no_objection
@@ -97,7 +97,7 @@ class Row:
             log = TopicPartition(session.topics.segments, 0)
             session.target.refresh([log.topic])
             end = offsets_with_patience(session.target, [log], LATEST)[log]
-            found = read_control(session.target, log.topic, 0, end)[0]
+            found = read_claims(session.target, log.topic, (), 0, end)
         return [(entry.claim.window, entry.claim.event) for entry in found]
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airmirror.wire.closures import Closure, ClosureEvent, Fence, GroupMove, Rescue, Return
+from airmirror.wire.closures import Fence, GroupMove, Rescue
 from airmirror.wire.mirrormaker import (
     SourceOffset,
     decode_source_offset,
@@ -19,6 +19,7 @@ from airmirror.wire.mirrormaker import (
     source_offset_key,
     source_offset_value,
 )
+from airmirror.wire.owners import Owner, Ownership, Scope
 from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.segments import (
     Action,
@@ -102,7 +103,17 @@ RECORDS = [
         by="me@host",
         reason="größer als nötig",
     ),
-    Closure(topic="", time_ms=7, event=ClosureEvent.CLOSED, window="close-1", reason="größer", by="ann"),
+    Ownership(
+        topic="orders",
+        owner=Owner.RETURNING,
+        scope=Scope.TOPIC,
+        remote="east.orders",
+        window="return-1",
+        time_ms=7,
+        closed_ms=5,
+        reason="größer",
+        by="ann",
+    ),
     GroupMove(
         group="größer",
         topic="east.orders",
@@ -129,7 +140,6 @@ RECORDS = [
         by="ann",
     ),
     Fence(topic="orders", principal="User:ünn", move="shop", before="1048588", time_ms=7, by="ann"),
-    Return(topic="east.orders", into="orders", window="return-1", time_ms=7, reason="größer", by="ann"),
 ]
 
 

@@ -45,7 +45,7 @@ east.bootstrap.servers = {east}
 west.bootstrap.servers = {west}
 east->west.enabled = true
 east->west.topics = {topics}
-# The flow back, armed before producers are switched. It replicates nothing of its own.
+# The flow back, looked at before producers are switched. It replicates nothing of its own.
 west->east.enabled = true
 west->east.topics = nothing-of-its-own
 # Topics keep their names.
@@ -141,7 +141,7 @@ def _run(console: Console, directory: Path, seconds: int) -> Course:
 
 
 def _move(console: Console, step: DemoStep, pair: Pair, shop: Shop, servers: Mapping[str, str], course: Course) -> None:
-    """Consumers first; taken back once; then the flow back is armed, and producers are switched."""
+    """Consumers first; taken back once; then producers are switched, and the flow back begins."""
     _take(console, pair, "mirror")
     _take(console, pair, "check_groups")
     for attempt in ("consumers are switched", "and, after an undo, again"):

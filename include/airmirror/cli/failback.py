@@ -137,7 +137,7 @@ def run(
     ] = False,
     topic: Annotated[
         list[str] | None,
-        typer.Option("--topic", help="A topic of the source; again for more. All of the flow if not given."),
+        typer.Option("--topic", help="A topic of the source; again for more. All but what was named if not given."),
     ] = None,
     begin: Annotated[
         bool, typer.Option("--begin", help="Only let records return, while applications go on; switch in another run.")
@@ -182,8 +182,8 @@ def run(
         telling(console, "reading both clusters") as tell,
     ):
         pair = Pair(forward, reverse)
-        if steps.is_done(pair):
-            show(console, f"{forward.flow.name} is open, and nothing returns: there is nothing to fail back.")
+        if over := steps.nothing_left(pair, order.topics):
+            show(console, f"{over}.")
             return
         if not yes or begin:
             begun, differ = (steps.return_step(pair, order, tell), []) if yes else steps.look(pair, order)
@@ -205,6 +205,10 @@ def undo(
     reason: Annotated[str, typer.Option(help="Why; it is kept with what is decided.")],
     by: Annotated[str, typer.Option(help="Who decides; user@host if not given.")] = "",
     flow: FlowName = "",
+    topic: Annotated[
+        list[str] | None,
+        typer.Option("--topic", help="A topic of the source; again for more. All but what was named if not given."),
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do it; else nothing is written.")] = False,
     config: Config = DEFAULT_CONFIG,
     ledger: LedgerUrl = DEFAULT_LEDGER,
@@ -222,8 +226,11 @@ def undo(
         opened_flow(config, check_way_back(forward), ledger, secrets, shows=not yes) as reverse,
         telling(console) as tell,
     ):
-        pair = Pair(forward, reverse)
-        found = undoing.undo(pair, reason=reason, by=by or whoami(), tell=tell) if yes else undoing.undo_plan(pair)
+        pair, topics = Pair(forward, reverse), topic or ()
+        if yes:
+            found = undoing.undo(pair, topics, reason=reason, by=by or whoami(), tell=tell)
+        else:
+            found = undoing.undo_plan(pair, topics)
     show_put_back(found.flow, found.groups, found.reasons, yes)
     over = ", ".join(sorted(found.topics)) or "no topic"
     show(console, f"{found.flow}: {over}: nothing of it {'returns' if yes else 'would return'} any more.")

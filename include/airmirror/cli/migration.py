@@ -118,7 +118,7 @@ def run(
 
     if unknown := set(step or ()) - set(STEPS):
         raise typer.BadParameter(f"{', '.join(sorted(unknown))}: there is no such step", param_hint="--step")
-    order = MoveOrder(move, reason, by or whoami(), wait)
+    order = MoveOrder(move, reason, by or whoami(), wait, "reverse" in (step or ()))
     with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, telling(console) as tell:
         if not yes:
             found = move_state(opened, chosen_move(opened, move), order)

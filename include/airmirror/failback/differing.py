@@ -21,7 +21,6 @@ from airmirror.windows.losses import losses
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.resets import Choice, Reset
 from airmirror.windows.verify import no_objection
-from airmirror.wire.closures import WHOLE, ClosureEvent
 from airmirror.wire.segments import ResetRecord
 
 Tell = Callable[[str], None]
@@ -100,8 +99,8 @@ def accepted(forward: Opened) -> list[ResetRecord]:
 
 def since_closed(ledger: FlowLedger) -> Callable[[str], int]:
     """Return a function that tells when a topic, or the flow with it, was closed last (epoch milliseconds), 0: never."""
-    closed = {each.topic: each.time_ms for each in ledger.closures() if each.event is ClosureEvent.CLOSED}
-    return lambda topic: max(closed.get(topic, 0), closed.get(WHOLE, 0))
+    owners = ledger.owners()
+    return lambda topic: record.closed_ms if (record := owners.record(topic)) else 0
 
 
 def _differing(mirror: Mirror, topics: Collection[str]) -> list[Reset]:

@@ -10,9 +10,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from airmirror.errors import AirmirrorError, command
-from airmirror.flows.prepare import Opened, catch_up_soon, caught_up, plan_topics
+from airmirror.flows.closing import owners_now
+from airmirror.flows.prepare import Opened, caught_up, plan_topics
 from airmirror.topics.names import policy_of
-from airmirror.windows.opposite import returning
 
 CLAIMS = "return-"  # what the names of all claims of a return begin with
 
@@ -59,8 +59,8 @@ class Pair:
     def names(self, topics: Collection[str] = ()) -> dict[str, str]:
         """The remote topics that can return, each with the topic of the source that it was brought from.
 
-        ``topics``: of the source, none: all that the flow replicates, or has replicated, but heartbeats. The ledger has caught
-        up. Raises NothingReturns, and what guards the clusters.
+        ``topics``: of the source, none: all that the flow replicates, or has replicated, but heartbeats and what another order
+        has named. The ledger has caught up. Raises NothingReturns, and what guards the clusters.
         """
         policy, ledger = policy_of(self.forward.flow), self.forward.ledger
         known = {topic for topic, _ in ledger.state().known}
@@ -68,19 +68,23 @@ class Pair:
         planned = plan_topics(self.forward, closed_too=True).topics
         every = {**planned, **{each.topic: each.remote_topic for each in last}}
         brought = {remote: topic for topic, remote in every.items() if not policy.is_heartbeats_topic(topic)}
-        found = {remote: topic for remote, topic in brought.items() if not topics or topic in topics}
+        apart = ledger.owners().is_apart
+        found = {
+            remote: topic for remote, topic in brought.items() if (topic in topics if topics else not apart(topic))
+        }
         if not found or set(topics) - set(found.values()):
             raise NothingReturns(self.forward.flow.name, tuple(sorted(set(topics) - set(found.values()))))
         return found
 
-    def returning(self) -> dict[str, str]:
-        """The remote topics that return now, each with the topic of the source."""
-        catch_up_soon(self.reverse)
-        return returning(self.reverse.ledger)
+    def returning(self, topics: Collection[str] = ()) -> dict[str, str]:
+        """The remote topics that return now, or have returned, and whose flow is not open again yet, each with the topic of the
+        source, of those that an order for ``topics`` names; none: for the whole flow."""
+        return owners_now(self.forward).returning_by(topics)
 
     def now(self) -> Pair:
         """Return the same when both ledgers have read what is new: what returns is as it was decided by now."""
-        return Pair(caught_up(self.forward, soon=True), caught_up(self.reverse, soon=True))
+        forward = caught_up(self.forward, soon=True)  # first: it says what returns
+        return Pair(forward, caught_up(self.reverse, soon=True))
 
 
 @dataclass(frozen=True)

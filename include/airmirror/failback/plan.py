@@ -15,7 +15,7 @@ from airmirror.failover.plan import unreachable
 from airmirror.flows.prepare import Opened, caught_up, plan_topics
 from airmirror.topics.drift import Drift, drifts
 from airmirror.windows.mirror import Mirror
-from airmirror.wire.closures import WHOLE, Closure, closed
+from airmirror.wire.owners import Ownership
 
 NEW = "records of partitions that the flow has copied nothing of yet"
 
@@ -43,7 +43,7 @@ class FailbackPlan:
 
     flow: str
     made_ms: int
-    closure: Closure | None
+    closure: Ownership | None
     partitions: tuple[Divergence, ...]
     drift: tuple[Drift, ...]
     findings: tuple[Finding, ...]
@@ -99,7 +99,7 @@ def failback_plan(opened: Opened) -> FailbackPlan:
         mirror.refresh()
         rows = divergences(mirror, names)
         kinds = kinds_of(mirror.target, opened.flow.settings)
-    closure, drift = closed(opened.ledger.closures()).get(WHOLE), tuple(drifts(topics))
+    closure, drift = opened.ledger.owners().whole, tuple(drifts(topics))
     refused = [str(each) for each in topics.refused]
     found = [
         *_findings(opened.flow.name, closure, rows),
@@ -117,7 +117,7 @@ def failback_plan(opened: Opened) -> FailbackPlan:
     )
 
 
-def _findings(flow: str, closure: Closure | None, rows: Sequence[Divergence]) -> list[Finding]:
+def _findings(flow: str, closure: Ownership | None, rows: Sequence[Divergence]) -> list[Finding]:
     rescue = command("failback", "rescue", "--reason", "…", "--yes", flow=flow)
     never = [f"{each.name} ({each.never.records:,})" for each in rows if each.never.records]
     waits = [f"{each.name} ({each.waits.records:,})" for each in rows if each.waits.records]

@@ -15,17 +15,19 @@ from airmirror.failback.differing import prove
 from airmirror.failback.divergence import Offsets
 from airmirror.failback.pair import Pair, ReturnOrder, claim_name
 from airmirror.failback.returning import NeverCrossed, ReturnNotDrained
-from airmirror.flows.closing import append, closure, closures_now, overtaking
-from airmirror.flows.moving import Pen, forget, moves_in
+from airmirror.flows.closing import commit_change, overtaking
+from airmirror.flows.moving import moves_in
 from airmirror.flows.prepare import catch_up_ledger
 from airmirror.ledger import FlowLedger
 from airmirror.partitions import TopicPartition
+from airmirror.slot.internal_records import KeyValue
 from airmirror.windows import resetting
 from airmirror.windows.continuing import Continuation, commit, continue_after
 from airmirror.windows.fence import Granted, fence_around
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.resets import Choice, Facts, borne_out
-from airmirror.wire.closures import WHOLE, ClosureEvent, GroupMove, Rescue, Return, rescues_of
+from airmirror.wire.closures import GroupMove, Rescue, rescues_of
+from airmirror.wire.owners import Change, Owner
 from airmirror.wire.segments import ResetRecord
 
 Tell = Callable[[str], None]
@@ -40,13 +42,16 @@ def open_again(
     Raises ReturnNotDrained, NeverCrossed, ReturnDiffers, FlowBusy, SlotFenced, or a cluster's error; the flow is closed then.
     """
     forward = pair.forward
-    catch_up_ledger(pair.reverse)
     with (
         Mirror.open(forward.flow, forward.ledger, "return") as ahead,
         overtaking(forward, claim_name(), tell) as granted,
     ):
+        with overtaking(
+            pair.reverse, claim_name(), tell
+        ):  # none of its windows writes any more, whenever it has looked
+            still = granted.owners.returning((Owner.RETURNED,))
         ahead.refresh()
-        if not_over := sorted(names.keys() - closures_now(pair.reverse).keys()):  # it may have begun again since
+        if not_over := sorted(names.keys() - still.keys()):  # it may have begun again since
             raise ReturnNotDrained(forward.flow.name, tuple(f"{name} still returns" for name in not_over))
         tell("accounting for what returned")
         found = _accounts(ahead, pair.reverse.ledger, names, order)
@@ -54,37 +59,26 @@ def open_again(
             commit(ahead, granted, fence_around(granted, 1).numbers[0], found, by=order.by, reason=order.reason)
         ahead.catch_up()
         prove(ahead, granted, names.values(), order, tell)
-        _forget_moves(granted, names)
-        closures = {WHOLE, *names.values()} & granted.closed.keys()
-        opened = [closure(granted, each, ClosureEvent.OPENED, reason=order.reason, by=order.by) for each in closures]
-        append(granted, opened)
+        forget_return(pair, names, order, tell)
+        moves = _forgotten_moves(granted, names)
+        commit_change(granted, Change.FINISH, order.topics, reason=order.reason, by=order.by, more=moves)
     catch_up_ledger(forward)
     return found
 
 
-def forget_return(
-    pair: Pair,
-    names: Collection[str],
-    order: ReturnOrder,
-    tell: Tell = lambda phase: None,
-    last: Callable[[], None] = lambda: None,
-) -> None:
-    """The flow in the opposite direction has nothing to do with these remote topics any more, also where that was only armed.
+def forget_return(pair: Pair, names: Collection[str], order: ReturnOrder, tell: Tell = lambda phase: None) -> None:
+    """The flow in the opposite direction has nothing to do with these remote topics any more, which return no more.
 
-    ``last``: asked when none of its windows writes any more; what it raises keeps everything as it is.
     Raises FlowBusy, SlotFenced.
     """
     with overtaking(pair.reverse, claim_name(), tell) as granted:
-        last()
         write_forgotten(granted, names, by=order.by, reason=order.reason)
     catch_up_ledger(pair.reverse)
 
 
 def write_forgotten(granted: Granted, names: Collection[str], *, by: str, reason: str) -> None:
-    """Delete the returns of these remote topics, under the claim of the flow by which they return; done again, nothing."""
-    index, now = granted.journal.index, int(time.time() * 1000)
-    over = [each for each in index.of_kind(Return) if each.topic in names]
-    topics = {each.topic for each in over if not each.is_armed}
+    """Forget these remote topics, under the claim of the flow by which they returned; done again, nothing."""
+    now = int(time.time() * 1000)
     decided = [
         ResetRecord(
             *key,
@@ -98,13 +92,12 @@ def write_forgotten(granted: Granted, names: Collection[str], *, by: str, reason
             by=by.strip(),
             reason=reason.strip(),
         )
-        for key in index.state().known
-        if key[0] in topics
+        for key in granted.journal.index.state().known
+        if key[0] in names
     ]
     granted.check()
-    if over:
-        entries = [(each.encode_key(), each.encode_value()) for each in decided]
-        granted.appender.append([*entries, *((each.encode_key(), None) for each in over)])
+    if decided:
+        granted.appender.append([(each.encode_key(), each.encode_value()) for each in decided])
 
 
 def _accounts(ahead: Mirror, opposite: FlowLedger, names: Mapping[str, str], order: ReturnOrder) -> list[Continuation]:
@@ -166,7 +159,6 @@ def behind(each: Continuation, rescues: Sequence[Rescue]) -> int:
     return len(each.alone) - int(saved.sum())
 
 
-def _forget_moves(granted: Granted, names: Collection[str]) -> None:
-    """Forget where groups stood before the failover: they were moved back, and it can't be undone any more."""
-    moves = granted.journal.index.of_kind(GroupMove)
-    forget(Pen.of(granted), moves_in(moves, names))
+def _forgotten_moves(granted: Granted, names: Mapping[str, str]) -> list[KeyValue]:
+    """What forgets where groups stood before the failover: they were moved back, and it can't be undone any more."""
+    return [(each.encode_key(), None) for each in moves_in(granted.journal.index.of_kind(GroupMove), names)]

@@ -13,12 +13,11 @@ from airmirror.errors import AirmirrorError, counted
 from airmirror.failback.account import Returned, returned
 from airmirror.failback.differing import accepted
 from airmirror.failback.page import page
-from airmirror.failback.pair import Pair
+from airmirror.failback.pair import CLAIMS, Pair
 from airmirror.failback.plan import FailbackPlan, failback_plan
 from airmirror.failback.steps import Done, FailbackOrder
 from airmirror.failover.page import MOST_ROWS, known_time
 from airmirror.failover.report import write_files
-from airmirror.failover.undo import OURS
 from airmirror.quality.page import table
 from airmirror.wire.closures import GroupMove
 from airmirror.wire.segments import ResetRecord
@@ -99,7 +98,7 @@ def report_of(pair: Pair, order: FailbackOrder, done: Done) -> FailbackReport:
         seconds=done.seconds,
         plan=failback_plan(now.forward),
         returned=tuple(returned(now.forward)),
-        moves=tuple(each for each in now.reverse.ledger.of_kind(GroupMove) if each.window.startswith(OURS)),
+        moves=tuple(each for each in now.reverse.ledger.of_kind(GroupMove) if each.window.startswith(CLAIMS)),
         left=tuple((row.group, row.topic, row.partition, row.reason) for row in done.groups if row.reason),
         accepted=tuple(accepted(now.forward)),
     )

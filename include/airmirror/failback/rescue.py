@@ -28,7 +28,7 @@ from airmirror.errors import AirmirrorError, command
 from airmirror.evidence.logs import Log
 from airmirror.failback.divergence import Divergence, Offsets
 from airmirror.failback.plan import FailbackPlan, failback_plan
-from airmirror.flows.closing import check_nothing_returns, closures_now, overtaking
+from airmirror.flows.closing import check_nothing_returns, overtaking, owners_now
 from airmirror.flows.holds import check_decision
 from airmirror.flows.prepare import Opened
 from airmirror.partitions import TopicPartition
@@ -39,7 +39,7 @@ from airmirror.times import utc
 from airmirror.topics.internal import ANY_TIME
 from airmirror.windows.fence import Granted, fence_around
 from airmirror.wire.batches import HEADER_SIZE, build
-from airmirror.wire.closures import WHOLE, Rescue
+from airmirror.wire.closures import Rescue
 from airmirror.wire.headers import with_headers
 from airmirror.wire.records import Array, Records, write
 from airmirror.wire.requests import Produced
@@ -135,7 +135,7 @@ def rescue(opened: Opened, order: RescueOrder, tell: Tell = lambda phase: None) 
     SlotFenced, or a cluster's error.
     """
     check_decision(opened.flow.name, order.reason, order.by)
-    if WHOLE not in closures_now(opened):
+    if not owners_now(opened).whole:
         raise FlowNotClosed(opened.flow.name)
     check_nothing_returns(opened, order.topics, opens=False)
     flow = opened.flow

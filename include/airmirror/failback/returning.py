@@ -1,14 +1,13 @@
 """The return: what was written to remote topics since a failover is copied back, by windows of the flow the other way.
 
-A record in that flow's segment topic says which remote topics return, and to where; its account of them begins, in the same
-transaction, at the very record after the last one that was brought from there, as far as its log still has them (invariants A and
-C). From then on its windows plan, copy, verify and commit these partitions as they do all others. Of what it has an account of,
-from an earlier return, it goes on after what the other flow has brought since, by that flow's segments (windows.continuing).
+That flow's account of them begins at the very record after the last one that was brought from there, as far as its log still
+has them (invariants A and C). Then the record of their owner says that they return, and to where; from then on its windows plan,
+copy, verify and commit these partitions as they do all others. Of what it has an account of, from an earlier return, it goes on
+after what the other flow has brought since, by that flow's segments (windows.continuing).
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,10 +17,10 @@ from airmirror.errors import AirmirrorError, command, listed
 from airmirror.failback.differing import settle
 from airmirror.failback.divergence import divergences
 from airmirror.failback.pair import Pair, ReturnOrder, claim_name
-from airmirror.flows.closing import append, close, closure, closures_now, overtaking
+from airmirror.flows.closing import commit_change, overtaking, owners_now
 from airmirror.flows.draining import undrained
 from airmirror.flows.holds import check_decision
-from airmirror.flows.prepare import Opened, catch_up_ledger, catch_up_soon, guard, plan_topics
+from airmirror.flows.prepare import Opened, catch_up_ledger, guard, plan_topics
 from airmirror.partitions import TopicPartition
 from airmirror.slot.adjacent import explained
 from airmirror.slot.internal_records import KeyValue
@@ -34,9 +33,9 @@ from airmirror.windows.continuing import Continuation, commit, continue_after
 from airmirror.windows.errors import open_command
 from airmirror.windows.fence import Granted, fence_around
 from airmirror.windows.mirror import Mirror
-from airmirror.windows.opposite import returning
 from airmirror.windows.resets import Choice, Facts, borne_out
-from airmirror.wire.closures import WHOLE, Closure, ClosureEvent, Fence, GroupMove, Return
+from airmirror.wire.closures import Fence, GroupMove
+from airmirror.wire.owners import Change, Owner, Ownership
 
 Tell = Callable[[str], None]
 OPEN = "a transaction is open there; it ends when its producer comes back, or when its time is over"
@@ -98,29 +97,29 @@ def begin_return(pair: Pair, order: ReturnOrder, tell: Tell = lambda phase: None
     bring_about(pair.reverse, names, tell)
     with (
         _mirrors(pair) as (ahead, back),
+        overtaking(pair.forward, claim_name(), tell) as closed,
         overtaking(pair.reverse, claim_name(), tell) as granted,
     ):
         tell("reading both clusters")
         returnable(pair, order)  # the flow may have been opened since
         names = _existing(back, names)
         found = _beginnings(ahead, back, names, order)
-        known = returning(pair.reverse.ledger)
-        window = granted.claim.window
-        records = [return_of(topic, names[topic], window, order) for topic in sorted(names.keys() - known.keys())]
-        opened = _opened_again(granted, names, order)
-        if found or records:
-            number = fence_around(granted, 1).numbers[0]
-            into = {each.into for each in records}
-            moves = pair.reverse.ledger.of_kind(GroupMove)
-            before = [each for each in moves if each.topic in into]  # those of an earlier return
-            entries: list[KeyValue] = [(each.encode_key(), each.encode_value()) for each in records]
-            entries += [(each.encode_key(), None) for each in before]
-            entries += [(each.encode_key(), each.encode_value()) for each in opened]
-            commit(back, granted, number, found, by=order.by, reason=order.reason, more=entries)
-        else:
-            append(granted, opened)
+        if found:
+            number, into = fence_around(granted, 1).numbers[0], set(names.values())
+            before = [
+                each for each in pair.reverse.ledger.of_kind(GroupMove) if each.topic in into
+            ]  # of an earlier return
+            forgotten: list[KeyValue] = [(each.encode_key(), None) for each in before]
+            commit(back, granted, number, found, by=order.by, reason=order.reason, more=forgotten)
+        begin(closed, names, order)
     catch_up_ledger(pair.reverse)
     return found
+
+
+def begin(closed: Granted, names: Mapping[str, str], order: ReturnOrder) -> None:
+    """Windows of the flow back copy these remote topics from now on: its account of them has begun."""
+    remote = {topic: remote for remote, topic in names.items()}
+    commit_change(closed, Change.BEGIN, order.topics, reason=order.reason, by=order.by, which=remote, remote=remote)
 
 
 def look_ahead(pair: Pair, order: ReturnOrder) -> list[Continuation]:
@@ -137,14 +136,13 @@ def returnable(pair: Pair, order: ReturnOrder, *, open_too: bool = False) -> dic
     Raises NothingReturns, ReturnRefused.
     """
     forward, reverse = pair.forward, pair.reverse
-    catch_up_soon(reverse)
-    closures = closures_now(forward)
+    owners, shut = owners_now(forward), owners_now(reverse)
     names = pair.names(order.topics)
     closing = command("flow", "close", "--reason", "…", "--yes", flow=forward.flow.name)
     reasons = [
         f"{topic} is not closed, so that its records would go round for ever: {closing}"
         for topic in sorted(names.values())
-        if not open_too and not {WHOLE, topic} & closures.keys()
+        if not open_too and owners.owner(topic) is Owner.SOURCE
     ]
     reasons += [
         f"a fence keeps records out of {each.topic}: "
@@ -153,34 +151,39 @@ def returnable(pair: Pair, order: ReturnOrder, *, open_too: bool = False) -> dic
         if each.topic in names.values() and not each.principal  # an ACL denies applications, not Airmirror
     ]
     reasons += [f"flow {each.flow.name!r} {MIXED}" for each in (forward, reverse) if each.flow.is_aggregate]
-    if order.topics and WHOLE in closures:
-        reasons.append("the whole flow is closed: all of it returns, and no topic alone")
-    if WHOLE in closures_now(reverse):
-        reasons.append(f"flow {reverse.flow.name!r} is closed: {open_command(reverse.flow.name)}")
+    reasons += [
+        f"flow {reverse.flow.name!r} is closed for {each.topic or 'all'}: {open_command(reverse.flow.name, each.topic)}"
+        for each in dict.fromkeys(shut.why_closed(remote) for remote in names)
+        if each is not None
+    ]
     if reasons:
         raise ReturnRefused(forward.flow.name, tuple(reasons))
     return names
 
 
-def is_over(reverse: Opened, names: Collection[str]) -> bool:
-    """Return whether the return of these remote topics was closed, and nobody has written to them since."""
-    return bool(names) and set(names) <= closures_now(reverse).keys() and not undrained(reverse, names)
+def is_over(pair: Pair, names: Collection[str]) -> bool:
+    """Return whether all of these remote topics has returned, and nobody has written to them since."""
+    returned = owners_now(pair.forward).returning((Owner.RETURNED,))
+    return bool(names) and set(names) <= returned.keys() and not undrained(pair.reverse, names)
 
 
 def close_return(
-    pair: Pair, names: Collection[str], order: ReturnOrder, tell: Tell = lambda phase: None
-) -> list[Closure]:
-    """No window copies these remote topics back any more; what was closed, nothing where it was. Only when all of it is verified.
+    pair: Pair, names: Mapping[str, str], order: ReturnOrder, tell: Tell = lambda phase: None
+) -> list[Ownership]:
+    """No window copies these remote topics back any more; what was written, nothing where it was. Only when all is verified.
 
     Raises ReturnNotDrained, FlowBusy, FenceStuck.
     """
-
-    def drained() -> None:
+    with (
+        overtaking(pair.forward, claim_name(), tell) as closed,
+        overtaking(pair.reverse, claim_name(), tell) as granted,
+    ):
         if left := undrained(pair.reverse, names):
             raise ReturnNotDrained(pair.forward.flow.name, tuple(left))
-
-    window = claim_name()
-    return close(pair.reverse, names, reason=order.reason, by=order.by, window=window, last=drained, tell=tell)
+        which = set(names.values())
+        found = commit_change(closed, Change.END, order.topics, reason=order.reason, by=order.by, which=which)
+        granted.check()  # else one of its windows may have looked before this was written: whoever opens the flow ends it
+    return found
 
 
 @contextmanager
@@ -283,23 +286,3 @@ def bring_about(reverse: Opened, names: Mapping[str, str], tell: Tell) -> None:
     report = sync_topics(reverse.flow, tell, planned)
     if report.errors:
         raise ReturnRefused(reverse.flow.name, tuple(map(str, report.errors)))
-
-
-def return_of(topic: str, into: str, window: str, order: ReturnOrder) -> Return:
-    """The record that a topic returns, from what ``window`` commits on; none: that it is armed."""
-    return Return(
-        topic=topic,
-        into=into,
-        window=window,
-        time_ms=int(time.time() * 1000),
-        reason=order.reason.strip(),
-        by=order.by.strip(),
-    )
-
-
-def _opened_again(granted: Granted, names: Collection[str], order: ReturnOrder) -> list[Closure]:
-    """Return what opens the topics that an earlier return has left closed."""
-    return [
-        closure(granted, topic, ClosureEvent.OPENED, reason=order.reason, by=order.by)
-        for topic in sorted(set(names) & granted.closed.keys())
-    ]

@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from airmirror.clusters.protocol.groups import Committed, committed_offsets
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError, command, listed
 from airmirror.failback.differing import differing
-from airmirror.failback.pair import Pair, ReturnOrder
-from airmirror.failback.reopening import forget_return, open_again
+from airmirror.failback.pair import CLAIMS, Pair, ReturnOrder
+from airmirror.failback.reopening import open_again
 from airmirror.failback.returning import begin_return, close_return, is_over, look_ahead
-from airmirror.failover.undo import OURS
-from airmirror.flows.closing import closures_now
+from airmirror.flows.closing import owners_now
 from airmirror.flows.draining import await_quiet, prove_past
 from airmirror.flows.moving import Pen, move_groups, not_exact
 from airmirror.flows.stillness import ends_of
@@ -33,7 +32,7 @@ from airmirror.windows.continuing import Continuation
 from airmirror.windows.fence import claimed
 from airmirror.windows.mirror import Journal, Mirror
 from airmirror.windows.resets import Reset
-from airmirror.wire.closures import WHOLE
+from airmirror.wire.owners import named
 
 Tell = Callable[[str], None]
 
@@ -82,9 +81,22 @@ class Done:
     seconds: float = 0.0
 
 
-def is_done(pair: Pair) -> bool:
-    """Return whether nothing of the flow is closed, and nothing returns any more: there is nothing to fail back."""
-    return not pair.returning() and not closures_now(pair.forward)
+def is_done(pair: Pair, topics: Collection[str] = ()) -> bool:
+    """Return whether nothing is closed of what an order for ``topics`` names; none: for the whole flow."""
+    owners = owners_now(pair.forward)
+    return not any(owners.why_closed(topic) for topic in named(owners, topics))
+
+
+def nothing_left(pair: Pair, topics: Collection[str] = ()) -> str:
+    """Return that there is nothing to fail back, in words, and what only orders that name it do; "": there is something."""
+    if not is_done(pair, topics):
+        return ""
+    flow, apart = pair.forward.flow.name, sorted(owners_now(pair.forward).closed)
+    said = f"{', '.join(sorted(topics)) or flow} is open, and nothing returns: there is nothing to fail back"
+    run = command(
+        "failback", "run", *(word for each in apart for word in ("--topic", each)), "--reason", "…", flow=flow
+    )
+    return f"{said}; closed by name: {', '.join(apart)}: {run}" if apart else said
 
 
 def return_step(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None) -> list[Continuation]:
@@ -92,7 +104,7 @@ def return_step(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: Non
 
     Raises what ``begin_return`` does.
     """
-    return [] if _has_begun(pair) else begin_return(pair, order.of_return, tell)
+    return [] if _has_begun(pair, order.topics) else begin_return(pair, order.of_return, tell)
 
 
 def look(pair: Pair, order: FailbackOrder) -> tuple[list[Continuation], list[Reset]]:
@@ -100,7 +112,7 @@ def look(pair: Pair, order: FailbackOrder) -> tuple[list[Continuation], list[Res
 
     Nothing is written but the ledger. Raises what ``begin_return`` does.
     """
-    begins = [] if _has_begun(pair) else look_ahead(pair, order.of_return)
+    begins = [] if _has_begun(pair, order.topics) else look_ahead(pair, order.of_return)
     return begins, differing(pair.forward)
 
 
@@ -110,8 +122,8 @@ def drain_step(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None
 
     Raises SourceNotQuiet, NotDrained, GroupsNotBack, or a cluster's error.
     """
-    names, reverse = _waiting(pair), pair.reverse
-    if not names or is_over(reverse, names):
+    names, reverse = pair.returning(order.topics), pair.reverse
+    if not names or is_over(pair, names):
         return
     still_ms = reverse.flow.settings.failover_quiet_ms
     await_quiet(reverse, still_ms=still_ms, seconds=order.wait, topics=names, tell=tell)
@@ -125,19 +137,19 @@ def drain_step(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None
 
 def close_step(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None) -> None:
     """No window copies remote topics back any more. Raises ReturnNotDrained, FlowBusy, FenceStuck."""
-    if names := _waiting(pair):
+    if names := pair.returning(order.topics):
         close_return(pair, names, order.of_return, tell)
 
 
 def move_step(pair: Pair, order: FailbackOrder) -> list[GroupOffset]:
     """Move groups to their positions on the source; what became of each. Raises GroupsActive, GroupsNotBack, FlowBusy."""
-    names, reverse = _waiting(pair), pair.reverse
+    names, reverse = pair.returning(order.topics), pair.reverse
     if not names:
         return []
     rows = _positions(pair, names)
     with (
         Journal.open(reverse.flow, reverse.ledger, "failback") as journal,
-        claimed(journal, f"{OURS}groups-{uuid.uuid4().hex[:12]}", slots=0, closed_too=True) as granted,
+        claimed(journal, f"{CLAIMS}groups-{uuid.uuid4().hex[:12]}", slots=0, closed_too=True) as granted,
     ):
         journal.catch_up()
         done = move_groups(Pen.of(granted), rows)
@@ -161,11 +173,8 @@ def open_step(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None)
 
     Raises what ``open_again`` does.
     """
-    names, waiting = pair.returning(), _waiting(pair)
-    continued = open_again(pair, waiting, order.of_return, tell) if waiting else []
-    if names:
-        forget_return(pair, names, order.of_return, tell)
-    return continued
+    names = pair.returning(order.topics)
+    return open_again(pair, names, order.of_return, tell) if names else []
 
 
 def fail_back(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None) -> Done:
@@ -182,16 +191,9 @@ def fail_back(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None)
     return done
 
 
-def _has_begun(pair: Pair) -> bool:
-    """Return whether nothing is left to begin: all is done, or open again, or the return was closed."""
-    names, waiting = pair.returning(), _waiting(pair)
-    return is_done(pair) or bool(names and not waiting) or is_over(pair.reverse, waiting)
-
-
-def _waiting(pair: Pair) -> dict[str, str]:
-    """Return what returns and is not open again yet: remote topics with the topics of the source."""
-    closures = closures_now(pair.forward)
-    return {remote: topic for remote, topic in pair.returning().items() if {WHOLE, topic} & closures.keys()}
+def _has_begun(pair: Pair, topics: Collection[str]) -> bool:
+    """Return whether nothing is left to begin: all of it is open again, or has returned."""
+    return is_done(pair, topics) or is_over(pair, pair.returning(topics))
 
 
 def _positions(pair: Pair, names: Mapping[str, str]) -> list[GroupPosition]:

@@ -7,19 +7,19 @@ it, a rescue leaves it out, and the flow is not opened over it (flows.returned).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from airmirror.errors import AirmirrorError, command, listed
-from airmirror.failback.pair import Pair, claim_name
+from airmirror.failback.pair import CLAIMS, Pair, claim_name
 from airmirror.failback.reopening import write_forgotten
-from airmirror.failover.undo import OURS
-from airmirror.flows.closing import closures_now, overtaking
+from airmirror.flows.closing import commit_change, overtaking
 from airmirror.flows.holds import check_decision
 from airmirror.flows.moving import Pen, PutBack, put_back, to_put_back
-from airmirror.flows.prepare import catch_up_ledger
+from airmirror.flows.prepare import catch_up_ledger, catch_up_soon
+from airmirror.windows.fence import Granted
 from airmirror.windows.mirror import Journal
-from airmirror.wire.closures import WHOLE
+from airmirror.wire.owners import Change
 
 Tell = Callable[[str], None]
 
@@ -46,36 +46,52 @@ class UndoneReturn:
     reasons: tuple[str, ...]
 
 
-def undo_plan(pair: Pair) -> UndoneReturn:
-    """Return what an undo would do now; nothing is written but the ledger."""
+def undo_plan(pair: Pair, topics: Collection[str] = ()) -> UndoneReturn:
+    """Return what an undo would do now, of ``topics`` of the source; none: for the whole flow. Only the ledger is written."""
+    catch_up_soon(pair.reverse)
     with Journal.open(pair.reverse.flow, pair.reverse.ledger, "failback") as journal:
-        return _look(pair, journal)
+        return _look(pair, journal, topics)
 
 
-def undo(pair: Pair, *, reason: str, by: str, tell: Tell = lambda phase: None) -> UndoneReturn:
-    """End the return, under the claims of both flows; done again, it does what is left.
+def undo(
+    pair: Pair, topics: Collection[str] = (), *, reason: str, by: str, tell: Tell = lambda phase: None
+) -> UndoneReturn:
+    """End the return of ``topics``, none: for the whole flow, under the claims of both flows; done again, it does what is left.
 
     Raises DecisionIncomplete, CannotUndoReturn, GroupsActive, FlowBusy, SlotFenced, or a cluster's error.
     """
     check_decision(pair.forward.flow.name, reason, by)
     with (
-        overtaking(pair.forward, claim_name(), tell),  # nobody opens it meanwhile
+        overtaking(pair.forward, claim_name(), tell) as closed,
         overtaking(pair.reverse, claim_name(), tell) as granted,
     ):
-        found = _look(pair, granted.journal)
+        found = _look(pair, granted.journal, topics)
         if found.reasons:
             raise CannotUndoReturn(found.flow, found.reasons)
         tell(f"putting {len(found.groups)} positions of groups back")
         put_back(Pen.of(granted), found.groups)
-        write_forgotten(granted, found.topics, by=by, reason=reason)
+        give_up(closed, granted, found.topics, topics, by=by, reason=reason)
     catch_up_ledger(pair.reverse)
     return found
 
 
-def _look(pair: Pair, journal: Journal) -> UndoneReturn:
-    names, closed = pair.returning(), closures_now(pair.forward).keys()
+def give_up(
+    closed: Granted, granted: Granted, names: Mapping[str, str], topics: Collection[str], *, by: str, reason: str
+) -> None:
+    """Nothing of these remote topics returns any more, under the claims of both flows; done again, nothing is written.
+
+    While the flow back's claim holds after the end is written, no window of it has looked before: only then may they be opened.
+    """
+    which = set(names.values())
+    commit_change(closed, Change.END, topics, which=which, reason=reason, by=by)
+    granted.check()
+    write_forgotten(granted, names, by=by, reason=reason)
+    commit_change(closed, Change.GIVE_UP, topics, which=which, reason=reason, by=by)
+
+
+def _look(pair: Pair, journal: Journal, topics: Collection[str]) -> UndoneReturn:
+    names = pair.returning(topics)
     into = set(names.values())
-    groups = to_put_back(journal, lambda move: move.window.startswith(OURS) and move.topic in into)
-    reasons = [f"{topic} is open again already" for topic in sorted(into) if not {WHOLE, topic} & closed]
-    reasons += [each.why_not for each in groups if each.why_not]
+    groups = to_put_back(journal, lambda move: move.window.startswith(CLAIMS) and move.topic in into)
+    reasons = [each.why_not for each in groups if each.why_not]
     return UndoneReturn(pair.forward.flow.name, names, tuple(groups), tuple(reasons))

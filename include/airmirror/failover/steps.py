@@ -20,7 +20,7 @@ from airmirror.failover.alone import NotJudged, judge_alone
 from airmirror.failover.groups import rows_as_last_seen
 from airmirror.failover.plan import unreachable
 from airmirror.failover.ways import Way
-from airmirror.flows.closing import ENDING_SECONDS, close, closures_now
+from airmirror.flows.closing import ENDING_SECONDS, close, owners_now
 from airmirror.flows.draining import NotDrained, await_quiet, drain, undrained
 from airmirror.flows.moving import Pen, move_groups, not_exact
 from airmirror.flows.prepare import Opened, catch_up_ledger
@@ -30,7 +30,6 @@ from airmirror.offsets.translation import Reason
 from airmirror.windows.errors import FlowBusy
 from airmirror.windows.fence import claimed
 from airmirror.windows.mirror import Journal, Mirror
-from airmirror.wire.closures import WHOLE
 
 CLAIM_SECONDS = 0.5
 
@@ -79,6 +78,22 @@ class GroupsNotExact(AirmirrorError):
         )
 
 
+@dataclass(eq=False)
+class WrittenWhileClosing(AirmirrorError):
+    """Records that were written to the source while a planned failover closed the flow, and have not crossed. It is closed."""
+
+    flow: str
+    partitions: tuple[str, ...]
+
+    def __str__(self) -> str:
+        undo = command("failover", "undo", "--reason", "…", "--yes", flow=self.flow)
+        plan = command("failback", "plan", flow=self.flow)
+        return (
+            f"flow {self.flow!r}: its source was written to while it was closed: stop who writes there, undo it, and do this "
+            f"again: {undo}; or leave these records there, as {plan} lists them\n{listed(self.partitions)}"
+        )
+
+
 @dataclass(frozen=True)
 class Order:
     """Who fails over, how and why. ``wait``: seconds for the source to become quiet. ``inexact``: also where groups are not
@@ -109,7 +124,7 @@ def drain_step(opened: Opened, order: Order, tell: Tell = lambda phase: None) ->
     if order.way == "disaster":
         return
     await_quiet(opened, still_ms=opened.flow.settings.failover_quiet_ms, seconds=order.wait, tell=tell)
-    if WHOLE not in closures_now(opened):
+    if owners_now(opened).whole is None:
         drain(opened, tell)
         _check_exact(opened, order)
 
@@ -123,8 +138,11 @@ def close_step(opened: Opened, order: Order, tell: Tell = lambda phase: None) ->
         if left := undrained(opened):
             raise NotDrained(opened.flow.name, tuple(left))
 
-    check = drained if order.way == "planned" and WHOLE not in closures_now(opened) else lambda: None
+    is_open = owners_now(opened).whole is None
+    check = drained if order.way == "planned" and is_open else lambda: None
     close(opened, (), reason=order.reason, by=order.by, window=_window("close"), last=check, tell=tell)
+    if order.way == "planned" and is_open and (left := undrained(opened)):  # come between the last look and the closure
+        raise WrittenWhileClosing(opened.flow.name, tuple(left))
 
 
 def judge_step(opened: Opened, order: Order) -> list[NotJudged]:

@@ -11,14 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from airmirror.errors import AirmirrorError, command, listed
-from airmirror.flows.closing import append, check_nothing_returns, closure, closures_now, overtaking
+from airmirror.flows.closing import check_nothing_returns, commit_change, overtaking, owners_now
 from airmirror.flows.holds import check_decision
 from airmirror.flows.moving import Pen, PutBack, put_back, to_put_back
 from airmirror.flows.opening import go_on_after_rescues
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.flows.written import written_since
 from airmirror.windows.mirror import Journal
-from airmirror.wire.closures import WHOLE, ClosureEvent
+from airmirror.wire.owners import Change
 
 OURS = "failover-"  # the windows of a failover's steps: others move groups too
 
@@ -52,7 +52,7 @@ class Undo:
 
 def undo_plan(opened: Opened) -> Undo:
     """Return what an undo would do now. Only the target is asked; nothing is written but the ledger."""
-    is_closed = WHOLE in closures_now(opened)
+    is_closed = owners_now(opened).whole is not None
     with Journal.open(opened.flow, opened.ledger, "failover") as journal:
         return _look(opened, journal, is_closed)
 
@@ -65,14 +65,14 @@ def undo(opened: Opened, *, reason: str, by: str, tell: Tell = lambda phase: Non
     check_nothing_returns(opened)
     with overtaking(opened, f"undo-{uuid.uuid4().hex[:12]}", tell) as granted:
         check_nothing_returns(opened)  # a return may have begun since
-        found = _look(opened, granted.journal, WHOLE in granted.closed)
+        found = _look(opened, granted.journal, granted.owners.whole is not None)
         if found.reasons:
             raise CannotUndo(opened.flow.name, found.reasons)
         tell(f"putting {len(found.groups)} positions of groups back")
         put_back(Pen.of(granted), found.groups)
         if found.is_closed:
             go_on_after_rescues(opened, granted, by=by, reason=reason, tell=tell)
-            append(granted, [closure(granted, WHOLE, ClosureEvent.OPENED, reason=reason, by=by)])
+            commit_change(granted, Change.OPEN, (), reason=reason, by=by)
     catch_up_ledger(opened)
     return found
 

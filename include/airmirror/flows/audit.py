@@ -18,7 +18,7 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError, command
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.partitions import TopicPartition
-from airmirror.slot.errors import PartitionError, PartitionUnavailable, of_flow
+from airmirror.slot.errors import PartitionError, PartitionUnavailable, of_flow, ways_out
 from airmirror.windows.compare import Logs, compare, look_at_logs
 from airmirror.windows.coverage import NOT_COVERED, uncovered
 from airmirror.windows.cursor import Cursor
@@ -105,8 +105,8 @@ class BeforeFirstReplicated(PartitionError):
         return (
             f"{self.where}: offsets {self.first} to {self.last} lie before offset {self.replicated}, the first that was "
             "replicated; they are refused, because after it they would be out of order: choose a later interval, have them "
-            "replicated into a topic of their own (backfill.into.suffix), or start over: "
-            f"{command('reset', '--topic', self.topic, '--partition', self.partition, '--start-again', flow=self.flow)}"
+            "replicated into a topic of their own (backfill.into.suffix), or "
+            f"{ways_out(self, ('start over', '--start-again'))}"
         )
 
 
@@ -192,7 +192,7 @@ def audit(
                 left = NotReplicated(flow.source.alias, *item.key, item.end - missing, item.end - 1)
                 found = replace(found, error=left)
             remote = last.remote_topic if last is not None else ""
-            named = of_flow(found.error, flow.name)
+            named = of_flow(found.error, flow)
             audited.append(replace(found, before=before, missing=missing, error=named, remote_topic=remote))
     return Audit(tuple(audited), dict(sorted(buckets.items())))
 

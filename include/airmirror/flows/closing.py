@@ -1,15 +1,15 @@
-"""Closing a flow, or topics of it, by records in the segment topic: no window of anybody writes there until it is opened.
+"""Closing a flow, or topics of it, and opening them, by records of who owns them: ``wire.owners``.
 
-A closure is written under a claim of its own, which ends whatever window is at work, as a later window would, and after a
-fence (invariant B). So each window either came before, and commits nothing after the closure; or it claims later, and finds
-it: with the claim where the whole flow is closed, in its plan where topics are. Segments stay as they are.
+They are committed under a claim of its own, which ends whatever window is at work, as a later window would, after a fence, and in
+a transaction that the next claim's fence would end (invariant B). So each window either came before, and commits nothing after
+them; or it claims later, fences, and finds them. Segments stay as they are.
 """
 
 from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -21,13 +21,15 @@ from airmirror.flows.holds import check_decision
 from airmirror.flows.opening import go_on_after_rescues
 from airmirror.flows.prepare import Opened, catch_up_ledger, catch_up_soon
 from airmirror.flows.returned import check_none_uncounted
-from airmirror.ledger import FlowLedger
+from airmirror.partitions import TopicPartition
+from airmirror.slot.internal_records import KeyValue
 from airmirror.topics.internal import ensure_internal_topics
+from airmirror.windows import driver
 from airmirror.windows.errors import FlowBusy, open_command
 from airmirror.windows.fence import Granted, claimed, end_window, fence_around
 from airmirror.windows.mirror import Journal
-from airmirror.windows.opposite import caught_up_opposite, opposite_of, returning
-from airmirror.wire.closures import WHOLE, Closure, ClosureEvent, closed
+from airmirror.windows.opposite import caught_up_opposite, opposite_of
+from airmirror.wire.owners import WHOLE, Change, Owner, Owners, Ownership, Scope, Signed, changed, named
 
 ENDING_SECONDS = 60.0  # for windows that come in between, again and again
 
@@ -72,20 +74,20 @@ class StillReturning(AirmirrorError):
         return f"flow {self.flow!r}: {', '.join(self.topics)} return to its source; finish that first: {finish}"
 
 
-def closures_now(opened: Opened) -> dict[str, Closure]:
-    """Return what is closed now, by topic (``WHOLE``: the flow), read from the segment topic."""
+def owners_now(opened: Opened) -> Owners:
+    """Return who owns which topic now, read from the segment topic."""
     catch_up_soon(opened)
-    return closed(opened.ledger.closures())
+    return opened.ledger.owners()
 
 
 def to_close(opened: Opened, topics: Collection[str], *, empty_too: bool = False) -> list[str]:
     """Return what ``close`` would close of ``topics`` (empty: the flow) and is not closed yet. Raises NoSuchTopic."""
-    there = closures_now(opened)
+    there = owners_now(opened)
     known = {topic for topic, _ in opened.ledger.state().known}
     strangers = [] if empty_too else sorted(set(topics) - known)
     if strangers:
         raise NoSuchTopic(opened.flow.name, tuple(strangers))
-    return [topic for topic in sorted(topics) or [WHOLE] if topic not in there and WHOLE not in there]
+    return [topic for topic in named(there, topics) if there.owner(topic) is Owner.SOURCE]
 
 
 def close(
@@ -98,7 +100,7 @@ def close(
     last: Callable[[], None] = lambda: None,
     empty_too: bool = False,
     tell: Tell = lambda phase: None,
-) -> list[Closure]:
+) -> list[Ownership]:
     """Close a flow (no ``topics``), or some of its source's topics; what was closed, nothing where it was before.
 
     Whatever window is at work ends as fenced; in any case nobody writes for the flow when this returns. Only the target is
@@ -111,11 +113,7 @@ def close(
     to_close(opened, topics, empty_too=empty_too)
     with overtaking(opened, window or _window("close"), tell) as granted:
         last()
-        found = [
-            closure(granted, topic, ClosureEvent.CLOSED, reason=reason, by=by)
-            for topic in to_close(opened, topics, empty_too=empty_too)
-        ]
-        append(granted, found)
+        found = commit_change(granted, Change.CLOSE, topics, reason=reason, by=by)
     catch_up_ledger(opened)
     return found
 
@@ -128,9 +126,10 @@ def reopen(
     by: str,
     last: Callable[[], None] = lambda: None,
     tell: Tell = lambda phase: None,
-) -> list[Closure]:
-    """Open again what was closed: all of it (no ``topics``), or some topics. Segments are as they were: nothing is lost or
-    copied twice, what was rescued neither. ``last``: asked under the claim, what it raises keeps the flow closed.
+) -> list[Ownership]:
+    """Open again what was closed: the flow (no ``topics``), but what was closed by name, or some topics. Segments are
+    as they were: nothing is lost or copied twice, what was rescued neither. ``last``: asked under the claim, what it raises keeps
+    the flow closed.
     Raises DecisionIncomplete, NotClosed, StillReturning, ReturnNotFinished, WrittenBeforeRescued, FlowBusy.
     """
     check_decision(opened.flow.name, reason, by)
@@ -140,10 +139,8 @@ def reopen(
         check_nothing_returns(opened, topics)  # a return may have begun since
         last()
         go_on_after_rescues(opened, granted, by=by, reason=reason, topics=topics, tell=tell)
-        found = [
-            closure(granted, topic, ClosureEvent.OPENED, reason=reason, by=by) for topic in to_open(opened, topics)
-        ]
-        append(granted, found)
+        to_open(opened, topics)
+        found = commit_change(granted, Change.OPEN, topics, reason=reason, by=by)
     catch_up_ledger(opened)
     return found
 
@@ -151,36 +148,30 @@ def reopen(
 def check_nothing_returns(opened: Opened, topics: Collection[str] = (), *, opens: bool = True) -> None:
     """Raise StillReturning where ``topics`` (none: any) return by the flow in the opposite direction.
 
-    ``opens``: of whoever opens the flow; ReturnNotFinished where some have returned that it has no account of. While the source
-    can't be reached nothing returns: that flow's windows look for themselves before they do so again.
+    ``opens``: of whoever opens the flow; ReturnNotFinished where some have returned that it has no account of, as far as the
+    source can be reached.
     """
     flow = opened.flow
+    if found := sorted(owners_now(opened).returning_by(topics).values()):
+        raise StillReturning(flow.name, tuple(found))
+    if not opens:
+        return
     try:
         with Routes(flow.source, f"airmirror|{flow.name}|open") as source:
-            opposite = caught_up_opposite(source, flow, opened.ledger)
-            _check_returned(opened, opposite, source, topics, opens=opens)
+            if opposite := caught_up_opposite(source, flow, opened.ledger):
+                check_none_uncounted(flow, opened.ledger, opposite, source, topics)
     except (BrokerUnreachable, LastStableOffsetStuck):
-        _check_returned(opened, opposite_of(flow, opened.ledger), None, topics, opens=opens)
-
-
-def _check_returned(
-    opened: Opened, opposite: FlowLedger | None, source: Routes | None, topics: Collection[str], *, opens: bool
-) -> None:
-    brought = set(returning(opposite).values()) if opposite else set()
-    found = sorted(brought & set(topics) if topics else brought)
-    if found:
-        raise StillReturning(opened.flow.name, tuple(found))
-    if opens and opposite:
-        check_none_uncounted(opened.flow, opened.ledger, opposite, source, topics)
+        check_none_uncounted(flow, opened.ledger, opposite_of(flow, opened.ledger), None, topics)
 
 
 def to_open(opened: Opened, topics: Collection[str]) -> list[str]:
     """Return what ``reopen`` would open. Raises NotClosed."""
-    there = closures_now(opened)
-    strangers = sorted(set(topics) - there.keys())
-    if strangers or not there:
-        raise NotClosed(opened.flow.name, tuple(strangers), tuple(sorted(there)))
-    return sorted(topics) or sorted(there)
+    there = owners_now(opened)
+    strangers = sorted(topic for topic in topics if there.owner(topic) is Owner.SOURCE)
+    found = [topic for topic in named(there, topics) if there.owner(topic) is Owner.TARGET]
+    if strangers or not found:
+        raise NotClosed(opened.flow.name, tuple(strangers), tuple(sorted(there.closed)))
+    return found
 
 
 @contextmanager
@@ -207,23 +198,32 @@ def overtaking(opened: Opened, window: str, tell: Tell = lambda phase: None) -> 
         yield granted
 
 
-def append(granted: Granted, records: Sequence[Closure]) -> None:
-    """Write closures while the claim is held. Raises SlotFenced where it is another's by now."""
-    if records:
-        granted.check()
-        granted.appender.append([(each.encode_key(), each.encode_value()) for each in records])
+def commit_change(
+    granted: Granted,
+    change: Change,
+    topics: Collection[str],
+    *,
+    reason: str,
+    by: str,
+    which: Collection[str] | None = None,
+    remote: Mapping[str, str] | None = None,
+    more: Sequence[KeyValue] = (),
+) -> list[Ownership]:
+    """Commit who owns what an order for ``topics`` names from now on, with ``more`` records of the segment topic; what was
+    written. ``which``: topics in its place; ``remote``: as ``wire.owners.changed`` has it. The claim's ids are fenced.
 
-
-def closure(granted: Granted, topic: str, event: ClosureEvent, *, reason: str, by: str) -> Closure:
-    """A closure record of now, of whoever holds the claim."""
-    return Closure(
-        topic=topic,
-        time_ms=int(time.time() * 1000),
-        event=event,
-        window=granted.claim.window,
-        reason=reason.strip(),
-        by=by.strip(),
-    )
+    Raises SlotFenced where the claim is another's by now: then nothing was written, or the next one's fence has ended it.
+    """
+    granted.journal.catch_up()
+    owners, signed = granted.owners, Signed(granted.claim.window, int(time.time() * 1000), reason, by)
+    chosen, scope = named(owners, topics) if which is None else which, Scope.TOPIC if topics else Scope.FLOW
+    found = changed(owners, change, chosen, signed, scope=scope, remote=remote)
+    entries = [*more, *((each.encode_key(), each.encode_value()) for each in found)]
+    if entries:
+        log = TopicPartition(granted.journal.topics.segments, 0)
+        driver.commit(granted, {log: entries}, fence_around(granted, 1).numbers[0])
+        granted.journal.catch_up()
+    return found
 
 
 def _window(what: str) -> str:

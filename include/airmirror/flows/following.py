@@ -19,7 +19,7 @@ from airmirror.slot.errors import SlotFenced
 from airmirror.topics.names import select
 from airmirror.windows.fence import Held
 from airmirror.windows.following import Follow
-from airmirror.wire.closures import WHOLE
+from airmirror.wire.owners import WHOLE
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,8 @@ def following_of(opened: Opened, by: Expectations, *, window: str, rounds: Colle
 def selected(opened: Opened, topics: Collection[str]) -> Mapping[str, str]:
     """Those of the source's topics that are the flow's and not closed, each with its remote topic."""
     shut = why_closed(opened)
-    return {topic: remote for topic, remote in select(opened.flow, topics).items() if not {WHOLE, topic} & shut.keys()}
+    chosen = select(opened.flow, topics)
+    return {topic: remote for topic, remote in chosen.items() if not shut.get(topic, shut.get(WHOLE))}
 
 
 @dataclass

@@ -17,7 +17,6 @@ from airmirror.flows.groups import due
 from airmirror.flows.prepare import Opened, catch_up_ledger
 from airmirror.offsets.pruning import delete_segments, kept_topics, prune_segments
 from airmirror.windows.errors import FlowBusy, FlowClosed
-from airmirror.wire.closures import WHOLE, closed
 
 DAY_MS = 86_400_000
 PRUNE, PRUNE_SECONDS = "prune_segments", 3600
@@ -48,13 +47,13 @@ def prune(
     flow, ledger = opened.flow, opened.ledger
     tell("reading the internal topics")
     catch_up_ledger(opened)
-    is_closed, count = WHOLE in closed(ledger.closures()), 0
+    is_closed, count = ledger.owners().shut is not None, 0
     if not is_closed:
         count = prune_segments(flow, ledger, window=_window(), tell=tell)
 
     def old_keys() -> list[bytes]:
         ledger.count_verified()  # what is shown as metrics counts them still
-        return ledger.prunable(before, kept_topics(ledger))
+        return ledger.prunable(before, kept_topics(flow, ledger))
 
     if not is_closed:
         count += delete_segments(flow, ledger, old_keys, window=_window(), tell=tell)

@@ -26,10 +26,11 @@ from airmirror.windows.errors import closed_topic, returns_no_more
 from airmirror.windows.fence import Held, flow_closed
 from airmirror.windows.mirror import Journal, Mirror
 from airmirror.windows.mirrormaker import refuse_beside
-from airmirror.windows.opposite import caught_up_opposite, opposite_of, returning
+from airmirror.windows.opposite import caught_up_opposite, opposite_of, returns_of
 from airmirror.windows.plan import Planned
 from airmirror.windows.planning import make_plan
-from airmirror.wire.closures import WHOLE, Fence, closed
+from airmirror.wire.closures import Fence
+from airmirror.wire.owners import Owner
 
 PATIENCE_SECONDS = 2.0
 
@@ -72,7 +73,7 @@ def open_flow(config: Path, name: str, ledger_url: str, overrides: Mapping[str, 
 
 def as_decided(flow: Flow, ledger: FlowLedger) -> Flow:
     """Return the flow with the remote topics that people have decided on, and with what returns, as far as the ledger knows."""
-    return replace(flow, remote_topics=ledger.remote_topics(), returns=returning(ledger))
+    return replace(flow, remote_topics=ledger.remote_topics(), returns=returns_of(flow, ledger))
 
 
 def caught_up(opened: Opened, under: Held | None = None, *, soon: bool = False) -> Opened:
@@ -91,9 +92,9 @@ def prepare(opened: Opened, tell: Callable[[str], None] = lambda phase: None) ->
     around = guard(opened)
     for part in filter(None, (opened, backfill_of(opened))):  # what it knows may be of clusters that were there before
         catch_up_soon(part)
-    opened = replace(opened, flow=as_decided(opened.flow, opened.ledger))
-    if closure := closed(opened.ledger.closures()).get(WHOLE):
-        raise flow_closed(opened.flow, closure)
+    opened = catch_up_returns(opened)
+    if shut := opened.ledger.owners().shut:
+        raise flow_closed(opened.flow, shut)
     planned = plan_topics(opened, around)
     hidden = _hidden(opened, planned)
     if hidden and not planned.topics:
@@ -107,6 +108,13 @@ def prepare(opened: Opened, tell: Callable[[str], None] = lambda phase: None) ->
         guard(opened)  # of two flows that begin at once, each writes first and then looks: one of them sees the other
     report = sync_topics(opened.flow, tell, planned)
     return Prepared(opened, report.topics, (*report.refused, *map(str, hidden)), report)
+
+
+def catch_up_returns(opened: Opened) -> Opened:
+    """The same when its ledger knows what returns by now: the flow in the opposite direction says so, on the source."""
+    with suppress(LastStableOffsetStuck), Routes(opened.flow.source, f"airmirror|{opened.flow.name}|returns") as source:
+        caught_up_opposite(source, opened.flow, opened.ledger, PATIENCE_SECONDS)
+    return replace(opened, flow=as_decided(opened.flow, opened.ledger))
 
 
 def guard(opened: Opened) -> Neighbours:
@@ -145,10 +153,10 @@ def plan_topics(
     strangers, warnings = flows_of_others(opened.flow, around or guard(opened), opened.configuration.flows)
     if around is None:
         catch_up_soon(opened)
-    if opened.flow.returns:  # as long as nobody opens the flow that brought them
-        with Routes(opened.flow.source, f"airmirror|{opened.flow.name}|topics") as source:
-            caught_up_opposite(source, opened.flow, opened.ledger)
     planned = topics_as_known(opened, strangers, own, closed_too=closed_too)
+    if planned.acls:  # a fence is in the segment topic before it is among the ACLs: what was read is known then
+        catch_up_soon(opened)
+        planned = replace(planned, acls=_without_fences(opened, planned))
     return replace(planned, warnings=(*warnings, *planned.warnings))
 
 
@@ -187,26 +195,20 @@ def _without_fences(opened: Opened, planned: TopicPlan) -> tuple[Acl, ...]:
 
 
 def why_closed(opened: Opened) -> dict[str, str]:
-    """Return why topics of the source are closed, by topic; of "" why all are. By the ledger, which has caught up.
-
-    A topic that returns counts as closed while the flow that brought it is open: its records would go round for ever.
-    """
+    """Return why topics of the source are closed, by topic; of "" why all others are, empty: it is open. By the ledger, which has
+    caught up."""
     flow, ledger = opened.flow, opened.ledger
-    brought = closed(opposite_of(flow, ledger).closures()) if flow.returns else {}
-    return {
-        topic: returns_no_more(flow.name, flow.opposite)
-        for topic, into in flow.returns.items()
-        if not {WHOLE, into} & brought.keys()
-    } | {
-        topic: closed_topic(flow.name, topic, each.by, each.time_ms, each.reason)
-        for topic, each in closed(ledger.closures()).items()
+    still = opposite_of(flow, ledger).owners().returning((Owner.RETURNING,)) if flow.returns else {}
+    return {topic: returns_no_more(flow.opposite) for topic in flow.returns.keys() - still.keys()} | {
+        topic: "" if each.owner is Owner.SOURCE else closed_topic(flow.name, topic, each.by, each.time_ms, each.reason)
+        for topic, each in ledger.owners().records.items()
     }
 
 
 def without_closed(opened: Opened, planned: TopicPlan) -> TopicPlan:
     """Return a plan that does not tell of topics that they are refused because they are closed."""
-    known = closed(opened.ledger.closures())
-    return replace(planned, refused=tuple(each for each in planned.refused if not {WHOLE, each.topic} & known.keys()))
+    owners = opened.ledger.owners()
+    return replace(planned, refused=tuple(each for each in planned.refused if not owners.why_closed(each.topic)))
 
 
 def dry_run(opened: Opened) -> tuple[TopicPlan, list[Planned]]:

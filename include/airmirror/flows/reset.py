@@ -17,6 +17,7 @@ from airmirror.flows.prepare import Opened, catch_up_ledger, plan_topics, prepar
 from airmirror.offsets.checkpoints import rewind_checkpoints
 from airmirror.offsets.syncs import rewind_offset_syncs
 from airmirror.partitions import TopicPartition
+from airmirror.slot.errors import end_return
 from airmirror.topics.identity import identity, look_around
 from airmirror.topics.names import select
 from airmirror.topics.sync import sync_topics
@@ -24,6 +25,7 @@ from airmirror.windows.errors import closed_topic
 from airmirror.windows.fence import Granted, claimed, fence
 from airmirror.windows.losses import losses
 from airmirror.windows.mirror import Mirror
+from airmirror.windows.opposite import returns_of
 from airmirror.windows.resets import Choice, Facts, Reset, ResetNotPossible, decide
 from airmirror.windows.resetting import commit, look
 from airmirror.wire.segments import FlowIdentity, ResetRecord
@@ -67,6 +69,7 @@ def whoami() -> str:
 def consider(opened: Opened, order: Order) -> list[Reset]:
     """Return what the order would do. Writes only the ledger. Raises ResetNotPossible, NotOfTheFlow."""
     catch_up_ledger(opened)
+    _check_returns(opened, order)
     topics = _remote_topics(opened, order)
     with Mirror.open(opened.flow, opened.ledger, "reset") as mirror:
         mirror.refresh()
@@ -90,10 +93,12 @@ def carry_out(opened: Opened, order: Order, tell: Tell = lambda phase: None) -> 
     """Do it, under the flow's claim: no window is at work meanwhile. Raises FlowBusy, and what ``consider`` raises."""
     opened = prepare(opened).opened
     with _claim(opened, tell, order.name or "reset") as (mirror, granted):
+        granted.check_open()
         for topic in order.topics:
-            if closure := granted.closed.get(topic):
+            if closure := granted.owners.why_closed(topic):
                 reason = closed_topic(opened.flow.name, topic, closure.by, closure.time_ms, closure.reason)
                 raise ResetNotPossible(topic, order.choice, reason)
+        _check_returns(opened, order)
         if _was_done(opened, order, granted.check, tell):
             return []
         topics = _remote_topics(opened, order)
@@ -119,6 +124,15 @@ def carry_out(opened: Opened, order: Order, tell: Tell = lambda phase: None) -> 
         resets += done(_losses(mirror, topics, order))
     catch_up_ledger(opened)
     return resets
+
+
+def _check_returns(opened: Opened, order: Order) -> None:
+    """Raise ResetNotPossible where a topic that returns would begin again: its remote topic is the original one."""
+    names = returns_of(opened.flow, opened.ledger)
+    for topic in () if order.choice is Choice.ACCEPT_LOSS else order.topics:
+        if topic in names:
+            way_out = f"--accept-loss goes on as it is; {end_return(opened.flow, names[topic])} ends its return"
+            raise ResetNotPossible(topic, order.choice, f"it returns to {names[topic]}, the original topic; {way_out}")
 
 
 def replaced_identity(opened: Opened) -> FlowIdentity | None:

@@ -20,7 +20,7 @@ from airmirror.windows.fence import claimed, fence_around
 from airmirror.windows.handover import Found, look_at_copies
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import Planned
-from airmirror.windows.planning import make_plan, still_open
+from airmirror.windows.planning import closed_now, make_plan
 from airmirror.windows.starts import commit_copies
 from airmirror.windows.takeover import TakenOver
 
@@ -92,8 +92,11 @@ def take_over_copies(opened: Opened, by: str, window: str, tell: Tell = lambda p
             fenced = fence_around(granted, 1)
             tell("following what MirrorMaker 2 has copied")
             recorded = recorded_progress(mirror.target, opened.flow)
-            topics = still_open(prepared.topics, granted)
-            state = with_connect_offsets(mirror, mirror.catch_up(), topics)
+            state = mirror.catch_up()
+            granted.check_open()
+            shut = closed_now(mirror, prepared.topics)
+            topics = {topic: remote for topic, remote in prepared.topics.items() if topic not in shut}
+            state = with_connect_offsets(mirror, state, topics)
             planned = make_plan(mirror, state, topics)
             found = look_at_copies(mirror, state, planned, {key: each.offset for key, each in recorded.items()})
             copies = [each for each in found.values() if isinstance(each, TakenOver)]

@@ -107,7 +107,7 @@ def _compared(
             records=0,
             expired=0,
             lost=0,
-            errors=(of_flow(recreated, logs.flow.name),),  # type: ignore[arg-type]
+            errors=(of_flow(recreated, logs.flow),),  # type: ignore[arg-type]
         )
     records = expired = 0
     start = max([logs.starts[key][0], *(segment.source_start for segment in segments[:1])])
@@ -141,7 +141,7 @@ def _compared(
         if before is not None and not logs.flow.is_aggregate:
             errors.append(_foreign(logs, before, end))
     lost = sum(segment.lost for segment in segments)
-    named = tuple(error for error in (of_flow(each, logs.flow.name) for each in errors) if error is not None)
+    named = tuple(error for error in (of_flow(each, logs.flow) for each in errors) if error is not None)
     return ComparedPartition(
         *key, remote_topic=last.remote_topic, records=records, expired=expired, lost=lost, errors=named
     )

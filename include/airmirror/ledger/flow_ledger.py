@@ -24,7 +24,7 @@ from airmirror.ledger.state import State
 from airmirror.ledger.tables import KEPT, metadata, newest, verified
 from airmirror.partitions import Entry, TopicPartition
 from airmirror.wire.checkpoints import Checkpoint
-from airmirror.wire.closures import Closure
+from airmirror.wire.owners import Owners, Ownership
 from airmirror.wire.segments import Claim, Decision, FlowIdentity, Hold, Record, ResetRecord, SegmentRecord, Verified
 
 Ends = Mapping[int, int]  # offsets by partition
@@ -137,9 +137,9 @@ class FlowLedger:
         """Return the decisions of operators, in log order."""
         return self.of_kind(Decision)
 
-    def closures(self) -> list[Closure]:
-        """Return what was closed and opened, in log order."""
-        return self.of_kind(Closure)
+    def owners(self) -> Owners:
+        """Return who may write which topic of the flow."""
+        return Owners.of(self.of_kind(Ownership))
 
     def resets(self) -> list[ResetRecord]:
         """Return the decisions of ``airmirror reset``, in log order."""

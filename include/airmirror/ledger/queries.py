@@ -12,7 +12,8 @@ from sqlalchemy.engine import Connection
 
 from airmirror.ledger.loading import other_connector
 from airmirror.ledger.tables import control, newest, progress, segments, verified
-from airmirror.wire.closures import Closure, Fence, GroupMove, Rescue, Return
+from airmirror.wire.closures import Fence, GroupMove, Rescue
+from airmirror.wire.owners import Ownership
 from airmirror.wire.segments import (
     Decision,
     FlowIdentity,
@@ -26,7 +27,7 @@ from airmirror.wire.segments import (
 
 READ_AT_ONCE = 1_000  # rows
 
-Kind = TypeVar("Kind", Closure, Decision, Fence, FlowIdentity, GroupMove, Hold, Rescue, ResetRecord, Return)
+Kind = TypeVar("Kind", Decision, Fence, FlowIdentity, GroupMove, Hold, Ownership, Rescue, ResetRecord)
 Log = tuple[str, int, UUID | None]  # topic, partition, and the source topic's id where only its records are wanted
 
 

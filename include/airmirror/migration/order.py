@@ -17,12 +17,14 @@ def usual(*, reverse: bool) -> tuple[Step, ...]:
 
 @dataclass(frozen=True)
 class MoveOrder:
-    """Who moves which move group, and why. ``wait``: seconds for windows to catch up, applications to stop and to start."""
+    """Who moves which move group, and why. ``wait``: seconds for windows to catch up, applications to stop and to start.
+    ``reverse``: the flow back begins with the switch of producers, as with ``move.reverse``."""
 
     move: str
     reason: str
     by: str
     wait: float = 300.0
+    reverse: bool = False
 
     @property
     def window(self) -> str:

@@ -13,7 +13,7 @@ from typing import ClassVar
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError, command, listed
 from airmirror.evidence.reports import when
-from airmirror.flows.closing import close, closures_now
+from airmirror.flows.closing import close, owners_now
 from airmirror.flows.draining import NotDrained, await_quiet, prove_past, undrained
 from airmirror.flows.moving import forget, moved, unclaimed
 from airmirror.flows.prepare import Opened
@@ -23,7 +23,6 @@ from airmirror.migration.chosen import PURPOSE, Move, session
 from airmirror.migration.consumers import await_empty, unswitched
 from airmirror.migration.order import MoveOrder
 from airmirror.migration.reverse import way_back, written_on_source
-from airmirror.wire.closures import WHOLE
 
 Tell = Callable[[str], None]
 
@@ -76,8 +75,8 @@ class WrittenSinceClosed(AirmirrorError):
 
 def is_closed(opened: Opened, move: Move) -> bool:
     """Return whether no window writes to any topic of the move group any more: its producers were switched."""
-    there = closures_now(opened)
-    return WHOLE in there or move.names.keys() <= there.keys()
+    owners = owners_now(opened)
+    return all(owners.why_closed(topic) for topic in move.names)
 
 
 def fence_writers(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> list[str]:
@@ -113,6 +112,7 @@ def switch_writers(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> 
 
     tell("closing its topics")
     close(opened, move.names, reason=_why(order), by=order.by, last=drained, empty_too=True, tell=tell)
+    check_silence(opened, move)  # what came between the last look and the closure never crosses
 
 
 def _check_consumers(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> None:
@@ -130,10 +130,10 @@ def check_silence(opened: Opened, move: Move) -> None:
 
 def unfinished(opened: Opened, move: Move) -> list[str]:
     """Return why the move group can't be finished yet, in words."""
-    flow, there = opened.flow, closures_now(opened)
+    flow, owners = opened.flow, owners_now(opened)
     if not is_closed(opened, move):
         return ["its producers are not switched"]
-    switched = max((each.time_ms for topic, each in there.items() if topic in (WHOLE, *move.names)), default=0)
+    switched = max((record.closed_ms for topic in move.names if (record := owners.why_closed(topic))), default=0)
     over = switched + flow.settings.move_soak_ms
     if time.time() * 1000 < over:
         return [f"its producers were switched at {when(switched)}: move.soak.ms ends at {when(over)}"]
@@ -156,17 +156,11 @@ def finish(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> list[str
         fences = list(map(fence.str_of, fence.standing(mirror, move)))
     excluded = dict.fromkeys((*flow.topics_exclude, *move.names))
     down, back = fence.down(flow.name, move.name), way_back(opened, move)
-    ending = (
-        "flow",
-        "close",
-        *(word for each in move.names.values() for word in ("--topic", each)),
-        "--reason",
-        "…",
-        "--yes",
-    )
+    topics = [word for each in move.names for word in ("--topic", each)]
+    ending = command("failback", "undo", *topics, "--reason", "…", "--yes", flow=flow.name)
     return [
         *(f"a fence still stands on {flow.source.alias}: {each}; {down} takes it down" for each in fences),
-        *([f"{back}; {command(*ending, flow=flow.opposite)} ends that"] if back else []),
+        *([f"{back}; {ending} ends that"] if back else []),
         f"move group {move.name} has left the flow: no window writes there, whatever the configuration says",
         f"write it down: {flow.name}.topics.exclude = {', '.join(excluded)}; and take out {flow.name}.move.{move.name}.…",
         f"may be deleted on {flow.source.alias} when nobody needs them: topics {', '.join(move.names)}"

@@ -20,7 +20,8 @@ from airmirror.migration.chosen import PURPOSE, Move, chosen_move
 from airmirror.migration.consumers import await_consumers, check_groups, switch_groups
 from airmirror.migration.order import MoveOrder, Step
 from airmirror.migration.producers import check_silence, fence_writers, finish, is_closed, switch_writers
-from airmirror.migration.reverse import arm, begin, check_armed
+from airmirror.migration.reverse import begin, check
+from airmirror.migration.reverse import prepare as prepare_back
 from airmirror.migration.starting import how_to_start
 from airmirror.topics.drift import drifts
 
@@ -93,21 +94,24 @@ def _switch_consumers(work: Work) -> Iterator[str]:
 
 
 def _reverse(work: Work) -> Iterator[str]:
-    yield from arm(work.opened, work.reverse, work.move, work.order, work.tell)
+    yield from prepare_back(work.opened, work.reverse, work.move, work.order, work.tell)
     if is_closed(work.opened, work.move):
         yield from begin(work.opened, work.reverse, work.move, work.order, work.tell)
 
 
 def _switch_producers(work: Work) -> Iterator[str]:
     opened, move, order = work.opened, work.move, work.order
-    check_armed(opened, work.reverse, move, order)
+    goes_back = opened.flow.settings.move_reverse or order.reverse
+    if goes_back:
+        check(opened, work.reverse, move, order)
     for each in fence_writers(opened, move, order, work.tell):
         yield f"fence: {each}"
     switch_writers(opened, move, order, work.tell)
     source, target = opened.flow.source.alias, opened.flow.target.alias
     closed = f"{counted(len(move.names), 'topic')} closed"
     yield f"{closed}: every record of {source} is verified on {target}, and no window of anybody writes there again"
-    yield from begin(opened, work.reverse, move, order, work.tell)
+    if goes_back:
+        yield from begin(opened, work.reverse, move, order, work.tell)
     yield from how_to_start(opened.flow, move, "producers")
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from airmirror.clusters.protocol.groups import Group, commit_offsets, list_groups
 from airmirror.errors import AirmirrorError, command, counted, listed
-from airmirror.flows.closing import closures_now, reopen
+from airmirror.flows.closing import owners_now, reopen
 from airmirror.flows.holds import check_decision
 from airmirror.flows.moving import put_back, unclaimed
 from airmirror.flows.prepare import Opened, catch_up_ledger
@@ -27,7 +27,7 @@ from airmirror.offsets.translation import Translated
 from airmirror.partitions import TopicPartition
 from airmirror.windows.errors import open_command
 from airmirror.windows.mirror import Mirror
-from airmirror.wire.closures import WHOLE, Fence
+from airmirror.wire.closures import Fence
 
 NOTHING = GoingBack((), (), ())
 
@@ -83,14 +83,15 @@ class UndoneMove:
 
 def undo_plan(opened: Opened, move: Move, order: MoveOrder) -> UndoneMove:
     """Return what an undo would do now. Nothing is written but the ledger. Raises OffsetsHeld."""
-    closed = sorted(closures_now(opened).keys() & {WHOLE, *move.names})
+    owners = owners_now(opened)
+    closed = sorted(topic for topic in move.names if owners.why_closed(topic))
     with session(opened) as mirror:
         back = going_back(mirror, move, order)
         written = _written_there(mirror, move, is_closed=bool(closed)) if _may_hold(opened, back, closed) else []
         returning = tuple(written) if closed and written and is_returning(opened, move) else ()
         if returning:  # groups are moved by the flow back
             back, written = replace(back, rows=(), reasons=()), []
-        reasons = [f"the whole flow is closed: {open_command(opened.flow.name)}"] if WHOLE in closed else []
+        reasons = [f"the whole flow is closed: {open_command(opened.flow.name)}"] if owners.whole else []
         reasons += _members(mirror, back.names) + list(back.reasons) + written
         fences = fence.standing(mirror, move)
     return UndoneMove(back, tuple(closed), tuple(fences), tuple(reasons), returning)

@@ -31,7 +31,8 @@ from airmirror.offsets.translation import Reason, Translated
 from airmirror.partitions import TopicPartition
 from airmirror.windows.fence import Held
 from airmirror.windows.mirror import Mirror
-from airmirror.wire.closures import WHOLE, Closure, closed
+from airmirror.windows.opposite import opposite_of
+from airmirror.wire.owners import Owner, Owners
 from airmirror.wire.segments import ResetRecord
 
 log = logging.getLogger(__name__)
@@ -47,12 +48,12 @@ def plan(
     groups: Mapping[str, Group],
     on_target: Mapping[str, Mapping[TopicPartition, Committed]],
     lagging: Collection[tuple[str, int]] = (),
-    closures: Collection[str] = (),
+    shut: Collection[str] = (),
 ) -> list[GroupOffset]:
     """Return the outcome for each position; without a reason, it is to be written unless the target is there already.
 
-    ``groups`` and ``on_target``: the target's groups, and what those without members have committed. ``closures``: the topics
-    that are closed.
+    ``groups`` and ``on_target``: the target's groups, and what those without members have committed. ``shut``: the topics
+    that are closed, or do not return any more.
     """
     now = int(time.time() * 1000)
     planned = []
@@ -62,7 +63,7 @@ def plan(
         reason = ""
         if isinstance(found, Reason):
             reason = found
-        elif {WHOLE, row.topic} & set(closures):
+        elif row.topic in shut:
             reason = Reason.CLOSED
         elif (row.topic, row.partition) in lagging:
             reason = Reason.LAGGING
@@ -109,8 +110,8 @@ def sync_group_offsets(
             there = list_groups(mirror.target)
             known = {row.group for row in rows}
             idle = [name for name, group in there.items() if name in known and group.is_idle]
-            on_target, closures = committed_offsets(mirror.target, idle), closed(mirror.index.closures())
-            return rows, plan(rows, there, on_target, lagging_partitions(flow, rows), closures)
+            on_target = committed_offsets(mirror.target, idle)
+            return rows, plan(rows, there, on_target, lagging_partitions(flow, rows), _shut(mirror, rows))
 
         if dry_run:
             return look()[1]
@@ -128,6 +129,13 @@ def sync_group_offsets(
     return done
 
 
+def _shut(mirror: Mirror, rows: Sequence[GroupPosition]) -> set[str]:
+    """The topics of ``rows`` that no window writes for, by the ledger."""
+    owners, back = mirror.index.owners(), opposite_of(mirror.flow, mirror.index).owners()
+    over = back.returning((Owner.RETURNED,))
+    return {row.topic for row in rows if owners.why_closed(row.topic) or row.topic in over}
+
+
 def settled(mirror: Mirror, look: Callable[[], Seen]) -> Seen:
     """What ``look`` has seen while no person has decided anything that moves positions: right before they are written."""
     decided = _decided(mirror, known_resets(mirror))
@@ -138,9 +146,9 @@ def settled(mirror: Mirror, look: Callable[[], Seen]) -> Seen:
             return found
 
 
-def _decided(mirror: Mirror, resets_: Sequence[ResetRecord]) -> list[ResetRecord | Closure]:
+def _decided(mirror: Mirror, resets_: Sequence[ResetRecord]) -> list[ResetRecord | Owners]:
     """What people have decided that moves positions, or forbids to move groups to them."""
-    return [*resets_, *mirror.index.closures()]
+    return [*resets_, mirror.index.owners()]
 
 
 def moves(rows: Sequence[GroupPosition], planned: Sequence[GroupOffset]) -> dict[str, dict[TopicPartition, Committed]]:

@@ -17,7 +17,7 @@ from airmirror.offsets.replicated import extents
 from airmirror.partitions import TopicPartition
 from airmirror.windows.fence import claimed
 from airmirror.windows.mirror import Journal
-from airmirror.wire.closures import Return, closed
+from airmirror.windows.opposite import returns_of
 
 MOST = 100_000  # segment records in one round
 AT_ONCE = 5_000  # of them waited for together
@@ -30,7 +30,7 @@ def prune_segments(flow: Flow, ledger: FlowLedger, *, window: str, tell: Tell = 
 
     Raises FlowBusy, or a cluster's error.
     """
-    kept = kept_topics(ledger)
+    kept = kept_topics(flow, ledger)
     newest = {key: last for key, last in ledger.last_segments().items() if key[0] not in kept}
     with Routes(flow.source, f"airmirror|{flow.name}|prune") as source:
         logs = extents(source, (TopicPartition(*key) for key in newest))
@@ -38,15 +38,17 @@ def prune_segments(flow: Flow, ledger: FlowLedger, *, window: str, tell: Tell = 
     starts = {key: log.start for key, log in logs.items() if newest[key].source_topic_id == ids.get(key.topic)}
 
     def below() -> list[bytes]:
-        still = kept_topics(ledger)  # one may have been closed since
+        still = kept_topics(flow, ledger)  # one may have been closed since
         return _below(ledger, {key: start for key, start in starts.items() if key.topic not in still})
 
     return delete_segments(flow, ledger, below, window=window, tell=tell)
 
 
-def kept_topics(ledger: FlowLedger) -> set[str]:
+def kept_topics(flow: Flow, ledger: FlowLedger) -> set[str]:
     """The topics of which all segment records are kept: those that are closed, and may return, and those that return."""
-    return {*closed(ledger.closures()), *(each.topic for each in ledger.of_kind(Return))}
+    owners = ledger.owners()
+    known = {topic for topic, _ in ledger.state().known} if owners.whole else set()
+    return {*owners.closed, *filter(owners.why_closed, known), *returns_of(flow, ledger)}
 
 
 def _below(ledger: FlowLedger, starts: Mapping[TopicPartition, int]) -> list[bytes]:

@@ -14,7 +14,7 @@ from airmirror.errors import AirmirrorError, command
 from airmirror.failover.alone import NotJudged, judged
 from airmirror.failover.plan import FailoverPlan, failover_plan, unreachable
 from airmirror.flows.audit import Audited
-from airmirror.flows.closing import closures_now
+from airmirror.flows.closing import owners_now
 from airmirror.flows.prepare import Opened, caught_up
 from airmirror.ledger.state import State
 from airmirror.partitions import TopicPartition
@@ -24,7 +24,6 @@ from airmirror.rehearsal.records import compare_newest
 from airmirror.rehearsal.shadows import Shadowed, remove_shadows, shadow_topic, write_and_read
 from airmirror.windows.fence import flow_closed
 from airmirror.windows.mirror import Journal, Mirror
-from airmirror.wire.closures import WHOLE
 
 Tell = Callable[[str], None]
 
@@ -71,8 +70,8 @@ def rehearse(opened: Opened, tell: Tell = lambda phase: None) -> Rehearsal:
     """
     opened = caught_up(opened, soon=True)
     flow = opened.flow
-    if closure := closures_now(opened).get(WHOLE):
-        raise flow_closed(flow, closure)
+    if shut := owners_now(opened).whole:
+        raise flow_closed(flow, shut)
     if error := unreachable(opened):
         raise RehearsalNeedsSource(flow.name, error)
     remotes = {last.remote_topic for last in opened.ledger.last_segments().values()}

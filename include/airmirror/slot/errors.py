@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from airmirror.config import Flow
 from airmirror.errors import AirmirrorError, command
 from airmirror.partitions import TopicPartition
 
@@ -18,6 +19,7 @@ class PartitionError(AirmirrorError):
     partition: int
 
     flow = ""  # source->target, for the commands of the message: no fact of the partition, so it is told by ``of_flow``
+    end_return = ""  # the command that ends the return of its topic, by ``of_flow`` too; empty: it does not return
 
     @property
     def where(self) -> str:
@@ -33,20 +35,36 @@ class PartitionError(AirmirrorError):
         return TopicPartition(self.topic, self.partition)
 
 
-def of_flow(error: AirmirrorError | None, flow: str) -> AirmirrorError | None:
+def of_flow(error: AirmirrorError | None, flow: Flow) -> AirmirrorError | None:
     """The error itself, told whose it is where it meets its flow: from then on its commands run as printed."""
     if isinstance(error, PartitionError):
-        error.flow = flow
+        error.flow = flow.name
+        into = flow.returns.get(error.topic)
+        error.end_return = end_return(flow, into) if into else ""
     return error
 
 
+def end_return(flow: Flow, into: str) -> str:
+    """The command that ends the return of a topic of ``flow`` to ``into``, and deletes nothing."""
+    return command("failback", "undo", "--topic", into, "--reason", "…", "--yes", flow=flow.opposite)
+
+
 BEGINNING = "copy again from the source's first offset, appended after the existing records"
+EMPTY = ("begin again in an empty remote topic", "--start-again", "--recreate-remote-topic")
 
 
 def reset_command(error: PartitionError, what: str, *options: str) -> str:
     """A choice and how it is carried out; a remote topic is recreated for all partitions of a topic."""
     which = () if len(options) > 1 else ("--partition", error.partition)
     return f"{what}: {command('reset', '--topic', error.topic, *which, *options, flow=error.flow)}"
+
+
+def ways_out(error: PartitionError, *ways: tuple[str, ...]) -> str:
+    """Choices, each as ``reset_command`` has it. The remote topic of what returns is the original: never begun again."""
+    shown = [reset_command(error, *way) for way in ways if not (error.end_return and "--start-again" in way)]
+    if error.end_return:
+        shown.append(f"end its return, which deletes nothing: {error.end_return}")
+    return ", or ".join(shown)
 
 
 def take_over_command(error: PartitionError) -> str:
@@ -72,10 +90,10 @@ class SourceTruncated(PartitionError):
             lost = f"offsets {self.position} to {self.log_start - 1} were deleted before they were copied"
         else:
             lost = f"its log ends at {self.log_end}, below the position reached: it was truncated"
-        return (
-            f"{self.where}: replication continues at offset {self.position}, but {lost}; "
-            f"{reset_command(self, 'continue, and record the missing offsets as lost', '--accept-loss')}, or "
-            f"{reset_command(self, BEGINNING, '--start-again')}"
+        return f"{self.where}: replication continues at offset {self.position}, but {lost}; " + ways_out(
+            self,
+            ("continue, and record the missing offsets as lost", "--accept-loss"),
+            (BEGINNING, "--start-again"),
         )
 
 
@@ -101,8 +119,11 @@ class SourceDiverged(PartitionError):
         return (
             f"{self.where}: the log lost records that were copied up to offset {self.position - 1}: {now} (unclean leader "
             "election, or a restored disk); "
-            f"{reset_command(self, 'continue where the two logs part (the copies stay)', '--accept-loss')}, or "
-            f"{reset_command(self, BEGINNING, '--start-again')}"
+            + ways_out(
+                self,
+                ("continue where the two logs part (the copies stay)", "--accept-loss"),
+                (BEGINNING, "--start-again"),
+            )
         )
 
 
@@ -134,9 +155,7 @@ class TopicRecreated(PartitionError):
     def __str__(self) -> str:
         return (
             f"{self.where}: the topic was deleted and created again (topic id {self.was} before, {self.now} now); "
-            f"{reset_command(self, BEGINNING, '--start-again')}, or "
-            f"{reset_command(self, 'begin again in an empty remote topic', '--start-again', '--recreate-remote-topic')}; "
-            "or exclude the topic"
+            f"{ways_out(self, (BEGINNING, '--start-again'), EMPTY)}; or exclude the topic"
         )
 
 
@@ -197,8 +216,7 @@ class ForeignRecords(PartitionError):
             f"{self.where}: cluster {self.target!r} holds records in {self.remote_topic}-{self.partition} at offsets "
             f"{self.first} to {self.last} that this flow did not write{seen(self.writer)}; if MirrorMaker 2 did, "
             f"{take_over_command(self)}; stop any other writer, then "
-            f"{reset_command(self, 'continue after them', '--accept-loss')}, or "
-            f"{reset_command(self, 'begin again in an empty remote topic', '--start-again', '--recreate-remote-topic')}"
+            f"{ways_out(self, ('continue after them', '--accept-loss'), EMPTY)}"
         )
 
 
@@ -215,8 +233,11 @@ class TargetTruncated(PartitionError):
         return (
             f"{self.where}: {self.remote_topic}-{self.partition} on cluster {self.target!r} holds what was written "
             f"up to offset {self.end} only, {self.expected_end} was committed: it was truncated, or deleted and created again; "
-            f"{reset_command(self, 'copy everything again', '--start-again')}, or "
-            f"{reset_command(self, 'continue, and record the missing records as lost', '--accept-loss')}"
+            + ways_out(
+                self,
+                ("copy everything again", "--start-again"),
+                ("continue, and record the missing records as lost", "--accept-loss"),
+            )
         )
 
 

@@ -84,7 +84,7 @@ def look(
     ``others``: the enabled flows of the configuration, and those of other configurations (without addresses), which may
     be in the way. ``ours``: the source topics of which the flow has replicated something. ``backfilled``: topics on the
     target that hold older records of other topics (``backfill.into.suffix``).
-    ``closed``: why each topic that is closed is so; of "" why all are.
+    ``closed``: why each topic that is closed is so, of "" why all others are; empty: it is open.
     Raises what describe() raises.
     """
     source, target = source or connect(flow.source), target or connect(flow.target)
@@ -98,7 +98,8 @@ def look(
     not_ours = {name for topic, name in remote.items() if topic not in ours and name in there.topics}
     in_the_way, warnings = _in_the_way(flow, remote, others, not_ours, timeout)
     in_the_way |= {topic: _BACKFILLED for topic, name in remote.items() if name in backfilled}
-    in_the_way |= {topic: closed.get("") or closed[topic] for topic in remote if closed and {"", topic} & closed.keys()}
+    shut = closed or {}
+    in_the_way |= {topic: why for topic in remote if (why := shut.get(topic, shut.get("", "")))}
     warnings = (*warnings, *duplicates(flow, remote, others))
     # A cluster of an older or newer version has other configs: any of its topics tells which.
     looked_at = topic_configs(target, old or sorted(there.topics)[:1])

@@ -19,7 +19,7 @@ from airmirror.windows.connect_offsets import with_connect_offsets
 from airmirror.windows.fence import Fenced, Granted
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import Planned
-from airmirror.windows.planning import chosen, make_plan, slots_of
+from airmirror.windows.planning import chosen, closed_now, make_plan, slots_of
 from airmirror.windows.starts import need_starts
 
 log = logging.getLogger(__name__)
@@ -92,7 +92,7 @@ class Ahead:
             "the segment topic is another one": granted.offset < since,
             "a transaction can't be ended": bool(fenced.stuck),
             "ids are not free": not {slot.number for slot in self.plan.slots} <= set(fenced.numbers),
-            "a topic was closed": not granted.closed.keys().isdisjoint(part.topic for part in parts),
+            "a topic was closed": bool(closed_now(self.mirror, {part.topic for part in parts})),
             "a partition begins": need_starts(granted.journal.flow, state, planned),
             "MirrorMaker 2's progress has moved": not all(_agrees(state, part.source) for part in parts),
         }

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from airmirror.errors import AirmirrorError, command
-from airmirror.slot.errors import PartitionError, reset_command, seen, take_over_command
+from airmirror.slot.errors import EMPTY, PartitionError, reset_command, seen, take_over_command, ways_out
 from airmirror.times import utc
 from airmirror.wire.segments import GATE
 
@@ -50,8 +50,7 @@ class ProgressDiffers(PartitionError):
         return (
             f"{self.where}: {where}, but {own}: MirrorMaker 2, or another writer, has copied offsets {self.position} to "
             f"{self.recorded} since{seen(self.writer)}; {take_over_command(self)}; or, whatever it has copied, "
-            f"{reset_command(self, 'continue after it', '--accept-loss')}, or "
-            f"{reset_command(self, 'begin again in an empty remote topic', '--start-again', '--recreate-remote-topic')}"
+            f"{ways_out(self, ('continue after it', '--accept-loss'), EMPTY)}"
         )
 
 
@@ -188,10 +187,22 @@ def closed_topic(flow: str, topic: str, by: str, since_ms: int, reason: str) -> 
     return f"closed by {by} at {utc(since_ms)}: {reason}; open it again: {open_command(flow, topic)}"
 
 
-def returns_no_more(flow: str, opposite: str) -> str:
-    """Why a topic is not copied back: the flow that has brought it is open, and the way out."""
-    closing = command("flow", "close", "--reason", "…", "--yes", flow=opposite)
-    return f"it returns by flow {flow!r} only while flow {opposite!r}, which has brought it, is closed: {closing}"
+@dataclass(eq=False)
+class ReturnOver(PartitionError):
+    """A topic that returned by this flow when the window looked at topics, and does no more: nothing of it is copied."""
+
+    transient: ClassVar[bool] = True
+
+    opposite: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {returns_no_more(self.opposite)}"
+
+
+def returns_no_more(opposite: str) -> str:
+    """Why a topic is not copied back, and the way out."""
+    plan = command("failback", "plan", flow=opposite)
+    return f"its return is over, as far as flow {opposite!r} says; {plan} shows how it stands"
 
 
 @dataclass(eq=False)

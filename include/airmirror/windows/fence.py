@@ -22,11 +22,11 @@ from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import transaction_timeout_ms, transactional_id
 from airmirror.slot.errors import SlotFenced
 from airmirror.windows.errors import FenceStuck, FlowBusy, FlowClosed
-from airmirror.windows.index import ClaimsSince, read_claims, read_control, with_known
+from airmirror.windows.index import ClaimsSince, read_claims
 from airmirror.windows.mirror import Journal, Mirror
 from airmirror.windows.renewal import Renewal
 from airmirror.wire.claims import LEASE_MS, ClaimEntry, holder, most_slots
-from airmirror.wire.closures import WHOLE, Closure, closed
+from airmirror.wire.owners import Owners, Ownership
 from airmirror.wire.segments import Claim, ClaimEvent
 
 FENCE_SECONDS = 60.0
@@ -36,15 +36,13 @@ FENCE_SECONDS = 60.0
 class Granted:
     """A claim that holds and is renewed; ``offset``: where it lies in the segment topic. ``appender`` writes to that topic.
 
-    ``closed``: the topics that were closed when it was claimed; who closes another one claims later. ``before``: the claims of
-    other windows that lay before it, of some their last record only.
+    ``before``: the claims of other windows that lay before it, of some their last record only.
     """
 
     journal: Journal
     appender: Appender
     renewal: Renewal
     offset: int
-    closed: Mapping[str, Closure] = field(default_factory=dict)
     before: Sequence[ClaimEntry] = ()
     _since: ClaimsSince = field(init=False, compare=False)  # of whoever checks: a copy for another thread has its own
 
@@ -63,6 +61,16 @@ class Granted:
     def go(self) -> None:
         """Tell slots that were started before the claim to begin."""
         self.renewal.go()
+
+    @property
+    def owners(self) -> Owners:
+        """Who may write which topic: as it stays while the claim holds, once its ids are fenced and the index has caught up."""
+        return self.journal.index.owners()
+
+    def check_open(self) -> None:
+        """Raise FlowClosed where no topic of the flow is open."""
+        if shut := self.owners.shut:
+            raise flow_closed(self.journal.flow, shut)
 
     def check(self) -> None:
         """Check that it still holds, by the segment topic now. Raises SlotFenced if it is another's, or released."""
@@ -93,7 +101,8 @@ class Held:
 def claimed(journal: Journal, window: str, slots: int, *, closed_too: bool = False) -> Iterator[Granted]:
     """Hold the flow's claim for the time of a window, renewed; released at the end. Raises FlowBusy, FlowClosed.
 
-    ``closed_too``: of whoever writes nothing to remote topics, or opens the flow again.
+    ``closed_too``: of whoever writes nothing to remote topics, or opens the flow again. FlowClosed is raised by what is known so
+    far: whoever writes to remote topics fences, catches up, and asks the owners again.
     """
     journal.target.refresh([journal.topics.segments, journal.topics.progress])
     with (
@@ -107,7 +116,7 @@ def claimed(journal: Journal, window: str, slots: int, *, closed_too: bool = Fal
 def _claimed(journal: Journal, window: str, slots: int, appender: Appender, *, closed_too: bool) -> Iterator[Granted]:
     target, segments = journal.target, journal.topics.segments
     scanned = journal.index.scanned(segments, target.topic_ids[segments]).get(0, 0)
-    known, closures = journal.index.claims(), journal.index.closures()
+    known = journal.index.claims()
     owner = f"{socket.gethostname()}:{os.getpid()}"
     most = max([slots, *(claim.slots for _, _, claim in known)])
     claim = Claim(
@@ -123,15 +132,11 @@ def _claimed(journal: Journal, window: str, slots: int, appender: Appender, *, c
         return appender.append([(record.encode_key(), record.encode_value())])[0]
 
     offset = append(claim)
-    tail, closures_since = read_control(target, segments, min(scanned, offset), offset + 1)
-    entries, closed_now = with_known(known, tail), closed([*closures, *closures_since])
+    entries = read_claims(target, segments, known, min(scanned, offset), offset + 1)
     own = next((entry for entry in entries if entry.offset == offset), None)
     if own is None:
         reason = "an answer without the claim that was written there"
         raise RecordsWithheld(target.alias, TopicPartition(segments, 0), offset, offset + 1, reason)
-    if WHOLE in closed_now and not closed_too:
-        appender.append([(claim.encode_key(), None)])
-        raise flow_closed(journal.flow, closed_now[WHOLE])
     before = [entry for entry in entries if entry.offset < offset and entry.claim.window != window]
     held = holder(before, compacted=True)
     if held and held.alive_at(own.timestamp):
@@ -148,7 +153,10 @@ def _claimed(journal: Journal, window: str, slots: int, appender: Appender, *, c
 
     try:
         with renewal:
-            yield Granted(journal, appender, renewal, offset, closed_now, before)
+            granted = Granted(journal, appender, renewal, offset, before)
+            if not closed_too:
+                granted.check_open()
+            yield granted
     except BaseException:
         with suppress(AirmirrorError):  # what went wrong before says more, and the claim ends with its lease
             release()
@@ -156,9 +164,9 @@ def _claimed(journal: Journal, window: str, slots: int, appender: Appender, *, c
     release()
 
 
-def flow_closed(flow: Flow, closure: Closure) -> FlowClosed:
+def flow_closed(flow: Flow, shut: Ownership) -> FlowClosed:
     """Return the error of whoever wants to write for a flow that is closed."""
-    return FlowClosed(flow.name, closure.by, closure.time_ms, closure.reason)
+    return FlowClosed(flow.name, shut.by, shut.time_ms, shut.reason)
 
 
 def fence(flow: Flow, target: Routes, slots: int) -> None:

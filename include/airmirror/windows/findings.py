@@ -133,7 +133,7 @@ def examine(
                 lag_records=lag,
                 lag_seconds=max(0.0, (now - newest) / 1000) if lag and newest >= 0 else 0.0,
                 max_timestamp=newest,
-                error=of_flow(error, flow.name),
+                error=of_flow(error, flow),
             )
         )
     return findings

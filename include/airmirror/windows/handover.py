@@ -18,7 +18,7 @@ from airmirror.ledger.state import State
 from airmirror.partitions import TopicPartition
 from airmirror.slot.account import Account
 from airmirror.slot.adjacent import explained
-from airmirror.slot.errors import PartitionError, TargetTruncated, of_flow, reset_command
+from airmirror.slot.errors import EMPTY, PartitionError, TargetTruncated, of_flow, reset_command, ways_out
 from airmirror.windows.declared import compacted_topics, times_replaced
 from airmirror.windows.epochs import look_at_epochs
 from airmirror.windows.errors import ProgressDiffers
@@ -42,12 +42,11 @@ class CopiesSkipped(PartitionError):
     count: int
 
     def __str__(self) -> str:
-        accept = reset_command(self, "continue after its copies, and record what is missing as lost", "--accept-loss")
-        again = "begin again in an empty remote topic"
+        accept = ("continue after its copies, and record what is missing as lost", "--accept-loss")
         return (
             f"{self.where}: MirrorMaker 2 has copied to {self.remote_topic!r} on cluster {self.target!r} without {self.count} "
             f"records between offsets {self.first} and {self.last}: it went on where its log was cut, or begun again, and told "
-            f"nobody; {accept}, or {reset_command(self, again, '--start-again', '--recreate-remote-topic')}"
+            f"nobody; {ways_out(self, accept, EMPTY)}"
         )
 
 
@@ -61,13 +60,10 @@ class CopiesStrange(PartitionError):
     count: int
 
     def __str__(self) -> str:
-        accept = reset_command(self, "continue after them", "--accept-loss")
-        again = "begin again in an empty remote topic"
         return (
             f"{self.where}: {self.count} records of {self.remote_topic!r} on cluster {self.target!r}, from offset {self.first} "
             "on, are not what the source holds at MirrorMaker 2's place: another writer wrote them, or the source has "
-            f"deleted them, or was cut or created again; {accept}, or "
-            f"{reset_command(self, again, '--start-again', '--recreate-remote-topic')}"
+            f"deleted them, or was cut or created again; {ways_out(self, ('continue after them', '--accept-loss'), EMPTY)}"
         )
 
 
@@ -112,7 +108,7 @@ def look_at_copies(
             copies = copied_since(mirror, item, progress.get(item.key, -1), compacted=compacted[item.topic])
         if copies is not None:
             found[item.key] = copies
-            of_flow(copies if isinstance(copies, AirmirrorError) else None, mirror.flow.name)
+            of_flow(copies if isinstance(copies, AirmirrorError) else None, mirror.flow)
     return found
 
 

@@ -22,7 +22,7 @@ from airmirror.ledger.state import State
 from airmirror.naming import progress_topic, segment_topic
 from airmirror.partitions import Entry, TopicPartition
 from airmirror.wire.claims import ClaimEntry
-from airmirror.wire.closures import Closure
+from airmirror.wire.owners import Owners
 from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.segments import Claim, ClaimEvent, Hold, SegmentRecord, Verified, decode
 
@@ -71,8 +71,8 @@ class Index(Protocol):
     def claims(self) -> Sequence[tuple[int, int, Claim]]:
         """Offset, append time and claim, in log order."""
 
-    def closures(self) -> Sequence[Closure]:
-        """Return what was closed and opened, in log order."""
+    def owners(self) -> Owners:
+        """Return who may write which topic of the flow."""
 
     def verified(self) -> Mapping[tuple[str, int], Verified]: ...
 
@@ -226,29 +226,15 @@ def read_claims(
 
     Claims are written outside transactions, and a transaction that a dead window left open must not hide them.
     """
-    return with_known(known, read_control(routes, segment_topic, scanned, end)[0])
-
-
-def with_known(known: Iterable[tuple[int, int, Claim]], tail: Iterable[ClaimEntry]) -> list[ClaimEntry]:
-    """Return claims that are known already and those of a tail, in log order."""
     entries = {offset: ClaimEntry(offset, timestamp, claim) for offset, timestamp, claim in known}
-    entries |= {entry.offset: entry for entry in tail}
-    return [entries[offset] for offset in sorted(entries)]
-
-
-def read_control(routes: Routes, segment_topic: str, start: int, end: int) -> tuple[list[ClaimEntry], list[Closure]]:
-    """The claims and closures from ``start`` on and below ``end``, read uncommitted: both are written outside transactions."""
-    claims, closures = list[ClaimEntry](), list[Closure]()
-    for record in read_records(routes, TopicPartition(segment_topic, 0), start, end, read_committed=False):
+    for record in read_records(routes, TopicPartition(segment_topic, 0), scanned, end, read_committed=False):
         try:
             decoded = decode(record.key or b"", record.value)
         except MalformedRecord:
             continue  # counted and logged when it is loaded into the index
         if isinstance(decoded, Claim):
-            claims.append(ClaimEntry(record.offset, record.timestamp, decoded))
-        elif isinstance(decoded, Closure):
-            closures.append(decoded)
-    return claims, closures
+            entries[record.offset] = ClaimEntry(record.offset, record.timestamp, decoded)
+    return [entries[offset] for offset in sorted(entries)]
 
 
 class ClaimsSince:

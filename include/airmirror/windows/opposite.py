@@ -6,7 +6,6 @@ from airmirror.clusters.protocol.routes import Routes, TopicNotFound
 from airmirror.config import Flow
 from airmirror.ledger import FlowLedger
 from airmirror.windows.index import InternalTopics, catch_up
-from airmirror.wire.closures import Return
 
 
 def opposite_of(flow: Flow, ledger: FlowLedger) -> FlowLedger:
@@ -14,19 +13,19 @@ def opposite_of(flow: Flow, ledger: FlowLedger) -> FlowLedger:
     return ledger.beside(flow.opposite)
 
 
-def caught_up_opposite(source: Routes, flow: Flow, ledger: FlowLedger) -> FlowLedger | None:
+def caught_up_opposite(source: Routes, flow: Flow, ledger: FlowLedger, patience: float = 60.0) -> FlowLedger | None:
     """The same when it has read what is new on the flow's source; None: there has been no such flow.
 
     Raises what ``catch_up`` does.
     """
     found = opposite_of(flow, ledger)
-    return found if catch_up_if_there(source, found, flow.target.alias) else None
+    return found if catch_up_if_there(source, found, flow.target.alias, patience) else None
 
 
-def catch_up_if_there(routes: Routes, ledger: FlowLedger, alias: str) -> bool:
+def catch_up_if_there(routes: Routes, ledger: FlowLedger, alias: str, patience: float = 60.0) -> bool:
     """Read what is new of the flow from ``alias`` on this cluster into its ledger; whether there has been such a flow."""
     try:
-        catch_up(routes, ledger, alias)
+        catch_up(routes, ledger, alias, patience)
     except TopicNotFound as missing:
         internal = InternalTopics.of(alias)
         if missing.topic not in (internal.segments, internal.progress):
@@ -35,11 +34,6 @@ def catch_up_if_there(routes: Routes, ledger: FlowLedger, alias: str) -> bool:
     return True
 
 
-def returning(ledger: FlowLedger) -> dict[str, str]:
-    """The topics that return by a flow now, each with where to, as far as its ledger knows; those that are only armed do not."""
-    return {each.topic: each.into for each in ledger.of_kind(Return) if not each.is_armed}
-
-
-def armed(ledger: FlowLedger) -> dict[str, str]:
-    """The topics that are to return by a flow when the one that brings them is closed, each with where to."""
-    return {each.topic: each.into for each in ledger.of_kind(Return) if each.is_armed}
+def returns_of(flow: Flow, ledger: FlowLedger) -> dict[str, str]:
+    """The topics that return by a flow, each with where to, as far as the ledger knows: the flow that brought them says so."""
+    return opposite_of(flow, ledger).owners().returning()

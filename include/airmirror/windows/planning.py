@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience
 from airmirror.clusters.protocol.topic_configs import topic_configs
 from airmirror.config import Flow
+from airmirror.errors import AirmirrorError
 from airmirror.ledger.state import State
 from airmirror.partitions import TopicPartition
 from airmirror.slot.adjacent import explained
@@ -16,12 +17,13 @@ from airmirror.slot.contract import Slot, SlotPartition
 from airmirror.slot.errors import of_flow
 from airmirror.windows.declared import compacted_topics, may_be_purged, times_replaced
 from airmirror.windows.diverged import with_epochs
-from airmirror.windows.errors import TopicClosed
-from airmirror.windows.fence import Granted
+from airmirror.windows.errors import ReturnOver, TopicClosed
 from airmirror.windows.hanging import name_hanging
 from airmirror.windows.mirror import Mirror
+from airmirror.windows.opposite import caught_up_opposite
 from airmirror.windows.plan import LogExtent, Planned, leaderless, left_out, pack, plan
 from airmirror.windows.targets import with_targets
+from airmirror.wire.owners import Owner, Ownership
 
 LEADER_SECONDS = 5.0
 FOLLOW_SECONDS = 10.0  # what comes in that time counts for the number of slots that follow
@@ -59,22 +61,40 @@ def make_plan(mirror: Mirror, state: State, remote_topics: Mapping[str, str]) ->
         for topic, error in missing.items()
         for key in [TopicPartition(*known) for known in state.known if known[0] == topic] or [TopicPartition(topic, 0)]
     ]
-    return [replace(item, error=of_flow(item.error, flow.name)) for item in planned]
+    return [replace(item, error=of_flow(item.error, flow)) for item in planned]
 
 
-def still_open(remote_topics: Mapping[str, str], granted: Granted) -> dict[str, str]:
-    """The topics, with their remote topics, that nobody had closed when the window claimed."""
-    return {topic: remote for topic, remote in remote_topics.items() if topic not in granted.closed}
+def closed_now(mirror: Mirror, remote_topics: Collection[str]) -> dict[str, Ownership | None]:
+    """The topics that no window may write for, with the records that say so: under a claim that has fenced, and caught up.
+
+    Of a topic that returns the flow in the opposite direction says it, on the source: whoever ends a return holds this claim
+    meanwhile. None: its return is over.
+    """
+    owners, flow = mirror.index.owners(), mirror.flow
+    found: dict[str, Ownership | None] = {
+        topic: record for topic in remote_topics if (record := owners.why_closed(topic))
+    }
+    if back := flow.returns.keys() & set(remote_topics):
+        opposite = caught_up_opposite(mirror.source, flow, mirror.index)
+        still = opposite.owners().returning((Owner.RETURNING,)) if opposite else {}
+        found |= dict.fromkeys(back - still.keys())
+    return found
 
 
-def closed_since(flow: Flow, state: State, remote_topics: Mapping[str, str], granted: Granted) -> list[Planned]:
+def closed_since(
+    flow: Flow, state: State, remote_topics: Mapping[str, str], shut: Mapping[str, Ownership | None]
+) -> list[Planned]:
     """The partitions of topics that were closed between the look at topics and the claim: nothing of them is written."""
     found = []
-    for topic in sorted(remote_topics.keys() & granted.closed.keys()):
-        closure, remote = granted.closed[topic], remote_topics[topic]
+    for topic in sorted(remote_topics.keys() & shut.keys()):
+        closure, remote = shut[topic], remote_topics[topic]
         for key in [TopicPartition(*known) for known in state.known if known[0] == topic] or [TopicPartition(topic, 0)]:
-            error = TopicClosed(flow.source.alias, *key, closure.by, closure.time_ms, closure.reason)
-            found.append(left_out(key, remote, state, of_flow(error, flow.name) or error))
+            error: AirmirrorError = (
+                TopicClosed(flow.source.alias, *key, closure.by, closure.time_ms, closure.reason)
+                if closure
+                else ReturnOver(flow.source.alias, *key, flow.opposite)
+            )
+            found.append(left_out(key, remote, state, of_flow(error, flow) or error))
     return found
 
 

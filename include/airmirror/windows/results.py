@@ -161,7 +161,7 @@ def window_rows(
             lag=max(0, ends.get(key, item.high_watermark) - position),
             verified=position == item.start == 0 or (passed is not None and passed.offset + 1 >= position),
             outcome=result.outcome if result else Outcome.FAILED if error else Outcome.DONE,
-            error=of_flow(error, flow.name),
+            error=of_flow(error, flow),
             read_back=own.read_back,
         )
 

@@ -55,7 +55,7 @@ def not_begun(flow: Flow, state: State, planned: Sequence[Planned]) -> dict[Topi
     """
     reason = "it could be seen only after the others were taken over"
     return {
-        item.key: of_flow(PartitionUnavailable(flow.source.alias, *item.key, reason), flow.name)
+        item.key: of_flow(PartitionUnavailable(flow.source.alias, *item.key, reason), flow)
         for item in candidates(state, planned)
     }
 
@@ -70,9 +70,7 @@ def commit_starts(
     unseen = [item.key for item in planned if isinstance(item.error, PartitionUnavailable)]
     if starts and unseen:  # one that were seen later would begin at its earliest offset
         reason = f"auto.offset.reset=latest begins all partitions at once, and {unseen[0]} can't be seen now"
-        return {
-            item.key: of_flow(PartitionUnavailable(flow.source.alias, *item.key, reason), flow.name) for item in planned
-        }
+        return {item.key: of_flow(PartitionUnavailable(flow.source.alias, *item.key, reason), flow) for item in planned}
     if starts:
         epochs = look_at_epochs(mirror, {each.planned.key: each.end for each in starts}, {})
         for each in starts:
@@ -85,7 +83,7 @@ def commit_starts(
         if isinstance(found, TakenOver):
             starts.append(found)
         else:
-            errors[item.key] = of_flow(found, flow.name)
+            errors[item.key] = of_flow(found, flow)
     records = records_of(mirror, granted, starts)
     for item in unexported(state, planned):
         partition, progress = progress_of(granted, item.key, item.start)

@@ -86,13 +86,13 @@ def judge(
         key, error, before = finding.key, finding.error, holds.get(finding.key)
         if error is None and gate is None and before is not None:
             left = PartitionHeld(flow.source.alias, *key, before.offset, before.reason, before.by, before.time_ms)
-            verdicts.append(Verdict(*key, finding.source_end - 1, finding.copied, of_flow(left, flow.name)))
+            verdicts.append(Verdict(*key, finding.source_end - 1, finding.copied, of_flow(left, flow)))
             continue
         first = before if before and before.by == GATE and before.offset == finding.source_start else None
         if error is None and key in objections:
             reason = f"{_proof(finding)}; {objections[key]}"
             error = GateFailed(flow.source.alias, *key, finding.source_start, finding.source_end - 1, reason)
-        error = of_flow(error, flow.name)
+        error = of_flow(error, flow)
         judged_in = first.window.removesuffix(ENGINE_ALONE) if error and first else window
         earlier = None if judged_in == window or judged_in in own else first
         verdicts.append(Verdict(*key, finding.source_end - 1, finding.copied, error, earlier))

@@ -29,7 +29,7 @@ from airmirror.windows.judging import Judged, judge_unverified, watermarks
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.mirrormaker import name_writers
 from airmirror.windows.plan import Planned
-from airmirror.windows.planning import chosen, closed_since, make_plan, slots_of, still_open
+from airmirror.windows.planning import chosen, closed_now, closed_since, make_plan, slots_of
 from airmirror.windows.progress import CopyProgress, Watch
 from airmirror.windows.results import WindowResult, window_rows
 from airmirror.windows.standing import Select, standings_of, unfollowed
@@ -158,8 +158,12 @@ def copy_window(
                 if ahead is not None and ahead.begins(granted, fenced):
                     work, run = list(ahead.plan.slots), ahead.answers
                 else:
-                    state, planned = _plan_with_starts(mirror, granted, fenced, still_open(remote_topics, granted))
-                    planned += closed_since(flow, state, remote_topics, granted)
+                    mirror.catch_up()
+                    granted.check_open()
+                    shut = closed_now(mirror, remote_topics)
+                    still_open = {topic: remote for topic, remote in remote_topics.items() if topic not in shut}
+                    state, planned = _plan_with_starts(mirror, granted, fenced, still_open)
+                    planned += closed_since(flow, state, remote_topics, shut)
                     free = [item for item in chosen(planned, only, until) if item.key not in state.holds]
                     work = slots_of(
                         mirror,

@@ -1,47 +1,16 @@
-"""The records of the segment topic that a failover or a migration writes, and what comes after it: closures, moved groups,
-rescued records, fences, returns."""
+"""The records of the segment topic that the undo of a failover or a migration needs, and its account: moved groups, rescued
+records, fences. They decide nothing: who may write a topic is in ``owners``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import ClassVar
 from uuid import UUID
 
-from airmirror.wire.fields import INT32, INT64, STRING, UUID_ID, Fields, enumerated, fields
+from airmirror.wire.fields import INT32, INT64, STRING, UUID_ID, Fields, fields
 from airmirror.wire.kept import REASON, Kept
-
-WHOLE = ""  # the topic of a closure of the whole flow
-
-
-class ClosureEvent(IntEnum):
-    """The event of a closure record."""
-
-    CLOSED = 0
-    OPENED = 1
-
-
-@dataclass(frozen=True)
-class Closure(Kept):
-    """A person's decision that no window writes to a source topic's remote topic any more, or that windows do again.
-
-    ``topic``: ``WHOLE`` for the flow with all that it will ever replicate. ``window``: the claim under which it was written,
-    which has fenced every window before it (invariant B). Of each topic the last one in the log counts.
-    """
-
-    kind: ClassVar[int] = 8
-    key_fields: ClassVar[Fields] = fields(topic=STRING, time_ms=INT64)
-    value_fields: ClassVar[Fields] = fields(
-        event=enumerated(ClosureEvent, "closure event"), window=STRING, reason=REASON, by=STRING
-    )
-
-    topic: str
-    time_ms: int
-    event: ClosureEvent
-    window: str
-    reason: str
-    by: str
+from airmirror.wire.owners import Ownership
 
 
 @dataclass(frozen=True)
@@ -129,35 +98,4 @@ def rescues_of(rescues: Iterable[Rescue], topic: str, partition: int, source_top
             yield each
 
 
-@dataclass(frozen=True)
-class Return(Kept):
-    """A topic that returns: ``topic``, which the flow in the other direction has brought to this flow's source, is copied back
-    into ``into``, the topic of the target that it was brought from. Deleted by a null value when the return is over.
-
-    ``window``: the claim under which its account began, in the same transaction; empty: it has none yet, the return is armed.
-    """
-
-    kind: ClassVar[int] = 12
-    key_fields: ClassVar[Fields] = fields(topic=STRING)
-    value_fields: ClassVar[Fields] = fields(into=STRING, window=STRING, time_ms=INT64, reason=REASON, by=STRING)
-
-    topic: str
-    into: str
-    window: str
-    time_ms: int
-    reason: str
-    by: str
-
-    @property
-    def is_armed(self) -> bool:
-        """Return whether it is to begin when the other flow is closed: until then nothing is copied back."""
-        return not self.window
-
-
-OfSwitches = Closure | GroupMove | Rescue | Fence | Return
-
-
-def closed(closures: Iterable[Closure]) -> dict[str, Closure]:
-    """The closures in force after ``closures`` in log order, by topic."""
-    latest = {each.topic: each for each in closures}
-    return {topic: each for topic, each in latest.items() if each.event is ClosureEvent.CLOSED}
+OfSwitches = Ownership | GroupMove | Rescue | Fence

@@ -37,8 +37,8 @@ what the steps would meet. Plan first: `migration_plan.{source}.{target}`.
 2. `check_groups`: every consumer group goes on at the very next record.
 3. `switch_consumers`, when you have approved: **stop the consumers on {source}**. It names the members that are still there,
    writes the groups' positions on {target} and says with which settings consumers start; then it shows their lag there.
-4. `reverse`, if the form wants it, arms the flow back: from the switch of producers on, what is written on {target} is copied
-   back to {source}.
+4. `reverse`, if the form wants it, looks whether the flow back can begin: from the switch of producers on, what is written on
+   {target} is copied back to {source}.
 5. `switch_producers`, when you have approved: **stop the producers on {source}**. It names those that still write, copies and
    verifies the last record, closes the topics for every window, and says with which settings producers start.
 6. `finish`, when you have approved, after `move.soak.ms` with nothing written on {source}. Nothing is deleted.
@@ -125,7 +125,7 @@ class RehearseMove(RehearseMigration):
 def order_of(context: Context, by: str) -> MoveOrder:
     """The order of the trigger form."""
     given = context["params"]
-    return MoveOrder(given["move"], given["reason"], by, WAIT_SECONDS)
+    return MoveOrder(given["move"], given["reason"], by, WAIT_SECONDS, bool(given["reverse"]))
 
 
 def asking(step: str) -> str:

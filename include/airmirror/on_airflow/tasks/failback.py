@@ -46,8 +46,8 @@ def ask(deployment: Deployment, flow: str, order: FailbackOrder) -> Question:
     Raises NoWayBack, SourceStillGone, NeverCrossed, ReturnRefused.
     """
     with opened_pair(deployment, flow) as pair:
-        if steps.is_done(pair):
-            return Question(f"{flow} is open, and nothing returns", "There is nothing to fail back.")
+        if over := steps.nothing_left(pair, order.topics):
+            return Question(f"{flow} is open, and nothing returns", f"{escape(over)}.")
         found = failback_plan(pair.forward)
         _, differ = steps.look(pair, order)
     for each in differ:

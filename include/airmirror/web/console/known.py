@@ -8,7 +8,7 @@ from typing import Any
 
 from airmirror.flows.status import without_held
 from airmirror.ledger import Failure, FlowLedger, WindowEnd
-from airmirror.wire.closures import Closure, closed
+from airmirror.wire.owners import Owners
 from airmirror.wire.segments import GATE, Action, Decision, Hold, ResetRecord
 
 MOST_TEXT = 500  # characters of a reason in a list; the partition's page has all of it
@@ -27,7 +27,7 @@ class Known:
     numbers: Mapping[tuple[str, str], float]
     holds: Mapping[Place, Hold]
     failing: list[Failure]
-    closures: Mapping[str, Closure]
+    owners: Owners
     decisions: list[Decision]
     resets: list[ResetRecord]
     ends: Mapping[str, WindowEnd]
@@ -59,7 +59,7 @@ def known(ledger: FlowLedger, red_run: str) -> Known:
         numbers=ledger.numbers(),
         holds=holds,
         failing=left,
-        closures=closed(ledger.closures()),
+        owners=ledger.owners(),
         decisions=decisions,
         resets=resets,
         ends=ends,

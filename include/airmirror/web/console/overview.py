@@ -14,7 +14,6 @@ from airmirror.ledger.recovery import complete_of
 from airmirror.ledger.samples import Sample, latest
 from airmirror.ledger.showing import Totals, totals
 from airmirror.web.console.known import MOST_TEXT, Known, known, shown_decided
-from airmirror.wire.closures import WHOLE
 
 MOST_CLOSED = 20  # topics that are told of a flow
 RATE_MS = 10 * 60_000  # rates are of the samples of the last ten minutes
@@ -56,7 +55,7 @@ def summary(
 
     ``complete``: up to when all that the source had is verified, None: not known.
     """
-    numbers, shut = of_flow.numbers, of_flow.closures
+    numbers, shut = of_flow.numbers, of_flow.owners.closed
     return {
         "flow": shown.flow.name,
         "source": shown.flow.source.alias,
@@ -65,7 +64,7 @@ def summary(
         "paused": shown.is_paused,
         "red_run": shown.red_run if of_flow.stopped or of_flow.decided else "",
         "stopped": of_flow.stopped,
-        "state": "closed" if WHOLE in shut else _state(sums, of_flow),
+        "state": "closed" if of_flow.owners.shut else _state(sums, of_flow),
         "decided": shown_decided(of_flow.decided),
         "closed": [
             {"topic": each.topic, "by": each.by, "time_ms": each.time_ms, "reason": each.reason[:MOST_TEXT]}

@@ -15,6 +15,7 @@ from airmirror.on_airflow.dags.replicate import decide_id
 from airmirror.on_airflow.question import ACCEPT_LOSS, AGAIN, NEW_TOPIC, OPTIONS, VERIFY_AGAIN
 from airmirror.web.console.known import known, shown_decided
 from airmirror.web.console.overview import Shown
+from airmirror.windows.opposite import returns_of
 from airmirror.wire.segments import GATE, Hold
 
 MOST_HELD = 100  # of a flow, as a question of decide.… has them at most
@@ -36,13 +37,15 @@ def waiting(ledger: Ledger, shown: Collection[Shown]) -> dict[str, Any]:
         by_people = [hold for _, hold in sorted(now.holds.items()) if hold.by != GATE]
         failing = [failure for failure in now.failing if failure.needs_somebody]
         if held or by_people or failing:
-            flows.append(_of_flow(each, held, by_people, failing))
+            flows.append(_of_flow(each, held, by_people, failing, returns_of(each.flow, of_flow)))
         if now.decided:
             decided.append({"flow": each.flow.name, "dag_id": each.dag_id, "decided": shown_decided(now.decided)})
     return {"flows": flows, "decided": decided, "of": len(shown)}
 
 
-def _of_flow(shown: Shown, held: list[HeldRange], by_people: list[Hold], failing: list[Failure]) -> dict[str, Any]:
+def _of_flow(
+    shown: Shown, held: list[HeldRange], by_people: list[Hold], failing: list[Failure], returns: Collection[str]
+) -> dict[str, Any]:
     flow, decide = shown.flow, decide_id(shown.flow)
     conf = {"held": [list(item.incident) for item in held[:MOST_HELD]]}
     return {
@@ -59,7 +62,7 @@ def _of_flow(shown: Shown, held: list[HeldRange], by_people: list[Hold], failing
                 "does": option.does.format(source=flow.source.alias, target=flow.target.alias),
                 "costs": option.costs.format(source=flow.source.alias, target=flow.target.alias),
                 "is_final": option.is_final,
-                "commands": _commands(option.name, flow.name, held[:MOST_HELD]),
+                "commands": _commands(option.name, flow.name, held[:MOST_HELD], returns),
             }
             for option in OPTIONS
         ]
@@ -92,10 +95,15 @@ def _of_flow(shown: Shown, held: list[HeldRange], by_people: list[Hold], failing
     }
 
 
-def _commands(answer: str, flow: str, held: list[HeldRange]) -> list[str]:
-    """The commands that do the same as an answer, a topic each; without --yes, so that they show what they would do."""
+def _commands(answer: str, flow: str, held: list[HeldRange], returns: Collection[str]) -> list[str]:
+    """The commands that do the same as an answer, a topic each; without --yes, so that they show what they would do.
+
+    What ``returns`` never begins again: its remote topic is the original one.
+    """
     found = []
     for topic in dict.fromkeys(item.topic for item in held):
+        if topic in returns and answer in (AGAIN, NEW_TOPIC):
+            continue
         numbers = [word for item in held if item.topic == topic for word in ("--partition", item.partition)]
         if answer == VERIFY_AGAIN:
             found.append(_airmirror("hold", "release", topic, *numbers, flow=flow, reason=True))

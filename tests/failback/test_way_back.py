@@ -1,4 +1,4 @@
-"""The flow back of a migration: armed before producers are switched, begun by that; each record once, none goes back to east."""
+"""The flow back of a migration: looked at before producers are switched, begun by that; each record once, none goes back."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ import pytest
 
 from airmirror.failback.pair import NoWayBack
 from airmirror.failback.returning import ReturnRefused
-from airmirror.flows.closing import close, closures_now, reopen
+from airmirror.flows.closing import close, owners_now, reopen
 from airmirror.migration import steps
 from airmirror.migration.producers import WrittenSinceClosed, unfinished
 from airmirror.migration.reverse import is_returning, way_back
 from airmirror.migration.undo import undo_move, undo_plan
-from airmirror.windows.opposite import armed
-from airmirror.wire.closures import Return
 from support.following import numbered
 from support.groups import read_with_group
 from support.killing import killed_at
@@ -30,7 +28,7 @@ TO_SWITCH: tuple[steps.Step, ...] = ("mirror", "check_groups", "switch_consumers
 def both_ways(sides: Sides, directory: Path, policy: str = "identity", **settings: str) -> Both:
     """Flows there and back, with a move group of one topic, its group, and 30 records."""
     topic = create_topic(sides.east, f"moves-{uuid4().hex[:8]}", 2)
-    lines = {"move.shop.topics": topic, "move.quiet.ms": "0", "move.soak.ms": "0"}
+    lines = {"move.shop.topics": topic, "move.quiet.ms": "0", "move.soak.ms": "0", "move.reverse": "true"}
     lines |= {key.replace("_", "."): value for key, value in settings.items()}
     given = {f"{THERE}.{key}": value for key, value in lines.items()}
     both = there_and_back(sides.east, sides.west, directory, topic=topic, policy=policy, settings=given)
@@ -61,10 +59,10 @@ def test_what_is_written_after_the_switch_returns_and_undo_goes_over_it(
     seen = [read_with_group(both.east, both.group, both.topic, {0: 5, 1: 6})]
     for _ in range(2):
         said = take(both, *TO_SWITCH)
-    assert "1 topic armed" in said[-2] and "is armed" in way_back(both.there, move_of(both.there))
+    assert "1 topic can return" in said[-2] and way_back(both.there, move_of(both.there)) == ""
     seen.append(read_with_group(both.west, both.group, both.remote, {0: 4, 1: 4}))
     produce(both.east, both.topic, numbered(10, 30))  # producers go on on the source
-    assert both.window(both.back).copied == 0 and both.now(both.back).flow.returns == {}, "armed, and nothing more"
+    assert both.window(both.back).copied == 0 and both.now(both.back).flow.returns == {}, "looked at, and nothing more"
     for _ in range(2):
         said = take(both, "switch_producers")
     assert_same(both, 40)
@@ -81,7 +79,7 @@ def test_what_is_written_after_the_switch_returns_and_undo_goes_over_it(
     assert both.group not in told, "its position is not put back: it goes on after what returns"
     undo(both)
     assert_same(both, 70)
-    assert closures_now(both.there) == {} and both.back.ledger.of_kind(Return) == []
+    assert owners_now(both.there).closed == {} and both.now(both.back).flow.returns == {}
     produce(both.east, both.topic, numbered(10, 300))
     assert both.window(both.there).copied == 10 and both.window(both.back).copied == 0
     assert_same(both, 80)
@@ -97,11 +95,11 @@ def test_killed_after_the_closure_it_begins_at_the_same_record(sides: Sides, tmp
 
     with killed_at(steps, "begin"):
         take(both, "switch_producers")
-    assert closures_now(both.there).keys() == {both.topic}
+    assert owners_now(both.there).closed.keys() == {both.topic}
     write(both.west, both.remote, 100, 12)
     other = both.elsewhere(tmp_path)
     result = other.window(other.back)
-    assert result.copied == 0 and not any(row.error for row in result.rows), "without an account it is none of its own"
+    assert result.copied == 0 and not any(row.error for row in result.rows), "nobody has said that it returns"
     assert "west->east has begun" in "".join(take(other, "switch_producers"))
     assert other.window(other.back).copied == 12
     assert_same(other, 42)
@@ -118,7 +116,7 @@ def test_it_is_taken_back_while_nothing_was_written_there(sides: Sides, tmp_path
         take(both, last)
         assert is_returning(both.there, move_of(both.there)) and both.window(both.back).copied == 0
     undo(both)
-    assert both.now(both.back).ledger.of_kind(Return) == [] and closures_now(both.there) == {}
+    assert both.now(both.back).flow.returns == {} and owners_now(both.there).closed == {}
     produce(both.east, both.topic, numbered(10, 100))
     assert both.window(both.there).copied == 10 and both.window(both.back).copied == 0
     take(both, *TO_SWITCH, "switch_producers")
@@ -127,7 +125,7 @@ def test_it_is_taken_back_while_nothing_was_written_there(sides: Sides, tmp_path
     assert_same(both, 44)
 
 
-def test_topics_that_are_opened_while_a_return_is_armed_go_on(sides: Sides, tmp_path: Path) -> None:
+def test_topics_that_are_closed_and_opened_before_the_switch_go_on(sides: Sides, tmp_path: Path) -> None:
     both = both_ways(sides, tmp_path)
     take(both, *TO_SWITCH)
     close(both.there, [both.topic], reason="a mistake", by="ada")
@@ -151,4 +149,4 @@ def test_nothing_is_closed_where_the_flow_back_could_not_begin(sides: Sides, tmp
     close(both.back, (), reason="elsewhere", by="ada")
     with pytest.raises(ReturnRefused, match="'west->east' is closed"):
         take(both, "switch_producers")
-    assert closures_now(both.there) == {} and len(armed(both.back.ledger)) == 1
+    assert owners_now(both.there).closed == {}
