@@ -71,7 +71,8 @@ def test_a_value_of_another_type_is_refused_when_the_file_is_read(line: str) -> 
 
 
 def test_a_number_fits_its_type_to_the_last_one() -> None:
-    assert settings(f"tasks.max = {2**31 - 1}", f"window.max.ms = {2**63 - 1}").offset_lag_max == 100
+    flow = parse(f"{CLUSTERS}tasks.max = {2**31 - 1}\nwindow.max.ms = {2**63 - 1}", "test").flow()
+    assert (flow.tasks_max, flow.window.max_ms) == (2**31 - 1, 2**63 - 1)
     for line in (f"tasks.max = {2**31}", f"window.max.ms = {2**63}", "tasks.max = 0", f"tasks.max = {-(2**31) - 1}"):
         with pytest.raises(ConfigurationError, match=line.split()[0]):
             settings(line)
