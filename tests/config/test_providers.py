@@ -22,14 +22,16 @@ def test_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     assert east(f"{lines}east.client.id = ${{env:EAST_USER}}-${{env::EAST_USER}}").properties["client.id"] == "me-me"
     with pytest.raises(ConfigurationError, match=r"line 5: east\.client\.id: the environment variable NONE is not set"):
         east(f"{lines}east.client.id = ${{env:NONE}}")
-    lines += "config.providers.env.param.allowlist.pattern = WEST_.*\n"
-    with pytest.raises(ConfigurationError, match="not in allowlist"):
-        east(f"{lines}east.client.id = ${{env:EAST_USER}}")
+    for allowed in ("WEST_.*", "EAST_", "USER"):
+        with pytest.raises(ConfigurationError, match="not in allowlist"):
+            pattern = f"config.providers.env.param.allowlist.pattern = {allowed}\n"
+            east(f"{lines}{pattern}east.client.id = ${{env:EAST_USER}}")
 
 
 def test_files_and_directories(tmp_path: Path) -> None:
     (tmp_path / "east.properties").write_text("user = me\n")
     (tmp_path / "password").write_text("secret")
+    (tmp_path / "inside").mkdir()
     lines = (
         "config.providers = file, dir\n"
         f"config.providers.file.class = {PACKAGE}.FileConfigProvider\n"
@@ -48,8 +50,9 @@ def test_files_and_directories(tmp_path: Path) -> None:
         with pytest.raises(ConfigurationError, match=r"is no file's name in .*inside"):
             east(f"{lines}east.client.id = ${{dir:{tmp_path}/inside:{other}}}")
     lines += f"config.providers.dir.param.allowed.paths = {tmp_path}/inside\n"
-    with pytest.raises(ConfigurationError, match=r"is not in allowed\.paths"):
-        east(f"{lines}east.client.id = ${{dir:{tmp_path}:password}}")
+    for path in (tmp_path, tmp_path / "inside" / ".."):
+        with pytest.raises(ConfigurationError, match=r"is not in allowed\.paths"):
+            east(f"{lines}east.client.id = ${{dir:{path}:password}}")
 
 
 def test_a_provider_that_nobody_named_is_an_ordinary_value() -> None:

@@ -70,6 +70,14 @@ def test_a_value_of_another_type_is_refused_when_the_file_is_read(line: str) -> 
         settings(f"east->west.{line}")
 
 
+def test_a_number_fits_its_type_to_the_last_one() -> None:
+    flow = parse(f"{CLUSTERS}tasks.max = {2**31 - 1}\nwindow.max.ms = {2**63 - 1}", "test").flow()
+    assert (flow.tasks_max, flow.window.max_ms) == (2**31 - 1, 2**63 - 1)
+    for line in (f"tasks.max = {2**31}", f"window.max.ms = {2**63}", "tasks.max = 0", f"tasks.max = {-(2**31) - 1}"):
+        with pytest.raises(ConfigurationError, match=line.split()[0]):
+            settings(line)
+
+
 @pytest.mark.parametrize(("value", "seconds"), [("0.5", 0.5), (" 2 ", 2.0), ("60.25", 60.25)])
 def test_groups_are_moved_every_so_many_seconds_or_parts_of_one(value: str, seconds: float) -> None:
     assert settings(f"sync.group.offsets.interval.seconds = {value}").sync_group_offsets_interval_seconds == seconds

@@ -165,6 +165,8 @@ def test_what_retention_took_is_not_lost() -> None:
     assert told(compared(one, kept)) == {"equal": 2000, "expired": 1000}
     gone = MemoryLog(one[1000:], offsets=range(1000, 3000), log_start=1000)
     assert told(compared(gone, one)) == {"equal": 2000, "expired": 1000}
+    lacks_its_first = MemoryLog(one[1001:], offsets=range(1001, 3000), log_start=1000)
+    assert told(compared(one, lacks_its_first)) == {"equal": 1999, "expired": 1000, "missing": 1}
 
 
 def test_what_compaction_took_is_not_lost_and_what_it_never_takes_is() -> None:
@@ -232,7 +234,7 @@ def test_records_of_aborted_transactions_are_told_apart() -> None:
     aborted = [(1000 + number, Written(b"a", b"aborted%d" % number)) for number in range(50)]
     source = MemoryLog(one, offsets=offsets, aborted=aborted)
     found = compared(source, one[:1000] + [written for _, written in aborted] + one[1000:])
-    assert told(found) == {"equal": 2000, "aborted": 50}
+    assert told(found) == {"equal": 2000, "aborted": 50} and not found.is_equal
 
 
 def test_equal_records_in_a_row() -> None:

@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 
 from airmirror.evidence.asking import BadSample, sample_of
 from airmirror.evidence.borders import Sample, cut, place, sampled
+from airmirror.evidence.compared_report import verdict
 from airmirror.evidence.comparing import compare_logs, compare_ranges
-from airmirror.evidence.found import Findings
+from airmirror.evidence.found import Findings, Kind
 from airmirror.evidence.joining import Work, compare_parts, together
 from airmirror.evidence.parts import Bounds, Part
+from airmirror.evidence.rows import ComparedLogs
 from airmirror.evidence.settling import settled, told_apart
 from airmirror.partitions import TopicPartition
 from evidence.test_comparing import MemoryLog, Written, numbered, told
@@ -141,6 +143,7 @@ def test_a_sample_is_chosen_by_its_seed_alone() -> None:
     assert chosen == Sample(share=5_000, seed=3).chosen(one) != Sample(share=5_000, seed=4).chosen(one)  # type: ignore[arg-type]
     assert sum(end - start for start, end in chosen) == 50_000
     assert all(end < start for (_, end), (start, _) in pairwise(chosen))
+    assert len(Sample(share=1).chosen(one)) == 1, "however small the share"
     assert Sample(share=100_000).chosen(one) == [(10, 1_000_010)]  # type: ignore[arg-type]
     assert sum(end - start for start, end in Sample(ranges=2).chosen(one)) == 20_000  # type: ignore[arg-type]
 
@@ -159,6 +162,13 @@ def test_the_ranges_of_a_sample_grow_until_both_logs_run_together(shift: int) ->
         ((1000, 1000 + shift), (3200, 2200 + shift)),
         ((5000, 4000 + shift), (5100, 4100 + shift)),
     ]
+
+
+def test_a_sample_is_never_told_as_the_whole() -> None:
+    whole = ComparedLogs("orders", "orders", 0, {Kind.EQUAL: 10}, findings=Findings(), offsets=10, of_offsets=10)
+    assert verdict([whole]) == "10 records are equal on both clusters, and nothing differs."
+    said = verdict([whole, replace(whole, of_offsets=11)])
+    assert said.startswith("In a sample of 20 of 21 source offsets") and said.endswith("was not read is not known.")
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,17 @@ LIST = Path(__file__).with_name("mutations.toml")
 
 @dataclass(frozen=True)
 class Mutation:
-    """``before`` becomes ``after`` in ``file``; ``tests`` are what pytest is given: files, or single tests."""
+    """``before`` becomes ``after`` in ``file``; ``tests`` are what pytest is given: files, or single tests.
+
+    ``quick``: those of them that need no servers notice it.
+    """
 
     name: str
     file: str
     before: str
     after: str
     tests: tuple[str, ...]
+    quick: bool = False
 
 
 class DoesNotApply(Exception):

@@ -94,6 +94,7 @@ def test_lag_warns_and_is_told() -> None:
     assert judgement.passed and judgement.lagging == {("orders", 1), ("orders", 2)}
     assert len(judgement.warnings) == 2
     assert asked(given).warnings == ()
+    assert asked(rows({"lag_records": 100, "lag_seconds": 60.0}), lag_records=100, lag_seconds=60.0).warnings == ()
 
 
 def test_what_nobody_has_measured_passes_and_is_told() -> None:
@@ -114,8 +115,11 @@ def test_users_suites_are_for_their_flows_and_topics(tmp_path: Path) -> None:
     expectation = "[{type: expect_column_max_to_be_between, kwargs: {column: bytes, max_value: 10}}]"
     suites = written(tmp_path, f"name: mine\nflows: ['east->*']\ntopics: ['ord.*']\nexpectations: {expectation}\n")
     other: Mapping[str, object] = {**GOOD, "topic": "payments"}
+    assert [suite.name for suite in suites] == ["mine", "replication"]
     # An expectation about the whole fails everything that it was asked for.
     assert set(asked([*rows({}), other], suites).failed) == {("orders", 0), ("orders", 1)}
+    suites = written(tmp_path, f"name: mine\ntopics: ['ord', 'rders']\nexpectations: {expectation}\n")
+    assert asked(rows(), suites).passed, "a pattern is for whole names"
     suites = written(tmp_path, f"name: mine\nflows: ['west->*']\nexpectations: {expectation}\n")
     assert asked(rows(), suites).passed
 

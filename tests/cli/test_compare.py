@@ -1,0 +1,86 @@
+"""``airmirror compare`` as a person types it, without clusters: what is asked, and what its exit status says."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from airmirror.cli.main import app
+from airmirror.client import ClusterNotAnswering
+from airmirror.config import Cluster
+from airmirror.evidence import mirrors
+from airmirror.evidence.asking import Asked
+from airmirror.evidence.borders import Sample
+from airmirror.evidence.found import Difference, Findings, Kind
+from airmirror.evidence.rows import ComparedLogs
+
+EQUAL = ComparedLogs("orders", "east.orders", 0, {Kind.EQUAL: 9}, findings=Findings(), offsets=9, of_offsets=9)
+
+
+def lacking() -> ComparedLogs:
+    found = Findings()
+    found.counts[Kind.MISSING] = 1
+    named = (Difference(Kind.MISSING, 3, -1),)
+    return ComparedLogs("orders", "east.orders", 1, found.counts, named, findings=found, offsets=9, of_offsets=9)
+
+
+class Comparing:
+    """``compare_clusters`` with an answer of the test's (none: no cluster answers); ``asked``: what it was called with."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked, self.answer = list[Asked](), list[ComparedLogs]()
+        monkeypatch.setattr(mirrors, "compare_clusters", self._compare)
+
+    def _compare(self, source: Cluster, target: Cluster, asked: Asked, **_: Any) -> list[ComparedLogs]:
+        self.asked.append(asked)
+        if not self.answer:
+            raise ClusterNotAnswering("a:1", "no broker")
+        return self.answer
+
+    def __call__(self, answer: list[ComparedLogs], *options: str) -> Result:
+        self.answer = answer
+        return CliRunner().invoke(app, ["compare", "--source", "a:1", "--target", "b:1", *options])
+
+
+@pytest.fixture
+def compare(monkeypatch: pytest.MonkeyPatch) -> Comparing:
+    return Comparing(monkeypatch)
+
+
+def test_the_exit_status_tells_a_difference_from_a_cluster_that_does_not_answer(compare: Comparing) -> None:
+    assert compare([EQUAL]).exit_code == 0
+    differs = compare([EQUAL, lacking()])
+    assert differs.exit_code == 1 and "orders-1: missing: source 3" in differs.stdout, differs.output
+    silent = compare([])
+    assert silent.exit_code == 2 and "a:1" in silent.stderr, silent.output
+
+
+def test_what_is_asked_is_what_was_typed(compare: Comparing) -> None:
+    times = ("--from", "2026-11-01T00:00:01Z", "--to", "2026-11-01T00:00:02")
+    typed = ("--topics", "orders, pay.*", "--exclude", "pay.old", "--rename", "east.{topic}", "--sample", "20")
+    compare([EQUAL], *times, *typed, "--seed", "7", "--ignore-timestamps", "--uncommitted")
+    compare([EQUAL])
+    second = 1_793_491_201_000
+    assert compare.asked == [
+        Asked(
+            topics=("orders", "pay.*"),
+            exclude=("pay.old",),
+            rename="east.{topic}",
+            first_ms=second,
+            end_ms=second + 1000,
+            times=False,
+            is_committed=False,
+            sample=Sample(ranges=20, seed=7),
+        ),
+        Asked((".*",)),
+    ]
+
+
+def test_a_sample_that_shows_no_difference_is_not_called_equal(compare: Comparing) -> None:
+    part = ComparedLogs("orders", "east.orders", 0, {Kind.EQUAL: 9}, findings=Findings(), offsets=9, of_offsets=90)
+    for row, said in ((EQUAL, True), (part, None), (lacking(), False)):
+        found = json.loads(compare([row], "--sample", "1", "--json").stdout)
+        assert found["is_equal"] is said and found["partitions"][0]["is_equal"] is said
