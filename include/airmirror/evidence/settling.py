@@ -70,7 +70,7 @@ def settled(found: Findings, source_start: int, target_start: int) -> Findings:
 
 
 class _Places(NamedTuple):
-    """What is before ``kept_from`` may have expired, ``most`` records of it: the other log lacks no more offsets at its
+    """Settle what may have expired: all before ``kept_from``, ``most`` records of it: the other log lacks no more offsets at its
     beginning. What is after ``last`` lags."""
 
     kept_from: int

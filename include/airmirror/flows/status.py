@@ -111,7 +111,7 @@ def flow_status(opened: Opened) -> FlowStatus:
 
 
 def _as_last_seen(opened: Opened, error: AirmirrorError) -> FlowStatus:
-    """What windows have left in the ledger, and what the target says if it is the source that does not answer."""
+    """Tell what windows have left in the ledger, and what the target says if it is the source that does not answer."""
     with suppress(AirmirrorError):
         catch_up_soon(opened)
     ledger = opened.ledger

@@ -126,7 +126,7 @@ def judge(
 
 
 def _proof(finding: Finding) -> str:
-    """What is known of the copy, whatever else is wrong with it: whoever decides must know whether records differ."""
+    """Say what is known of the copy, whatever else is wrong with it: whoever decides must know whether records differ."""
     if finding.target_records is None or finding.digest_differences is None:
         return "not read back: whether the copy is equal is not known"
     is_equal = finding.target_records == finding.copied and not (

@@ -160,7 +160,7 @@ class Signed:
 
 
 def named(owners: Owners, topics: Collection[str]) -> list[str]:
-    """What an order names: ``topics``; none: the flow, with all topics that have a record and are not apart."""
+    """Return what an order names: ``topics``; none: the flow, with all topics that have a record and are not apart."""
     return sorted(topics or {WHOLE, *(topic for topic in owners.records if not owners.is_apart(topic))})
 
 

@@ -119,7 +119,7 @@ def compare(deployment: Deployment, name: str, narrowed: Narrowed, run: str, sho
 
 
 def _asked(chosen: Comparison, narrowed: Narrowed) -> Asked:
-    """What to compare: of what the configuration names, whatever whoever may trigger asks for. Raises SlowPattern."""
+    """Return what to compare: of what the configuration names, whatever whoever may trigger asks for. Raises SlowPattern."""
     for pattern in narrowed.topics:
         if not is_quick(pattern):
             raise SlowPattern(chosen.name, pattern)

@@ -1,4 +1,4 @@
-"""What people are asked in Airflow, and have answered."""
+"""Questions to people in Airflow, and their answers."""
 
 from __future__ import annotations
 
