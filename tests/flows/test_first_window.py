@@ -14,6 +14,7 @@ from airmirror.flows import prepare
 from airmirror.topics.remote import TopicPlan
 from airmirror.windows import mirrormaker
 from airmirror.windows.mirrormaker import MirrorMakerBeside
+from airmirror.wire.owners import Owners
 
 FILE = "clusters = east, west\neast.bootstrap.servers = x:1\nwest.bootstrap.servers = y:1\neast->west.enabled = true\n"
 
@@ -40,6 +41,7 @@ def test_only_a_first_window_is_refused(
     fake: dict[str, Any] = {
         "guard": lambda _: SimpleNamespace(own=own),
         "catch_up_soon": lambda _: None,
+        "catch_up_returns": lambda opened: opened,
         "as_decided": lambda flow, _: flow,
         "plan_topics": lambda *_: TopicPlan({"orders": "east.orders"}, (), (), (), ()),
         "_hidden": lambda *_: [],
@@ -51,7 +53,7 @@ def test_only_a_first_window_is_refused(
     monkeypatch.setattr(mirrormaker, "workers", lambda _: [Worker(group, "10.0.0.7", "", None)])
     monkeypatch.setattr(mirrormaker, "open_transactions", lambda _: [])
     configuration = parse(FILE, "file")
-    ledger: Any = SimpleNamespace(closures=list, last_segments=lambda: segments)
+    ledger: Any = SimpleNamespace(owners=Owners, last_segments=lambda: segments)
     with pytest.raises(raised) as caught:
         prepare.prepare(prepare.Opened(configuration, configuration.flow(), ledger))
     if raised is MirrorMakerBeside:

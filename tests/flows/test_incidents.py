@@ -86,13 +86,17 @@ def test_only_what_is_held_is_asked_about_and_acted_on(
     assert [item.incident for item in held_by_gate(flow.opened)] == [first, second]
     assert [item.records for item in held_by_gate(flow.opened)] == [50, 20]
     everything = ask(place, name, None, most=100)
-    assert everything is not None and everything.incidents == (first, second) and "2 partitions" in everything.subject
+    assert (
+        everything is not None
+        and everything.about == [list(first), list(second)]
+        and "2 partitions" in everything.subject
+    )
     # A configuration may only narrow down; a healthy partition, or another offset, is nothing to decide about.
     narrowed = ask(place, name, [list(healthy), list(second), [flow.topic, 0, 4_611_686_018_427_387_904]], most=100)
-    assert narrowed is not None and narrowed.incidents == (second,)
+    assert narrowed is not None and narrowed.about == [list(second)]
     assert f"| {flow.topic} | 1 | 0 to 19 | 20 |" in narrowed.body.replace("\\", "")
     assert ask(place, name, [list(healthy)], most=100) is None
-    assert (bounded := ask(place, name, None, most=1)) is not None and bounded.incidents == (first,)
+    assert (bounded := ask(place, name, None, most=1)) is not None and bounded.about == [list(first)]
     with pytest.raises(NotNamed, match=r"held.*list of"):
         ask(place, name, [["orders"]], most=100)
     # Whatever is handed over between the two tasks, the healthy partition is left alone.

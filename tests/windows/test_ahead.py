@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 from contextlib import ExitStack
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -19,6 +20,7 @@ from airmirror.windows.mirror import Journal
 from airmirror.windows.plan import Planned
 from airmirror.windows.renewal import Renewal
 from airmirror.wire.claims import ClaimEntry
+from airmirror.wire.owners import Change, Owners, Scope, Signed, changed
 from airmirror.wire.segments import Claim, ClaimEvent
 from ledger.test_ledger import segment
 from support.flows import a_flow
@@ -62,14 +64,25 @@ def entry(window: str, offset: int) -> ClaimEntry:
     return ClaimEntry(offset, 0, claim(window))
 
 
-def granted(offset: int = 120, before: tuple[ClaimEntry, ...] = (), closed: tuple[str, ...] = ()) -> Granted:
+def granted(offset: int = 120, before: tuple[ClaimEntry, ...] = ()) -> Granted:
     journal = Journal(FLOW, NOTHING, TOPICS, NOTHING)
-    renewal = Renewal(claim("row-2"), lambda record: 0)
-    return Granted(journal, NOTHING, renewal, offset, dict.fromkeys(closed, NOTHING), before)
+    return Granted(journal, NOTHING, Renewal(claim("row-2"), lambda record: 0), offset, before)
+
+
+def mirror(*closed: str) -> Any:
+    """A session at clusters whose ledger knows of topics that are closed."""
+    signed = Signed("failover", 1, "a fire", "ada")
+    owners = Owners.of(changed(Owners(), Change.CLOSE, closed, signed, scope=Scope.TOPIC))
+    return SimpleNamespace(flow=FLOW, index=SimpleNamespace(owners=lambda: owners))
 
 
 def objection(
-    claimed: Granted, *, fenced: Fenced | None = None, state: State | None = None, slots: str = "wait"
+    claimed: Granted,
+    *,
+    fenced: Fenced | None = None,
+    state: State | None = None,
+    slots: str = "wait",
+    closed: tuple[str, ...] = (),
 ) -> str:
     results: Future[list[SlotResult]] = Future()
     if slots == "ended":
@@ -77,7 +90,7 @@ def objection(
     planned = Planned("orders", 0, "east.orders", 10, 20, 20, 100.0)
     ahead = Ahead(
         session=ExitStack(),
-        mirror=NOTHING,
+        mirror=mirror(*closed),
         topics={"orders": "east.orders"},
         after="row",
         most=1,
@@ -98,7 +111,7 @@ def test_what_nothing_speaks_against_begins() -> None:
     [
         ({"claimed": granted(before=(entry("another", 100),))}, "another window had the claim"),
         ({"claimed": granted(offset=99)}, "the segment topic is another one"),
-        ({"claimed": granted(closed=("orders",))}, "a topic was closed"),
+        ({"closed": ("orders",)}, "a topic was closed"),
         ({"fenced": Fenced((0,), {TopicPartition("east.orders", 0): "no leader"})}, "a transaction can't be ended"),
         ({"fenced": Fenced((1,))}, "ids are not free"),
         ({"state": State(progress={KEY: 9})}, "a partition begins"),

@@ -144,7 +144,7 @@ def _known(opened: Opened, holds: list[Hold], failing: list[Failing]) -> dict[st
         "failing": failing,
         "resets": [str(record) for record in ledger.resets()],
         "holds": holds,
-        "closed": why_closed(opened),
+        "closed": {topic: why for topic, why in why_closed(opened).items() if why},
         "throttle": throttle_of(opened),
     }
 
