@@ -100,6 +100,8 @@ def test_questions_show_what_diverged_and_answers_fail_back(both: Both, tmp_path
                 operator.execute(given(tasks, LET_RETURN, second))
     switch = tasks[SWITCH].ask(form())
     assert "2 partitions have more to return" in switch.subject and "stop the applications" in switch.body
+    others: Any = {"topics": ["another"]}
+    assert "0 partitions have more to return" in tasks[SWITCH].ask(form(**others)).subject
     for _ in range(2):  # cleared, every task does what is left
         for operator in steps:
             operator.execute(given(tasks, LET_RETURN, SWITCH_BACK))
@@ -123,6 +125,10 @@ def test_a_failback_is_ended_by_its_way_undo(both: Both) -> None:
     assert asks.options == [TAKE_BACK, LEAVE] and asked.subject == f"{flow}: end the failback of 1 topic?"
     assert "INC-7" in asked.body and f"- {both.remote}, to {both.topic}" in asked.body
     assert f"| {both.group} | {both.topic}-0 |" in asked.body and both.pair.returning() == {both.remote: both.topic}
+    others: Any = {"way": UNDO, "topics": ["another"]}
+    assert asks.ask(form(**others)).subject == f"{flow}: nothing returns"
+    undo.execute(given(tasks, TAKE_BACK, **others))
+    assert both.pair.returning() == {both.remote: both.topic}, "what is not named goes on"
     for skipped in (tasks[RETURN], undo):
         with pytest.raises(AirflowSkipException):
             skipped.execute(given(tasks, TAKE_BACK if skipped is not undo else LEAVE, way=UNDO))

@@ -69,7 +69,8 @@ class FailbackReport:
         return (
             f"{self.plan.flow} failed back in {self.seconds:.0f} s: "
             f"{sum(each.records for each in self.returned):,} records returned to {counted(len(self.returned), 'partition')}, "
-            f"{len(self.moves):,} positions of groups are moved, {len(self.left):,} are left{stay}. The flow is open again."
+            f"{len(self.moves):,} positions of groups are moved, {len(self.left):,} are left{stay}. "
+            f"{', '.join(self.order.topics) + ':' if self.order.topics else 'The flow is'} open again."
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -92,15 +93,20 @@ class FailbackReport:
 def report_of(pair: Pair, order: FailbackOrder, done: Done) -> FailbackReport:
     """Look at both clusters after the last step."""
     now = pair.now()
+
+    def ordered(each: Returned | GroupMove | ResetRecord) -> bool:
+        return not order.topics or each.topic in order.topics
+
+    moves = now.reverse.ledger.of_kind(GroupMove)
     return FailbackReport(
         order=order,
         ended_ms=int(time.time() * 1000),
         seconds=done.seconds,
         plan=failback_plan(now.forward),
-        returned=tuple(returned(now.forward)),
-        moves=tuple(each for each in now.reverse.ledger.of_kind(GroupMove) if each.window.startswith(CLAIMS)),
+        returned=tuple(filter(ordered, returned(now.forward))),
+        moves=tuple(each for each in moves if each.window.startswith(CLAIMS) and ordered(each)),
         left=tuple((row.group, row.topic, row.partition, row.reason) for row in done.groups if row.reason),
-        accepted=tuple(accepted(now.forward)),
+        accepted=tuple(filter(ordered, accepted(now.forward))),
     )
 
 

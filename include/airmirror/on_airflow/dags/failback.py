@@ -55,7 +55,7 @@ class PlanFailback(AsksPeople):
 
         self.options = options_of(context)
         if way_of(context) == UNDO:
-            return ask_undo(deployment(), self.flow, context["params"]["reason"])
+            return ask_undo(deployment(), self.flow, context["params"]["reason"], topics_of(context))
         return ask(deployment(), self.flow, order_of(context, by="nobody yet"))
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
@@ -69,7 +69,7 @@ class SwitchBack(AsksPeople):
     def ask(self, context: Context) -> Question:
         from airmirror.on_airflow.tasks.failback import ask_switch
 
-        return ask_switch(deployment(), self.flow)
+        return ask_switch(deployment(), self.flow, topics_of(context))
 
 
 class FailbackStep(ApprovedStep):
@@ -109,7 +109,7 @@ class UndoFailback(ApprovedStep):
         from airmirror.on_airflow.tasks.failback import take_back
 
         given = self.approved(context, PLAN, TAKE_BACK)
-        take_back(deployment(), self.flow, context["params"]["reason"], given.by)
+        take_back(deployment(), self.flow, context["params"]["reason"], given.by, topics_of(context))
 
 
 def way_of(context: Context) -> str:
@@ -120,6 +120,11 @@ def way_of(context: Context) -> str:
 def options_of(context: Context) -> list[str]:
     """The answers that the trigger form's way has."""
     return [TAKE_BACK if way_of(context) == UNDO else LET_RETURN, LEAVE]
+
+
+def topics_of(context: Context) -> tuple[str, ...]:
+    """The topics that the trigger form names, whatever its way; none: all of the flow. A run of before an update has none."""
+    return tuple(context["params"].get("topics") or ())
 
 
 def order_of(context: Context, by: str) -> FailbackOrder:
@@ -133,7 +138,7 @@ def order_of(context: Context, by: str) -> FailbackOrder:
         bool(given["leave"]),
         WAIT_SECONDS,
         inexact=bool(given["inexact"]),
-        topics=tuple(given.get("topics") or ()),  # a run of before an update has none
+        topics=topics_of(context),
         accept=bool(given.get("accept_loss")),  # a run of before an update has none
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -74,10 +74,11 @@ def question(found: FailbackPlan, order: FailbackOrder) -> str:
     return "\n".join([*lines, f"\n{len(found.partitions):,} partitions in all."])
 
 
-def ask_switch(deployment: Deployment, flow: str) -> Question:
-    """Return the question before applications switch: what has not returned by now. Writes only the ledger."""
+def ask_switch(deployment: Deployment, flow: str, topics: Collection[str] = ()) -> Question:
+    """Return the question before applications switch: what has not returned by now of ``topics``; none: of the flow. Writes only
+    the ledger."""
     with opened_pair(deployment, flow) as pair:
-        names = pair.returning()
+        names = pair.returning(topics)
         left = undrained(pair.reverse, names) if names else []
     told = [f"- {escape(each)}" for each in left[:MOST_SHOWN]] or ["- nothing: all has returned, and is verified"]
     body = "\n".join(
@@ -90,27 +91,30 @@ def ask_switch(deployment: Deployment, flow: str) -> Question:
     return Question(f"{flow}: switch back? {len(left):,} partitions have more to return", body)
 
 
-def ask_undo(deployment: Deployment, flow: str, reason: str) -> Question:
-    """Return the question: what ending the failback would do now. Raises NoWayBack, CannotUndoReturn."""
+def ask_undo(deployment: Deployment, flow: str, reason: str, topics: Collection[str] = ()) -> Question:
+    """Return the question: what ending the failback of ``topics`` (none: of the flow) would do now. Raises NoWayBack,
+    CannotUndoReturn."""
     with opened_pair(deployment, flow) as pair:
-        found = undo_plan(pair)
+        found = undo_plan(pair, topics)
     if found.reasons:
         raise CannotUndoReturn(flow, found.reasons)
     subject = f"{flow}: end the failback of {counted(len(found.topics), 'topic')}?"
     if not found.topics and not found.groups:
         return Question(f"{flow}: nothing returns", "There is nothing to undo.")
     why = f"Nothing is written yet. Why: {escape(reason)}."
-    first = f"{why} **Approve**: nothing of these returns any more, and the flow stays closed."
+    first = f"{why} **Approve**: nothing of these returns any more, and they stay closed."
     topics = [f"- {escape(remote)}, to {escape(topic)}" for remote, topic in sorted(found.topics.items())]
     return Question(subject, "\n".join([first, "", *topics[:MOST_SHOWN], *put_back_lines(found.groups)]))
 
 
-def take_back(deployment: Deployment, flow: str, reason: str, by: str) -> None:
-    """Put groups back and end the return. Raises CannotUndoReturn, GroupsActive, FlowBusy."""
+def take_back(deployment: Deployment, flow: str, reason: str, by: str, topics: Collection[str] = ()) -> None:
+    """Put groups back and end the return of ``topics`` (none: of the flow). Raises CannotUndoReturn, GroupsActive, FlowBusy."""
     with opened_pair(deployment, flow) as pair:
-        found = when_free(pair.reverse.flow, lambda: undo(pair, reason=reason, by=by, tell=phase))
-    positions, topics = counted(len(found.groups), "position"), counted(len(found.topics), "topic")
-    log.info("%s of groups put back; nothing of %s returns any more, and %s stays closed.", positions, topics, flow)
+        found = when_free(pair.reverse.flow, lambda: undo(pair, topics, reason=reason, by=by, tell=phase))
+    positions, over = counted(len(found.groups), "position"), counted(len(found.topics), "topic")
+    log.info(
+        "%s of groups put back; nothing of %s of %s returns any more, and they stay closed.", positions, over, flow
+    )
 
 
 def do_step(deployment: Deployment, flow: str, step: str, order: FailbackOrder) -> None:
