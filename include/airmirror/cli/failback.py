@@ -14,10 +14,12 @@ from airmirror.cli.options import (
     DEFAULT_CONFIG,
     DEFAULT_LEDGER,
     AsJson,
+    By,
     Config,
     FlowName,
     LedgerUrl,
     Secrets,
+    Yes,
     console,
     opened_flow,
 )
@@ -79,14 +81,14 @@ def plan(
 @failures_reported
 def rescue(
     reason: Annotated[str, typer.Option(help="Why; it is kept with the account of what was rescued.")],
-    by: Annotated[str, typer.Option(help="Who decides; user@host if not given.")] = "",
+    by: By,
     flow: FlowName = "",
     topic: Annotated[list[str] | None, typer.Option("--topic", help="Only this source topic; again for more.")] = None,
     append: Annotated[
         bool,
         typer.Option("--append", help="After what the remote topics hold; the order across the failure is lost then."),
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; else nothing is written.")] = False,
+    yes: Yes = False,
     config: Config = DEFAULT_CONFIG,
     ledger: LedgerUrl = DEFAULT_LEDGER,
     secrets: Secrets = None,
@@ -98,9 +100,8 @@ def rescue(
     """
     from airmirror.failback import rescue as rescuing
     from airmirror.failback.plan import failback_plan
-    from airmirror.flows.reset import whoami
 
-    order = rescuing.RescueOrder(reason, by or whoami(), append, tuple(topic or ()))
+    order = rescuing.RescueOrder(reason, by, append, tuple(topic or ()))
     with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, telling(console) as tell:
         if yes:
             chosen, found = rescuing.rescue(opened, order, tell)
@@ -129,7 +130,7 @@ def rescue(
 @failures_reported
 def run(
     reason: Annotated[str, typer.Option(help="Why; it is kept with what is decided.")],
-    by: Annotated[str, typer.Option(help="Who decides; user@host if not given.")] = "",
+    by: By,
     flow: FlowName = "",
     leave: Annotated[
         bool,
@@ -160,7 +161,7 @@ def run(
         Path | None,
         typer.Option(help="Write the report as PATH.html and PATH.json; failback.<flow>.<time> by default."),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; else nothing is written.")] = False,
+    yes: Yes = False,
     config: Config = DEFAULT_CONFIG,
     ledger: LedgerUrl = DEFAULT_LEDGER,
     secrets: Secrets = None,
@@ -173,9 +174,8 @@ def run(
     from airmirror.failback import steps
     from airmirror.failback.pair import Pair, check_way_back
     from airmirror.failback.report import report_of, write_report
-    from airmirror.flows.reset import whoami
 
-    order = steps.FailbackOrder(reason, by or whoami(), leave, wait, inexact, tuple(topic or ()), accept_loss)
+    order = steps.FailbackOrder(reason, by, leave, wait, inexact, tuple(topic or ()), accept_loss)
     with (
         opened_flow(config, flow, ledger, secrets, shows=not yes) as forward,
         opened_flow(config, check_way_back(forward), ledger, secrets, shows=not yes) as reverse,
@@ -203,13 +203,13 @@ def run(
 @failures_reported
 def undo(
     reason: Annotated[str, typer.Option(help="Why; it is kept with what is decided.")],
-    by: Annotated[str, typer.Option(help="Who decides; user@host if not given.")] = "",
+    by: By,
     flow: FlowName = "",
     topic: Annotated[
         list[str] | None,
         typer.Option("--topic", help="A topic of the source; again for more. All but what was named if not given."),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; else nothing is written.")] = False,
+    yes: Yes = False,
     config: Config = DEFAULT_CONFIG,
     ledger: LedgerUrl = DEFAULT_LEDGER,
     secrets: Secrets = None,
@@ -219,7 +219,6 @@ def undo(
     """
     from airmirror.failback import undo as undoing
     from airmirror.failback.pair import Pair, check_way_back
-    from airmirror.flows.reset import whoami
 
     with (
         opened_flow(config, flow, ledger, secrets, shows=not yes) as forward,
@@ -227,10 +226,7 @@ def undo(
         telling(console) as tell,
     ):
         pair, topics = Pair(forward, reverse), topic or ()
-        if yes:
-            found = undoing.undo(pair, topics, reason=reason, by=by or whoami(), tell=tell)
-        else:
-            found = undoing.undo_plan(pair, topics)
+        found = undoing.undo(pair, topics, reason=reason, by=by, tell=tell) if yes else undoing.undo_plan(pair, topics)
     show_put_back(found.flow, found.groups, found.reasons, yes)
     over = ", ".join(sorted(found.topics)) or "no topic"
     show(console, f"{found.flow}: {over}: nothing of it {'returns' if yes else 'would return'} any more.")

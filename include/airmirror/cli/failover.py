@@ -13,10 +13,12 @@ from airmirror.cli.options import (
     DEFAULT_CONFIG,
     DEFAULT_LEDGER,
     AsJson,
+    By,
     Config,
     FlowName,
     LedgerUrl,
     Secrets,
+    Yes,
     console,
     opened_flow,
 )
@@ -79,7 +81,7 @@ def run(
         typer.Option(help="planned: the source answers, nothing is lost. disaster: what the target alone can prove."),
     ],
     reason: Annotated[str, typer.Option(help="Why; it is kept with the closure.")],
-    by: Annotated[str, typer.Option(help="Who decides; user@host if not given.")] = "",
+    by: By,
     flow: FlowName = "",
     wait: Annotated[float, typer.Option(help="planned: how many seconds to wait until the source is quiet.")] = 300.0,
     inexact: Annotated[
@@ -90,7 +92,7 @@ def run(
         Path | None,
         typer.Option(help="Write the report as PATH.html and PATH.json; failover.<flow>.<time> by default."),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; else nothing is written.")] = False,
+    yes: Yes = False,
     config: Config = DEFAULT_CONFIG,
     ledger: LedgerUrl = DEFAULT_LEDGER,
     secrets: Secrets = None,
@@ -102,9 +104,8 @@ def run(
     from airmirror.failover.plan import failover_plan
     from airmirror.failover.report import report_of, write_report
     from airmirror.failover.steps import Order, check_way, fail_over
-    from airmirror.flows.reset import whoami
 
-    order = Order(way, reason, by or whoami(), wait, inexact, anyway)
+    order = Order(way, reason, by, wait, inexact, anyway)
     with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, telling(console) as tell:
         if not yes:
             check_way(opened, order)
@@ -131,22 +132,21 @@ failover_commands.command("rehearse")(rehearse)
 @failures_reported
 def undo(
     reason: Annotated[str, typer.Option(help="Why; it is kept with the opening.")],
-    by: Annotated[str, typer.Option(help="Who decides; user@host if not given.")] = "",
+    by: By,
     flow: FlowName = "",
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; else nothing is written.")] = False,
+    yes: Yes = False,
     config: Config = DEFAULT_CONFIG,
     ledger: LedgerUrl = DEFAULT_LEDGER,
     secrets: Secrets = None,
 ) -> None:
     """Put groups back where they stood before a failover, and open the flow: as long as nobody has gone on over there."""
     from airmirror.failover import undo as undoing
-    from airmirror.flows.reset import whoami
 
     with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, telling(console) as tell:
         name = opened.flow.name
         found = undoing.undo_plan(opened)
         if yes:
-            found = undoing.undo(opened, reason=reason, by=by or whoami(), tell=tell)
+            found = undoing.undo(opened, reason=reason, by=by, tell=tell)
     show_put_back(name, found.groups, found.reasons, yes)
     state = "is open" if yes else "would be opened" if found.is_closed else "is open already"
     show(console, f"{name} {state}.", *([] if yes else ["Nothing was written: --yes does it."]))

@@ -16,10 +16,12 @@ from airmirror.cli.options import (
     DEFAULT_CONFIG,
     DEFAULT_LEDGER,
     AsJson,
+    By,
     Config,
     FlowName,
     LedgerUrl,
     Secrets,
+    Yes,
     console,
     opened_flow,
 )
@@ -37,8 +39,6 @@ if TYPE_CHECKING:  # every command would load it at its start
 
 MoveName = Annotated[str, typer.Option("--move", help="The move group: <flow>.move.<name>.… in the configuration.")]
 Reason = Annotated[str, typer.Option(help="Why; it is kept.")]
-By = Annotated[str, typer.Option(help="Who decides; user@host if not given.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do it; else nothing is written.")]
 
 migration_commands = typer.Typer(no_args_is_help=True, help="Move a cluster's topics and clients to another one.")
 
@@ -88,8 +88,8 @@ def plan(
 @failures_reported
 def run(
     move: MoveName,
+    by: By,
     reason: Reason = "",
-    by: By = "",
     flow: FlowName = "",
     step: Annotated[
         list[str] | None,
@@ -111,14 +111,13 @@ def run(
     """Move a move group, consumers first: each step looks again and does what is left, so it can be run again. Without --yes it
     shows how far the move group is. Exit status: 0 the next step can be taken, 1 it can't, 2 bad input.
     """
-    from airmirror.flows.reset import whoami
     from airmirror.migration.chosen import chosen_move
     from airmirror.migration.state import move_state
     from airmirror.migration.steps import do_step
 
     if unknown := set(step or ()) - set(STEPS):
         raise typer.BadParameter(f"{', '.join(sorted(unknown))}: there is no such step", param_hint="--step")
-    order = MoveOrder(move, reason, by or whoami(), wait, "reverse" in (step or ()))
+    order = MoveOrder(move, reason, by, wait, "reverse" in (step or ()))
     with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, telling(console) as tell:
         if not yes:
             found = move_state(opened, chosen_move(opened, move), order)
@@ -140,8 +139,8 @@ def run(
 @failures_reported
 def undo(
     move: MoveName,
+    by: By,
     reason: Reason = "",
-    by: By = "",
     flow: FlowName = "",
     fence: Annotated[
         bool,
@@ -155,11 +154,10 @@ def undo(
     """Put a move group's consumer groups back, open its topics and take its fence down, as long as producers have written nothing
     on the target. Exit status: 0 it can be undone, or was, 1 it can't, 2 bad input.
     """
-    from airmirror.flows.reset import whoami
     from airmirror.migration.chosen import chosen_move
     from airmirror.migration.undo import fence_plan, undo_fence, undo_move, undo_plan
 
-    order = MoveOrder(move, reason, by or whoami())
+    order = MoveOrder(move, reason, by)
     with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, telling(console) as tell:
         chosen = chosen_move(opened, move)
         if fence:
@@ -184,10 +182,8 @@ def undo(
 def _opened_back(
     opened: Opened, wanted: bool, config: Path, ledger: str, secrets: Path | None
 ) -> Iterator[Opened | None]:
-    """The flow in the opposite direction; None where nobody wants it, or the configuration has none."""
-    from airmirror.failback.pair import has_way_back
-
-    if not wanted or not has_way_back(opened):
+    """The flow in the opposite direction; None where nobody wants it, or none is enabled."""
+    if not wanted or not opened.configuration.has_way_back(opened.flow):
         yield None
         return
     with opened_flow(config, opened.flow.opposite, ledger, secrets) as reverse:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import getpass
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -16,7 +18,6 @@ from rich.console import Console
 from airmirror.cli import running
 from airmirror.config import Configuration, ConnectionNeeded, Flow, connections_of, properties
 from airmirror.flows.prepare import Opened, open_flow
-from airmirror.flows.reset import whoami
 from airmirror.topics.sound import Sound, sound
 
 DEFAULT_CONFIG = running.configuration_or(Path("include/mirror.properties"))
@@ -55,6 +56,13 @@ Expectations = Annotated[
         help="A directory of expectations of your own; include/expectations by default, if it is there.",
     ),
 ]
+
+
+def whoami() -> str:
+    """The user and host, as they stand in a decision."""
+    return f"{getpass.getuser()}@{socket.gethostname()}"
+
+
 By = Annotated[
     str, typer.Option("--by", help="Who decides; user@host if not given.", default_factory=whoami, show_default=False)
 ]

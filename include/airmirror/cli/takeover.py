@@ -15,10 +15,12 @@ from airmirror.cli.options import (
     DEFAULT_CONFIG,
     DEFAULT_LEDGER,
     AsJson,
+    By,
     Config,
     FlowName,
     LedgerUrl,
     Secrets,
+    Yes,
     console,
     opened_flow,
 )
@@ -64,10 +66,10 @@ def plan(
 @takeover_commands.command("run")
 @failures_reported
 def run(
+    by: By,
     flow: FlowName = "",
     wait: Annotated[float, typer.Option(help="How many seconds to wait until MirrorMaker 2 is stopped.")] = 300.0,
-    by: Annotated[str, typer.Option(help="Who takes over; user@host if not given.")] = "",
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; else nothing is written.")] = False,
+    yes: Yes = False,
     config: Config = DEFAULT_CONFIG,
     ledger: LedgerUrl = DEFAULT_LEDGER,
     secrets: Secrets = None,
@@ -76,7 +78,6 @@ def run(
     """Wait until MirrorMaker 2 is stopped, then continue after its copies, also those since a hand-back; the next window
     copies what comes. Exit status 1: a partition could not be taken over.
     """
-    from airmirror.flows.reset import whoami
     from airmirror.flows.takeover import copies_now, take_over_copies
     from airmirror.flows.takeover_stop import await_stopped
 
@@ -85,7 +86,7 @@ def run(
         if yes:
             await_stopped(opened, wait, tell=tell)
             window = f"takeover-{uuid.uuid4().hex[:8]}"
-            rows = take_over_copies(opened, by or whoami(), window, tell)
+            rows = take_over_copies(opened, by, window, tell)
         else:
             rows = copies_now(opened).rows
     if as_json:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import socket
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -59,11 +57,6 @@ class Order:
     by: str = ""
     reason: str = ""
     name: str = ""
-
-
-def whoami() -> str:
-    """The user and host, as they stand in a decision."""
-    return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
 def consider(opened: Opened, order: Order) -> list[Reset]:
