@@ -31,6 +31,7 @@ from airmirror.wire.closures import GroupMove
 from airmirror.wire.owners import WHOLE
 from airmirror_local.brokers import Broker
 from support.failovers import DISASTER, PLANNED, elsewhere, windowed, with_groups, without_source
+from support.faults import at_the_last_moment
 from support.flows import in_this_process, mirror
 from support.following import numbered
 from support.groups import commit, committed, held, member, read_with_group
@@ -94,24 +95,17 @@ def test_what_is_written_at_the_last_moment_keeps_the_flow_open(
 ) -> None:
     flow = with_groups(mirror(east, west, tmp_path), "none")
     produce(east, flow.topic, numbered(10), partition=0)
-    drain = steps.drain
-
-    def drain_and_write(*given: object) -> None:
-        drain(*given)  # type: ignore[arg-type]
-        produce(east, flow.topic, numbered(1, 10), partition=0)
-
-    monkeypatch.setattr(steps, "drain", drain_and_write)
+    at_the_last_moment(
+        monkeypatch, steps, "drain", after=lambda: produce(east, flow.topic, numbered(1, 10), partition=0)
+    )
     with pytest.raises(NotDrained, match=f"{flow.topic}-0: verified up to 10, the source ends at 11"):
         fail_over(flow.opened, PLANNED)
     assert owners_now(flow.opened).closed == {}
     monkeypatch.undo()
-    commit_change = closing.commit_change
-
-    def write_and_commit(*given: Any, **named: Any) -> object:
-        produce(east, flow.topic, numbered(3, 11), partition=0)
-        return commit_change(*given, **named)
-
-    monkeypatch.setattr(closing, "commit_change", write_and_commit)
+    more = numbered(3, 11)
+    at_the_last_moment(
+        monkeypatch, closing, "commit_change", before=lambda: produce(east, flow.topic, more, partition=0)
+    )
     with pytest.raises(WrittenWhileClosing, match=f"{flow.topic}-0"):  # after the last look: it is closed, and says so
         fail_over(flow.opened, PLANNED)
 

@@ -26,6 +26,7 @@ from airmirror.migration.undo import undo_move
 from airmirror.wire.closures import GroupMove
 from airmirror_local.brokers import Broker
 from support.failovers import elsewhere
+from support.faults import at_the_last_moment
 from support.following import numbered
 from support.groups import Protocol, commit, committed, member, read_with_group
 from support.killing import killed_at
@@ -202,24 +203,16 @@ def test_what_is_written_at_the_last_moment_keeps_the_topics_open(
 ) -> None:
     flow, _ = moving(east, west, tmp_path)
     produce(east, flow.topic, numbered(10), partition=0)
-    prove = producers.prove_past
-
-    def prove_and_write(*given: object) -> None:
-        prove(*given)  # type: ignore[arg-type]
-        produce(east, flow.topic, numbered(1, 10), partition=0)
-
-    monkeypatch.setattr(producers, "prove_past", prove_and_write)
+    one = numbered(1, 10)
+    at_the_last_moment(monkeypatch, producers, "prove_past", after=lambda: produce(east, flow.topic, one, partition=0))
     with pytest.raises(NotDrained, match=f"{flow.topic}-0: verified up to 10, the source ends at 11"):
         takes(flow.opened, "switch_producers")
     assert owners_now(flow.opened).closed == {}
     monkeypatch.undo()
-    commit_change = closing.commit_change
-
-    def write_and_commit(*given: Any, **named: Any) -> object:
-        produce(east, flow.topic, numbered(3, 11), partition=0)
-        return commit_change(*given, **named)
-
-    monkeypatch.setattr(closing, "commit_change", write_and_commit)
+    more = numbered(3, 11)
+    at_the_last_moment(
+        monkeypatch, closing, "commit_change", before=lambda: produce(east, flow.topic, more, partition=0)
+    )
     with pytest.raises(WrittenSinceClosed, match=f"{flow.topic}-0"):  # after the last look: it is closed, and says so
         takes(flow.opened, "switch_producers")
 

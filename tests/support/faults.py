@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -116,3 +117,23 @@ def unseen_before_the_starts(monkeypatch: pytest.MonkeyPatch, flow: Mirror, part
     monkeypatch.setattr(window, "make_plan", make_plan)
     monkeypatch.setattr(window, "commit_starts", commit_starts)
     return begun
+
+
+def at_the_last_moment(
+    monkeypatch: pytest.MonkeyPatch,
+    module: ModuleType,
+    name: str,
+    *,
+    before: Callable[[], object] = lambda: None,
+    after: Callable[[], object] = lambda: None,
+) -> None:
+    """Let something happen right before, or right after, a function that ``module`` knows by ``name``."""
+    function = getattr(module, name)
+
+    def surrounded(*given: Any, **named: Any) -> Any:
+        before()
+        found = function(*given, **named)
+        after()
+        return found
+
+    monkeypatch.setattr(module, name, surrounded)

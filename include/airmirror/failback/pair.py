@@ -24,7 +24,7 @@ def claim_name() -> str:
 
 @dataclass(eq=False)
 class NoWayBack(AirmirrorError):
-    """A failback without a flow in the opposite direction in the configuration."""
+    """A failback without an enabled flow in the opposite direction."""
 
     flow: str
     opposite: str
@@ -32,7 +32,7 @@ class NoWayBack(AirmirrorError):
     def __str__(self) -> str:
         plan = command("failback", "plan", flow=self.flow)
         return (
-            f"flow {self.flow!r}: its records return by flow {self.opposite!r}, which the configuration does not have: add "
+            f"flow {self.flow!r}: its records return by flow {self.opposite!r}, which is not enabled: add "
             f"`{self.opposite}.enabled = true`, with `{self.opposite}.topics` of what else it is to replicate; then ask {plan}"
         )
 
@@ -99,13 +99,8 @@ class ReturnOrder:
     accept: bool = False
 
 
-def has_way_back(forward: Opened) -> bool:
-    """Return whether the flow in the opposite direction is enabled."""
-    return forward.configuration.has_way_back(forward.flow)
-
-
 def check_way_back(forward: Opened) -> str:
     """Return the name of the flow in the opposite direction. Raises NoWayBack."""
-    if not has_way_back(forward):
+    if not forward.configuration.has_way_back(forward.flow):
         raise NoWayBack(forward.flow.name, forward.flow.opposite)
     return forward.flow.opposite

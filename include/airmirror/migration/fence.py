@@ -199,6 +199,7 @@ def _check_own_right(admin: Admin, flow: str, move: Move) -> None:
             way_out = f"set {flow}.move.{move.name}.principals to those of its applications"
             reasons = [f"{topic}: this user, who copies back, is denied WRITE by it; {way_out}" for topic in denied]
             raise FenceRefused(flow, admin.cluster.alias, tuple(reasons))
+        time.sleep(KNOWN_SECONDS / 10)  # nothing tells when a broker has heard of an ACL
 
 
 def _check_transactions(mirror: Mirror, move: Move) -> None:

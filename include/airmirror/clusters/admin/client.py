@@ -133,11 +133,6 @@ def connect(cluster: Cluster) -> Admin:
         raise UnsupportedClientSetting(cluster.alias, "client settings", error.args[0].str()) from error
 
 
-def admin_client(cluster: Cluster) -> AdminClient:
-    """confluent-kafka's AdminClient for a cluster. Raises UnsupportedClientSetting."""
-    return connect(cluster).client
-
-
 def consumer_config(cluster: Cluster) -> dict[str, Any]:
     """Settings for confluent-kafka's Consumer: it commits nothing, and starts at the earliest offset unless told."""
     defaults = {"group.id": "airmirror", "auto.offset.reset": "earliest"}

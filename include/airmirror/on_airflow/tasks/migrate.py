@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import cast
 
 from airmirror.errors import counted, named
-from airmirror.failback.pair import has_way_back
 from airmirror.flows.prepare import Opened
 from airmirror.flows.selection import Selection
 from airmirror.migration.chosen import chosen_move
@@ -107,8 +106,8 @@ def _first(lines: Sequence[str]) -> list[str]:
 
 @contextmanager
 def _opened_back(deployment: Deployment, opened: Opened, wanted: bool) -> Iterator[Opened | None]:
-    """The flow in the opposite direction; None where nobody wants it, or the configuration has none."""
-    if not wanted or not has_way_back(opened):
+    """The flow in the opposite direction; None where nobody wants it, or none is enabled."""
+    if not wanted or not opened.configuration.has_way_back(opened.flow):
         yield None
         return
     with opened_flow(deployment, opened.flow.opposite, Selection()) as reverse:
