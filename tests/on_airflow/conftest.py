@@ -6,6 +6,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -240,6 +241,23 @@ class AirflowFlow:
         found = self.client.wait(asked)
         assert found is not None
         return found
+
+    def answer(self, dag_id: str, run_id: str, task: str, option: str, **given: str) -> dict[str, Any]:
+        """Answer what a task of a run asks; the question. On a busy machine an attempt may be taken for dead, and ask again."""
+        question = self.asked(dag_id, run_id, task)
+        path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task}/-1/hitlDetails"
+
+        def state() -> str:
+            return str(self.client.tasks(dag_id, run_id)[task]["state"])
+
+        def answered() -> bool:
+            if state() in ("awaiting_input", "deferred"):  # an answer before that wakes nobody
+                with suppress(httpx.HTTPStatusError):  # it is answered, or asks no more
+                    self.client.request("PATCH", path, {"chosen_options": [option], "params_input": given})
+            return state() == "success"
+
+        self.client.wait(answered)
+        return question
 
     def wait_until_running(self, run_id: str, task: str = "replicate_window", dag_id: str = "") -> dict[str, Any]:
         def running() -> dict[str, Any] | None:

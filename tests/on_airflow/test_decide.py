@@ -26,10 +26,8 @@ def records(count: int, start: int = 0) -> list[Record]:
 
 def answer(flow: AirflowFlow, dag_id: str, run_id: str, option: str, reason: str) -> None:
     """Answers as soon as the question is there."""
-    question = flow.question(run_id)
+    question = flow.answer(dag_id, run_id, "ask", option, reason=reason)
     assert "decided-orders" in question["body"] and "1 partition was not let through" in question["subject"]
-    path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/ask/-1/hitlDetails"
-    flow.client.request("PATCH", path, {"chosen_options": [option], "params_input": {"reason": reason}})
 
 
 @pytest.mark.long

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from airflow.sdk.exceptions import AirflowSkipException
 
@@ -152,7 +151,7 @@ def test_a_failback_that_a_person_approves(flow: AirflowFlow) -> None:
         produce(flow.east, flow.topic, numbered(50, 1000 * partition), partition=partition)
     commit(flow.east, group, {(flow.topic, 0): 20})
     over = flow.client.trigger("failover.returning.west", {"way": "planned", "reason": "moving day"})
-    answers(flow, "failover.returning.west", over, "plan", "Fail over")
+    flow.answer("failover.returning.west", over, "plan", "Fail over")
     assert flow.client.wait_for_run("failover.returning.west", over) == "success"
     assert committed(flow.west, group) == {(remote, 0): 20}
     for partition in (0, 1):
@@ -161,7 +160,7 @@ def test_a_failback_that_a_person_approves(flow: AirflowFlow) -> None:
     dry = flow.client.trigger(dag_id, {"reason": "a dry run", "dry_run": True})
     assert flow.client.wait_for_run(dag_id, dry) == "success"
     run_id = flow.client.trigger(dag_id, {"reason": "east is back"})
-    question = answers(flow, dag_id, run_id, "plan", LET_RETURN)
+    question = flow.answer(dag_id, run_id, "plan", LET_RETURN)
     assert "60 were written on the target since" in question["subject"]
     flow.asked(dag_id, run_id, "switch")  # records return from now on, by the DAG of the flow back
     back = flow.client.trigger("replicate.west.returning")
@@ -169,32 +168,12 @@ def test_a_failback_that_a_person_approves(flow: AirflowFlow) -> None:
     assert flow.client.wait_for_run("replicate.west.returning", back) == "success"
     flow.client.pause("replicate.west.returning")
     assert assert_mirrored(flow.west, remote, flow.east, flow.topic) == 160
-    answers(flow, dag_id, run_id, "switch", SWITCH_BACK)
+    flow.answer(dag_id, run_id, "switch", SWITCH_BACK)
     assert flow.client.wait_for_run(dag_id, run_id, 600) == "success"
     assert committed(flow.east, group)[flow.topic, 0] == 20
     produce(flow.east, flow.topic, numbered(10, 9000), partition=0)
     assert flow.first_run()["state"] == "success"
     assert assert_mirrored(flow.east, flow.topic, flow.west, remote) == 170
-
-
-def answers(flow: AirflowFlow, dag_id: str, run_id: str, task: str, option: str) -> dict[str, Any]:
-    """Answer what a task of a run asks; the question. On a busy machine an attempt may be taken for dead, and ask again."""
-    question = flow.asked(dag_id, run_id, task)
-    path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task}/-1/hitlDetails"
-    answer = {"chosen_options": [option], "params_input": {}}
-
-    def state() -> str:
-        return str(flow.client.tasks(dag_id, run_id)[task]["state"])
-
-    flow.client.wait(lambda: state() in ("awaiting_input", "deferred"))  # an answer before that wakes nobody
-
-    def answered() -> bool:
-        with suppress(httpx.HTTPStatusError):  # it is answered, or asks no more
-            flow.client.request("PATCH", path, answer)
-        return state() == "success"
-
-    flow.client.wait(answered)
-    return question
 
 
 def test_a_move_group_goes_back_alone() -> None:

@@ -140,10 +140,8 @@ def test_a_failover_that_a_person_approves(flow: AirflowFlow) -> None:
     dag_id = "failover.failing.west"
     forge(flow, dag_id)
     run_id = flow.client.trigger(dag_id, {"way": "planned", "reason": "moving day"})
-    question = flow.asked(dag_id, run_id, "plan")
+    question = flow.answer(dag_id, run_id, "plan", FAIL_OVER)
     assert "fail over (planned)?" in question["subject"] and "moving day" in question["body"]
-    answer = {"chosen_options": [FAIL_OVER], "params_input": {}}
-    flow.client.request("PATCH", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/plan/-1/hitlDetails", answer)
     ended(flow, dag_id, run_id)
     says(flow, dag_id, run_id, "move_groups", "failed over (planned)")
     says(flow, dag_id, run_id, "move_groups", "Start applications of failing-orders with failing.failing-orders.")
@@ -171,10 +169,8 @@ def test_a_disaster_that_a_person_approves_and_that_is_undone(flow: AirflowFlow)
     assert flow.client.wait_for_run(dag_id, refused) == "failed"
     says(flow, dag_id, refused, "plan", "a planned failover needs its source")
     run_id = flow.client.trigger(dag_id, {"way": "disaster", "reason": "east burns"})
-    question = flow.asked(dag_id, run_id, "plan")
+    question = flow.answer(dag_id, run_id, "plan", FAIL_OVER)
     assert "fail over (disaster)?" in question["subject"] and "Recovery point" in question["subject"]
-    answer = {"chosen_options": [FAIL_OVER], "params_input": {}}
-    flow.client.request("PATCH", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/plan/-1/hitlDetails", answer)
     ended(flow, dag_id, run_id)
     says(flow, dag_id, run_id, "move_groups", "failed over (disaster)")
     assert committed(flow.west, group) == {(remote, 0): 40}
@@ -185,10 +181,8 @@ def test_a_disaster_that_a_person_approves_and_that_is_undone(flow: AirflowFlow)
         _, state = flow.run()
         assert state == "failed", "the source is back, and its own deployment runs"
         run_id = flow.client.trigger(dag_id, {"way": "undo", "reason": "a false alarm"})
-        question = flow.asked(dag_id, run_id, "plan")
+        question = flow.answer(dag_id, run_id, "plan", TAKE_BACK)
         assert "take the failover back? 1 positions" in question["subject"] and TAKE_BACK in question["options"]
-        answer = {"chosen_options": [TAKE_BACK], "params_input": {}}
-        flow.client.request("PATCH", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/plan/-1/hitlDetails", answer)
         assert flow.client.wait_for_run(dag_id, run_id) == "success"
         assert {name for name, task in flow.client.tasks(dag_id, run_id).items() if task["state"] == "success"} == {
             "plan",

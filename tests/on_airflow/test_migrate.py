@@ -134,12 +134,12 @@ def test_a_migration_that_people_approve(flow: AirflowFlow) -> None:
     run_id = flow.client.trigger(dag_id, conf())
     question = flow.asked(dag_id, run_id, asking("switch_consumers"))
     assert "switch consumers of shop?" in question["subject"] and "moving day" in question["body"]
-    answer(flow, dag_id, run_id, "switch_consumers")
+    flow.answer(dag_id, run_id, asking("switch_consumers"), GO)
     killed(flow, dag_id, run_id, "switch_consumers", "waiting until consumers")
     consumers_come(flow, dag_id, run_id)
     assert "switch producers of shop?" in flow.asked(dag_id, run_id, asking("switch_producers"))["subject"]
     with open_transaction(flow.east, flow.topic, numbered(5, 5000), partition=0) as producer:
-        answer(flow, dag_id, run_id, "switch_producers")
+        flow.answer(dag_id, run_id, asking("switch_producers"), GO)
         killed(flow, dag_id, run_id, "switch_producers", "waiting:")
         producer.commit_transaction(60)
     flow.asked(dag_id, run_id, asking("finish"))
@@ -147,15 +147,15 @@ def test_a_migration_that_people_approve(flow: AirflowFlow) -> None:
     assert assert_mirrored(flow.east, flow.topic, flow.west, REMOTE) == 205
     undo = flow.client.trigger(dag_id, conf(way=dag.UNDO))  # next to the run that waits
     flow.asked(dag_id, undo, asking(dag.UNDO))
-    answer(flow, dag_id, undo, dag.UNDO)
+    flow.answer(dag_id, undo, asking(dag.UNDO), GO)
     assert flow.client.wait_for_run(dag_id, undo) == "success"
     await_committed(flow.west, GROUP, {(REMOTE, 0): OFFSET_INVALID})
     flow.client.clear(dag_id, run_id, asking("switch_consumers"))  # what was undone is approved anew
-    answer(flow, dag_id, run_id, "switch_consumers")
+    flow.answer(dag_id, run_id, asking("switch_consumers"), GO)
     consumers_come(flow, dag_id, run_id)
     for step in ("switch_producers", "finish"):
         flow.asked(dag_id, run_id, asking(step))
-        answer(flow, dag_id, run_id, step)
+        flow.answer(dag_id, run_id, asking(step), GO)
     assert flow.client.wait_for_run(dag_id, run_id) == "success"
     says(flow, dag_id, run_id, "finish", "move group shop has left the flow")
     assert assert_mirrored(flow.east, flow.topic, flow.west, REMOTE) == 205
@@ -179,16 +179,3 @@ def consumers_come(flow: AirflowFlow, dag_id: str, run_id: str) -> None:
 
 def conf(**more: Any) -> dict[str, Any]:
     return {"move": "shop", "reason": "moving day"} | more
-
-
-def answer(flow: AirflowFlow, dag_id: str, run_id: str, step: str) -> None:
-    """Approve a step; again where the task that asks was tried again."""
-    path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{asking(step)}/-1/hitlDetails"
-
-    def passed() -> bool:
-        state = flow.client.tasks(dag_id, run_id)[asking(step)]["state"]
-        if state == "awaiting_input" and not flow.client.request("GET", path)["response_received"]:
-            flow.client.request("PATCH", path, {"chosen_options": [GO], "params_input": {}})
-        return bool(state == "success")
-
-    flow.client.wait(passed, 300)

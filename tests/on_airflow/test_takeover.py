@@ -75,10 +75,8 @@ def test_a_take_over_that_a_person_approves(flow: AirflowFlow) -> None:
             appender.append([(key, source_offset_value(59))])
     dag_id = "takeover.taken.west"
     run_id = flow.client.trigger(dag_id)
-    question = flow.asked(dag_id, run_id, "plan")
+    question = flow.answer(dag_id, run_id, "plan", TAKE_OVER)
     assert "2 partitions can go on" in question["subject"] and "| 59 | 70 | 10 | 0 |" in question["body"]
-    answer = {"chosen_options": [TAKE_OVER], "params_input": {}}
-    flow.client.request("PATCH", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/plan/-1/hitlDetails", answer)
     assert flow.client.wait_for_run(dag_id, run_id) == "success", flow.client.log(dag_id, run_id, "take_over", 1)
     assert "taken-orders-1 continues at 70" in flow.client.log(dag_id, run_id, "take_over", 1)
     flow.client.unpause(flow.dag_id)

@@ -22,6 +22,7 @@ from airmirror.errors import AirmirrorError
 from airmirror.evidence.single import Bounds, Single
 from airmirror.flows.measure import COMPLETED, LAST_SECONDS, MEASURED, SECONDS, VERIFIED, WINDOWS
 from airmirror.ledger import GroupLag, GroupOffset, Ledger
+from airmirror.ledger.approvals import Asked, note_question
 from airmirror.ledger.metrics import Standing
 from airmirror.ledger.samples import Sample
 from airmirror.ledger.tables import samples
@@ -260,9 +261,9 @@ def fill_many(ledger: Ledger, now: int, partitions: int, groups: int, flow: str 
 
 @dataclass
 class Questions:
-    """Airflow's own routes for questions, as its API has them: what is asked by run, and what was answered."""
+    """Airflow's own routes for questions, as its API has them: the runs that ask, and what was answered."""
 
-    asked: dict[str, list[list[Any]]] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
     answers: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     runs: list[dict[str, Any]] = field(default_factory=list)
     refusal: str = ""
@@ -270,10 +271,16 @@ class Questions:
     def app(self) -> FastAPI:
         api, of_run = FastAPI(), "/dags/{dag_id}/dagRuns/{run}/taskInstances/ask"
         api.get("/dags/{dag_id}/dagRuns/~/hitlDetails")(self.open)
-        api.get(f"{of_run}/xcomEntries/asked")(lambda run: {"value": self.asked[run]})
         api.patch(f"{of_run}/-1/hitlDetails")(self.answer)
         api.post("/dags/{dag_id}/dagRuns")(self.start)
         return api
+
+    def ask(self, ledger: Ledger, run: str, held: list[list[Any]]) -> None:
+        """A run of ``decide.east.west`` asks about partitions, and notes so."""
+        about = json.dumps([{}, held])
+        now = int(time.time() * 1000)
+        note_question(ledger.engine, Asked("east->west", f"decide.east.west {run}", "ask", run, about, now))
+        self.asked.append(run)
 
     def open(self) -> dict[str, Any]:
         answered = {run for run, _ in self.answers}

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 
 from fastapi.testclient import TestClient
 
 from airmirror.ledger import Ledger
+from airmirror.ledger.approvals import Answered, Asked, note_answer, note_question
 from airmirror.on_airflow.question import OPTIONS
 from airmirror.web.console.pages import MOST_REPORTS
 from airmirror.wire.owners import WHOLE, Change, Owners, Scope, Signed, changed
 from ledger.test_ledger import entries, load
-from support.console import DAG, FLOW, HOSTILE, RUN, Viewer, asked, decide, fill
+from support.console import DAG, FLOW, HOSTILE, RUN, Questions, Viewer, asked, decide, fill
 
 
 def test_decisions_name_each_answer_with_its_cost_and_command(client: TestClient, ledger: Ledger, now: int) -> None:
@@ -35,6 +37,21 @@ def test_decisions_name_each_answer_with_its_cost_and_command(client: TestClient
     assert waiting["required_actions"] == "dags/decide.east.west/required_actions"
     (person,) = waiting["held_by_people"]
     assert person["by"] == "ann" and "hold release payments --partition 0" in person["command"]
+
+
+def test_what_a_question_is_about_is_told_by_the_ledger(client: TestClient, ledger: Ledger, now: int) -> None:
+    """Not by XCom, where whoever may trigger could write what those who answer would believe."""
+    fill(ledger, now)
+    for run in ("incident__1", "incident__2"):
+        Questions().ask(ledger, run, [["orders", 1, 49]])
+    elsewhere = Asked(
+        "east->west", "failback.east.west manual__1", "plan", "", json.dumps([{}, None]), int(time.time() * 1000)
+    )
+    note_question(ledger.engine, elsewhere)
+    given = Answered("", "Let it pass", "known", "ann", "Ann", now)
+    note_answer(ledger.engine, "east->west", "decide.east.west incident__2", "ask", given)
+    (waiting,) = asked(client, "/console/api/decisions")["flows"]
+    assert waiting["asked"] == {"incident__1": [["orders", 1, 49]]}
 
 
 def test_what_is_decided_waits_for_the_next_run_and_is_not_called_failing(

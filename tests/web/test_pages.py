@@ -72,7 +72,8 @@ def test_what_comes_from_a_log_is_text_everywhere(seen: Seen, url: str, ledger: 
 
 def test_a_question_is_answered_on_the_page(seen: Seen, viewer: Viewer, ledger: Ledger) -> None:
     fill(ledger, int(time.time() * 1000))
-    questions = Questions(asked={"incident__1": [["orders", 1, 49]]}, refusal=f"not a respondent {HOSTILE}")
+    questions = Questions(refusal=f"not a respondent {HOSTILE}")
+    questions.ask(ledger, "incident__1", [["orders", 1, 49]])
     with served(app.build_app(), "/mirror", questions) as url:
         open_page(seen.page, url, "decisions")
         form = seen.page.get_by_role("group", name="What becomes of it?")
@@ -91,7 +92,7 @@ def test_a_question_is_answered_on_the_page(seen: Seen, viewer: Viewer, ledger: 
         expect(form).to_have_count(0)
         given = {"chosen_options": ["Let it pass"], "params_input": {"reason": "known since Monday"}}
         assert questions.answers == [("incident__1", given)]
-        questions.asked["incident__2"] = [["orders", 1, 20]]
+        questions.ask(ledger, "incident__2", [["orders", 1, 20]])
         expect(form).to_contain_text("None of it is held at these offsets any more")
     assert seen.errors == []
 

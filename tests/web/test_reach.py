@@ -59,7 +59,8 @@ def tab_to(page: Page, wanted: Locator) -> None:
 
 def test_the_keyboard_alone_sorts_finds_and_answers(seen: Seen, viewer: Viewer, ledger: Ledger) -> None:
     fill(ledger, int(time.time() * 1000))
-    page, questions = seen.page, Questions(asked={"incident__1": [["orders", 1, 49]]})
+    page, questions = seen.page, Questions()
+    questions.ask(ledger, "incident__1", [["orders", 1, 49]])
     with served(app.build_app(), "/mirror", questions) as url:
         open_page(page, url)
         tab_to(page, page.get_by_role("link", name="Decisions", exact=True))

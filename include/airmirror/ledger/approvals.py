@@ -75,3 +75,11 @@ def answer_to(engine: Engine, flow: str, run: str, task: str) -> Answered | None
     with reading(engine) as connection:
         row = connection.execute(query.where(own.answered_ms.is_not(None))).first()
     return Answered(*row) if row is not None else None
+
+
+def open_questions(engine: Engine, flow: str) -> dict[str, str]:
+    """Return what is asked about a flow and has no answer: by run what it is about, as JSON."""
+    own = approvals.c
+    query = sql.select(own.run, own.about).where(own.flow == flow, own.answered_ms.is_(None))
+    with reading(engine) as connection:
+        return {row.run: row.about for row in connection.execute(query)}

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from airmirror.errors import AirmirrorError
 from airmirror.ledger import Ledger
-from airmirror.ledger.approvals import Answered, Asked, answer_to, note_answer, note_question
+from airmirror.ledger.approvals import Answered, Asked, answer_to, note_answer, note_question, open_questions
 from airmirror.on_airflow.deployment import Deployment
 
 if TYPE_CHECKING:
@@ -100,6 +100,14 @@ def approval(deployment: Deployment, flow: str, context: Context, question: str,
             flow, question, _run(context), f"{found.by} has answered for another configuration of the run"
         )
     return Approval(found.option, found.reason, found.by, datetime.fromtimestamp(found.answered_ms / 1000, UTC), shown)
+
+
+def asked_in(ledger: Ledger, flow: str, dag_id: str) -> dict[str, Any]:
+    """Return what the open questions of a DAG's runs are about, by run; not by XCom, where whoever may trigger may write."""
+    found = open_questions(ledger.engine, flow).items()
+    return {
+        run.removeprefix(f"{dag_id} "): json.loads(about)[1] for run, about in found if run.startswith(f"{dag_id} ")
+    }
 
 
 def _check_user(flow: str, context: Context, question: str, user: str, users: Collection[str]) -> None:

@@ -13,6 +13,7 @@ from airmirror.flows.decisions import HeldRange, held_ranges
 from airmirror.ledger import Failure, Ledger
 from airmirror.on_airflow.dags.replicate import decide_id
 from airmirror.on_airflow.question import ACCEPT_LOSS, AGAIN, NEW_TOPIC, OPTIONS, VERIFY_AGAIN
+from airmirror.on_airflow.tasks.approvals import asked_in
 from airmirror.web.console.known import known, shown_decided
 from airmirror.web.console.overview import Shown
 from airmirror.windows.opposite import returns_of
@@ -37,7 +38,10 @@ def waiting(ledger: Ledger, shown: Collection[Shown]) -> dict[str, Any]:
         by_people = [hold for _, hold in sorted(now.holds.items()) if hold.by != GATE]
         failing = [failure for failure in now.failing if failure.needs_somebody]
         if held or by_people or failing:
-            flows.append(_of_flow(each, held, by_people, failing, returns_of(each.flow, of_flow)))
+            questions = asked_in(ledger, each.flow.name, decide_id(each.flow))
+            flows.append(
+                _of_flow(each, held, by_people, failing, returns_of(each.flow, of_flow)) | {"asked": questions}
+            )
         if now.decided:
             decided.append({"flow": each.flow.name, "dag_id": each.dag_id, "decided": shown_decided(now.decided)})
     return {"flows": flows, "decided": decided, "of": len(shown)}

@@ -5,7 +5,7 @@ import { AIRFLOW, send, useAnswer, type Answer } from "./api";
 import { count, counted, plain } from "./format";
 import { LogIn, Outer, Text, Time } from "./parts";
 import { pathOf } from "./place";
-import type { AskedAnswer, Question, QuestionsAnswer, Waiting } from "./types";
+import type { Question, QuestionsAnswer, Waiting } from "./types";
 
 const OPEN = "hitlDetails?response_received=false&state=awaiting_input&state=deferred&order_by=-created_at&limit=20";
 const MOST_REASON = 300;
@@ -38,7 +38,7 @@ const runOf = (question: Question): string => question.task_instance.dag_run_id;
 
 function Form({ question, waiting, option, onAnswered }: { question: Question; waiting: Waiting; option: (name: string) => ReactNode; onAnswered: (chosen: string) => void }) {
   const task = `${AIRFLOW}${pathOf("dags", waiting.decide, "dagRuns", runOf(question), "taskInstances", question.task_instance.task_id)}`;
-  const asked = useAnswer<AskedAnswer>(`${task}/xcomEntries/asked`, true).data?.value;
+  const asked = waiting.asked[runOf(question)];
   const [chosen, setChosen] = useState("");
   const [reason, setReason] = useState("");
   const [refused, setRefused] = useState<Answer<unknown>>();
@@ -84,8 +84,7 @@ function Form({ question, waiting, option, onAnswered }: { question: Question; w
 }
 
 /** What a question is about, and whether that is still held: an answer counts for nothing else. */
-function About({ asked, waiting }: { asked: AskedAnswer["value"]; waiting: Waiting }) {
-  if (!Array.isArray(asked)) return null;
+function About({ asked, waiting }: { asked: NonNullable<Waiting["asked"][string]>; waiting: Waiting }) {
   const held = new Set(waiting.held.map((each) => `${each.topic}\n${each.partition}\n${each.last}`));
   const isHeld = asked.some(([topic, partition, last]) => held.has(`${topic}\n${partition}\n${last}`));
   const named = asked.slice(0, MOST_NAMED).map(([topic, partition, last]) => `${plain(String(topic))}-${partition} up to offset ${count(last)}`);

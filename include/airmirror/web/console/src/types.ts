@@ -226,6 +226,7 @@ export interface Waiting {
   ask: Maybe<string>;
   held: { topic: string; partition: number; first: number; last: number; records: number; reason: string; window: string; since_ms: number }[];
   held_in_all: number;
+  asked: Record<string, Maybe<[topic: string, partition: number, last: number][]>>; // by the run of decide.… that asks
   options: { name: string; does: string; costs: string; is_final: boolean; commands: string[] }[];
   held_by_people: { topic: string; partition: number; by: string; reason: string; time_ms: number; command: string }[];
   failing: Failing[];
@@ -257,9 +258,6 @@ export interface Question {
 }
 export interface QuestionsAnswer {
   hitl_details: Question[];
-}
-export interface AskedAnswer {
-  value: [topic: string, partition: number, last: number][];
 }
 export interface DecisionsAnswer {
   flows: Waiting[];
