@@ -36,8 +36,8 @@ from airmirror.windows.errors import ReturnOver
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.resets import Choice, ResetNotPossible
 from airmirror.windows.window import run_window
-from airmirror.wire.closures import GroupMove
 from airmirror.wire.owners import WHOLE, Change
+from airmirror.wire.switches import GroupMove
 from airmirror_local.brokers import IMPATIENT, start_broker
 from support.disasters import writing
 from support.failovers import DISASTER, PLANNED, without_source

@@ -19,8 +19,8 @@ from airmirror.flows.closing import owners_now, reopen
 from airmirror.flows.prepare import prepare
 from airmirror.flows.returned import ReturnNotFinished
 from airmirror.flows.verification import compare_all
-from airmirror.wire.closures import GroupMove
 from airmirror.wire.owners import WHOLE
+from airmirror.wire.switches import GroupMove
 from support.failovers import DISASTER, without_source
 from support.groups import commit, committed, read_with_group
 from support.killing import killed_at

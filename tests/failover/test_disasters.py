@@ -25,8 +25,8 @@ from airmirror.failover.steps import fail_over
 from airmirror.flows.closing import owners_now
 from airmirror.slot.errors import SlotFenced
 from airmirror.windows.errors import FlowBusy, FlowClosed
-from airmirror.wire.closures import GroupMove
 from airmirror.wire.owners import WHOLE
+from airmirror.wire.switches import GroupMove
 from airmirror_local.brokers import IMPATIENT, Broker, BrokerCluster, start_cluster
 from support.disasters import Place, bring_back, kill_all, writing
 from support.failovers import DISASTER, at, elsewhere, windowed, with_groups, without_source

@@ -27,8 +27,8 @@ from airmirror.flows.prepare import prepare
 from airmirror.naming import segment_topic
 from airmirror.windows.errors import FlowBusy, FlowClosed
 from airmirror.windows.window import run_window
-from airmirror.wire.closures import GroupMove
 from airmirror.wire.owners import WHOLE
+from airmirror.wire.switches import GroupMove
 from airmirror_local.brokers import Broker
 from support.failovers import DISASTER, PLANNED, elsewhere, windowed, with_groups, without_source
 from support.faults import at_the_last_moment

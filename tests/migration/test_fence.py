@@ -25,7 +25,7 @@ from airmirror.flows.closing import owners_now
 from airmirror.migration import fence
 from airmirror.migration.fence import FenceHangs, FenceRefused
 from airmirror.migration.undo import undo_move
-from airmirror.wire.closures import Fence
+from airmirror.wire.switches import Fence
 from airmirror_local.brokers import Broker
 from support.acls import EVERYBODY
 from support.failovers import elsewhere

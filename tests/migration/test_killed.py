@@ -23,7 +23,7 @@ from airmirror.flows.prepare import Opened
 from airmirror.migration import consumers, undo
 from airmirror.migration.order import Step
 from airmirror.migration.undo import undo_move
-from airmirror.wire.closures import GroupMove
+from airmirror.wire.switches import GroupMove
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from airmirror_local.processes import Process, start_process
 from support.failovers import elsewhere

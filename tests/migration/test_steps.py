@@ -23,7 +23,7 @@ from airmirror.migration.order import MoveOrder, Step
 from airmirror.migration.producers import ConsumersNotSwitched, MoveNotFinished, WrittenSinceClosed
 from airmirror.migration.state import move_state
 from airmirror.migration.undo import undo_move
-from airmirror.wire.closures import GroupMove
+from airmirror.wire.switches import GroupMove
 from airmirror_local.brokers import Broker
 from support.failovers import elsewhere
 from support.faults import at_the_last_moment

@@ -17,7 +17,7 @@ from airmirror.flows.closing import owners_now
 from airmirror.flows.moving import Pen
 from airmirror.migration import undo as undoing
 from airmirror.migration.undo import CannotUndoMove, UndoneMove, undo_move, undo_plan
-from airmirror.wire.closures import GroupMove
+from airmirror.wire.switches import GroupMove
 from airmirror_local.brokers import Broker
 from support.failovers import elsewhere
 from support.following import numbered

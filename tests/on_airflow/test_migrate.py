@@ -20,7 +20,7 @@ from airmirror.migration.order import STEPS
 from airmirror.on_airflow.dags import migrate as dag
 from airmirror.on_airflow.dags.migrate import GO, LEAVE, asking, migrate_dag
 from airmirror.on_airflow.tasks import migrate
-from airmirror.wire.closures import Fence
+from airmirror.wire.switches import Fence
 from airmirror_local.brokers import Broker
 from on_airflow.conftest import AirflowFlow
 from on_airflow.test_failover import says

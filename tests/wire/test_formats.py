@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airmirror.wire.closures import Fence, GroupMove, Rescue
 from airmirror.wire.mirrormaker import (
     SourceOffset,
     decode_source_offset,
@@ -35,6 +34,7 @@ from airmirror.wire.segments import (
     Verified,
     decode,
 )
+from airmirror.wire.switches import Fence, GroupMove, Rescue
 from support.examples import examples
 
 ID = uuid.UUID(int=0x0102030405060708090A0B0C0D0E0F10)

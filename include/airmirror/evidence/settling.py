@@ -70,8 +70,8 @@ def settled(found: Findings, source_start: int, target_start: int) -> Findings:
 
 
 class _Places(NamedTuple):
-    """Settle what may have expired: all before ``kept_from``, ``most`` records of it: the other log lacks no more offsets at its
-    beginning. What is after ``last`` lags."""
+    """Offsets that settle a side: what is before ``kept_from`` may have expired, ``most`` records of it, for the other log lacks
+    no more offsets at its beginning. What is after ``last`` lags."""
 
     kept_from: int
     last: int

@@ -22,8 +22,8 @@ from airmirror.flows.prepare import Opened
 from airmirror.ledger import FlowLedger
 from airmirror.partitions import TopicPartition
 from airmirror.windows.continuing import RETURN
-from airmirror.wire.closures import Rescue, rescues_of
 from airmirror.wire.segments import SegmentRecord
+from airmirror.wire.switches import Rescue, rescues_of
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ from airmirror.windows import resetting
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.opposite import caught_up_opposite, opposite_of
 from airmirror.windows.resets import Choice, Facts, borne_out
-from airmirror.wire.closures import Rescue, rescues_of
 from airmirror.wire.records import Array, Records
+from airmirror.wire.switches import Rescue, rescues_of
 
 Span = tuple[int, int]
 

@@ -26,9 +26,9 @@ from airmirror.windows.continuing import Continuation, commit, continue_after
 from airmirror.windows.fence import Granted, fence_around
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.resets import Choice, Facts, borne_out
-from airmirror.wire.closures import GroupMove, Rescue, rescues_of
 from airmirror.wire.owners import Change, Owner
 from airmirror.wire.segments import ResetRecord
+from airmirror.wire.switches import GroupMove, Rescue, rescues_of
 
 Tell = Callable[[str], None]
 FORGET = "forget"  # the choice after which a topic is none of a flow's own

@@ -19,8 +19,8 @@ from airmirror.failback.steps import Done, FailbackOrder
 from airmirror.failover.page import MOST_ROWS, known_time
 from airmirror.failover.report import write_files
 from airmirror.quality.page import table
-from airmirror.wire.closures import GroupMove
 from airmirror.wire.segments import ResetRecord
+from airmirror.wire.switches import GroupMove
 
 
 @dataclass(eq=False)

@@ -39,10 +39,10 @@ from airmirror.times import utc
 from airmirror.topics.internal import ANY_TIME
 from airmirror.windows.fence import Granted, fence_around
 from airmirror.wire.batches import HEADER_SIZE, build
-from airmirror.wire.closures import Rescue
 from airmirror.wire.headers import with_headers
 from airmirror.wire.records import Array, Records, write
 from airmirror.wire.requests import Produced
+from airmirror.wire.switches import Rescue
 
 BATCH_BYTES = 512 << 10
 LARGEST = 100 << 20  # of a record in a topic of rescued ones: what a request can have

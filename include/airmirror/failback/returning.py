@@ -34,8 +34,8 @@ from airmirror.windows.errors import open_command
 from airmirror.windows.fence import Granted, fence_around
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.resets import Choice, Facts, borne_out
-from airmirror.wire.closures import Fence, GroupMove
 from airmirror.wire.owners import Change, Owner, Ownership
+from airmirror.wire.switches import Fence, GroupMove
 
 Tell = Callable[[str], None]
 OPEN = "a transaction is open there; it ends when its producer comes back, or when its time is over"

@@ -31,7 +31,7 @@ from airmirror.offsets.translation import Reason, Translated
 from airmirror.partitions import TopicPartition
 from airmirror.windows.fence import Granted
 from airmirror.windows.mirror import Journal
-from airmirror.wire.closures import GroupMove
+from airmirror.wire.switches import GroupMove
 
 OnTarget = Mapping[str, Mapping[TopicPartition, Committed]]
 Written = dict[str, dict[TopicPartition, Committed]]

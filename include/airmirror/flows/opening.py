@@ -17,7 +17,7 @@ from airmirror.windows.continuing import Continuation, commit, continue_after
 from airmirror.windows.fence import Granted, fence_around
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.resets import Choice, Facts, Kept, borne_out
-from airmirror.wire.closures import Rescue, rescues_of
+from airmirror.wire.switches import Rescue, rescues_of
 
 Tell = Callable[[str], None]
 

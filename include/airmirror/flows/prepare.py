@@ -29,8 +29,8 @@ from airmirror.windows.mirrormaker import refuse_beside
 from airmirror.windows.opposite import caught_up_opposite, opposite_of, returns_of
 from airmirror.windows.plan import Planned
 from airmirror.windows.planning import make_plan
-from airmirror.wire.closures import Fence
 from airmirror.wire.owners import Owner
+from airmirror.wire.switches import Fence
 
 PATIENCE_SECONDS = 2.0
 

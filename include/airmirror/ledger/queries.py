@@ -12,7 +12,6 @@ from sqlalchemy.engine import Connection
 
 from airmirror.ledger.loading import other_connector
 from airmirror.ledger.tables import control, newest, progress, segments, verified
-from airmirror.wire.closures import Fence, GroupMove, Rescue
 from airmirror.wire.owners import Ownership
 from airmirror.wire.segments import (
     Decision,
@@ -24,6 +23,7 @@ from airmirror.wire.segments import (
     decode,
     held_by_decision,
 )
+from airmirror.wire.switches import Fence, GroupMove, Rescue
 
 READ_AT_ONCE = 1_000  # rows
 

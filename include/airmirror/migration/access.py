@@ -18,7 +18,7 @@ from airmirror.flows.prepare import Opened
 from airmirror.migration.chosen import Move, session
 from airmirror.migration.moving import covers, principals_of
 from airmirror.windows.mirror import Mirror
-from airmirror.wire.closures import Fence
+from airmirror.wire.switches import Fence
 
 MIGRATE = "migrate"
 USER = "User:"

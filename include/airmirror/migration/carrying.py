@@ -19,7 +19,7 @@ from airmirror.offsets.positions import GroupPosition, positions_on_source
 from airmirror.offsets.translation import Translated
 from airmirror.partitions import TopicPartition
 from airmirror.windows.mirror import Mirror
-from airmirror.wire.closures import GroupMove
+from airmirror.wire.switches import GroupMove
 
 GONE = "what it would read next is deleted on the source"
 NOT_MOVING = "its topic is not in the move group any more"

@@ -26,7 +26,7 @@ from airmirror.partitions import TopicPartition
 from airmirror.topics.configs import FENCE, LARGEST
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.windows.mirror import Mirror
-from airmirror.wire.closures import Fence
+from airmirror.wire.switches import Fence
 
 ANY_HOST = "*"
 KNOWN_SECONDS = 2.0  # for ACLs to be known to all brokers

@@ -27,7 +27,7 @@ from airmirror.offsets.translation import Translated
 from airmirror.partitions import TopicPartition
 from airmirror.windows.errors import open_command
 from airmirror.windows.mirror import Mirror
-from airmirror.wire.closures import Fence
+from airmirror.wire.switches import Fence
 
 NOTHING = GoingBack((), (), ())
 

@@ -95,9 +95,8 @@ def execute(spark: SparkSession, slots: Sequence[Slot], owner: str = "", *, alon
         if is_over.wait(limit):
             return
         is_late.set()  # first: the job may fail before Spark's answer to the interruption is here
-        while (
-            not is_over.is_set()
-        ):  # Spark interrupts only what has begun: a job that it begins later is met by the next one
+        # Spark interrupts only what has begun: a job that it begins later is met by the next interruption.
+        while not is_over.is_set():
             with suppress(PySparkException):  # whoever waits for the job is told what is wrong with the server
                 spark.interruptTag(tag(flow))
             is_over.wait(AGAIN_SECONDS)

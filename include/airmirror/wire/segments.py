@@ -15,7 +15,6 @@ from typing import Any, ClassVar, get_args
 from uuid import UUID
 
 from airmirror.times import utc
-from airmirror.wire.closures import OfSwitches
 from airmirror.wire.fields import (
     BYTES_16,
     INT32,
@@ -32,6 +31,7 @@ from airmirror.wire.fields import (
 )
 from airmirror.wire.kept import REASON, Kept
 from airmirror.wire.primitives import MalformedRecord, Reader, unsigned_varint
+from airmirror.wire.switches import OfSwitches
 
 VERSION, VERSION_WITH_TIMES, VERSION_WITH_EPOCHS, VERSION_WITH_CHECKSUMS = 0, 1, 2, 3
 MOST_OFFSET = 2**63 - 1
