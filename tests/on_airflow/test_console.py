@@ -62,6 +62,8 @@ def only_ours(seen: Seen, url: str) -> None:
     assert seen.foreign(url) == [] and seen.errors == []
 
 
+@pytest.mark.flow("heart")  # whose DAG of heartbeats mirrors nothing
+@pytest.mark.flow("shown")
 @pytest.mark.parametrize("colours", ["light", "dark"])
 def test_airflow_s_own_page_has_the_console(browser: Browser, ran: AirflowFlow, colours: str) -> None:
     airflow = ran.under_test
