@@ -27,7 +27,8 @@ from airmirror.clusters.admin.description import NewTopic
 from airmirror.clusters.protocol.groups import Committed, commit_offsets, committed_offsets
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError
-from airmirror.failover.report import FailoverReport, report_of
+from airmirror.failover.outcome import FailoverOutcome, outcome_of
+from airmirror.failover.shown import shown_outcome
 from airmirror.failover.steps import Order, fail_over
 from airmirror.failover.undo import undo
 from airmirror.failover.ways import Way
@@ -199,10 +200,10 @@ def measure(opened: Opened, way: Way, positions: int) -> tuple[str, ...]:
     order = Order(way, "a bench", "bench")
     begun = time.monotonic()
     left, moved, seconds = fail_over(opened, order)
-    made: FailoverReport = report_of(opened, order, left, moved, seconds)
+    made: FailoverOutcome = outcome_of(opened, order, left, moved, seconds)
     taken = time.monotonic() - begun
     if left or made.left or len(moved) != positions or (way == "planned" and not made.is_good):
-        raise RuntimeError(f"{way}: {left[:3]} {made.left[:3]} {len(moved)} {made.headline}")
+        raise RuntimeError(f"{way}: {left[:3]} {made.left[:3]} {len(moved)} {shown_outcome(made).headline}")
     with Routes(opened.flow.target, "bench") as target:
         target.refresh([])
         there = committed_offsets(target, {row.group for row in moved})

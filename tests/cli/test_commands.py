@@ -122,15 +122,16 @@ def test_the_plan_of_a_failover(east: Broker, west: Broker, tmp_path: Path) -> N
     warns = [line for line in said.stdout.splitlines() if line.startswith(("warn", "stop"))]
     assert len(warns) == 1 and "flow back" in warns[0] and "Recovery point: 0 s; 0 offsets" in said.stdout
     assert "<script" not in (tmp_path / "plan.html").read_text()
-    assert json.loads((tmp_path / "plan.json").read_text())["missing"] == 0
+    numbers = json.loads((tmp_path / "plan.json").read_text())["numbers"]
+    assert {"name": "offsets known not to be verified", "value": 0} in numbers
     assert command("failover", "plan", "--write", str(tmp_path / "no" / "plan")).exit_code == 2
     command.file.write_text(
         command.file.read_text().replace(east.bootstrap, f"127.0.0.1:{free_port()}", 1) + f"{back} = true\n"
     )
     gone = command("failover", "plan", "--json")
     found = json.loads(gone.stdout)
-    assert gone.exit_code == 1 and "can't be reached" in found["source_error"] and found["drift"] is None
-    assert [(each["verified_end"], each["source_end"]) for each in found["partitions"]] == [(50, 50)]
+    assert gone.exit_code == 1 and "can't be reached" in found["not_known"][0] and "ACLs" in found["not_known"][1]
+    assert [(each["verified"], each["source_end"]) for each in found["sections"]["partitions"]] == [(50, 50)]
 
 
 def migration_plan(command: Deployment, directory: Path) -> None:
@@ -139,10 +140,10 @@ def migration_plan(command: Deployment, directory: Path) -> None:
     said = command("migration", "plan", "--write", str(file))
     assert said.exit_code == 1 and "there is a way back" in said.stdout and "proposed" in said.stdout, said.output
     assert "<script" not in (directory / "migration.html").read_text()
-    assert json.loads((directory / "migration.json").read_text())["flow"] == command.flow
+    assert json.loads((directory / "migration.json").read_text())["asked"]["flow"] == command.flow
     alone = command("migration", "plan", "--write", str(directory / "alone.json"), "--takes", "0.5", "--json")
-    assert json.loads(alone.stdout)["names"] == json.loads((directory / "alone.json").read_text())["names"]
-    assert not (directory / "alone.html").exists()
+    told, kept = json.loads(alone.stdout)["sections"], json.loads((directory / "alone.json").read_text())["sections"]
+    assert told["names"] == kept["names"] and kept["names"] and (directory / "alone.html").exists()
     assert command("migration", "plan", "--write", str(directory / "no" / "plan")).exit_code == 2
 
 

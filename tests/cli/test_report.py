@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from airmirror.cli.main import app
 from airmirror.cli.report import PASSWORD, signer_of
-from airmirror.evidence.signing import BadKey
 from airmirror.flows.prepare import open_flow
+from airmirror.report.signing import BadKey
 from airmirror_local.brokers import Broker
 from support.deployment import Deployment
 from support.flows import Mirror

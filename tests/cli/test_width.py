@@ -10,8 +10,6 @@ import pytest
 from rich.console import Console
 
 from airmirror.cli import (
-    failback,
-    failover,
     handback,
     migration,
     plans,
@@ -23,8 +21,11 @@ from airmirror.cli import (
 from airmirror.cli.tables import Rows
 from airmirror.cli.tables import show as print_all
 from airmirror.failback.plan import FailbackPlan
+from airmirror.failback.shown import shown_plan as shown_failback
+from airmirror.failover.outcome import FailoverOutcome
 from airmirror.failover.plan import FailoverPlan
-from airmirror.failover.report import FailoverReport
+from airmirror.failover.shown import shown_outcome
+from airmirror.failover.shown import shown_plan as shown_failover
 from airmirror.flows.handback_check import Checked
 from airmirror.flows.moving import PutBack
 from airmirror.flows.status import FlowStatus
@@ -32,7 +33,9 @@ from airmirror.flows.takeover_exact import Compared
 from airmirror.flows.takeover_plan import TakeoverPlan
 from airmirror.flows.verification import ComparedPartition
 from airmirror.migration.plan import MigrationPlan
+from airmirror.migration.shown import shown_plan as shown_migration
 from airmirror.migration.state import MoveState
+from airmirror.report.document import Document
 from airmirror.topics.drift import Drift
 from airmirror.topics.remote import TopicPlan
 from airmirror.windows.plan import Planned
@@ -54,6 +57,9 @@ def tables(monkeypatch: pytest.MonkeyPatch) -> dict[str, Iterable[Any]]:
     def of(module: Any, command: Callable[[], object]) -> list[Any]:
         return printed(module, command, monkeypatch)
 
+    def document(shown: Document) -> list[Any]:
+        return of(plans, lambda: plans.show_document(shown))
+
     window = made(WindowResult, phases={"copy": 1.0})
     return {
         "window": [show.window(window)],
@@ -67,10 +73,10 @@ def tables(monkeypatch: pytest.MonkeyPatch) -> dict[str, Iterable[Any]]:
         "takeover": takeover.shown_plan(made(TakeoverPlan)),
         "history": takeover.shown_history(NAME, [made(Compared)], done=False),
         "handback": handback.shown_check(made(Checked)),
-        "failover": of(failover, lambda: failover._show(made(FailoverPlan))),
-        "failed over": of(failover, lambda: failover._show_done(made(FailoverReport), "report", "kafka.west:9092")),  # type: ignore[arg-type]
-        "failback": of(failback, lambda: failback._show(made(FailbackPlan))),
-        "migration": of(migration, lambda: migration._show(made(MigrationPlan))),
+        "failover": document(shown_failover(made(FailoverPlan))),
+        "failed over": document(shown_outcome(made(FailoverOutcome))),
+        "failback": document(shown_failback(made(FailbackPlan))),
+        "migration": document(shown_migration(made(MigrationPlan))),
         "move": of(migration, lambda: migration._show_state(made(MoveState))),
         "undo": of(plans, lambda: plans.show_put_back(NAME, [made(PutBack)], (), done=False)),
     }

@@ -26,9 +26,9 @@ from airmirror.evidence.compared_report import compared_report
 from airmirror.evidence.found import Kind
 from airmirror.evidence.mirrors import compare_clusters
 from airmirror.evidence.positions import moves
-from airmirror.evidence.report_check import check
 from airmirror.evidence.rows import ComparedLogs
 from airmirror.partitions import TopicPartition
+from airmirror.report.check import check
 from airmirror.wire.checkpoints import Checkpoint
 from airmirror_local.brokers import Broker
 from support.groups import commit
@@ -95,7 +95,7 @@ def test_a_comparison_is_written_as_a_signed_report(
     assert (numbers["records equal"], numbers["records missing"], numbers["logs equal"]) == (49, 1, 0)
     (difference,) = content["sections"]["differences"]
     assert (difference["kind"], difference["source_first"], difference["source_last"]) == ("missing", 20, 20)
-    assert "1 of 1 logs differ" in content["verdict"] and not content["is_good"]
+    assert "1 of 1 logs differ" in content["headline"] and not content["is_good"]
     assert check(tmp_path / "compared.json").wrong == ()
 
 
@@ -157,8 +157,8 @@ def test_a_sample_says_that_it_is_one_and_what_it_has_read(
         assert written["asked"]["sample"] == "40% of each partition" and written["asked"]["seed_of_the_sample"] == int(
             seed
         )
-        assert written["verdict"].startswith(f"In a sample of {read:,} of 5,000 source offsets")
-        assert "what was not read is not known" in written["verdict"] and "not read" in written["not_known"][0]
+        assert written["headline"].startswith(f"In a sample of {read:,} of 5,000 source offsets")
+        assert "what was not read is not known" in written["headline"] and "not read" in written["not_known"][0]
         assert [each["source"] for each in written["sections"]["ranges"]] == [[each[:2]] for each in row["ranges"]]
         shown = command(east, west, name, "--sample", "40%", "--seed", seed)
         assert "In a sample of" in shown.output and "partitions are equal" not in shown.output
@@ -319,7 +319,7 @@ def test_what_an_open_transaction_keeps_back_is_not_known(
         assert said["is_equal"] is said["partitions"][0]["is_equal"] is None
         rows = compared(east, west, name)
         made = compared_report(*ends(east, west), Asked((name,)), rows, [])
-        assert not made.is_good and "91 offsets that open transactions keep back are not known" in made.verdict
+        assert not made.is_good and "91 offsets that open transactions keep back are not known" in made.headline
         assert [row.result for row in rows] == ["not known"] and not rows[0].differs
     assert compared(east, west, name)[0].differs
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,28 +21,29 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
 from airmirror.cli.main import app
-from airmirror.evidence.canonical import canonical, parsed
-from airmirror.evidence.report_check import check
-from airmirror.evidence.report_errors import BadKey, NoReport, ReportNotWritten
-from airmirror.evidence.report_files import signature_of, write_report
-from airmirror.evidence.report_page import embedded_json
-from airmirror.evidence.reports import Report
-from airmirror.evidence.signing import Signer, public_key, signer
+from airmirror.report.canonical import canonical, parsed
+from airmirror.report.check import check
+from airmirror.report.document import Document, Finding
+from airmirror.report.errors import BadKey, NoReport, ReportNotWritten
+from airmirror.report.files import signature_of, write_document, write_evidence
+from airmirror.report.page import embedded_json
+from airmirror.report.sections import titled
+from airmirror.report.signing import Signer, public_key, signer
 from support.examples import examples
 
 EVIL = "<img src=x onerror=alert(1)>&amp;</pre>"
 
 
-def a_report(number: int = 1) -> Report:
-    return Report(
+def a_report(number: int = 1) -> Document:
+    return Document(
         kind="flow",
         about="Flow a->b",
-        verdict="1 record was copied.",
+        headline="1 record was copied.",
         is_good=True,
         asked={"flow": EVIL, "from_ms": None},
         numbers={"records copied": 1},
         not_known=(EVIL,),
-        sections={"partitions": [{"topic": EVIL, "copied": 2**62, "source": [[0, 1]]}]},
+        sections=titled({"partitions": [{"topic": EVIL, "copied": 2**62, "source": [[0, 1]]}]}),
         made_ms=number,
     )
 
@@ -55,7 +57,7 @@ def pem(file: Path, key: Any = None, encryption: KeySerializationEncryption | No
 
 
 def written(directory: Path, name: str, key: Signer | None, number: int = 1) -> Path:
-    write_report(a_report(number), directory / name, key)
+    write_evidence(a_report(number), directory / name, key)
     return directory / f"{name}.json"
 
 
@@ -113,7 +115,7 @@ def test_a_removed_or_altered_report_is_missed(gone: int, tmp_path: Path) -> Non
     assert "removed or altered" in check(files[2]).wrong[0]
     files[gone].write_bytes(content)
     assert is_sound(files[2])
-    write_report(a_report(9), tmp_path / "fork", key, after=files[0])
+    write_evidence(a_report(9), tmp_path / "fork", key, after=files[0])
     assert any("name the same report" in each for each in check(files[2]).wrong)
 
 
@@ -122,11 +124,33 @@ def test_nothing_is_written_over(tmp_path: Path) -> None:
     before = file.read_bytes()
     for base in (tmp_path / "one", tmp_path / "one.json", tmp_path / "no" / "such"):
         with pytest.raises(ReportNotWritten):
-            write_report(a_report(2), base)
+            write_evidence(a_report(2), base)
     (tmp_path / "two.json").touch()
     with pytest.raises(ReportNotWritten):
-        write_report(a_report(2), tmp_path / "two.html")
+        write_evidence(a_report(2), tmp_path / "two.html")
     assert file.read_bytes() == before and not (tmp_path / "two.html").exists()
+
+
+def test_a_plan_is_written_over_signed_and_found_altered(tmp_path: Path) -> None:
+    """A plan, or the report of a procedure, stands alone: what was there before is none of its chain."""
+    key, base = signer(pem(tmp_path / "key.pem")), tmp_path / "new" / "plan"
+    stop = Finding("stop", EVIL, "seen", "`airmirror hold list`")
+    plan = replace(a_report(), findings=(stop,), by="ada", reason=EVIL)
+    for number in (1, 2):
+        page, told, signature = write_document(replace(plan, made_ms=number), base, key)
+    assert [page.name, told.name, signature.name] == ["plan.html", "plan.json", "plan.json.sig"]
+    assert is_sound(told, key.public_key) and check(told).chain == (told,)
+    assert 'tr class="bad"' in page.read_text() and "<img" not in page.read_text() and ", by ada: " in page.read_text()
+    page.write_text(page.read_text().replace("stop", "ok"))
+    assert "says something else" in check(told).wrong[0]
+    write_document(plan, base)
+    assert not signature.exists(), "it was of another content"
+
+
+def test_what_was_done_is_told_where_its_report_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ReportNotWritten, match=r"^It is done\. But the report can't be written"):
+        write_document(a_report(), tmp_path / "file" / "report", done="It is done.")
 
 
 def test_keys_that_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

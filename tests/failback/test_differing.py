@@ -9,12 +9,14 @@ import pytest
 
 from airmirror.failback import reopening, steps
 from airmirror.failback.differing import ReturnDiffers
-from airmirror.failback.report import report_of, report_page
+from airmirror.failback.outcome import outcome_of
+from airmirror.failback.shown import shown_outcome
 from airmirror.failback.steps import is_done
 from airmirror.failover.steps import fail_over
 from airmirror.flows.closing import owners_now
 from airmirror.flows.prepare import prepare
 from airmirror.flows.verification import compare_all
+from airmirror.report.page import page
 from airmirror.windows.window import run_window
 from airmirror.wire.owners import WHOLE
 from airmirror.wire.segments import Segment
@@ -66,13 +68,14 @@ def test_what_returned_and_differs_keeps_the_flow_closed_until_a_person_accepts_
     with killed_at(reopening, "commit_change"):
         both.elsewhere(tmp_path).fail_back(accept=True)
     last = both.elsewhere(tmp_path)
-    made = report_of(last.pair, ACCEPT, last.fail_back(accept=True))
-    assert is_done(last.pair) and not made.is_good and "which was accepted" in made.headline
+    made = outcome_of(last.pair, ACCEPT, last.fail_back(accept=True))
+    assert is_done(last.pair) and not made.is_good and "which was accepted" in shown_outcome(made).headline
     assert [(each.records, each.behind) for each in made.returned] == [(5, 0)], "what the run before has accounted for"
     (told,) = made.accepted
     offsets = f"offsets {runs[b'w102'][0]}, {runs[b'w105'][0]} to {runs[b'w106'][0]}"
     assert told.problem.endswith(offsets) and (told.by, told.reason) == ("ada", ORDER.reason)
-    assert offsets in report_page(made) and made.as_dict()["accepted"][0]["by"] == "ada"
+    shown = shown_outcome(made)
+    assert offsets in page(shown.as_dict() | {"signer": None}) and shown.rows("accepted")[0]["by"] == "ada"
     now = {was: became for became, was in altered.items()}
     assert both.values(both.west)[0] == [*crossed, *since], "nothing is altered on either side"
     assert both.values(both.east)[0] == [*crossed, *(now.get(each, each) for each in since)]
@@ -102,7 +105,7 @@ def test_what_crossed_and_was_never_proven_returns_when_a_person_accepts_it(side
     assert both.now(both.back).flow.returns == {}
     _, (shown,) = steps.look(both.pair, ORDER)
     assert shown.runs == (Segment(4, 4, 1),)
-    made = report_of(both.pair, ACCEPT, both.fail_back(accept=True))
+    made = outcome_of(both.pair, ACCEPT, both.fail_back(accept=True))
     assert is_done(both.pair) and [each.problem.rpartition(" ")[2] for each in made.accepted] == ["4"]
     assert both.values(both.east)[0][10:] == since
     goes_on(both)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 from collections.abc import Iterable
@@ -19,12 +18,14 @@ from airmirror.clusters.admin.client import connect, topic_configs
 from airmirror.clusters.protocol.transactions import TransactionalId
 from airmirror.failback import plan as planning
 from airmirror.failback import rescue as rescuing
-from airmirror.failback.page import page
 from airmirror.failback.plan import FailbackPlan, SourceStillGone, failback_plan
 from airmirror.failback.rescue import ORIGIN, FlowNotClosed, RescueOrder, RescueTopicUnfit, rescue, to_rescue
+from airmirror.failback.shown import shown_plan
 from airmirror.failover.steps import fail_over
 from airmirror.flows.closing import close
 from airmirror.naming import segment_topic
+from airmirror.report.canonical import canonical, parsed
+from airmirror.report.page import page
 from airmirror.slot.errors import SlotFenced
 from airmirror_local.brokers import Broker, start_broker
 from support.failovers import DISASTER, at, elsewhere, with_groups, without_source
@@ -110,9 +111,10 @@ def test_writers_on_both_sides_are_told_record_by_record(east: Broker, west: Bro
     )
     assert [each.what for each in plan.drift if each.will_change] == ["retention.ms"]
     assert found["the flow is closed"] == found["the source's logs are those that were copied"] == "ok"
-    told = json.loads(json.dumps(plan.as_dict()))
-    assert told["never"] == 30 and told["closure"]["by"] == "ada"
-    text = page(plan)
+    told = parsed(canonical(shown_plan(plan).as_dict() | {"signer": None}))
+    assert {"name": "records that never crossed", "value": 30} in told["numbers"]
+    assert told["sections"]["closure"][0]["by"] == "ada"
+    text = page(told)
     assert "30 records of the source never crossed" in text and "<script" not in text and flow.remote_topic in text
 
 

@@ -20,7 +20,7 @@ import pytest
 from airmirror.errors import AirmirrorError
 from airmirror.failback.plan import FailbackPlan, failback_plan
 from airmirror.failback.rescue import RescueOrder, rescue
-from airmirror.failover.report import FailoverReport, report_of
+from airmirror.failover.outcome import FailoverOutcome, outcome_of
 from airmirror.failover.steps import fail_over
 from airmirror.flows.closing import owners_now
 from airmirror.slot.errors import SlotFenced
@@ -78,11 +78,11 @@ class Windows:
                 assert self.verified >= count
 
 
-def failed_over(flow: Mirror, directory: Path, *, is_cut_off: bool = False) -> FailoverReport:
+def failed_over(flow: Mirror, directory: Path, *, is_cut_off: bool = False) -> FailoverOutcome:
     """Another deployment, whose ledger has seen nothing, fails over."""
     other = elsewhere(flow.opened, directory)
     other = without_source(other) if is_cut_off else other
-    made = report_of(other, DISASTER, *fail_over(other, DISASTER))
+    made = outcome_of(other, DISASTER, *fail_over(other, DISASTER))
     assert made.not_judged == () and made.seconds < BUSY * 60
     return made
 

@@ -14,7 +14,8 @@ from airmirror.clusters.admin.appender import Appender
 from airmirror.clusters.protocol import stable
 from airmirror.clusters.protocol.stable import OffsetsHeld
 from airmirror.failover import alone, steps
-from airmirror.failover.report import report_of, report_page, write_report
+from airmirror.failover.outcome import outcome_of
+from airmirror.failover.shown import shown_outcome
 from airmirror.failover.steps import GroupsNotExact, SourceAnswers, SourceGone, WrittenWhileClosing, fail_over
 from airmirror.failover.undo import CannotUndo, undo, undo_plan
 from airmirror.flows import closing, moving
@@ -25,6 +26,7 @@ from airmirror.flows.holds import add_holds
 from airmirror.flows.moving import GroupsActive, Pen
 from airmirror.flows.prepare import prepare
 from airmirror.naming import segment_topic
+from airmirror.report.files import write_document
 from airmirror.windows.errors import FlowBusy, FlowClosed
 from airmirror.windows.window import run_window
 from airmirror.wire.owners import WHOLE
@@ -47,8 +49,12 @@ def test_a_planned_failover_loses_nothing_and_doubles_nothing(east: Broker, west
     produce(east, flow.topic, numbered(60, 60))
     read = read_with_group(east, group, flow.topic, {0: 25, 1: 25})
     left, moved, seconds = fail_over(flow.opened, PLANNED)
-    made = report_of(flow.opened, PLANNED, left, moved, seconds)
-    assert made.is_good and made.plan.missing == 0 and "0 offsets are known not to be verified" in made.headline
+    made = outcome_of(flow.opened, PLANNED, left, moved, seconds)
+    assert (
+        made.is_good
+        and made.plan.missing == 0
+        and "0 offsets are known not to be verified" in shown_outcome(made).headline
+    )
     assert made.plan.names == {flow.topic: flow.remote_topic}
     assert flow.assert_equal() == 120
     with pytest.raises(FlowClosed):
@@ -131,15 +137,17 @@ def test_a_disaster_is_judged_from_the_target_alone(east: Broker, west: Broker, 
         fail_over(gone, PLANNED)
     assert owners_now(flow.opened).closed == {}
     left, moved, seconds = fail_over(gone, DISASTER)
-    made = report_of(gone, DISASTER, left, moved, seconds)
+    made = outcome_of(gone, DISASTER, left, moved, seconds)
     assert left == [] and [(each.verified_end, each.committed_end) for each in made.plan.partitions] == [(40, 40)]
     assert committed(west, group) == {(flow.remote_topic, 0): 20}
     assert committed(west, ahead) == {(flow.remote_topic, 0): 31}, "at the next record: a marker lies before it"
     base = tmp_path / "reports" / "failover"
-    assert write_report(made, base) == base.with_name("failover.html")
+    page, _ = write_document(shown_outcome(made), base)
+    assert page == base.with_name("failover.html") and "east burns" in page.read_text()
     told = json.loads(base.with_name("failover.json").read_text())
-    assert [(each["topic"], each["from"]) for each in told["not_known_to_have_crossed"]] == [(flow.topic, 40)]
-    assert told["names"] == {flow.topic: flow.remote_topic} and "east burns" in report_page(made)
+    missing, names = told["sections"]["not_known_to_have_crossed"], told["sections"]["names"]
+    assert [(each["topic"], each["from_offset"]) for each in missing] == [(flow.topic, 40)]
+    assert names == [{"on_the_source": flow.topic, "on_the_target": flow.remote_topic}]
     with pytest.raises(FlowClosed):  # the source is back, and its own deployment runs
         flow.run()
     assert {key: len(found) for key, found in read_all(west, flow.remote_topic).items()} == {0: 40}
@@ -180,7 +188,7 @@ def test_groups_stay_before_what_is_not_proven(
     assert [(each.first, each.last) for each in left] == [(first, 29)] and reason in left[0].reason, left
     assert flow.opened.ledger.verified()[flow.topic, 0].offset == 9
     assert committed(west, group) == {(flow.remote_topic, 0): 10}
-    assert not report_of(gone, DISASTER, left, moved, seconds).is_good
+    assert not outcome_of(gone, DISASTER, left, moved, seconds).is_good
 
 
 def test_a_planned_failover_waits_for_exact_groups_unless_told_otherwise(
@@ -197,7 +205,7 @@ def test_a_planned_failover_waits_for_exact_groups_unless_told_otherwise(
     assert (
         WHOLE in owners_now(flow.opened).closed and left == [] and [row.group for row in moved if row.reason] == [group]
     )
-    assert not report_of(flow.opened, PLANNED, left, moved, seconds).is_good, "a group was left"
+    assert not outcome_of(flow.opened, PLANNED, left, moved, seconds).is_good, "a group was left"
 
 
 def test_a_source_that_answers_and_can_not_be_drained_is_left_anyway(

@@ -12,8 +12,9 @@ from airmirror.clusters.protocol.groups import list_every_group
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.failover.findings import kinds_finding
 from airmirror.failover.groups import rows_as_last_seen
+from airmirror.failover.outcome import outcome_of
 from airmirror.failover.plan import failover_plan
-from airmirror.failover.report import report_of
+from airmirror.failover.shown import shown_outcome
 from airmirror.failover.steps import GroupsNotExact, fail_over
 from airmirror.flows.closing import owners_now
 from airmirror.flows.prepare import catch_up_ledger
@@ -67,9 +68,11 @@ def test_a_streams_group_is_followed_and_never_made_on_a_target_that_it_would_br
     allowed = setting(flow, streams_groups_ahead_allowed=True)
     assert [(each.translation, each.reason) for each in failover_plan(allowed.opened).groups] == [(20, "")]
     streams_group(west, application, flow.remote_topic)  # it has run there before: nothing is made
-    made = report_of(flow.opened, PLANNED, *fail_over(flow.opened, PLANNED))
-    assert made.is_good and committed(west, application) == {(flow.remote_topic, 0): 20}, made.headline
-    assert kind_on(flow, application) == "streams" and made.plan.as_dict()["kinds"] == {"streams": [application]}
+    made = outcome_of(flow.opened, PLANNED, *fail_over(flow.opened, PLANNED))
+    assert made.is_good and committed(west, application) == {(flow.remote_topic, 0): 20}, made
+    assert kind_on(flow, application) == "streams" and shown_outcome(made).rows("kinds") == [
+        {"kind": "streams", "group": application}
+    ]
 
 
 def test_after_a_disaster_the_newer_position_counts_not_the_further_one(

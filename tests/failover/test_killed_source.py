@@ -15,7 +15,7 @@ import pytest
 from airmirror.clusters.protocol.transactions import TransactionalId
 from airmirror.errors import AirmirrorError
 from airmirror.failback.plan import failback_plan
-from airmirror.failover.report import report_of
+from airmirror.failover.outcome import outcome_of
 from airmirror.failover.steps import fail_over
 from airmirror.failover.undo import CannotUndo, undo
 from airmirror.flows.closing import reopen
@@ -77,7 +77,7 @@ def fails_over_in_mid_window(
         assert gone.wait(120)
         other = elsewhere(flow.opened, directory)
         left, moved, seconds = fail_over(other, DISASTER)
-        made = report_of(other, DISASTER, left, moved, seconds)
+        made = outcome_of(other, DISASTER, left, moved, seconds)
         come_back()
         with suppress(AirmirrorError):  # it was fenced, or its source was gone
             window.result()

@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from airmirror.clusters.admin.appender import Appender
-from airmirror.evidence.canonical import parsed
-from airmirror.evidence.report_errors import NothingToReport
-from airmirror.evidence.report_files import write_report
-from airmirror.evidence.report_page import embedded_json, page
-from airmirror.flows.report import report_flow
+from airmirror.flows.report import NothingToReport, report_flow
 from airmirror.flows.report_rows import Span, ranges
 from airmirror.naming import segment_topic
+from airmirror.report.canonical import parsed
+from airmirror.report.files import write_evidence
+from airmirror.report.page import embedded_json, page
 from airmirror.wire.segments import Action, Decision, Hold, ResetRecord
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, mirror
@@ -51,27 +50,27 @@ def test_counts_are_those_of_what_was_produced(east: Broker, west: Broker, tmp_p
     flow.run()
     report = report_flow(flow.opened, ALWAYS)
     assert report.is_good, report
-    first, second = report.sections["partitions"]
+    first, second = report.rows("partitions")
     assert (first["copied"], first["control"], first["aborted"], first["source"]) == (61, 0, 0, [[0, 61]])
     assert (second["copied"], second["control"], second["aborted"], second["source"]) == (30, 2, 7, [[0, 39]])
     assert {row["verdict"] for row in (first, second)} == {"verified"} and first["verified_to"] == 61
     assert report.numbers["records copied"] == 91 and report.numbers["offsets left to copy now"] == 0
-    assert "91 records" in report.verdict and len(report.sections["windows"]) == 2
-    assert [row["differ"] for row in report.sections["ledger"]] == [0, 0, 0, 0]
-    (group,) = (row for row in report.sections["groups"] if row["group"] == EVIL)
+    assert "91 records" in report.headline and len(report.rows("windows")) == 2
+    assert [row["differ"] for row in report.rows("ledger")] == [0, 0, 0, 0]
+    (group,) = (row for row in report.rows("groups") if row["group"] == EVIL)
     assert (group["position"], group["lag"]) == (20, 41)
-    later = report_flow(flow.opened, Span(first_ms=middle_ms)).sections["partitions"]
+    later = report_flow(flow.opened, Span(first_ms=middle_ms)).rows("partitions")
     assert [(row["partition"], row["copied"], row["source"]) for row in later] == [(0, 11, [[50, 61]])]
     nothing = report_flow(flow.opened, Span(end_ms=1))
-    assert not nothing.is_good and nothing.verdict.startswith("Nothing was copied")
+    assert not nothing.is_good and nothing.headline.startswith("Nothing was copied")
 
-    files = write_report(report, tmp_path / "evidence")
+    files = write_evidence(report, tmp_path / "evidence")
     text, data = files[0].read_text(), files[1].read_bytes()
     assert parsed(data) == json.loads(data) == report.as_dict() | {"after": None, "signer": None}
     assert embedded_json(text) == data
     assert PASSWORD not in text and PASSWORD.encode() not in data
     assert "<img" not in text and "&lt;img src=x onerror=alert(1)&gt;\\u202e" in text
-    assert "<script" not in text and f"<title>{report.verdict}</title>" in text
+    assert "<script" not in text and f"<title>{report.headline}</title>" in text
     assert '<td class="n">91</td>' in text and '<td class="n">30</td>' in text and "<polyline" in text
 
 
@@ -100,7 +99,7 @@ def test_what_people_decide_is_told_and_escaped(east: Broker, west: Broker, tmp_
         reset,
     )
     report = report_flow(flow.opened, ALWAYS)
-    assert not report.is_good and "1 of 1 partitions are not proven" in report.verdict
+    assert not report.is_good and "1 of 1 partitions are not proven" in report.headline
     told = report.sections
     assert (told["decisions"][0]["by"], told["decisions"][0]["reason"], told["decisions"][0]["time_ms"]) == (
         "Ada",
@@ -123,7 +122,7 @@ def test_a_report_of_what_was_declared_lost_is_not_good(east: Broker, west: Brok
     assert flow.run().is_verified
     report = report_flow(flow.opened, ALWAYS)
     assert (report.numbers["offsets lost"], report.numbers["partitions not proven"]) == (1, 0)
-    assert not report.is_good, report.verdict
+    assert not report.is_good, report.headline
 
 
 def test_gaps_and_a_ledger_that_differs_are_told(east: Broker, west: Broker, tmp_path: Path) -> None:
@@ -135,13 +134,13 @@ def test_gaps_and_a_ledger_that_differs_are_told(east: Broker, west: Broker, tmp
     with flow.opened.ledger._engine.begin() as connection:
         connection.exec_driver_sql("UPDATE segments SET copied = 12 WHERE source_start = 10")
     report = report_flow(flow.opened, ALWAYS)
-    assert report.is_good and sum(row["differ"] for row in report.sections["ledger"]) == 1
+    assert report.is_good and sum(row["differ"] for row in report.rows("ledger")) == 1
     assert any("ledger differs" in line for line in report.not_known)
     with Appender(flow.flow.target, segment_topic(flow.flow.source.alias)) as appender:
         appender.append([(before[1].encode_key(), None)])
     report = report_flow(flow.opened, ALWAYS)
-    assert not report.is_good and report.sections["partitions"][0]["source"] == [[0, 10], [20, 30]]
-    assert "no segment record covers the offsets 10 to 19" in report.sections["partitions"][0]["why"]
+    assert not report.is_good and report.rows("partitions")[0]["source"] == [[0, 10], [20, 30]]
+    assert "no segment record covers the offsets 10 to 19" in report.rows("partitions")[0]["why"]
 
 
 def test_without_reading_back_nothing_is_called_verified(east: Broker, west: Broker, tmp_path: Path) -> None:
@@ -149,8 +148,8 @@ def test_without_reading_back_nothing_is_called_verified(east: Broker, west: Bro
     produce(east, flow.topic, values(5))
     flow.run()
     report = report_flow(flow.opened, ALWAYS)
-    assert "5 were not read back" in report.verdict and report.numbers["records not read back"] == 5
-    assert report.sections["partitions"][0]["verdict"] == "passed, but 5 records were not read back"
+    assert "5 were not read back" in report.headline and report.numbers["records not read back"] == 5
+    assert report.rows("partitions")[0]["verdict"] == "passed, but 5 records were not read back"
     reads_back = replace(flow.flow, window=replace(flow.flow.window, verify="readback"))
     later = report_flow(replace(flow.opened, flow=reads_back), ALWAYS)
     assert later.numbers["records not read back"] == 5, "the record tells, and not how windows are configured now"

@@ -9,13 +9,13 @@ from typing import Any
 
 from airmirror.clusters.admin.appender import Appender
 from airmirror.config import Flow
-from airmirror.evidence.canonical import canonical
-from airmirror.evidence.reports import Report
 from airmirror.flows.gates import Expectations, expectations_of
 from airmirror.flows.report import report_flow
 from airmirror.flows.report_rows import Span
 from airmirror.flows.report_spot import spot_check
 from airmirror.naming import segment_topic
+from airmirror.report.canonical import canonical
+from airmirror.report.document import Document
 from airmirror_local.brokers import Broker
 from support.disks import alter_value
 from support.flows import Mirror, as_mirrormaker, mirror
@@ -32,7 +32,7 @@ expectations:
 """
 
 
-def report(flow: Mirror, **more: Any) -> Report:
+def report(flow: Mirror, **more: Any) -> Document:
     return report_flow(flow.opened, Span(), **more)
 
 
@@ -46,21 +46,21 @@ def test_versions_and_expectations_are_named(east: Broker, west: Broker, tmp_pat
     flow.run()
     (tmp_path / "ours.yaml").write_text(SUITE)
     made = report(flow, by=expectations_of(tmp_path))
-    named = {row["name"]: row["value"] for row in made.sections["versions"]}
+    named = {row["name"]: row["value"] for row in made.rows("versions")}
     assert {"Airmirror", "window.verify", f"cluster {flow.flow.source.alias}", "cluster west"} <= named.keys()
     assert "metadata.version" in named["cluster west"] and named["cluster west"].startswith("broker ")
-    asked = [row for row in made.sections["expectations"] if row["suite"] == "ours"]
+    asked = [row for row in made.rows("expectations") if row["suite"] == "ours"]
     assert [(row["expectation"], row["severity"], row["topics"]) for row in asked] == [
         ("expect_column_values_to_be_between", "warning", ["orders.*"])
     ]
     assert json.loads(asked[0]["arguments"]) == {"column": "lag_seconds", "max_value": "12.5"}
-    assert len(made.sections["expectations"]) > 1, "the product's own suite"
+    assert len(made.rows("expectations")) > 1, "the product's own suite"
     canonical(made.as_dict())  # nothing in it has two forms
     alone = report(flow, by=Expectations(None, "none were wanted"))
-    assert not alone.sections["expectations"] and any("none were wanted" in line for line in alone.not_known)
+    assert not alone.rows("expectations") and any("none were wanted" in line for line in alone.not_known)
 
-    def digest(of: Report) -> str:
-        (found,) = (row["value"] for row in of.sections["versions"] if row["name"].startswith("SHA-256"))
+    def digest(of: Document) -> str:
+        (found,) = (row["value"] for row in of.rows("versions") if row["name"].startswith("SHA-256"))
         return str(found)
 
     (setting, *others) = (each for each in flow.opened.configuration.settings if each.key.endswith(".topics"))
@@ -76,7 +76,7 @@ def test_what_another_tool_has_copied_is_not_called_compared(east: Broker, west:
     as_mirrormaker(flow, 20, 9)  # it was killed between its records and its offsets
     flow.run()
     made = report(flow)
-    assert made.is_good and "all but 10 that another tool had copied" in made.verdict, made.verdict
+    assert made.is_good and "all but 10 that another tool had copied" in made.headline, made.headline
     assert any("10 records were copied by another tool" in line for line in made.not_known)
     assert any("What lies before the first offset" in line for line in made.not_known)
 
@@ -87,9 +87,9 @@ def test_a_cluster_that_is_another_one_now_is_a_contradiction(east: Broker, west
     flow.run()
     moved: Flow = replace(flow.flow, source=replace(flow.flow.source, bootstrap_servers=(west.bootstrap,)))
     made = report_flow(replace(flow.opened, flow=moved), Span())
-    (line,) = (row["contradiction"] for row in made.sections["contradictions"])
+    (line,) = (row["contradiction"] for row in made.rows("contradictions"))
     assert "is another one now" in line and not made.is_good and made.numbers["contradictions"] == 1
-    first, _ = made.sections["clusters"]
+    first, _ = made.rows("clusters")
     assert first["id_in_the_record"] != first["id_now"]
 
 

@@ -11,13 +11,13 @@ from uuid import UUID
 import pytest
 
 from airmirror.config import parse
-from airmirror.evidence.reports import Report
 from airmirror.flows import report
 from airmirror.flows.prepare import Opened
 from airmirror.flows.report_now import Now
 from airmirror.flows.report_rows import Span, progress, told
 from airmirror.ledger import Ledger
 from airmirror.partitions import TopicPartition
+from airmirror.report.document import Document
 from airmirror.wire.segments import Hold, SegmentRecord
 from support.ledgers import ORDERS, ORDERS_AGAIN, SEGMENTS, TOPIC_ID, segment, verified, written
 
@@ -55,7 +55,7 @@ class Recorded:
         finally:
             ledger.close()
 
-    def report(self, *records: object, target: Now = NOTHING) -> Report:
+    def report(self, *records: object, target: Now = NOTHING) -> Document:
         with self.opened(*records) as opened:
             self._patch.setattr(report, "record_of", self._same)
             self._patch.setattr(report, "_compare_ledger", lambda *_: ([], ()))
@@ -81,8 +81,8 @@ def test_a_time_ends_before_its_end() -> None:
 def test_what_is_proven_is_verified_to_its_end_and_not_held(recorded: Recorded) -> None:
     whole = (read_back(0, 10), read_back(10, 20))
     good = recorded.report(*whole, verified(19))
-    assert good.is_good and "each of them was found equal on the target" in good.verdict, good
-    (row,) = good.sections["partitions"]
+    assert good.is_good and "each of them was found equal on the target" in good.headline, good
+    (row,) = good.rows("partitions")
     assert (row["verdict"], row["copied"], row["source"], row["verified_to"]) == ("verified", 20, [[0, 20]], 20)
     for more, why in (
         ((verified(9),), "offsets from 10 on are not verified yet"),
@@ -91,9 +91,9 @@ def test_what_is_proven_is_verified_to_its_end_and_not_held(recorded: Recorded) 
         ((verified(29), read_back(25, 30)), "no segment record covers the offsets 20 to 24"),
     ):
         bad = recorded.report(*whole, *more)
-        (row,) = bad.sections["partitions"]
+        (row,) = bad.rows("partitions")
         assert (row["verdict"], row["why"]) == ("not proven", why)
-        assert not bad.is_good and "1 of 1 partitions are not proven" in bad.verdict
+        assert not bad.is_good and "1 of 1 partitions are not proven" in bad.headline
 
 
 def test_a_topic_that_was_made_again_is_proven_by_its_own_records_only(recorded: Recorded) -> None:
@@ -106,10 +106,10 @@ def test_a_topic_that_was_made_again_is_proven_by_its_own_records_only(recorded:
 def test_what_is_lost_or_was_not_read_back_is_not_told_as_equal(recorded: Recorded) -> None:
     lost = replace(read_back(10, 20), copied=8, lost=2, segments=read_back(10, 18).segments)
     said = recorded.report(read_back(0, 10), lost, verified(19))
-    assert not said.is_good and said.numbers["offsets lost"] == 2 and said.verdict.endswith("; 2 are declared lost.")
+    assert not said.is_good and said.numbers["offsets lost"] == 2 and said.headline.endswith("; 2 are declared lost.")
     unread = replace(read_back(0, 10), target_epoch=-1)
     said = recorded.report(unread, verified(9))
-    assert "10 were not read back" in said.verdict and said.numbers["records not read back"] == 10
+    assert "10 were not read back" in said.headline and said.numbers["records not read back"] == 10
 
 
 def test_a_targets_log_that_was_cut_contradicts_the_record(recorded: Recorded) -> None:
@@ -117,7 +117,7 @@ def test_a_targets_log_that_was_cut_contradicts_the_record(recorded: Recorded) -
     records = (read_back(0, 10), verified(9))
     for end, lines in ((10, 0), (9, 1)):
         said = recorded.report(*records, target=replace(NOTHING, ends={remote: end}))
-        assert len(said.sections["contradictions"]) == lines and said.is_good is not bool(lines)
+        assert len(said.rows("contradictions")) == lines and said.is_good is not bool(lines)
 
 
 def test_the_curve_ends_with_all_records(recorded: Recorded) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -30,8 +29,10 @@ from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Cluster, MoveGroup
 from airmirror.migration import inventory as taking
 from airmirror.migration.inventory import take
-from airmirror.migration.page import page
 from airmirror.migration.plan import MigrationPlan, migration_plan
+from airmirror.migration.shown import shown_plan
+from airmirror.report.canonical import canonical, parsed
+from airmirror.report.page import page
 from airmirror.topics.names import policy_of
 from airmirror_local.brokers import Broker
 from airmirror_local.proxy import Exchange, Proxy
@@ -190,9 +191,10 @@ def test_the_page_escapes_what_others_wrote(
     flow, group = mirror(east, west, tmp_path), topic("<img src=x onerror=alert(1)>")
     commit(east, group, {(flow.topic, 0): 0})
     plan = migration_plan(flow.opened)
-    text = page(plan)
+    told = shown_plan(plan).as_dict() | {"signer": None}
+    text = page(told)
     assert "<img" not in text and "<script" not in text and "&lt;img" in text and "http" not in text
-    assert json.loads(json.dumps(plan.as_dict()))["flow"] == flow.flow.name
+    assert parsed(canonical(told))["asked"] == {"flow": flow.flow.name}
     assert levels(plan)["a flow replicates them"] == "stop"
 
 

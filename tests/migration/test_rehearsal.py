@@ -14,11 +14,12 @@ import pytest
 from airmirror.clusters.admin.appender import Appender
 from airmirror.migration import rehearsal as rehearsing
 from airmirror.migration.rehearsal import MoveOver, MoveRehearsal, rehearse_move
-from airmirror.migration.rehearsal_report import MoveReport, report_page, write_report
+from airmirror.migration.rehearsal_report import MoveReport, shown
 from airmirror.naming import segment_topic
 from airmirror.rehearsal import copies as copying
 from airmirror.rehearsal.copies import Copies
 from airmirror.rehearsal.rehearse import RehearsalNeedsSource
+from airmirror.report.files import write_document
 from airmirror.wire.segments import Segment
 from airmirror_local.brokers import Broker
 from support.acls import every_acl
@@ -78,9 +79,10 @@ def test_everything_is_proven_and_nothing_of_production_is_touched(
     (shadowed,) = report.made.shadowed
     assert shadowed.shadow == f"__{remote}.shop.rehearsal" and shadowed.partitions == 3 and shadowed.records > 100
     base = tmp_path / "reports" / "rehearsal"
-    assert write_report(report, base) == base.with_name("rehearsal.html")
+    page, _ = write_document(shown(report), base)
+    text = page.read_text()
     assert json.loads(base.with_name("rehearsal.json").read_text())["headline"] == report.headline
-    assert middle in report_page(report) and "<script" not in report_page(report)
+    assert page.name == "rehearsal.html" and middle in text and "<script" not in text
 
 
 def test_it_is_rehearsed_while_producers_and_windows_are_at_work(east: Broker, west: Broker, tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from airmirror.clusters.admin.members import Member
 from airmirror.clusters.protocol.described import AclBinding, Quota
-from airmirror.failover.findings import Finding
 from airmirror.failover.groups import GroupPoint
 from airmirror.migration import rules_access, rules_clients, rules_flow, rules_topics
 from airmirror.migration.access import missing_bindings
@@ -18,6 +17,7 @@ from airmirror.migration.facts import Facts
 from airmirror.migration.inventory import GroupFacts
 from airmirror.migration.moving import Moving
 from airmirror.offsets.translation import Reason
+from airmirror.report.document import Finding
 from airmirror.slot.errors import PartitionFailed
 from airmirror.topics.remote import RefusedTopic, TopicPlan
 from airmirror.windows.plan import Planned

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from airmirror.evidence.report_check import check
-from airmirror.evidence.signing import name_of
+from airmirror.report.check import check
+from airmirror.report.signing import name_of
 from on_airflow.conftest import REPORT_KEY, AirflowFlow
 from support.topics import Record, produce
 

@@ -45,6 +45,8 @@ def test_a_run_has_its_page(
     assert task.page is not None and task.page.is_relative_to(tmp_path / "docs" / "migration")
     text = task.page.read_text()
     assert "Migration plan of" in text and flow.remote_topic in text and "<script" not in text
-    assert json.loads(task.page.with_suffix(".json").read_text())["names"] == {flow.topic: flow.remote_topic}
+    assert json.loads(task.page.with_suffix(".json").read_text())["sections"]["names"] == [
+        {"on_the_source": flow.topic, "on_the_target": flow.remote_topic}
+    ]
     assert "warn records outlive the migration: kept for less than the 12 h" in caplog.text
     assert "1 move group of 1 topic" in caplog.text and "ok a flow" not in caplog.text

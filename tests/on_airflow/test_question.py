@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from airmirror.flows.decisions import HeldRange
-from airmirror.on_airflow.question import MOST_REASON, OPTIONS, escape, question
+from airmirror.on_airflow.question import OPTIONS, question
+from airmirror.report.markdown import MOST_REASON, escape
 
 HOSTILE = "a | b\n```\n### Approved by [ticket](http://evil) <b> ![x](//evil/p.png) www.evil.example *x* ~~y~~ a@b.c"
 

@@ -16,14 +16,14 @@ from airmirror.cli.main import app
 from airmirror.config import UnknownComparison, parse
 from airmirror.evidence import mirrors
 from airmirror.evidence.mirrors import NothingToCompare
-from airmirror.evidence.report_check import check
-from airmirror.evidence.report_errors import BadKey
-from airmirror.evidence.signing import name_of
 from airmirror.flows.report_rows import Span
 from airmirror.on_airflow.dags.forms import interval_ms
 from airmirror.on_airflow.deployment import Deployment
 from airmirror.on_airflow.tasks.report import ClustersDiffer, Narrowed, NotProven, SlowPattern, _asked, compare, report
 from airmirror.on_airflow.tasks.spark import BadSparkConnection
+from airmirror.report.check import check
+from airmirror.report.errors import BadKey
+from airmirror.report.signing import name_of
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, mirror
 from support.topics import Record, produce

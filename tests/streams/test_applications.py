@@ -9,8 +9,8 @@ from uuid import uuid4
 
 import pytest
 
+from airmirror.failover.outcome import outcome_of
 from airmirror.failover.plan import failover_plan
-from airmirror.failover.report import report_of
 from airmirror.failover.steps import fail_over
 from airmirror_local.brokers import Broker
 from support.failovers import PLANNED, windowed, with_groups
@@ -66,8 +66,8 @@ def test_its_state_on_the_target_equals_that_of_a_run_without_failover(
     windowed(flow)
     found = {each.what: each for each in failover_plan(flow.opened).findings}
     assert found[f"Streams application {application} finds its state"].level == "ok"
-    made = report_of(flow.opened, PLANNED, *fail_over(flow.opened, PLANNED))
-    assert made.is_good and internal_topics(west, application) == internal, made.headline
+    made = outcome_of(flow.opened, PLANNED, *fail_over(flow.opened, PLANNED))
+    assert made.is_good and internal_topics(west, application) == internal, made
     copied_as_it_is(flow, internal[0])
     write(west, lines, PARTS[2])
     everything = counted(*PARTS)

@@ -79,7 +79,7 @@ def compare(
     from airmirror.evidence.compared_report import compared_report
     from airmirror.evidence.mirrors import compare_clusters
     from airmirror.evidence.positions import moves
-    from airmirror.evidence.report_files import write_report
+    from airmirror.report.files import write_evidence
 
     asked = Asked(
         topics=_names(topics),
@@ -102,7 +102,7 @@ def compare(
         )
         moved = moves(here, there, rows, _names(groups), source_alias) if groups else []
     if report is not None:
-        write_report(compared_report(here, there, asked, rows, moved), report, signs)
+        write_evidence(compared_report(here, there, asked, rows, moved), report, signs)
     if as_json:
         print_json(console, _plain(asked, rows, moved))
     else:

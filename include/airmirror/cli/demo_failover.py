@@ -21,12 +21,13 @@ from airmirror.clusters.admin.client import connect
 from airmirror.clusters.admin.creation import create_topics
 from airmirror.clusters.admin.description import NewTopic
 from airmirror.errors import counted
+from airmirror.failback.outcome import outcome_of as outcome_of_failback
 from airmirror.failback.pair import Pair
 from airmirror.failback.plan import failback_plan
-from airmirror.failback.report import report_of as report_of_failback
 from airmirror.failback.rescue import RescueOrder, rescue
 from airmirror.failback.steps import Done, FailbackOrder, fail_back, return_step
-from airmirror.failover.report import FailoverReport, report_of
+from airmirror.failover.outcome import FailoverOutcome, outcome_of
+from airmirror.failover.shown import shown_outcome
 from airmirror.failover.steps import Order, fail_over
 from airmirror.flows.moving import GroupsActive
 from airmirror.flows.prepare import caught_up, open_flow
@@ -129,7 +130,7 @@ def _run(console: Console, directory: Path, seconds: int) -> Course:
             done = _fail_back(pair)
             course.failback_seconds = done.seconds
             course.returned = sum(
-                each.records for each in report_of_failback(pair, FailbackOrder(WHY, WHO), done).returned
+                each.records for each in outcome_of_failback(pair, FailbackOrder(WHY, WHO), done).returned
             )
         with step(f"the shop is open on east again, for {seconds} s"):
             before = len(shop.acknowledged())
@@ -148,10 +149,10 @@ def _run(console: Console, directory: Path, seconds: int) -> Course:
     return course
 
 
-def _fail_over(pair: Pair, course: Course) -> FailoverReport:
+def _fail_over(pair: Pair, course: Course) -> FailoverOutcome:
     order = Order("disaster", WHY, WHO)
     left, moved, course.failover_seconds = fail_over(pair.forward, order)
-    return report_of(pair.forward, order, left, moved, course.failover_seconds)
+    return outcome_of(pair.forward, order, left, moved, course.failover_seconds)
 
 
 def _fail_back(pair: Pair) -> Done:
@@ -166,9 +167,9 @@ def _fail_back(pair: Pair) -> Done:
             time.sleep(MEMBERS_SECONDS)  # the sampling interval: a coordinator tells nobody that a session has ended
 
 
-def _lost(made: FailoverReport) -> Iterator[str]:
+def _lost(made: FailoverOutcome) -> Iterator[str]:
     """Yield what is known of what did not cross, before east is back."""
-    yield f"  {made.headline}"
+    yield f"  {shown_outcome(made).headline}"
     for point in made.plan.partitions:
         yield f"  {point.name}: nothing from offset {point.verified_end} on is known to have crossed"
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from airmirror.cli.report import checked
 from airmirror.errors import command
-from airmirror.evidence.report_files import write_report
-from airmirror.evidence.signing import new_signer
 from airmirror.flows.prepare import Opened
 from airmirror.flows.report import report_flow
 from airmirror.flows.report_rows import Span
 from airmirror.local import LOCAL
+from airmirror.report.files import write_evidence
+from airmirror.report.signing import new_signer
 
 DIRECTORY = LOCAL / "demo-report"  # emptied by the next demo
 
@@ -40,12 +40,12 @@ def report_demo(opened: Opened, directory: Path = DIRECTORY) -> Reported:
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     made, key, public = report_flow(opened, Span()), new_signer(), _short(directory / "public.pem")
-    html, json, *_ = map(_short, write_report(made, directory / "report", key))
+    html, json, *_ = map(_short, write_evidence(made, directory / "report", key))
     public.write_bytes(key.public_pem)
     said, is_sound = checked(json, public)
     doubts = [] if is_sound else [f"the report's check: {line}" for line in said]
     if not made.is_good:
-        doubts.append(f"the report says: {made.verdict}")
+        doubts.append(f"the report says: {made.headline}")
     return Reported(html, json, public, tuple(said), tuple(doubts))
 
 

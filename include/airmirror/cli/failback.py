@@ -23,20 +23,17 @@ from airmirror.cli.options import (
     console,
     opened_flow,
 )
-from airmirror.cli.plans import finding_lines, report_base, show_put_back, write_plan
+from airmirror.cli.plans import check_place, end_outcome, end_plan, report_base, show_put_back
+from airmirror.cli.report import KeyFile, signer_of
 from airmirror.cli.steps import telling
 from airmirror.cli.tables import DOUBTFUL, GOOD, Cell, line, print_json, show, table
 from airmirror.errors import counted
 
 if TYPE_CHECKING:  # every command would load them at its start
-    from airmirror.failback.divergence import Written
     from airmirror.failback.plan import FailbackPlan
-    from airmirror.failback.report import FailbackReport
     from airmirror.failback.rescue import ToRescue
     from airmirror.windows.continuing import Continuation
     from airmirror.windows.resets import Reset
-
-MOST_RUNS = 3  # of a partition that are shown; --json and --write have all
 
 failback_commands = typer.Typer(no_args_is_help=True, help="Fail back to the source of a flow, when it is there again.")
 
@@ -53,6 +50,7 @@ def plan(
     write: Annotated[
         Path | None, typer.Option(help="Write the whole plan as PATH.html and PATH.json, over what is there.")
     ] = None,
+    key: KeyFile = None,
     config: Config = DEFAULT_CONFIG,
     ledger: LedgerUrl = DEFAULT_LEDGER,
     secrets: Secrets = None,
@@ -62,19 +60,14 @@ def plan(
 
     Both clusters are read; nothing is written but the ledger. Exit status: 0 nothing diverged, 1 something did, 2 bad input.
     """
-    from airmirror.failback.page import page
     from airmirror.failback.plan import failback_plan
+    from airmirror.failback.shown import shown_plan
 
+    check_place(write)
+    signs = signer_of(key)
     with opened_flow(config, flow, ledger, secrets, shows=True) as opened, console.status("reading both clusters"):
-        found = failback_plan(opened)
-    if write is not None:
-        write_plan(write, page(found), found.as_dict())
-    if as_json:
-        print_json(console, found.as_dict())
-    else:
-        _show(found)
-    if not found.is_equal:
-        raise typer.Exit(1)
+        found = shown_plan(failback_plan(opened))
+    end_plan(found, write, signs, as_json)
 
 
 @failback_commands.command("rescue")
@@ -100,6 +93,7 @@ def rescue(
     """
     from airmirror.failback import rescue as rescuing
     from airmirror.failback.plan import failback_plan
+    from airmirror.failback.shown import shown_plan
 
     order = rescuing.RescueOrder(reason, by, append, tuple(topic or ()))
     with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, telling(console) as tell:
@@ -119,7 +113,7 @@ def rescue(
             }
             for each in chosen
         ]
-        print_json(console, {"done": yes, "rescue": rows, "plan": found.as_dict()})
+        print_json(console, {"done": yes, "rescue": rows, "plan": shown_plan(found).as_dict()})
     else:
         _show_rescue(found, chosen, yes)
     if found.never:
@@ -161,6 +155,7 @@ def run(
         Path | None,
         typer.Option(help="Write the report as PATH.html and PATH.json; failback.<flow>.<time> by default."),
     ] = None,
+    key: KeyFile = None,
     yes: Yes = False,
     config: Config = DEFAULT_CONFIG,
     ledger: LedgerUrl = DEFAULT_LEDGER,
@@ -172,9 +167,11 @@ def run(
     begin to return. Exit status: 0 nothing is left, 1 something is, 2 bad input.
     """
     from airmirror.failback import steps
+    from airmirror.failback.outcome import outcome_of
     from airmirror.failback.pair import Pair, check_way_back
-    from airmirror.failback.report import report_of, write_report
+    from airmirror.failback.shown import shown_outcome
 
+    signs = signer_of(key)
     order = steps.FailbackOrder(reason, by, leave, wait, inexact, tuple(topic or ()), accept_loss)
     with (
         opened_flow(config, flow, ledger, secrets, shows=not yes) as forward,
@@ -189,14 +186,8 @@ def run(
             begun, differ = (steps.return_step(pair, order, tell), []) if yes else steps.look(pair, order)
             _show_begun(reverse.flow.name, begun, differ, yes, as_json)
             return
-        made = report_of(pair, order, steps.fail_back(pair, order, tell))
-        file = write_report(made, report_base(write, "failback", made.plan.flow, made.ended_ms))
-    if as_json:
-        print_json(console, made.as_dict())
-    else:
-        _show_done(made, file)
-    if not made.is_good:
-        raise typer.Exit(1)
+        made = shown_outcome(outcome_of(pair, order, steps.fail_back(pair, order, tell)))
+    end_outcome(made, report_base(write, "failback", forward.flow.name, made.made_ms), signs, as_json)
 
 
 @failback_commands.command("undo")
@@ -269,25 +260,11 @@ def _on_both_sides(reset: Reset) -> str:
     )
 
 
-def _show_done(made: FailbackReport, file: Path) -> None:
-    """Show what returned, which groups were left, and the whole in one sentence."""
-    numbers = ("partition", "records", "stay behind", "goes on at")
-    rows: list[list[Cell]] = [
-        [each.topic, each.partition, each.remote_topic, each.records, each.behind, each.goes_on]
-        for each in made.returned
-    ]
-    columns = ("topic", "partition", "from", *numbers[1:])
-    show(console, table(f"{made.plan.flow}: what returned", columns, rows, right=numbers, empty="nothing since"))
-    for group, topic, partition, why in made.left:
-        show(console, line("left", f"{group} in {topic}-{partition}: {why}", DOUBTFUL))
-    for each in made.accepted:
-        show(console, line("accepted", f"{each.topic}-{each.partition}: {each.problem}", DOUBTFUL))
-    show(console, Text(made.headline, GOOD if made.is_good else DOUBTFUL), f"The report: {file}")
-
-
 def _show_rescue(found: FailbackPlan, chosen: list[ToRescue], done: bool) -> None:
+    from airmirror.failback.shown import runs_told
+
     rows: list[list[Cell]] = [
-        [each.row.topic, each.row.partition, each.row.never.records, _runs(each.row.never), each.into]
+        [each.row.topic, each.row.partition, each.row.never.records, runs_told(each.row.never), each.into]
         for each in chosen
     ]
     columns = ("topic", "partition", "records", "offsets", "copied to" if done else "would be copied to")
@@ -297,43 +274,3 @@ def _show_rescue(found: FailbackPlan, chosen: list[ToRescue], done: bool) -> Non
     show(console, Text(found.headline, DOUBTFUL if found.never else GOOD))
     if chosen and not done:
         show(console, "Nothing was written: --yes does it.")
-
-
-def _show(found: FailbackPlan) -> None:
-    """Show each partition with its runs, what was asked, and the whole in one sentence."""
-    numbers = ("partition", "crossed", "source has", "never crossed", "rescued", "since")
-    rows: list[list[Cell]] = [
-        [
-            each.topic,
-            each.partition,
-            each.crossed_end,
-            None if each.kept_end < 0 else each.kept_end,
-            each.never.records,
-            each.rescued,
-            each.since.records,
-        ]
-        for each in found.partitions
-    ]
-    title = f"{found.flow}: partitions"
-    show(console, table(title, ("topic", *numbers), rows, right=numbers, empty="nothing was replicated"))
-    show(console, "")
-    for each in found.partitions:
-        if each.never.records:
-            show(console, line("never crossed", f"{each.name}: {_runs(each.never)}", DOUBTFUL))
-    for each in found.partitions:
-        if each.waits.records:
-            show(console, line("copied when it is open", f"{each.name}: {_runs(each.waits)}", GOOD))
-    for each in found.partitions:
-        if each.since.records:
-            show(console, line("since", f"{each.remote_topic}-{each.partition}: {_runs(each.since)}", DOUBTFUL))
-    show(console, *finding_lines(found.findings), Text(found.headline, GOOD if found.is_equal else DOUBTFUL))
-
-
-def _runs(written: Written) -> str:
-    """Return the first runs of offsets, how many more there are, and the times of their records."""
-    from airmirror.failover.page import known_time
-
-    runs = [str(first) if first == last else f"{first} to {last}" for first, last in written.runs[:MOST_RUNS]]
-    more = f" and {len(written.runs) - MOST_RUNS:,} more runs" if len(written.runs) > MOST_RUNS else ""
-    between = f"{known_time(written.earliest_ms)} to {known_time(written.latest_ms)}"
-    return f"{', '.join(runs)}{more} ({between})"

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from airmirror.cli.failures import failures_reported
 from airmirror.cli.options import (
@@ -22,17 +21,12 @@ from airmirror.cli.options import (
     console,
     opened_flow,
 )
-from airmirror.cli.plans import finding_lines, report_base, show_put_back, write_plan
+from airmirror.cli.plans import check_place, end_dry_run, end_outcome, end_plan, report_base, show_put_back
 from airmirror.cli.rehearsal import rehearse
+from airmirror.cli.report import KeyFile, signer_of
 from airmirror.cli.steps import telling
-from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, print_json, show, table
+from airmirror.cli.tables import show
 from airmirror.failover.ways import Way
-
-if TYPE_CHECKING:  # every command would load them at its start
-    from airmirror.failover.plan import FailoverPlan
-    from airmirror.failover.report import FailoverReport
-
-MOST_SHOWN = 20  # groups that were left; the report has all
 
 failover_commands = typer.Typer(no_args_is_help=True, help="Fail over to the target of a flow.")
 
@@ -49,6 +43,7 @@ def plan(
     write: Annotated[
         Path | None, typer.Option(help="Write the whole plan as PATH.html and PATH.json, over what is there.")
     ] = None,
+    key: KeyFile = None,
     config: Config = DEFAULT_CONFIG,
     ledger: LedgerUrl = DEFAULT_LEDGER,
     secrets: Secrets = None,
@@ -58,19 +53,14 @@ def plan(
 
     Nothing is written but the ledger. Exit status: 0 nothing warns, 1 something does, 2 bad input.
     """
-    from airmirror.failover.page import page
     from airmirror.failover.plan import failover_plan
+    from airmirror.failover.shown import shown_plan
 
+    check_place(write)
+    signs = signer_of(key)
     with opened_flow(config, flow, ledger, secrets, shows=True) as opened, console.status("looking at both clusters"):
-        found = failover_plan(opened)
-    if write is not None:
-        write_plan(write, page(found), found.as_dict())
-    if as_json:
-        print_json(console, found.as_dict())
-    else:
-        _show(found)
-    if not found.is_ready:
-        raise typer.Exit(1)
+        found = shown_plan(failover_plan(opened))
+    end_plan(found, write, signs, as_json)
 
 
 @failover_commands.command("run")
@@ -92,6 +82,7 @@ def run(
         Path | None,
         typer.Option(help="Write the report as PATH.html and PATH.json; failover.<flow>.<time> by default."),
     ] = None,
+    key: KeyFile = None,
     yes: Yes = False,
     config: Config = DEFAULT_CONFIG,
     ledger: LedgerUrl = DEFAULT_LEDGER,
@@ -101,28 +92,23 @@ def run(
     """Fail over to the target: the flow is closed, so that nobody writes there any more, and groups are moved. Killed and run
     again, it does what is left. Without --yes it shows the plan. Exit status: 0 nothing is missing, 1 something is, 2 bad input.
     """
+    from airmirror.failover.outcome import outcome_of
     from airmirror.failover.plan import failover_plan
-    from airmirror.failover.report import report_of, write_report
+    from airmirror.failover.shown import shown_outcome, shown_plan
     from airmirror.failover.steps import Order, check_way, fail_over
 
-    order = Order(way, reason, by, wait, inexact, anyway)
+    order, signs = Order(way, reason, by, wait, inexact, anyway), signer_of(key)
     with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, telling(console) as tell:
+        name = opened.flow.name
         if not yes:
             check_way(opened, order)
-            found = failover_plan(opened)
+            found = shown_plan(failover_plan(opened))
         else:
-            made = report_of(opened, order, *fail_over(opened, order, tell))
-            file = write_report(made, report_base(write, "failover", opened.flow.name, made.ended_ms))
-        servers = ",".join(opened.flow.target.bootstrap_servers)
-    if as_json:
-        print_json(console, made.as_dict() if yes else found.as_dict() | {"done": False})
-    elif yes:
-        _show_done(made, file, servers)
+            found = shown_outcome(outcome_of(opened, order, *fail_over(opened, order, tell)))
+    if yes:
+        end_outcome(found, report_base(write, "failover", name, found.made_ms), signs, as_json)
     else:
-        _show(found)
-        show(console, f"Nothing was written. With --yes the flow {found.flow} is failed over ({way}).")
-    if not (made.is_good if yes else found.is_ready):
-        raise typer.Exit(1)
+        end_dry_run(found, f"With --yes the flow {name} is failed over ({way}).", as_json)
 
 
 failover_commands.command("rehearse")(rehearse)
@@ -152,65 +138,3 @@ def undo(
     show(console, f"{name} {state}.", *([] if yes else ["Nothing was written: --yes does it."]))
     if found.reasons:
         raise typer.Exit(1)
-
-
-def _show_done(made: FailoverReport, file: Path, servers: str) -> None:
-    """Show what was done, what is left, and how applications go on."""
-    for each in made.not_judged:
-        show(console, line("not proven", f"{each.topic}-{each.partition} from {each.first} on: {each.reason}", BAD))
-    for row in made.left[:MOST_SHOWN]:
-        show(console, line("left", f"{row.group} in {row.topic}-{row.partition}: {row.reason}", DOUBTFUL))
-    for point in made.plan.partitions:
-        if point.missing is None or point.missing:
-            known = (
-                "nobody knows where the source ends" if point.source_end is None else f"its end was {point.source_end}"
-            )
-            show(console, line("did not cross", f"{point.name} from {point.verified_end} on; {known}", DOUBTFUL))
-    names: list[list[Cell]] = [[topic, remote] for topic, remote in sorted(made.plan.names.items())]
-    title = f"start your applications with bootstrap.servers = {servers} and"
-    show(console, table(title, ("on the source", "on the target"), names, empty="nothing was replicated"))
-    show(console, Text(made.headline, GOOD if made.is_good else DOUBTFUL), f"The report: {file}")
-
-
-def _show(found: FailoverPlan) -> None:
-    from airmirror.failover.page import headline, known_time
-
-    partitions: list[list[Cell]] = [
-        [
-            point.topic,
-            point.partition,
-            point.remote_topic,
-            point.verified_end,
-            point.committed_end,
-            point.source_end,
-            point.missing,
-            known_time(point.complete_ms) if point.verified_end else "nothing yet",
-        ]
-        for point in found.partitions
-    ]
-    groups: list[list[Cell]] = [
-        [
-            point.group,
-            point.topic,
-            point.partition,
-            point.position,
-            point.translation,
-            point.again,
-            point.reason or ("exact" if point.exact else "estimated"),
-        ]
-        for point in found.groups
-    ]
-    numbers = ("partition", "verified", "committed", "source's end", "not verified")
-    columns = ("topic", "partition", "remote topic", *numbers[1:], "complete to")
-    show(
-        console, table(f"{found.flow}: partitions", columns, partitions, right=numbers, empty="nothing was replicated")
-    )
-    positions = ("partition", "position", "goes on at", "read again")
-    if groups:
-        show(console, "")
-    show(
-        console,
-        table(f"{found.flow}: groups", ("group", "topic", *positions, ""), groups, right=positions, empty="none"),
-    )
-    show(console, "")
-    show(console, *finding_lines(found.findings), Text(headline(found), GOOD if found.is_ready else DOUBTFUL))

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
 from airmirror.cli.failures import failures_reported
 from airmirror.cli.options import (
@@ -25,8 +24,9 @@ from airmirror.cli.options import (
     console,
     opened_flow,
 )
-from airmirror.cli.plans import finding_lines
+from airmirror.cli.plans import check_place, end_plan
 from airmirror.cli.rehearsal import rehearse_move
+from airmirror.cli.report import KeyFile, signer_of
 from airmirror.cli.steps import telling
 from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, print_json, show, table
 from airmirror.errors import named
@@ -34,7 +34,6 @@ from airmirror.migration.order import STEPS, WITH_REVERSE, MoveOrder, usual
 
 if TYPE_CHECKING:  # every command would load it at its start
     from airmirror.flows.prepare import Opened
-    from airmirror.migration.plan import MigrationPlan
     from airmirror.migration.state import MoveState
 
 MoveName = Annotated[str, typer.Option("--move", help="The move group: <flow>.move.<name>.… in the configuration.")]
@@ -57,8 +56,9 @@ def plan(
     ] = 7.0,
     write: Annotated[
         Path | None,
-        typer.Option(help="Write the whole plan to PATH.html or PATH.json; to both where PATH ends otherwise."),
+        typer.Option(help="Write the whole plan as PATH.html and PATH.json, over what is there."),
     ] = None,
+    key: KeyFile = None,
     config: Config = DEFAULT_CONFIG,
     ledger: LedgerUrl = DEFAULT_LEDGER,
     secrets: Secrets = None,
@@ -69,19 +69,13 @@ def plan(
     Nothing is written but the ledger. Exit status: 0 nothing warns, 1 something does, 2 bad input.
     """
     from airmirror.migration.plan import DAY_MS, migration_plan
+    from airmirror.migration.shown import shown_plan
 
-    if write is not None and not write.absolute().parent.is_dir():
-        raise typer.BadParameter(f"{write}: there is no such directory", param_hint="--write")
+    check_place(write)
+    signs = signer_of(key)
     with opened_flow(config, flow, ledger, secrets, shows=True) as opened, telling(console, "looking") as tell:
-        found = migration_plan(opened, round(takes * DAY_MS), tell)
-    if write is not None:
-        _write(found, write)
-    if as_json:
-        print_json(console, found.as_dict())
-    else:
-        _show(found)
-    if not found.is_ready:
-        raise typer.Exit(1)
+        found = shown_plan(migration_plan(opened, round(takes * DAY_MS), tell))
+    end_plan(found, write, signs, as_json)
 
 
 @migration_commands.command("run")
@@ -222,34 +216,3 @@ def _show_state(found: MoveState) -> None:
 
 
 migration_commands.command("rehearse")(rehearse_move)
-
-
-def _write(found: MigrationPlan, path: Path) -> None:
-    from airmirror.migration.page import page
-
-    texts = {".html": lambda: page(found), ".json": lambda: json.dumps(found.as_dict(), indent=2)}
-    files = {path.suffix: path} if path.suffix in texts else {end: path.with_name(path.name + end) for end in texts}
-    for ending, file in files.items():
-        try:
-            file.write_text(texts[ending](), "utf-8")
-        except OSError as error:
-            raise typer.BadParameter(f"{file}: {error.strerror}", param_hint="--write") from error
-
-
-def _show(found: MigrationPlan) -> None:
-    from airmirror.migration.page import headline
-
-    moves: list[list[Cell]] = [
-        [
-            each.name,
-            "configured" if each.configured else "proposed",
-            named(each.topics),
-            named(each.groups),
-            named(each.transactional_ids),
-        ]
-        for each in found.moves
-    ]
-    columns = ("name", "", "topics", "groups", "transactional ids")
-    show(console, table(f"{found.flow}: move groups", columns, moves, empty="nothing moves"))
-    show(console, "")
-    show(console, *finding_lines(found.rules), Text(headline(found), GOOD if found.is_ready else DOUBTFUL))

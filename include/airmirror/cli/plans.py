@@ -1,20 +1,23 @@
-"""Plans on the terminal and in files: what each rule has found, a line each, the whole as HTML and JSON; and undone moves."""
+"""Documents on the terminal: tables, a line for each finding, the whole in a sentence; and undone moves."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
+from rich.console import RenderableType
 from rich.text import Text
 
 from airmirror.cli.options import console
-from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, show, table
+from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, print_json, show, table
+from airmirror.report.document import Document, Finding, Row, column_title
+from airmirror.report.files import write_document
+from airmirror.report.page import value_told
+from airmirror.report.signing import Signer
 
 if TYPE_CHECKING:  # every command would load it at its start
-    from airmirror.failover.findings import Finding
     from airmirror.flows.moving import PutBack
 
 # An answer that says nothing but the question again is left out, so that the lines that matter stand out.
@@ -57,10 +60,66 @@ def report_base(chosen: Path | None, what: str, flow: str, ended_ms: int) -> Pat
     return chosen or Path(f"{what}.{flow.replace('->', '.')}.{ended_ms // 1000}")
 
 
-def write_plan(path: Path, page: str, plan: dict[str, Any]) -> None:
-    """Write ``path``.html and ``path``.json, over what is there. Raises typer.BadParameter where they can't be written."""
-    for ending, text in ((".html", page), (".json", json.dumps(plan, indent=2))):
-        try:
-            path.with_name(path.name + ending).write_text(text)
-        except OSError as error:
-            raise typer.BadParameter(f"{path}{ending}: {error.strerror}", param_hint="--write") from error
+def show_document(made: Document, files: Sequence[Path] = ()) -> None:
+    """Show its brief sections, a line for each finding, the whole in a sentence, and where its page is."""
+    shown: list[RenderableType] = []
+    for section in made.sections:
+        if section.brief:
+            rows = [[_told(name, row[name]) for name in section.brief] for row in section.rows]
+            right = [column_title(name) for name in section.brief if any(_is_number(name, row) for row in section.rows)]
+            shown.append(
+                table(section.title, [*map(column_title, section.brief)], rows, right=right, empty=section.empty)
+            )
+    shown += finding_lines(made.findings)
+    shown.append(Text(made.headline, GOOD if made.is_good else DOUBTFUL))
+    show(console, *shown, *([f"The report: {files[0]}"] if files else []))
+
+
+def _is_number(name: str, row: Row) -> bool:
+    return isinstance(row[name], int) and not isinstance(row[name], bool) and not name.endswith("_ms")
+
+
+def _told(name: str, value: Any) -> Cell:
+    """A cell; numbers and None are the table's to show."""
+    if isinstance(value, bool) or name.endswith("_ms") or isinstance(value, list):
+        return str(value_told(name, value))
+    return cast("Cell", value)
+
+
+def check_place(write: Path | None) -> None:
+    """Refuse a place for a plan before anything is looked at. Raises typer.BadParameter."""
+    if write is not None and not write.absolute().parent.is_dir():
+        raise typer.BadParameter(f"{write}: there is no such directory", param_hint="--write")
+
+
+def end_plan(made: Document, write: Path | None, signs: Signer | None, as_json: bool) -> None:
+    """Write a plan where that was asked for, show it, and end with 1 where it is not good. Raises ReportNotWritten."""
+    files = [] if write is None else write_document(made, write, signs)
+    if as_json:
+        print_json(console, made.as_dict())
+    else:
+        show_document(made, files)
+    if not made.is_good:
+        raise typer.Exit(1)
+
+
+def end_dry_run(made: Document, would: str, as_json: bool) -> None:
+    """Show the plan of what was not done, and what --yes would do; end with 1 where the plan is not good."""
+    if as_json:
+        print_json(console, made.as_dict() | {"done": False})
+    else:
+        show_document(made)
+        show(console, f"Nothing was written. {would}")
+    if not made.is_good:
+        raise typer.Exit(1)
+
+
+def end_outcome(made: Document, base: Path, signs: Signer | None, as_json: bool) -> None:
+    """Write the report of what was done, show it, and end with 1 where something is missing or left. Raises ReportNotWritten."""
+    files = write_document(made, base, signs, made.headline)
+    if as_json:
+        print_json(console, made.as_dict() | {"done": True})
+    else:
+        show_document(made, files)
+    if not made.is_good:
+        raise typer.Exit(1)

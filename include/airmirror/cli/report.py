@@ -25,9 +25,9 @@ from airmirror.cli.options import (
 )
 from airmirror.cli.tables import print_json, safe
 from airmirror.cli.times import time_of
-from airmirror.evidence.report_errors import EmptyTimeRange
-from airmirror.evidence.report_files import write_report
-from airmirror.evidence.signing import Signer
+from airmirror.evidence.asking import EmptyTimeRange
+from airmirror.report.files import write_evidence
+from airmirror.report.signing import Signer
 
 PASSWORD = "AIRMIRROR_REPORT_KEY_PASSWORD"
 
@@ -85,11 +85,11 @@ def report(
         made = report_flow(opened, span, expectations_of(expectations_in(config, expectations)))
         name = "-".join((opened.flow.source.alias, opened.flow.target.alias))
     base = write or Path(f"report-{name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
-    files = write_report(made, base, signs, after)
+    files = write_evidence(made, base, signs, after)
     if as_json:
         print_json(console, made.as_dict())
     else:
-        _say(made.verdict, *(f"not known: {each}" for each in made.not_known), *(f"written: {file}" for file in files))
+        _say(made.headline, *(f"not known: {each}" for each in made.not_known), *(f"written: {file}" for file in files))
     if not made.is_good:
         raise typer.Exit(NOT_VERIFIED)
 
@@ -123,8 +123,8 @@ def check_report(
 
 def _spotted(file: Path, config: Path, secrets: Path | None) -> tuple[list[str], bool]:
     """The result of a look at the clusters, in words, and whether nothing is wrong. Raises a cluster's error."""
-    from airmirror.evidence.report_files import read_report
     from airmirror.flows.report_spot import spot_check
+    from airmirror.report.files import read_report
 
     stored = read_report(file)
     if stored.content.get("kind") != "flow":
@@ -139,8 +139,8 @@ def _spotted(file: Path, config: Path, secrets: Path | None) -> tuple[list[str],
 
 def checked(file: Path, public: Path | None) -> tuple[list[str], bool]:
     """The result of a check in words, and whether all is sound. Raises NoReport, BadKey."""
-    from airmirror.evidence.report_check import check
-    from airmirror.evidence.signing import public_key
+    from airmirror.report.check import check
+    from airmirror.report.signing import public_key
 
     found = check(file, public_key(public) if public else "")
     lines = [*(f"wrong: {each}" for each in found.wrong), *(f"note: {each}" for each in found.notes)]
@@ -153,7 +153,7 @@ def signer_of(key: Path | None) -> Signer | None:
     """Who signs. Raises BadKey."""
     if key is None:
         return None
-    from airmirror.evidence.signing import signer
+    from airmirror.report.signing import signer
 
     return signer(key, os.environ.get(PASSWORD, ""))
 

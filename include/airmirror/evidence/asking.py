@@ -49,6 +49,17 @@ class BadSample(AirmirrorError):
         )
 
 
+@dataclass(eq=False)
+class EmptyTimeRange(AirmirrorError):
+    """A range of time without a moment in it."""
+
+    first: str
+    end: str
+
+    def __str__(self) -> str:
+        return f"--from {self.first} is not before --to {self.end}: no moment lies between them"
+
+
 @dataclass(frozen=True)
 class Asked:
     """The parts to compare. ``first_ms`` and ``end_ms``: only records of these times (epoch, the end not included), or None.

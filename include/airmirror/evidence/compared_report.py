@@ -9,13 +9,14 @@ from airmirror.config import Cluster
 from airmirror.evidence.asking import Asked
 from airmirror.evidence.found import Kind
 from airmirror.evidence.positions import Move
-from airmirror.evidence.reports import Report
 from airmirror.evidence.rows import ComparedLogs, totals
+from airmirror.report.document import Document
+from airmirror.report.sections import titled
 
 
 def compared_report(
     source: Cluster, target: Cluster, asked: Asked, rows: Sequence[ComparedLogs], moved: Sequence[Move]
-) -> Report:
+) -> Document:
     """The report of a comparison."""
     found, is_good = totals(rows), all(row.passes for row in rows)
     notes = [f"{row.topic}-{row.partition}: {note}" for row in rows for note in row.notes]
@@ -25,10 +26,10 @@ def compared_report(
         notes.insert(
             0, f"{unread:,} offsets of the source were not read, nor what the target has of them: it is a sample."
         )
-    return Report(
+    return Document(
         kind="compare",
         about="Comparison of two clusters, record by record",
-        verdict=verdict(rows),
+        headline=verdict(rows),
         is_good=is_good,
         asked={
             "topics": list(asked.topics),
@@ -45,7 +46,7 @@ def compared_report(
         | {f"records {kind}": found[kind] for kind in Kind}
         | {"offsets of the source not read": unread},
         not_known=(*errors, *notes, "Records that arrived after a topic's turn were not looked at."),
-        sections=_sections(source, target, rows, moved),
+        sections=titled(_sections(source, target, rows, moved)),
     )
 
 

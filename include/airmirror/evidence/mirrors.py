@@ -17,19 +17,18 @@ from airmirror.clusters.protocol.routes import Routes, TopicNotFound
 from airmirror.clusters.protocol.topic_configs import topic_configs
 from airmirror.config import Cluster
 from airmirror.config.values import names_topic
-from airmirror.evidence.asking import Asked, BadRename, NothingToCompare
+from airmirror.evidence.asking import Asked, BadRename, EmptyTimeRange, NothingToCompare
 from airmirror.evidence.borders import cut, sampled
 from airmirror.evidence.found import Findings
 from airmirror.evidence.joining import Work, compare_parts, together
 from airmirror.evidence.open_records import LEAST_OPEN, MOST_OPEN
 from airmirror.evidence.parts import CLIENT, Bounds, Execute, Part, in_this_process
-from airmirror.evidence.report_errors import EmptyTimeRange
-from airmirror.evidence.reports import when
 from airmirror.evidence.rows import ComparedLogs, row_of
 from airmirror.evidence.settling import find_moved, settled, told_apart
 from airmirror.naming.filters import TopicFilter
 from airmirror.naming.internal import is_progress_topic, is_segment_topic
 from airmirror.partitions import TopicPartition
+from airmirror.times import utc
 
 PART_OFFSETS = 2_000_000  # of the source, where the parts of a partition are compared by tasks
 MOST_PARTS = 200  # of a partition
@@ -63,7 +62,7 @@ def compare_clusters(
     if not names_topic(asked.rename):
         raise BadRename(asked.rename)
     if asked.first_ms is not None and asked.end_ms is not None and asked.first_ms >= asked.end_ms:
-        raise EmptyTimeRange(when(asked.first_ms), when(asked.end_ms))
+        raise EmptyTimeRange(utc(asked.first_ms), utc(asked.end_ms))
     topics = _topics(source, asked)
     rows: list[ComparedLogs] = []
     with _routes(source, target) as (here, there):

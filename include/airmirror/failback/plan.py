@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 from airmirror.errors import AirmirrorError, command, counted, named
 from airmirror.failback.divergence import Divergence, divergences
-from airmirror.failover.findings import Finding, drift_finding, kinds_finding, way_back_finding
+from airmirror.failover.findings import drift_finding, kinds_finding, way_back_finding
 from airmirror.failover.groups import kinds_of
 from airmirror.failover.plan import unreachable
 from airmirror.flows.prepare import Opened, caught_up, plan_topics
+from airmirror.report.document import Finding
 from airmirror.topics.drift import Drift, drifts
 from airmirror.windows.mirror import Mirror
 from airmirror.wire.owners import Ownership
@@ -77,14 +78,6 @@ class FailbackPlan:
             f"{self.flow}: {counted(self.never, 'record')} of the source never crossed, {self.rescued:,} were rescued, "
             f"{self.since:,} were written on the target since{shorter}."
         )
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything as plain data, with what follows from it."""
-        made = asdict(self)
-        for each, row in zip(self.partitions, made["partitions"], strict=True):
-            row |= {"lost": each.lost, "is_equal": each.is_equal}
-        totals = {"never": self.never, "rescued": self.rescued, "since": self.since}
-        return made | totals | {"is_equal": self.is_equal, "headline": self.headline}
 
 
 def failback_plan(opened: Opened) -> FailbackPlan:

@@ -3,35 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 from airmirror.clusters.protocol.groups import SHARE
 from airmirror.errors import command, counted, named
-from airmirror.evidence.reports import when
 from airmirror.failover.groups import GroupPoint, Kinds
 from airmirror.failover.partitions import PartitionPoint
 from airmirror.naming import is_internal_of
 from airmirror.offsets.translation import Reason
+from airmirror.report.document import Finding
+from airmirror.times import utc
 from airmirror.topics.drift import Drift
-
-Level = Literal["ok", "warn", "stop"]
 
 NOT_FOLLOWED = {
     SHARE: "drain share groups on the source first; on the target `kafka-share-groups.sh --reset-offsets` says where one begins",
     "connect": "Connect's workers keep three topics of their own: start workers on the target, and give connectors their "
     "offsets by `airmirror translate --from FILE --to FILE`",
 }  # by a group's kind, what to do instead
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One rule: ``what`` it asks, what it has seen, and what to do; ``way_out`` is empty where nothing is to be done."""
-
-    level: Level
-    what: str
-    evidence: str
-    way_out: str = ""
 
 
 def findings(
@@ -159,7 +146,7 @@ def _groups(flow: str, groups: Sequence[GroupPoint], source_error: str, now_ms: 
         yield Finding("warn", "all that these groups read is replicated", said, shown)
     if source_error:
         oldest = min((point.seen_ms for point in groups), default=-1)
-        ago = f"last seen {when(oldest)}, {max(0, now_ms - oldest) / 1000:,.0f} s ago"
+        ago = f"last seen {utc(oldest)}, {max(0, now_ms - oldest) / 1000:,.0f} s ago"
         ago = ago if oldest >= 0 else "of some only checkpoints tell, of a time that is not known"
         said = f"{ago}: what they read since is read again"
         yield Finding("warn", "their positions are those of now", said)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from airmirror.clusters.admin.client import ClusterUnreachable, connect
 from airmirror.clusters.protocol.log import oldest_times
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError
-from airmirror.failover.findings import Finding, findings
+from airmirror.failover.findings import findings
 from airmirror.failover.groups import GroupPoint, Kinds, groups_as_last_seen, groups_now, kinds_as_last_seen, kinds_of
 from airmirror.failover.partitions import PartitionPoint, points
 from airmirror.flows.prepare import Opened, caught_up, plan_topics
 from airmirror.ledger.metrics import SEEN
 from airmirror.offsets.replicated import Extent, extents
 from airmirror.partitions import TopicPartition
+from airmirror.report.document import Finding
 from airmirror.topics.drift import Drift, drifts
 from airmirror.topics.remote import TopicPlan
 from airmirror.windows.mirror import Mirror
@@ -60,13 +60,6 @@ class FailoverPlan:
     def is_ready(self) -> bool:
         """Return whether nothing warns and nothing stops."""
         return all(finding.level == "ok" for finding in self.findings)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything as plain data, with what follows from it."""
-        made = asdict(self)
-        for point, row in zip(self.partitions, made["partitions"], strict=True):
-            row |= {"unverified": point.unverified, "missing": point.missing}
-        return made | {"recovery_ms": self.recovery_ms, "missing": self.missing, "is_ready": self.is_ready}
 
 
 def failover_plan(opened: Opened) -> FailoverPlan:

@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from airmirror.flows.audit import Audit, Bucket
-from airmirror.quality.page import PAGES_KEPT, document, file_name, keep_newest, table
+from airmirror.report.html import document, table
+from airmirror.report.kept import PAGES_KEPT, file_name, keep_newest
 from airmirror.times import utc
 
 MOST_ROWS = 200

@@ -22,13 +22,13 @@ from airmirror.clusters.protocol.producers import (
 )
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError, command, listed
-from airmirror.evidence.reports import when
 from airmirror.flows.measure import measure_window
 from airmirror.flows.prepare import Opened, catch_up_soon, plan_topics, prepare
 from airmirror.flows.stillness import await_still, ends_of
 from airmirror.partitions import TopicPartition
 from airmirror.slot.attempts import run_slot
 from airmirror.slot.contract import Slot, SlotResult
+from airmirror.times import utc
 from airmirror.windows.errors import FlowBusy
 from airmirror.windows.fence import end_window
 from airmirror.windows.window import run_window
@@ -248,7 +248,7 @@ def _in_words(each: ActiveProducer, names: Mapping[int, str]) -> str:
     opens = ", with an open transaction" if each.open_from >= 0 else ""
     return (
         f"producer {each.producer_id}{_called(names.get(each.producer_id))} (epoch {each.epoch}, last sequence "
-        f"{each.last_sequence}, last at {when(each.last_ms)}{opens})"
+        f"{each.last_sequence}, last at {utc(each.last_ms)}{opens})"
     )
 
 

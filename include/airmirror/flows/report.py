@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from airmirror.clusters.protocol.routes import TopicNotDescribed, TopicNotFound
-from airmirror.errors import AirmirrorError
-from airmirror.evidence.report_errors import NothingToReport
-from airmirror.evidence.reports import Report, now_ms
+from airmirror.errors import AirmirrorError, command
 from airmirror.flows.gates import Expectations, expectations_of
 from airmirror.flows.positions import list_positions
 from airmirror.flows.prepare import Opened, catch_up_ledger
@@ -20,6 +18,8 @@ from airmirror.flows.report_rows import Span, Told, progress, told, totals, wind
 from airmirror.flows.report_versions import expectations, versions
 from airmirror.ledger import FlowLedger, Ledger
 from airmirror.partitions import TopicPartition
+from airmirror.report.document import Document, now_ms
+from airmirror.report.sections import titled
 from airmirror.windows.index import InternalTopics
 from airmirror.windows.mirror import Journal
 
@@ -35,7 +35,22 @@ READ_BACK = (
 )
 
 
-def report_flow(opened: Opened, span: Span, by: Expectations | None = None) -> Report:
+@dataclass(eq=False)
+class NothingToReport(AirmirrorError):
+    """A flow without a segment topic: it has not run yet."""
+
+    flow: str
+    cluster: str
+    topic: str
+
+    def __str__(self) -> str:
+        return (
+            f"flow {self.flow!r} has not run yet, or this user may not see it: cluster {self.cluster!r} shows no topic "
+            f"{self.topic!r}; {command('run-window', flow=self.flow)} runs a first window"
+        )
+
+
+def report_flow(opened: Opened, span: Span, by: Expectations | None = None) -> Document:
     """The report of what was committed within a time; ``by``: the gate's expectations. Nothing is written but the ledger.
 
     Raises NothingToReport, TopicNotDescribed, and what the target raises; what the source keeps back is told in the report.
@@ -118,7 +133,7 @@ def _groups(record: Opened, here: Now) -> tuple[list[dict[str, Any]], tuple[str,
         rows = [each.as_dict() for each in list_positions(record)]
     except AirmirrorError as error:
         return [], (f"Where consumer groups stand: {error}",)
-    for row in rows:  # integers only (evidence/canonical)
+    for row in rows:  # integers only (report/canonical)
         for name in ("lag_seconds", "target_lag_seconds"):
             seconds = row.pop(name)
             row[name.replace("seconds", "milliseconds")] = None if seconds is None else round(seconds * 1000)
@@ -135,7 +150,7 @@ def _report(
     at: tuple[Now, Now],
     notes: Sequence[str],
     by: Expectations,
-) -> Report:
+) -> Document:
     flow, ledger = record.flow, record.ledger
     unproven = sum(not each.is_proven for each in found)
     counted = totals(rows, "copied", "bytes", "lost")
@@ -169,37 +184,39 @@ def _report(
         more.append(READ_BACK.format(numbers["records not read back"]))
     wrong = contradictions(record, found, *at)
     numbers["contradictions"] = len(wrong)
-    return Report(
+    return Document(
         kind="flow",
         about=f"Flow {flow.name}",
-        verdict=_verdict(record, numbers, taken_over),
+        headline=_headline(record, numbers, taken_over),
         is_good=bool(found) and not (unproven or counted["lost"] or wrong),
         asked={"flow": flow.name, "from_ms": span.first_ms, "to_ms": span.end_ms},
         numbers=numbers,
         not_known=(*notes, *more),
-        sections={
-            "clusters": _clusters(record, at),
-            "contradictions": [{"contradiction": line} for line in wrong],
-            "partitions": rows,
-            "windows": windows(found),
-            "progress": progress(found),
-            "holds": [_signed_by(asdict(hold)) for _, hold in sorted(ledger.holds().items())],
-            "decisions": [
-                _signed_by(asdict(each)) | {"action": each.action.name.lower()}
-                for each in ledger.decisions()
-                if span.holds(each.time_ms)
-            ],
-            "losses": [_signed_by(asdict(each)) for each in ledger.resets() if span.holds(each.time_ms)],
-            "groups": groups,
-            "ledger": ledger_rows,
-            "expectations": expectations(flow, by),
-            "versions": versions(record, *at),
-        },
+        sections=titled(
+            {
+                "clusters": _clusters(record, at),
+                "contradictions": [{"contradiction": line} for line in wrong],
+                "partitions": rows,
+                "windows": windows(found),
+                "progress": progress(found),
+                "holds": [_signed_by(asdict(hold)) for _, hold in sorted(ledger.holds().items())],
+                "decisions": [
+                    _signed_by(asdict(each)) | {"action": each.action.name.lower()}
+                    for each in ledger.decisions()
+                    if span.holds(each.time_ms)
+                ],
+                "losses": [_signed_by(asdict(each)) for each in ledger.resets() if span.holds(each.time_ms)],
+                "groups": groups,
+                "ledger": ledger_rows,
+                "expectations": expectations(flow, by),
+                "versions": versions(record, *at),
+            }
+        ),
         made_ms=now_ms(),
     )
 
 
-def _verdict(record: Opened, numbers: Mapping[str, int], taken_over: int) -> str:
+def _headline(record: Opened, numbers: Mapping[str, int], taken_over: int) -> str:
     """One sentence."""
     flow = record.flow
     way = f"from {flow.source.alias} to {flow.target.alias}"

@@ -8,10 +8,10 @@ from typing import Any
 
 from airmirror import __version__
 from airmirror.config import Flow, resolve
-from airmirror.evidence.canonical import canonical
 from airmirror.flows.gates import Expectations
 from airmirror.flows.prepare import Opened
 from airmirror.flows.report_now import Now
+from airmirror.report.canonical import canonical
 
 
 def versions(record: Opened, here: Now, there: Now) -> list[dict[str, Any]]:

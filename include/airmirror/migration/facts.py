@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from airmirror.config import Flow
 from airmirror.errors import named
-from airmirror.failover.findings import Finding, Level
 from airmirror.failover.groups import GroupPoint
 from airmirror.migration.inventory import Inventory
 from airmirror.migration.moving import Moving
+from airmirror.report.document import Finding, Level
 from airmirror.topics.remote import TopicPlan
 from airmirror.windows.plan import Planned
 

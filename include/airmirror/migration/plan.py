@@ -5,11 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from airmirror.clusters.protocol.groups import GroupsNotRead
-from airmirror.failover.findings import Finding
 from airmirror.failover.groups import GroupPoint, groups_now
 from airmirror.flows.prepare import Opened, caught_up, dry_run
 from airmirror.ledger import FlowLedger
@@ -19,6 +17,7 @@ from airmirror.migration.foreign import foreign_records
 from airmirror.migration.inventory import POSITIONS, Inventory, take
 from airmirror.migration.moving import Moving, move_groups, writers
 from airmirror.naming import is_cycle
+from airmirror.report.document import Finding
 from airmirror.topics.names import policy_of
 from airmirror.windows.mirror import Mirror
 
@@ -49,10 +48,6 @@ class MigrationPlan:
     def is_ready(self) -> bool:
         """Return whether nothing warns and nothing stops."""
         return all(rule.level == "ok" for rule in self.rules)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything as plain data, with what follows from it."""
-        return asdict(self) | {"is_ready": self.is_ready}
 
 
 def migration_plan(

@@ -12,7 +12,6 @@ from typing import ClassVar
 
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError, command, listed
-from airmirror.evidence.reports import when
 from airmirror.flows.closing import close, owners_now
 from airmirror.flows.draining import NotDrained, await_quiet, prove_past, undrained
 from airmirror.flows.moving import forget, moved, unclaimed
@@ -23,6 +22,7 @@ from airmirror.migration.chosen import PURPOSE, Move, session
 from airmirror.migration.consumers import await_empty, unswitched
 from airmirror.migration.order import MoveOrder
 from airmirror.migration.reverse import way_back, written_on_source
+from airmirror.times import utc
 
 Tell = Callable[[str], None]
 
@@ -136,7 +136,7 @@ def unfinished(opened: Opened, move: Move) -> list[str]:
     switched = max((record.closed_ms for topic in move.names if (record := owners.why_closed(topic))), default=0)
     over = switched + flow.settings.move_soak_ms
     if time.time() * 1000 < over:
-        return [f"its producers were switched at {when(switched)}: move.soak.ms ends at {when(over)}"]
+        return [f"its producers were switched at {utc(switched)}: move.soak.ms ends at {utc(over)}"]
     return written_on_source(opened, move.names)
 
 

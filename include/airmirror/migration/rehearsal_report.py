@@ -1,26 +1,21 @@
-"""The report of a rehearsed migration: one sentence, everything that was not as it must be, and the proofs. As page and JSON."""
+"""The report of a rehearsed migration: one sentence, everything that was not as it must be, and the proofs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
 
 from airmirror.errors import counted
-from airmirror.failover.report import write_files
 from airmirror.migration.rehearsal import MoveRehearsal
-from airmirror.quality.page import document
 from airmirror.rehearsal.report import (
-    RehearsalNotWritten,
-    beginning,
     compared_section,
-    compared_told,
     found_wrong,
-    groups_section,
-    steps_told,
+    problems_section,
+    proofs_section,
+    steps_section,
     written_section,
 )
+from airmirror.report.document import Document
 
 
 @dataclass(frozen=True)
@@ -65,24 +60,6 @@ class MoveReport:
             f"{counted(records, 'record')} copied and equal, {exact} of {counted(len(names), 'group')} exact.{failed}"
         )
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything as plain data."""
-        made = self.made
-        return {
-            "flow": self.flow,
-            "move": asdict(made.move),
-            "ended_ms": made.ended_ms,
-            "headline": self.headline,
-            "is_good": self.is_good,
-            "problems": list(self.problems),
-            "seconds": self.seconds,
-            "steps": [asdict(each) for each in made.steps],
-            "groups": [asdict(each) for each in made.proofs],
-            "groups_on_copies": [asdict(each) for each in made.moved],
-            "compared": compared_told(made.compared),
-            "shadows": [asdict(each) for each in made.shadowed],
-        }
-
 
 def _problems(made: MoveRehearsal) -> Iterator[str]:
     yield from made.reasons
@@ -91,26 +68,23 @@ def _problems(made: MoveRehearsal) -> Iterator[str]:
         yield f"on the copies: {each}"
 
 
-def report_page(report: MoveReport) -> str:
-    """The whole page: first what matters."""
+def shown(report: MoveReport) -> Document:
+    """The document of a rehearsal: first what would go wrong."""
     made = report.made
-    body = "".join(
-        (
-            beginning(made.ended_ms, report.headline, report.problems),
-            steps_told(made.steps, "of a migration"),
-            groups_section("Consumer groups, in the remote topics", made.proofs),
-            groups_section("Consumer groups, on the copies", made.moved),
+    return Document(
+        kind="migration rehearsal",
+        about=f"{report.flow}: rehearsal of {report.of_what}",
+        headline=report.headline,
+        is_good=report.is_good,
+        asked={"flow": report.flow, "move": made.move.name, "topics": sorted(made.move.names)},
+        numbers={"milliseconds": round(report.seconds * 1000)},
+        sections=[
+            problems_section(report.problems),
+            steps_section(made.steps, "of_a_migration"),
+            proofs_section("groups", "Consumer groups, in the remote topics", made.proofs),
+            proofs_section("groups_on_copies", "Consumer groups, on the copies", made.moved),
             compared_section(made.compared),
             written_section(made.shadowed),
-        )
+        ],
+        made_ms=made.ended_ms,
     )
-    return document(f"{report.flow}: rehearsal of {report.of_what}", body, "good" if report.is_good else "bad")
-
-
-def write_report(report: MoveReport, base: Path) -> Path:
-    """Write ``base``.html and ``base``.json, over what is there; the page. Raises RehearsalNotWritten."""
-
-    def failed(file: str, reason: str) -> RehearsalNotWritten:
-        return RehearsalNotWritten(report.flow, file, reason, report.made.move.name)
-
-    return write_files(base, report_page(report), report.as_dict(), failed)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from airmirror.errors import counted
-from airmirror.failover.findings import Finding
 from airmirror.migration.access import missing_bindings
 from airmirror.migration.facts import Facts, judged, known
 from airmirror.migration.inventory import ACLS, QUOTAS, USERS
+from airmirror.report.document import Finding
 
 
 def rules(facts: Facts) -> Iterator[Finding]:

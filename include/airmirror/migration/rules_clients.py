@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from airmirror.clusters.protocol.groups import SHARE
 from airmirror.errors import command, counted, named
-from airmirror.failover.findings import Finding
 from airmirror.migration.facts import Facts, judged, known
 from airmirror.migration.inventory import GROUPS, POSITIONS, PRODUCERS, TRANSACTIONS
 from airmirror.migration.moving import STREAMS_TOPICS, readers, writers
 from airmirror.offsets.translation import Reason
+from airmirror.report.document import Finding
 
 
 def rules(facts: Facts) -> Iterator[Finding]:

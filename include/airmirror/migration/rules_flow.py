@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from airmirror.clusters.protocol.producers import producers_by_id
 from airmirror.errors import command, counted, named
-from airmirror.failover.findings import Finding
 from airmirror.migration.facts import Facts, judged, known
 from airmirror.migration.inventory import GROUPS, PRODUCERS, TRANSACTIONS
 from airmirror.migration.moving import OWN_IDS, readers, writers
+from airmirror.report.document import Finding
 
 
 def rules(facts: Facts) -> Iterator[Finding]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from airmirror.errors import command, counted
-from airmirror.failover.findings import Finding
 from airmirror.migration.facts import Facts, judged, known
 from airmirror.migration.inventory import CONFIGS_KNOWN, TopicFacts
+from airmirror.report.document import Finding
 from airmirror.topics.drift import drifts
 
 HOUR_MS = 3_600_000

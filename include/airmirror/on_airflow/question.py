@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airmirror.errors import counted
+from airmirror.report.markdown import escape
 from airmirror.times import utc
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 VERIFY_AGAIN, LET_PASS, KEEP = "Verify again", "Let it pass", "Keep it held"
 ACCEPT_LOSS, AGAIN, NEW_TOPIC = "Accept the loss", "Replicate again", "Replicate again into a new topic"
 MOST_ASKED = 100  # partitions of one question; the others are asked about when these are decided
-MOST_REASON = 300  # characters
 
 
 @dataclass(frozen=True)
@@ -105,11 +104,3 @@ def question(held: Sequence[HeldRange], flow: str) -> str:
         options_table(escape(source), escape(target)),
     ]
     return "\n".join(lines)
-
-
-def escape(text: str, most: int = MOST_REASON) -> str:
-    """A text as Markdown that shows it as it is, on one line, and no longer than ``most`` characters."""
-    plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    cut = plain if len(plain) <= most else plain[:most] + "…"
-    marked = re.sub(r"([\\`*_\[\]<|~#&!@])", r"\\\1", cut)
-    return re.sub(r"(?i)(:)(?=//)|(?<=www)(\.)", r"\\\g<0>", marked)

@@ -1,39 +1,18 @@
-"""The report of a rehearsal: one sentence, everything that was not as it must be, and the proofs. As a page and as JSON."""
+"""The report of a rehearsal: one sentence, everything that was not as it must be, and the proofs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
-from html import escape
-from pathlib import Path
-from typing import Any
 
-from airmirror.errors import AirmirrorError, command, counted
-from airmirror.failover.page import MOST_ROWS, headline, known_time
-from airmirror.failover.report import write_files
+from airmirror.errors import counted
+from airmirror.failover.shown import headline
 from airmirror.flows.audit import Audited
-from airmirror.quality.page import document, table
 from airmirror.rehearsal.clock import Step
 from airmirror.rehearsal.positions import Proof
 from airmirror.rehearsal.rehearse import Rehearsal
 from airmirror.rehearsal.shadows import Shadowed
-
-
-@dataclass(eq=False)
-class RehearsalNotWritten(AirmirrorError):
-    """A report of a rehearsal that can't be written; the rehearsal was carried out. ``move``: of a migration's move group, "" of
-    a failover."""
-
-    flow: str
-    file: str
-    reason: str
-    move: str = ""
-
-    def __str__(self) -> str:
-        what = ("migration", "rehearse", "--move", self.move) if self.move else ("failover", "rehearse")
-        again = command(*what, "--write", "PATH", flow=self.flow)
-        return f"flow {self.flow!r}: {self.file} can't be written: {self.reason}; {again} rehearses again"
+from airmirror.report.document import Document, Section
 
 
 @dataclass(frozen=True)
@@ -101,26 +80,6 @@ class RehearsalReport:
             f"{headline(self.made.plan)}"
         )
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything as plain data."""
-        made = self.made
-        return {
-            "flow": self.flow,
-            "ended_ms": made.ended_ms,
-            "headline": self.headline,
-            "is_good": self.is_good,
-            "problems": list(self.problems),
-            "seconds": self.seconds,
-            "seconds_are_of": self.holds,
-            "records": self.records,
-            "steps": [asdict(each) for each in made.steps],
-            "compared": compared_told(made.compared),
-            "groups": [asdict(each) for each in made.proofs],
-            "shadows": [asdict(each) for each in made.shadowed],
-            "not_judged": [asdict(each) for each in made.not_judged],
-            "plan": made.plan.as_dict(),
-        }
-
 
 def _problems(made: Rehearsal) -> Iterator[str]:
     """Yield what would go wrong on the day."""
@@ -145,9 +104,43 @@ def found_wrong(compared: Iterable[Audited], proofs: Iterable[Proof], shadowed: 
             yield f"{shadow.shadow}, as {shadow.remote_topic}: {shadow.wrong}"
 
 
-def compared_told(compared: Iterable[Audited]) -> list[dict[str, Any]]:
-    """Comparisons as plain data."""
-    return [
+def shown(report: RehearsalReport) -> Document:
+    """The document of a rehearsal: first what would go wrong."""
+    made = report.made
+    return Document(
+        kind="failover rehearsal",
+        about=f"Rehearsal of a failover of {report.flow}",
+        headline=report.headline,
+        is_good=report.is_good,
+        asked={"flow": report.flow, "seconds_are_of": report.holds},
+        numbers={"milliseconds": round(report.seconds * 1000), "records compared and equal": report.records},
+        findings=made.plan.findings,
+        sections=[
+            problems_section(report.problems),
+            steps_section(made.steps, "of_a_failover"),
+            compared_section(made.compared),
+            proofs_section("groups", "Consumer groups", made.proofs),
+            written_section(made.shadowed),
+            Section("not_proven", [asdict(each) for each in made.not_judged], "Committed, not proven"),
+        ],
+        made_ms=made.ended_ms,
+    )
+
+
+def problems_section(problems: Sequence[str]) -> Section:
+    """What would go wrong on the day."""
+    return Section("problems", [{"problem": each} for each in problems], "What would go wrong", brief=("problem",))
+
+
+def steps_section(steps: Sequence[Step], real: str) -> Section:
+    """The steps and their times; ``real``: the column that marks those of the real thing."""
+    rows = [{"step": each.name, "milliseconds": round(each.seconds * 1000), real: each.is_failover} for each in steps]
+    return Section("steps", rows, "Steps", brief=("step", "milliseconds", real))
+
+
+def compared_section(compared: Sequence[Audited]) -> Section:
+    """The partitions that were compared."""
+    rows = [
         {
             "topic": each.range.topic,
             "partition": each.range.partition,
@@ -155,72 +148,19 @@ def compared_told(compared: Iterable[Audited]) -> list[dict[str, Any]]:
             "last": each.range.end - 1,
             "equal": each.equal,
             "expired": each.expired,
-            "error": str(each.error) if each.error else None,
+            "error": str(each.error) if each.error else "",
         }
         for each in compared
     ]
+    return Section("compared", rows, "Records compared with the source")
 
 
-def report_page(report: RehearsalReport) -> str:
-    """The whole page: first what matters."""
-    made = report.made
-    findings = [(each.level, each.what, each.evidence, each.way_out) for each in made.plan.findings]
-    body = "".join(
-        (
-            beginning(made.ended_ms, report.headline, report.problems),
-            steps_told(made.steps, "of a failover"),
-            f"<p>{escape(report.holds)}</p>",
-            compared_section(made.compared),
-            groups_section("Consumer groups", made.proofs),
-            written_section(made.shadowed),
-            "<h2>What was asked</h2>",
-            table(("", "", "found", "way out"), findings),
-        )
-    )
-    return document(f"Rehearsal of a failover of {report.flow}", body, "good" if report.is_good else "bad")
-
-
-def beginning(ended_ms: int, headline: str, problems: Sequence[str]) -> str:
-    """The top of a page: when, the whole in a sentence, what would go wrong."""
-    wrong = table(("",), [(each,) for each in problems[:MOST_ROWS]]) if problems else ""
-    title = "<h2>What would go wrong</h2>" if problems else ""
-    return f"<p>{known_time(ended_ms)}. {escape(headline)}</p>{title}{wrong}"
-
-
-def steps_told(steps: Sequence[Step], real: str) -> str:
-    """The steps; ``real``: the title of the column that marks those of the real thing."""
-    rows = [(each.name, f"{each.seconds:.1f}", "yes" if each.is_failover else "") for each in steps]
-    return "<h2>Steps</h2>" + table(("step", "seconds", real), rows)
-
-
-def compared_section(compared: Sequence[Audited]) -> str:
-    """The partitions that were compared."""
-    rows = [
-        (each.range.topic, each.range.partition, each.range.start, each.range.end - 1, each.equal, each.expired)
-        for each in compared[:MOST_ROWS]
-    ]
-    columns = ("topic", "partition", "first offset", "last offset", "equal", "expired")
-    return "<h2>Records compared with the source</h2>" + table(columns, rows)
-
-
-def groups_section(title: str, proofs: Sequence[Proof]) -> str:
+def proofs_section(name: str, title: str, proofs: Sequence[Proof]) -> Section:
     """The positions of groups, wrong ones first."""
-    rows = [
-        (each.group, each.topic, each.partition, each.position, each.translation, each.again, each.wrong or "exact")
-        for each in sorted(proofs, key=lambda each: not each.wrong)[:MOST_ROWS]
-    ]
-    columns = ("group", "topic", "partition", "position", "shadow's position", "read again", "")
-    return f"<h2>{escape(title)}</h2>" + table(columns, rows)
+    rows = [asdict(each) for each in sorted(proofs, key=lambda each: not each.wrong)]
+    return Section(name, rows, title)
 
 
-def written_section(shadowed: Sequence[Shadowed]) -> str:
+def written_section(shadowed: Sequence[Shadowed]) -> Section:
     """The shadows that were written to and read."""
-    rows = [
-        (each.remote_topic, each.shadow, each.partitions, each.records, each.wrong) for each in shadowed[:MOST_ROWS]
-    ]
-    return "<h2>Written and read</h2>" + table(("as", "shadow topic", "partitions", "records", ""), rows)
-
-
-def write_report(report: RehearsalReport, base: Path) -> Path:
-    """Write ``base``.html and ``base``.json, over what is there; the page. Raises RehearsalNotWritten."""
-    return write_files(base, report_page(report), report.as_dict(), partial(RehearsalNotWritten, report.flow))
+    return Section("shadows", [asdict(each) for each in shadowed], "Written and read")

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from airmirror.on_airflow.question import escape
+from airmirror.report.markdown import escape
 
 MOST_ALERTS = 100  # of one call: each may start a run
 _PLAIN_URL = re.compile(r"https?://[\w.:/?&=%+#~,;@-]+")  # has nothing that Markdown obeys

@@ -6,25 +6,27 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 
 from airmirror.errors import AirmirrorError, counted
 from airmirror.failback import steps
+from airmirror.failback.outcome import outcome_of
 from airmirror.failback.pair import Pair, check_way_back
-from airmirror.failback.plan import FailbackPlan, failback_plan
-from airmirror.failback.report import report_of, write_report
+from airmirror.failback.plan import failback_plan
+from airmirror.failback.shown import shown_outcome, shown_plan
 from airmirror.failback.steps import Done, FailbackOrder
 from airmirror.failback.undo import CannotUndoReturn, undo, undo_plan
 from airmirror.flows.draining import undrained
 from airmirror.flows.selection import Selection
 from airmirror.on_airflow.deployment import Deployment
-from airmirror.on_airflow.question import Question, escape
-from airmirror.on_airflow.tasks.plans import MOST_SHOWN, finding_lines, keep_report, log_findings, put_back_lines
+from airmirror.on_airflow.question import Question
+from airmirror.on_airflow.tasks.plans import MOST_SHOWN, keep_document, log_findings, put_back_lines
 from airmirror.on_airflow.tasks.telling import phase
 from airmirror.on_airflow.tasks.window import opened_flow, when_free
+from airmirror.report.document import Document
+from airmirror.report.markdown import body, escape
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +50,7 @@ def ask(deployment: Deployment, flow: str, order: FailbackOrder) -> Question:
     with opened_pair(deployment, flow) as pair:
         if over := steps.nothing_left(pair, order.topics):
             return Question(f"{flow} is open, and nothing returns", f"{escape(over)}.")
-        found = failback_plan(pair.forward)
+        found = shown_plan(failback_plan(pair.forward))
         _, differ = steps.look(pair, order)
     for each in differ:
         log.warning("%s: %s", each.facts.key, each.problem)
@@ -56,22 +58,10 @@ def ask(deployment: Deployment, flow: str, order: FailbackOrder) -> Question:
     return Question(f"{flow}: fail back? {found.headline}", question(found, order))
 
 
-def question(found: FailbackPlan, order: FailbackOrder) -> str:
+def question(found: Document, order: FailbackOrder) -> str:
     """Return the plan as Markdown. Every text that is not ours is escaped."""
-    lines = [
-        f"Nothing is written yet. Why: {escape(order.reason)}. **Approve to let records return**; applications go on, and you "
-        "are asked again before they switch.",
-        "",
-    ]
-    lines += [
-        *finding_lines(found.findings),
-        "",
-        "| partition | never crossed | rescued | written since |",
-        "|---|---|---|---|",
-    ]
-    for each in found.partitions[:MOST_SHOWN]:
-        lines.append(f"| {escape(each.name)} | {each.never.records:,} | {each.rescued:,} | {each.since.records:,} |")
-    return "\n".join([*lines, f"\n{len(found.partitions):,} partitions in all."])
+    does = "**Approve to let records return**; applications go on, and you are asked again before they switch."
+    return body(replace(found, reason=order.reason), does)
 
 
 def ask_switch(deployment: Deployment, flow: str, topics: Collection[str] = ()) -> Question:
@@ -147,9 +137,10 @@ def finish(
         groups = when_free(pair.reverse.flow, lambda: steps.move_step(pair, order))
         continued = when_free(pair.forward.flow, lambda: steps.open_step(pair, order, phase))
         seconds = time.time() - begun.timestamp()
-        made = report_of(pair, order, Done(groups=groups, continued=continued, seconds=seconds))
-    keep_report(deployment, "failbacks", flow, run, partial(write_report, made), show)
-    for group, topic, partition, why in made.left:
+        done = outcome_of(pair, order, Done(groups=groups, continued=continued, seconds=seconds))
+    made = shown_outcome(done)
+    keep_document(deployment, "failbacks", flow, run, made, show, made.headline)
+    for group, topic, partition, why in done.left:
         log.warning("%s in %s-%d was left: %s", group, topic, partition, why)
     log.info("%s", made.headline)
     if not made.is_good:

@@ -5,25 +5,26 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 
 from airmirror.errors import AirmirrorError
 from airmirror.failover import steps
-from airmirror.failover.page import headline
-from airmirror.failover.plan import FailoverPlan, failover_plan
-from airmirror.failover.report import report_of, write_report
+from airmirror.failover.outcome import outcome_of
+from airmirror.failover.plan import failover_plan
+from airmirror.failover.shown import shown_outcome, shown_plan
 from airmirror.failover.steps import Order
 from airmirror.failover.undo import CannotUndo, undo, undo_plan
 from airmirror.flows.closing import NotClosed
 from airmirror.flows.selection import Selection
 from airmirror.on_airflow.deployment import Deployment
-from airmirror.on_airflow.question import Question, escape
-from airmirror.on_airflow.tasks.plans import MOST_SHOWN, finding_lines, keep_report, log_findings, put_back_lines
+from airmirror.on_airflow.question import Question
+from airmirror.on_airflow.tasks.plans import keep_document, log_findings, put_back_lines
 from airmirror.on_airflow.tasks.telling import phase
 from airmirror.on_airflow.tasks.window import opened_flow, when_free
+from airmirror.report.document import Document
+from airmirror.report.markdown import body, escape
 
 log = logging.getLogger(__name__)
 
@@ -45,41 +46,18 @@ def ask(deployment: Deployment, flow: str, order: Order) -> Question:
     """Return the question: what a failover would mean now. Writes only the ledger. Raises SourceAnswers, SourceGone."""
     with opened_flow(deployment, flow, Selection()) as opened:
         steps.check_way(opened, order)
-        found = failover_plan(opened)
+        found = shown_plan(failover_plan(opened))
     log_findings(found.findings)
-    return Question(f"{flow}: fail over ({order.way})? {headline(found)}", question(found, order))
+    return Question(f"{flow}: fail over ({order.way})? {found.headline}", question(found, order))
 
 
-def question(found: FailoverPlan, order: Order) -> str:
+def question(found: Document, order: Order) -> str:
     """Return the plan as Markdown. Every text that is not ours is escaped."""
-    lines = [
-        f"Nothing is written yet. Why: {escape(order.reason)}. "
-        + (
-            "**Approve, then stop the source's producers and consumers**; nothing is closed before all is verified."
-            if order.way == "planned"
-            else "**Approve to close the flow** and to move groups to what the target alone can prove."
-        ),
-        "",
-    ]
-    lines += [
-        *finding_lines(found.findings),
-        "",
-        "| on the source | on the target | verified | source's end | not verified |",
-        "|---|---|---|---|---|",
-    ]
-    for point in found.partitions[:MOST_SHOWN]:
-        end = "not known" if point.source_end is None else f"{point.source_end:,}"
-        missing = "not known" if point.missing is None else f"{point.missing:,}"
-        name = f"{escape(point.topic)}-{point.partition}"
-        lines.append(f"| {name} | {escape(point.remote_topic)} | {point.verified_end:,} | {end} | {missing} |")
-    lines.append(f"\n{len(found.partitions):,} partitions in all.\n")
-    told = [each for each in found.groups if each.reason or not each.exact or each.again][:MOST_SHOWN]
-    lines += [
-        f"- {escape(each.group)}, {escape(each.topic)}-{each.partition}: "
-        + (escape(each.reason) or f"reads {each.again:,} offsets again")
-        for each in told
-    ]
-    return "\n".join(lines)
+    if order.way == "planned":
+        does = "**Approve, then stop the source's producers and consumers**; nothing is closed before all is verified."
+    else:
+        does = "**Approve to close the flow** and to move groups to what the target alone can prove."
+    return body(replace(found, reason=order.reason), does)
 
 
 def ask_undo(deployment: Deployment, flow: str, reason: str) -> Question:
@@ -121,13 +99,14 @@ def finish(
         left = when_free(opened.flow, lambda: steps.judge_step(opened, order))
         rows = when_free(opened.flow, lambda: steps.move_step(opened, order))
         seconds = time.time() - begun.timestamp()
-        made = report_of(opened, order, left, rows, seconds)
-    keep_report(deployment, "failovers", flow, run, partial(write_report, made), show)
+        done = outcome_of(opened, order, left, rows, seconds)
+    made = shown_outcome(done)
+    keep_document(deployment, "failovers", flow, run, made, show, made.headline)
     for each in left:
         log.warning("%s-%d from offset %d on is not proven: %s", each.topic, each.partition, each.first, each.reason)
-    for row in made.left:
+    for row in done.left:
         log.warning("%s in %s-%d was left: %s", row.group, row.topic, row.partition, row.reason)
-    for topic, remote in sorted(made.plan.names.items()):
+    for topic, remote in sorted(done.plan.names.items()):
         log.info("Start applications of %s with %s.", topic, remote)
     log.info("%s", made.headline)
     if not made.is_good:

@@ -16,9 +16,10 @@ from airmirror.migration.state import MoveState, move_state
 from airmirror.migration.steps import do_step
 from airmirror.migration.undo import fence_plan, undo_fence, undo_move, undo_plan
 from airmirror.on_airflow.deployment import Deployment
-from airmirror.on_airflow.question import Question, escape
+from airmirror.on_airflow.question import Question
 from airmirror.on_airflow.tasks.telling import phase
 from airmirror.on_airflow.tasks.window import opened_flow, when_free
+from airmirror.report.markdown import escape
 
 log = logging.getLogger(__name__)
 

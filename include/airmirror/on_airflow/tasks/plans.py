@@ -1,4 +1,4 @@
-"""A plan in Airflow: findings in the log and in a question, and the report of what was carried out. Loaded in tasks only."""
+"""Documents in Airflow: findings in the log, groups that an undo puts back, pages that are kept. Loaded in tasks only."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from airmirror.failover.findings import Finding
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowNotFoundException
+
 from airmirror.flows.moving import PutBack
 from airmirror.on_airflow.deployment import Deployment
-from airmirror.on_airflow.question import escape
-from airmirror.quality.page import PAGES_KEPT, file_name, keep_newest
+from airmirror.report.document import Document, Finding
+from airmirror.report.errors import BadKey
+from airmirror.report.files import write_document
+from airmirror.report.kept import PAGES_KEPT, file_name, keep_newest
+from airmirror.report.markdown import escape
+from airmirror.report.signing import Signer, signer_of_pem
 
 log = logging.getLogger(__name__)
 
@@ -23,15 +29,6 @@ def log_findings(findings: Iterable[Finding]) -> None:
         log.info("%s: %s: %s %s", each.level, each.what, each.evidence, each.way_out)
 
 
-def finding_lines(findings: Iterable[Finding]) -> list[str]:
-    """Return each finding as a line of Markdown. Every text that is not ours is escaped."""
-    return [
-        f"- **{each.level}** {escape(each.what)}: {escape(each.evidence)}"
-        + (f" ({escape(each.way_out)})" if each.way_out else "")
-        for each in findings
-    ]
-
-
 def put_back_lines(groups: Sequence[PutBack]) -> list[str]:
     """Return a table of the positions that an undo puts back, as Markdown. Every text that is not ours is escaped."""
     lines = ["", "| group | topic | stands at | goes back to |", "|---|---|---|---|"]
@@ -42,18 +39,27 @@ def put_back_lines(groups: Sequence[PutBack]) -> list[str]:
     return [*lines, f"\n{len(groups):,} positions in all."]
 
 
-def keep_report(
-    deployment: Deployment,
-    kind: str,
-    flow: str,
-    run: str,
-    write: Callable[[Path], Path],
-    show: Callable[[Path], None],
+def keep_document(
+    deployment: Deployment, kind: str, flow: str, run: str, made: Document, show: Callable[[Path], None], done: str = ""
 ) -> None:
-    """Write a run's report among those of its ``kind``, of which the newest are kept; ``show`` hears of its page.
+    """Write a run's document among those of its ``kind``, of which the newest are kept; ``show`` hears of its page.
 
-    ``write`` is given the path without its ending, and returns the page. Raises what it does.
+    ``done``: what was carried out, of an outcome. Raises ReportNotWritten, BadKey.
     """
+    key = signer(deployment)
     directory = deployment.data_docs / kind / flow.replace("->", ".")
-    show(write(directory / file_name(run).removesuffix(".html")))
+    page, *_ = write_document(made, directory / file_name(run), key, done)
+    show(page)
     keep_newest(directory, PAGES_KEPT)
+
+
+def signer(deployment: Deployment) -> Signer | None:
+    """Who signs what is written; None: nobody. Raises BadKey."""
+    if not deployment.report_conn_id:
+        return None
+    name = f"connection {deployment.report_conn_id!r}"
+    try:
+        pem = BaseHook.get_connection(deployment.report_conn_id).password or ""
+    except AirflowNotFoundException as error:
+        raise BadKey(name, "there is no such connection") from error
+    return signer_of_pem(pem.encode(), f"{name} (its password)")

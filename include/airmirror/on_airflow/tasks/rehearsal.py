@@ -5,20 +5,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from airmirror.errors import AirmirrorError, listed
 from airmirror.flows.selection import Selection
 from airmirror.migration.rehearsal import rehearse_move
 from airmirror.migration.rehearsal_report import MoveReport
-from airmirror.migration.rehearsal_report import write_report as write_move_report
+from airmirror.migration.rehearsal_report import shown as shown_move
 from airmirror.on_airflow.deployment import Deployment
-from airmirror.on_airflow.tasks.plans import keep_report
+from airmirror.on_airflow.tasks.plans import keep_document
 from airmirror.on_airflow.tasks.telling import phase
 from airmirror.on_airflow.tasks.window import opened_flow
 from airmirror.rehearsal.rehearse import rehearse
-from airmirror.rehearsal.report import RehearsalReport, write_report
+from airmirror.rehearsal.report import RehearsalReport, shown
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +40,7 @@ def rehearse_failover(deployment: Deployment, flow: str, run: str, show: Callabl
     """Rehearse and write the report; ``show`` hears of its page. Raises RehearsalFailed after it, and what rehearsing does."""
     with opened_flow(deployment, flow, Selection()) as opened:
         report = RehearsalReport.of(rehearse(opened, phase))
-    keep_report(deployment, "rehearsals", flow, run, partial(write_report, report), show)
+    keep_document(deployment, "rehearsals", flow, run, shown(report), show)
     log.info("%s", report.headline)
     if not report.is_good:
         raise RehearsalFailed(flow, report.problems)
@@ -51,7 +50,7 @@ def rehearse_migration(deployment: Deployment, flow: str, move: str, run: str, s
     """The same of the migration of a move group. Raises RehearsalFailed after its report, and what rehearsing does."""
     with opened_flow(deployment, flow, Selection()) as opened:
         report = MoveReport.of(rehearse_move(opened, move, phase))
-    keep_report(deployment, f"rehearsals/{move}", flow, run, partial(write_move_report, report), show)
+    keep_document(deployment, f"rehearsals/{move}", flow, run, shown_move(report), show)
     log.info("%s", report.headline)
     if not report.is_good:
         raise RehearsalFailed(flow, report.problems, move)

@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
-from airflow.sdk import BaseHook
-from airflow.sdk.exceptions import AirflowNotFoundException
 
 from airmirror.config import Comparison
 from airmirror.errors import AirmirrorError, listed
@@ -18,10 +16,6 @@ from airmirror.evidence.asking import Asked, sample_of
 from airmirror.evidence.compared_report import compared_report, verdict
 from airmirror.evidence.mirrors import compare_clusters
 from airmirror.evidence.parts import Execute
-from airmirror.evidence.report_errors import BadKey
-from airmirror.evidence.report_files import write_report
-from airmirror.evidence.reports import Report
-from airmirror.evidence.signing import Signer, signer_of_pem
 from airmirror.flows.gates import expectations_of
 from airmirror.flows.report import report_flow
 from airmirror.flows.report_rows import Span
@@ -29,9 +23,13 @@ from airmirror.flows.selection import Selection
 from airmirror.naming.filters import is_quick
 from airmirror.on_airflow.connections import connected
 from airmirror.on_airflow.deployment import Deployment
+from airmirror.on_airflow.tasks.plans import signer
 from airmirror.on_airflow.tasks.spark import CONNECT, BadSparkConnection, kind_of
 from airmirror.on_airflow.tasks.window import opened_flow
-from airmirror.quality.page import file_name
+from airmirror.report.document import Document
+from airmirror.report.files import write_evidence
+from airmirror.report.kept import file_name
+from airmirror.report.signing import Signer
 from airmirror.topics.sound import sound
 
 log = logging.getLogger(__name__)
@@ -63,15 +61,15 @@ class ClustersDiffer(AirmirrorError):
 
 def report(deployment: Deployment, flow: str, span: Span, run: str, show: Show) -> None:
     """Write a flow's report; ``show`` hears of its page. Raises NotProven after it is written, NothingToReport, BadKey."""
-    key = _signer(deployment)
+    key = signer(deployment)
     with opened_flow(deployment, flow, Selection()) as opened:
         made = report_flow(opened, span, expectations_of(deployment.expectations))
     show(_written(deployment, made, f"reports/{flow.replace('->', '.')}", run, key))
-    log.info("%s", made.verdict)
+    log.info("%s", made.headline)
     for each in made.not_known:
         log.info("Not known: %s", each)
     if not made.is_good:
-        raise NotProven(flow, made.verdict)
+        raise NotProven(flow, made.headline)
 
 
 @dataclass(eq=False)
@@ -103,7 +101,7 @@ def compare(deployment: Deployment, name: str, narrowed: Narrowed, run: str, sho
 
     Raises UnknownComparison, BadConnection, BadSample, BadKey, and what comparing raises.
     """
-    configuration, key = sound(deployment.config).configuration, _signer(deployment)
+    configuration, key = sound(deployment.config).configuration, signer(deployment)
     chosen = configuration.comparison(name)
     source, target = (connected(configuration, cluster) for cluster in (chosen.source, chosen.target))
     asked = _asked(chosen, narrowed)
@@ -150,21 +148,10 @@ def _executing(chosen: Comparison, asked: Asked) -> Iterator[Execute | None]:
         yield execute
 
 
-def _signer(deployment: Deployment) -> Signer | None:
-    if not deployment.report_conn_id:
-        return None
-    name = f"connection {deployment.report_conn_id!r}"
-    try:
-        pem = BaseHook.get_connection(deployment.report_conn_id).password or ""
-    except AirflowNotFoundException as error:
-        raise BadKey(name, "there is no such connection") from error
-    return signer_of_pem(pem.encode(), f"{name} (its password)")
-
-
-def _written(deployment: Deployment, made: Report, directory: str, run: str, key: Signer | None) -> Path:
+def _written(deployment: Deployment, made: Document, directory: str, run: str, key: Signer | None) -> Path:
     """Write a report below the Data Docs; its page."""
     base = deployment.data_docs / directory / file_name(run)
     base.parent.mkdir(parents=True, exist_ok=True)
-    page, *_ = write_report(made, base, key)
+    page, *_ = write_evidence(made, base, key)
     log.info("Report: the button of this name, and %s.", page.with_suffix(".json"))
     return page

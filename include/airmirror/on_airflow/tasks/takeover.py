@@ -11,9 +11,10 @@ from airmirror.flows.takeover import take_over_copies
 from airmirror.flows.takeover_plan import TakeoverPlan, takeover_plan
 from airmirror.flows.takeover_stop import await_stopped
 from airmirror.on_airflow.deployment import Deployment
-from airmirror.on_airflow.question import Question, escape
+from airmirror.on_airflow.question import Question
 from airmirror.on_airflow.tasks.telling import phase
 from airmirror.on_airflow.tasks.window import opened_flow, when_free
+from airmirror.report.markdown import escape
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from airmirror.quality.page import file_name
+from airmirror.report.kept import file_name
 
 VERIFIED = "-verify-"  # of the names of the gate's pages (airmirror.on_airflow.dags.operators)
 MOST_REPORTS = 3  # of a kind

@@ -1,6 +1,7 @@
-"""The files of a report: NAME.html, NAME.json and its signature NAME.json.sig. Nothing that is there is written over.
+"""The files of a document: NAME.html, NAME.json and its signature NAME.json.sig.
 
-Each report names the digest of the one before it in its directory, so that one that is removed is missed.
+Evidence is never written over, and names the digest of the report before it in its directory, so that one that is removed is
+missed. What tells of a plan, or of a procedure, is written over what is there, and stands alone.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from airmirror.evidence.canonical import canonical
-from airmirror.evidence.report_errors import NoReport, ReportNotWritten
-from airmirror.evidence.report_page import page
-from airmirror.evidence.reports import FORMAT, Report
-from airmirror.evidence.signing import Signer
+from airmirror.report.canonical import canonical
+from airmirror.report.document import FORMAT, Document
+from airmirror.report.errors import NoReport, ReportNotWritten
+from airmirror.report.page import page
+from airmirror.report.signing import Signer
 
 SUFFIXES = (".html", ".json")
 MOST_BYTES = 1 << 30
@@ -42,23 +43,45 @@ class Stored:
         return str(after.get("sha256", "")) if isinstance(after, dict) else ""
 
 
-def write_report(made: Report, base: Path, key: Signer | None = None, after: Path | None = None) -> list[Path]:
+def write_evidence(made: Document, base: Path, key: Signer | None = None, after: Path | None = None) -> list[Path]:
     """Write the page, the JSON and, with a key, the signature; ``base`` with or without one of their suffixes.
 
     ``after``: the report before it; by default the newest of the same directory. Raises ReportNotWritten, NoReport.
     """
-    name = base.name.removesuffix(base.suffix) if base.suffix in SUFFIXES else base.name
     before = read_report(after) if after else newest(base.parent)
-    content = made.as_dict() | {
-        "after": {"file": before.file.name, "sha256": before.sha256} if before else None,
-        "signer": {"algorithm": "Ed25519", "public_key": key.public_key} if key else None,
-    }
-    data = canonical(content)
-    files = {base.with_name(name + ".html"): page(content).encode(), base.with_name(name + ".json"): data}
-    if key:
-        files[signature_of(base.with_name(name + ".json"))] = key.sign(data)
+    chained = {"after": {"file": before.file.name, "sha256": before.sha256} if before else None}
+    files = _contents(made.as_dict() | chained, base, key)
     _write_new(files)
     return list(files)
+
+
+def write_document(made: Document, base: Path, key: Signer | None = None, done: str = "") -> list[Path]:
+    """Write the same over what is there, the page first. ``done``: what was carried out. Raises ReportNotWritten."""
+    files = _contents(made.as_dict(), base, key)
+    file = base
+    try:
+        base.parent.mkdir(parents=True, exist_ok=True)
+        signature_of(_named(base, ".json")).unlink(missing_ok=True)  # it would be of other content
+        for file, content in files.items():
+            file.write_bytes(content)
+    except OSError as error:
+        raise ReportNotWritten(str(file), error.strerror or str(error), done) from error
+    return list(files)
+
+
+def _contents(told: dict[str, Any], base: Path, key: Signer | None) -> dict[Path, bytes]:
+    """The page, the JSON and the signature, by their files."""
+    content = told | {"signer": {"algorithm": "Ed25519", "public_key": key.public_key} if key else None}
+    data = canonical(content)
+    files = {_named(base, ".html"): page(content).encode(), _named(base, ".json"): data}
+    if key:
+        files[signature_of(_named(base, ".json"))] = key.sign(data)
+    return files
+
+
+def _named(base: Path, suffix: str) -> Path:
+    name = base.name.removesuffix(base.suffix) if base.suffix in SUFFIXES else base.name
+    return base.with_name(name + suffix)
 
 
 def signature_of(file: Path) -> Path:

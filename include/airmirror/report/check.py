@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from airmirror import __version__
-from airmirror.evidence.canonical import parsed
-from airmirror.evidence.report_files import Stored, read_report, reports_of, signature_of
-from airmirror.evidence.report_page import embedded_json, page
-from airmirror.evidence.signing import is_signed_by
+from airmirror.report.canonical import parsed
+from airmirror.report.files import Stored, read_report, reports_of, signature_of
+from airmirror.report.page import embedded_json, page
+from airmirror.report.signing import is_signed_by
 
 
 @dataclass(frozen=True)

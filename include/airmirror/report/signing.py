@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 
-from airmirror.evidence.report_errors import BadKey
+from airmirror.report.errors import BadKey
 
 MOST_BYTES = 1 << 16
 

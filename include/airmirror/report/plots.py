@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from airmirror.evidence.reports import when
+from airmirror.times import utc
 
 WIDTH, HEIGHT = 720, 150
 
@@ -31,7 +31,7 @@ def _curve(title: str, points: Sequence[tuple[int, int]], most: str) -> str:
         f"{WIDTH * (at - first) / width:.1f},{HEIGHT * (1 - max(0, value) / top):.1f}" for at, value in points
     )
     return (
-        f"<p>{title}, at most {most}; {when(first)} to {when(last)}</p>"
+        f"<p>{title}, at most {most}; {utc(first)} to {utc(last)}</p>"
         f'<svg role="img" aria-label="{title}" viewBox="0 -4 {WIDTH} {HEIGHT + 8}" width="{WIDTH}" height="{HEIGHT + 8}">'
         f'<path d="M0 {HEIGHT}H{WIDTH}" stroke="#d8dee4"/>'
         f'<polyline points="{line}" fill="none" stroke="#067647" stroke-width="2"/></svg>'

@@ -1,0 +1,100 @@
+"""A document: one sentence, the numbers that matter, findings, what is not known, and everything that it rests on.
+
+The renderers beside it know nothing of what it is about.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from airmirror import __version__
+
+FORMAT = "airmirror report 1"
+Level = Literal["ok", "warn", "stop"]
+Row = Mapping[str, Any]  # texts, integers, booleans, None, and lists of them
+
+
+def now_ms() -> int:
+    return int(time.time() * 1000)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One rule: ``what`` it asks, what it has seen, and what to do; ``way_out`` is empty where nothing is to be done."""
+
+    level: Level
+    what: str
+    evidence: str
+    way_out: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A table. All rows have the same columns; what ends in ``_ms`` is a time (epoch milliseconds), None where it is not known.
+
+    ``brief``: the columns that a terminal and a question show; none: the section is on the page and in the JSON only.
+    """
+
+    name: str
+    rows: Sequence[Row]
+    title: str
+    about: str = ""
+    brief: tuple[str, ...] = ()
+    empty: str = "none"
+
+
+@dataclass(frozen=True)
+class Document:
+    """``kind``: what it is; ``headline``: the whole in a sentence or two, and ``is_good`` what it comes to.
+
+    ``numbers`` stand on the first page, in order. ``by`` and ``reason``: who carried it out, and why; empty of what nobody has.
+    """
+
+    kind: str
+    about: str
+    headline: str
+    is_good: bool
+    asked: Row
+    sections: Sequence[Section]
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    findings: Sequence[Finding] = ()
+    not_known: Sequence[str] = ()
+    by: str = ""
+    reason: str = ""
+    made_ms: int = field(default_factory=now_ms)
+
+    def rows(self, section: str) -> Sequence[Row]:
+        """The rows of a section. Raises LookupError where there is none of that name."""
+        return next(each.rows for each in self.sections if each.name == section)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON (docs/evidence.md). Keys are ours; what a stranger has named is a value."""
+        return {
+            "format": FORMAT,
+            "version": __version__,
+            "kind": self.kind,
+            "about": self.about,
+            "made_ms": self.made_ms,
+            "by": self.by,
+            "reason": self.reason,
+            "headline": self.headline,
+            "is_good": self.is_good,
+            "asked": dict(self.asked),
+            "numbers": [{"name": name, "value": value} for name, value in self.numbers.items()],
+            "findings": [
+                {"level": each.level, "what": each.what, "evidence": each.evidence, "way_out": each.way_out}
+                for each in self.findings
+            ],
+            "not_known": list(self.not_known),
+            "contents": [{"section": each.name, "title": each.title, "about": each.about} for each in self.sections],
+            "columns": {each.name: list(each.rows[0]) for each in self.sections if each.rows},
+            "sections": {each.name: [dict(row) for row in each.rows] for each in self.sections},
+        }
+
+
+def column_title(column: str) -> str:
+    """The name of a column, or of a setting, for people."""
+    return column.removesuffix("_ms").replace("_", " ")

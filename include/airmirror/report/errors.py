@@ -1,0 +1,46 @@
+"""The errors of a document's files and of its key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airmirror.errors import AirmirrorError
+
+
+@dataclass(eq=False)
+class ReportNotWritten(AirmirrorError):
+    """A file of a report that could not be written. ``done``: what was carried out all the same; empty: nothing."""
+
+    file: str
+    reason: str
+    done: str = ""
+
+    def __str__(self) -> str:
+        again = "; what is done is not done again" if self.done else ""
+        said = f"the report can't be written to {self.file}: {self.reason}; give another place with --write{again}"
+        return f"{self.done} But {said}" if self.done else said
+
+
+@dataclass(eq=False)
+class BadKey(AirmirrorError):
+    """A file without the Ed25519 key that is needed."""
+
+    file: str
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"key file {self.file}: {self.reason}; `openssl genpkey -algorithm ed25519 -out key.pem` makes a private key, "
+            "`openssl pkey -in key.pem -pubout -out public.pem` writes its public key"
+        )
+
+
+@dataclass(eq=False)
+class NoReport(AirmirrorError):
+    """A file that can't be read, or is no report."""
+
+    file: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.file} is no report: {self.reason}; give the .json file of a report"

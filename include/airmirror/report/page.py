@@ -1,0 +1,106 @@
+"""A document as one HTML page, a function of its JSON alone: a check makes it again and compares.
+
+It has no script and needs no other host; everything on it is escaped. The whole JSON is on it, at its end.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from airmirror.report.canonical import canonical
+from airmirror.report.document import column_title
+from airmirror.report.html import document, table
+from airmirror.report.plots import plot
+from airmirror.times import utc
+
+MOST_ROWS = 2_000  # of a section; the JSON below has all
+PLOTTED = "progress"  # the section that is shown as curves
+_BEGIN, _END = '<pre id="report">', "</pre>"
+# Nothing that a reader can't see, or that turns the direction of writing.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]")
+
+_MARKS = {"ok": "", "warn": "warned", "stop": "bad"}  # of a finding's row, by its level
+
+
+def page(told: Mapping[str, Any]) -> str:
+    """The page of a document's JSON: first what matters."""
+    who = f", by {_text(told['by'])}: {_text(told['reason'])}" if told["by"] else ""
+    parts = [f"<p>{_text(told['about'])}, made {utc(told['made_ms'])} by Airmirror {_text(told['version'])}{who}.</p>"]
+    if told["numbers"]:
+        numbers = [(each["name"], each["value"]) for each in told["numbers"]]
+        parts.append("<h2>The numbers that matter</h2>" + table(("", ""), numbers))
+    if told["findings"]:
+        rules = [
+            tuple(_visible(each[key]) for key in ("level", "what", "evidence", "way_out")) for each in told["findings"]
+        ]
+        marks = [_MARKS.get(each["level"], "bad") for each in told["findings"]]
+        parts.append("<h2>Findings</h2>" + table(("", "", "found", "way out"), rules, marks))
+    if told["not_known"] or not told["findings"]:
+        parts.append(f"<h2>What is not known</h2>{_list(told['not_known']) or '<p>Nothing that was asked.</p>'}")
+    asked = [(column_title(key), value_told(key, value)) for key, value in sorted(told["asked"].items())]
+    parts.append("<h2>What was asked</h2>" + table(("", ""), asked))
+    for each in told["contents"]:
+        rows, columns = told["sections"][each["section"]], told["columns"].get(each["section"], [])
+        parts.append(f"<h2>{_text(each['title'])}</h2>" + (f"<p>{_text(each['about'])}</p>" if each["about"] else ""))
+        parts.append(plot(rows) if each["section"] == PLOTTED else _section(rows, columns))
+    parts.append(f"<h2>Authenticity</h2>{_authenticity(told)}")
+    embedded = html.escape(canonical(told).decode(), quote=False)
+    parts.append(f"<details><summary>The whole report as JSON</summary>{_BEGIN}{embedded}{_END}</details>")
+    return document(_visible(told["headline"]), "".join(parts), "good" if told["is_good"] else "bad")
+
+
+def embedded_json(text: str) -> bytes:
+    """The JSON that a page holds; empty where it holds none."""
+    _, found, rest = text.partition(_BEGIN)
+    body, ended, _ = rest.partition(_END)
+    return html.unescape(body).encode() if found and ended else b""
+
+
+def _authenticity(report: Mapping[str, Any]) -> str:
+    signer, after = report.get("signer"), report.get("after")
+    said = [f"Signed by the Ed25519 key {signer['public_key']}." if signer else "It is not signed."]
+    if after:
+        said.append(f"The report before it: {after['file']}, SHA-256 {after['sha256']}.")
+    elif "after" in report:
+        said.append("The first of its chain.")
+    said.append("Check it with: airmirror report check FILE.json --public-key FILE")
+    return _list(said)
+
+
+def _section(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
+    if not rows:
+        return "<p>None.</p>"
+    cells = [tuple(value_told(column, row.get(column)) for column in columns) for row in rows[:MOST_ROWS]]
+    more = f"<p>… and {len(rows) - MOST_ROWS:,} more, in the JSON below</p>" if len(rows) > MOST_ROWS else ""
+    return table([column_title(column) for column in columns], cells) + more
+
+
+def value_told(column: str, value: object) -> object:
+    """A cell as people read it: a time in UTC, yes or no, ranges; control characters are visible."""
+    if value is None or (column.endswith("_ms") and isinstance(value, int) and value < 0):
+        return "not known" if column.endswith("_ms") else "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return utc(value) if column.endswith("_ms") else value
+    if isinstance(value, list):
+        return ", ".join(
+            f"{each[0]:,}–{each[1]:,}" if isinstance(each, list) else _visible(str(each)) for each in value
+        )
+    return _visible(str(value))
+
+
+def _list(lines: Iterable[str]) -> str:
+    items = "".join(f"<li>{_text(line)}</li>" for line in lines)
+    return f"<ul>{items}</ul>" if items else ""
+
+
+def _text(text: object) -> str:
+    return html.escape(_visible(str(text)))
+
+
+def _visible(text: str) -> str:
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
