@@ -157,7 +157,7 @@ def test_the_checkpoints_topic_and_a_group_that_may_not_be_used_any_more(
         assert_continued(flow)
         with denied(guarded, ResourceType.GROUP, group, AclOperation.READ):
             assert [row.reason for row in sync(flow.opened, group)] == [
-                f"{Reason.REFUSED}: GroupAuthorizationFailedError (30)"
+                f"{Reason.REFUSED}: GROUP_AUTHORIZATION_FAILED (30)"
             ]
         assert [row.reason for row in sync(flow.opened, group)] == [""]
         assert committed(guarded, group) == {(flow.remote_topic, 0): 20}
