@@ -27,7 +27,6 @@ from airmirror.flows.closing import StillReturning, close, commit_change, overta
 from airmirror.flows.prepare import prepare
 from airmirror.flows.reset import Order, carry_out
 from airmirror.flows.verification import compare_all
-from airmirror.migration.undo import CannotUndoMove, fence_plan, undo_fence, undo_move
 from airmirror.offsets.positions import positions_of
 from airmirror.offsets.translation import Translated
 from airmirror.partitions import TopicPartition
@@ -46,8 +45,6 @@ from support.following import numbered
 from support.groups import commit, committed, held, read_with_group
 from support.hostile import delete_records
 from support.killing import killed_at
-from support.migrations import ORDER as MOVING
-from support.migrations import move_of, takes
 from support.returns import BACK, ORDER, POLICIES, THERE, Both, there_and_back, write
 from support.sides import Sides
 from support.topics import create_topic, delete_topic, end_offsets, produce, read_all
@@ -166,25 +163,6 @@ def test_an_aggregate_does_not_return(sides: Sides, tmp_path: Path, which: str) 
     close(both.there, (), reason="INC-7", by="ada")
     with pytest.raises(ReturnRefused, match=f"flow '{which}' is an aggregate"):
         look_ahead(both.pair, ORDER.of_return)
-
-
-def test_a_fence_comes_down_alone_before_its_topic_returns(sides: Sides, tmp_path: Path) -> None:
-    """An undo is too late when producers have written over there; what returns must get into the topics of the source."""
-    topic = create_topic(sides.east, "fenced", 2)
-    lines = {"move.shop.topics": topic, "move.fence": "topic", "move.quiet.ms": "0"}
-    settings = {f"{THERE}.{key}": value for key, value in lines.items()}
-    both = there_and_back(sides.east, sides.west, tmp_path, topic=topic, settings=settings)
-    crossed = write(both.east, topic, 0, 20)
-    takes(both.there, "mirror", "switch_producers")
-    since = write(both.west, both.remote, 100, 12)
-    with pytest.raises(CannotUndoMove):
-        undo_move(both.there, move_of(both.there), MOVING, lambda phase: None)
-    with pytest.raises(ReturnRefused, match="migration undo --move shop --fence"):
-        both.fail_back(topics=(topic,))
-    [down] = undo_fence(both.there, move_of(both.there), MOVING).fences
-    assert down.topic == topic and fence_plan(both.there, move_of(both.there)).fences == ()
-    both.fail_back(topics=(topic,))
-    assert flat(both.values(both.east)) == sorted([*crossed, *since])
 
 
 def test_what_was_deleted_before_it_returned_is_told(sides: Sides, tmp_path: Path) -> None:

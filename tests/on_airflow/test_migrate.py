@@ -62,7 +62,7 @@ def used(monkeypatch: pytest.MonkeyPatch, opened: Opened) -> None:
 def test_questions_show_the_state_and_answers_move_it(
     east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, approvals: str
 ) -> None:
-    flow, _ = moving(east, west, tmp_path, move_fence="topic")
+    flow, _ = moving(east, west, tmp_path)
     used(monkeypatch, flow.opened)
     produce(east, flow.topic, numbered(20), partition=0)
     commit(east, f"{flow.topic}-billing", {(flow.topic, 0): 15})

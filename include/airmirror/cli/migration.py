@@ -144,7 +144,9 @@ def undo(
     flow: FlowName = "",
     fence: Annotated[
         bool,
-        typer.Option("--fence", help="Take down the fence alone: before a failback, which writes to these topics."),
+        typer.Option(
+            "--fence", help="Take down the fence alone: before a failback, after which applications write there again."
+        ),
     ] = False,
     yes: Yes = False,
     config: Config = DEFAULT_CONFIG,

@@ -136,7 +136,7 @@ def fence_plan(opened: Opened, move: Move) -> UndoneMove:
 
 
 def undo_fence(opened: Opened, move: Move, order: MoveOrder) -> UndoneMove:
-    """Take down the fence alone, also when producers have written on the target: what returns from there must get in.
+    """Take down the fence alone, also when producers have written on the target: they are to come back.
 
     Raises DecisionIncomplete, FenceRefused, or a cluster's error.
     """

@@ -56,8 +56,8 @@ OF_FLOW = (
         Type.STRING,
         "none",
         "A fence around a move group's topics on the source when its producers are switched. acl: its principals are denied "
-        "WRITE; topic: max.message.bytes = 0, which refuses every producer without a transactional id.",
-        values=("none", "acl", "topic"),
+        "WRITE.",
+        values=("none", "acl"),
     ),
     Key(
         "move.reverse",
