@@ -323,26 +323,22 @@ def test_records_do_not_go_round(sides: Sides, tmp_path: Path) -> None:
     assert len(flat(both.values(both.east))) == 10
 
 
-@pytest.mark.parametrize(
-    ("opens", "append_too"),
-    [(reopen, False), (reopen, True), pytest.param(undo, False, marks=pytest.mark.long)],
-    ids=["aside", "appended", "undo"],
-)
+@pytest.mark.parametrize("opens", [reopen, pytest.param(undo, marks=pytest.mark.long)], ids=["open", "undo"])
 def test_a_flow_that_is_opened_after_a_rescue_copies_nothing_of_it_again(
-    sides: Sides, tmp_path: Path, opens: Callable[..., object], append_too: bool
+    sides: Sides, tmp_path: Path, opens: Callable[..., object]
 ) -> None:
     both = there_and_back(sides.east, sides.west, tmp_path)
     crossed = write(both.east, both.topic, 0, 10)
     both.window(both.there)
     close(both.there, (), reason="INC-7", by="ada")
-    rescued = write(both.east, both.topic, 100, 6)
-    rescue(both.there, RescueOrder("INC-7", "ada", append=append_too))
+    write(both.east, both.topic, 100, 6)
+    rescue(both.there, RESCUE)
     later = write(both.east, both.topic, 200, 4)
     topics: Any = ((),) if opens is reopen else ()
     opens(both.there, *topics, reason="it is back", by="ada")
     result = both.window(both.there)
     assert result.is_verified and result.copied == 4
-    assert flat(both.values(both.west)) == sorted([*crossed, *(rescued if append_too else ()), *later])
+    assert flat(both.values(both.west)) == sorted([*crossed, *later])
     assert all(row.error is None for row in compare_all(both.there, []))
 
 

@@ -84,10 +84,6 @@ def rescue(
     by: By,
     flow: FlowName = "",
     topic: Annotated[list[str] | None, typer.Option("--topic", help="Only this source topic; again for more.")] = None,
-    append: Annotated[
-        bool,
-        typer.Option("--append", help="After what the remote topics hold; the order across the failure is lost then."),
-    ] = False,
     yes: Yes = False,
     config: Config = DEFAULT_CONFIG,
     ledger: LedgerUrl = DEFAULT_LEDGER,
@@ -101,7 +97,7 @@ def rescue(
     from airmirror.failback import rescue as rescuing
     from airmirror.failback.plan import failback_plan
 
-    order = rescuing.RescueOrder(reason, by, append, tuple(topic or ()))
+    order = rescuing.RescueOrder(reason, by, tuple(topic or ()))
     with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, telling(console) as tell:
         if yes:
             chosen, found = rescuing.rescue(opened, order, tell)
