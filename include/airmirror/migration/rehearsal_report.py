@@ -19,7 +19,6 @@ from airmirror.rehearsal.report import (
     found_wrong,
     groups_section,
     steps_told,
-    written_section,
 )
 
 
@@ -44,13 +43,13 @@ class MoveReport:
 
     @property
     def is_good(self) -> bool:
-        """Return whether each step could be taken, and would do what it must."""
+        """Return whether nothing is known that would keep a step from being taken, and groups would go on exactly."""
         return not self.problems
 
     @property
     def seconds(self) -> float:
-        """The time that the steps of the migration took on the copies."""
-        return sum(step.seconds for step in self.made.steps if step.is_failover)
+        """The time that the rehearsal took."""
+        return sum(step.seconds for step in self.made.steps)
 
     @property
     def headline(self) -> str:
@@ -58,11 +57,11 @@ class MoveReport:
         made = self.made
         records = sum(each.equal for each in made.compared)
         names = {proof.group for proof in made.proofs}
-        exact = len(names - {proof.group for proof in (*made.proofs, *made.moved) if proof.wrong})
+        exact = len(names - {proof.group for proof in made.proofs if proof.wrong})
         failed = "" if self.is_good else f" The rehearsal has failed: {counted(len(self.problems), 'problem')}."
         return (
             f"{self.flow}: {made.move.name} rehearsed in {self.seconds:.0f} s: {counted(len(made.move.names), 'topic')}, "
-            f"{counted(records, 'record')} copied and equal, {exact} of {counted(len(names), 'group')} exact.{failed}"
+            f"{counted(records, 'record')} equal on both sides, {exact} of {counted(len(names), 'group')} exact.{failed}"
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -78,17 +77,13 @@ class MoveReport:
             "seconds": self.seconds,
             "steps": [asdict(each) for each in made.steps],
             "groups": [asdict(each) for each in made.proofs],
-            "groups_on_copies": [asdict(each) for each in made.moved],
             "compared": compared_told(made.compared),
-            "shadows": [asdict(each) for each in made.shadowed],
         }
 
 
 def _problems(made: MoveRehearsal) -> Iterator[str]:
     yield from made.reasons
-    yield from found_wrong(made.compared, made.proofs, made.shadowed)
-    for each in found_wrong((), made.moved, ()):
-        yield f"on the copies: {each}"
+    yield from found_wrong(made.compared, made.proofs)
 
 
 def report_page(report: MoveReport) -> str:
@@ -97,11 +92,9 @@ def report_page(report: MoveReport) -> str:
     body = "".join(
         (
             beginning(made.ended_ms, report.headline, report.problems),
-            steps_told(made.steps, "of a migration"),
-            groups_section("Consumer groups, in the remote topics", made.proofs),
-            groups_section("Consumer groups, on the copies", made.moved),
+            steps_told(made.steps),
+            groups_section(made.proofs),
             compared_section(made.compared),
-            written_section(made.shadowed),
         )
     )
     return document(f"{report.flow}: rehearsal of {report.of_what}", body, "good" if report.is_good else "bad")

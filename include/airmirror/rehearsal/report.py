@@ -17,7 +17,6 @@ from airmirror.quality.page import document, table
 from airmirror.rehearsal.clock import Step
 from airmirror.rehearsal.positions import Proof
 from airmirror.rehearsal.rehearse import Rehearsal
-from airmirror.rehearsal.shadows import Shadowed
 
 
 @dataclass(eq=False)
@@ -70,9 +69,10 @@ class RehearsalReport:
         """The steps that this time is of, and what a failover does besides."""
         names = ", ".join(step.name for step in self.made.steps if step.is_failover)
         return (
-            f"Failed over in: {names}. Not in it, since they would close the flow: three claims, of which each fences "
-            f"{counted(self.made.slots, 'transactional id')}, and the closing record; and that a planned failover waits until "
-            f"nobody has written for {self.made.quiet_ms / 1000:g} s (failover.quiet.ms), and copies the rest."
+            f"Failed over in: {names}. Not in it, since they write: three claims, of which each fences "
+            f"{counted(self.made.slots, 'transactional id')}, the closing record, and the positions of groups; and that a "
+            f"planned failover waits until nobody has written for {self.made.quiet_ms / 1000:g} s (failover.quiet.ms), and "
+            "copies the rest."
         )
 
     @property
@@ -116,7 +116,6 @@ class RehearsalReport:
             "steps": [asdict(each) for each in made.steps],
             "compared": compared_told(made.compared),
             "groups": [asdict(each) for each in made.proofs],
-            "shadows": [asdict(each) for each in made.shadowed],
             "not_judged": [asdict(each) for each in made.not_judged],
             "plan": made.plan.as_dict(),
         }
@@ -129,20 +128,17 @@ def _problems(made: Rehearsal) -> Iterator[str]:
             yield f"{finding.what}: {finding.evidence}"
     for each in made.not_judged:
         yield f"{each.topic}-{each.partition} from offset {each.first} on is not proven: {each.reason}"
-    yield from found_wrong(made.compared, made.proofs, made.shadowed)
+    yield from found_wrong(made.compared, made.proofs)
 
 
-def found_wrong(compared: Iterable[Audited], proofs: Iterable[Proof], shadowed: Iterable[Shadowed]) -> Iterator[str]:
-    """Yield what comparisons, proofs of positions, and writing and reading have found."""
+def found_wrong(compared: Iterable[Audited], proofs: Iterable[Proof]) -> Iterator[str]:
+    """Yield what comparisons and proofs of positions have found."""
     for each in compared:
         if each.error:
             yield str(each.error)
     for proof in proofs:
         if proof.wrong:
             yield f"group {proof.group} in {proof.topic}-{proof.partition} at {proof.position}: {proof.wrong}"
-    for shadow in shadowed:
-        if shadow.wrong:
-            yield f"{shadow.shadow}, as {shadow.remote_topic}: {shadow.wrong}"
 
 
 def compared_told(compared: Iterable[Audited]) -> list[dict[str, Any]]:
@@ -168,11 +164,10 @@ def report_page(report: RehearsalReport) -> str:
     body = "".join(
         (
             beginning(made.ended_ms, report.headline, report.problems),
-            steps_told(made.steps, "of a failover"),
+            steps_told(made.steps),
             f"<p>{escape(report.holds)}</p>",
             compared_section(made.compared),
-            groups_section("Consumer groups", made.proofs),
-            written_section(made.shadowed),
+            groups_section(made.proofs),
             "<h2>What was asked</h2>",
             table(("", "", "found", "way out"), findings),
         )
@@ -187,10 +182,10 @@ def beginning(ended_ms: int, headline: str, problems: Sequence[str]) -> str:
     return f"<p>{known_time(ended_ms)}. {escape(headline)}</p>{title}{wrong}"
 
 
-def steps_told(steps: Sequence[Step], real: str) -> str:
-    """The steps; ``real``: the title of the column that marks those of the real thing."""
+def steps_told(steps: Sequence[Step]) -> str:
+    """The steps, with those that a failover takes too."""
     rows = [(each.name, f"{each.seconds:.1f}", "yes" if each.is_failover else "") for each in steps]
-    return "<h2>Steps</h2>" + table(("step", "seconds", real), rows)
+    return "<h2>Steps</h2>" + table(("step", "seconds", "of a failover"), rows)
 
 
 def compared_section(compared: Sequence[Audited]) -> str:
@@ -203,22 +198,14 @@ def compared_section(compared: Sequence[Audited]) -> str:
     return "<h2>Records compared with the source</h2>" + table(columns, rows)
 
 
-def groups_section(title: str, proofs: Sequence[Proof]) -> str:
+def groups_section(proofs: Sequence[Proof]) -> str:
     """The positions of groups, wrong ones first."""
     rows = [
         (each.group, each.topic, each.partition, each.position, each.translation, each.again, each.wrong or "exact")
         for each in sorted(proofs, key=lambda each: not each.wrong)[:MOST_ROWS]
     ]
-    columns = ("group", "topic", "partition", "position", "shadow's position", "read again", "")
-    return f"<h2>{escape(title)}</h2>" + table(columns, rows)
-
-
-def written_section(shadowed: Sequence[Shadowed]) -> str:
-    """The shadows that were written to and read."""
-    rows = [
-        (each.remote_topic, each.shadow, each.partitions, each.records, each.wrong) for each in shadowed[:MOST_ROWS]
-    ]
-    return "<h2>Written and read</h2>" + table(("as", "shadow topic", "partitions", "records", ""), rows)
+    columns = ("group", "topic", "partition", "position", "on the target", "read again", "")
+    return "<h2>Consumer groups</h2>" + table(columns, rows)
 
 
 def write_report(report: RehearsalReport, base: Path) -> Path:

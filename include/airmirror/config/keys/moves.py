@@ -77,7 +77,7 @@ OF_FLOW = (
         "move.rehearsal.records",
         Type.LONG,
         "10000",
-        "The newest source offsets of each partition that a rehearsal of a migration copies, and compares record by record.",
+        "The newest source offsets of each partition whose records a rehearsal of a migration compares on both clusters.",
         minimum=1,
     ),
     Key(
