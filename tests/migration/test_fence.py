@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from confluent_kafka.admin import (
@@ -30,7 +31,8 @@ from support.flows import Mirror
 from support.following import numbered
 from support.killing import killed_at
 from support.migrations import ORDER, move_of, moving, takes
-from support.topics import admin, open_transaction, produce
+from support.returns import THERE, there_and_back, write
+from support.topics import admin, create_topic, open_transaction, produce
 
 
 def acls_of(cluster: Broker, topic: str) -> list[str]:
@@ -101,6 +103,24 @@ def test_principals_are_denied_on_the_source_alone(guarded: list[Broker], tmp_pa
     assert acls_of(east, flow.topic) == []
     produce(east, flow.topic, numbered(5, 15), partition=0)
     assert flow.run().is_verified and flow.assert_equal() == 20
+
+
+def test_an_undo_takes_it_down_before_anything_returns(guarded: list[Broker], tmp_path: Path) -> None:
+    """It denies the user of the flow back too, by which records return to the topic."""
+    east, west = guarded
+    topic = create_topic(east, f"denied-{uuid4().hex[:8]}", 2)
+    lines = {"topics": topic, "principals": EVERYBODY}
+    settings = {f"{THERE}.move.shop.{key}": value for key, value in lines.items()}
+    settings |= {f"{THERE}.move.fence": "acl", f"{THERE}.move.quiet.ms": "0"}
+    both = there_and_back(east, west, tmp_path, topic=topic, settings=settings)
+    crossed = write(east, topic, 0, 20)
+    takes(both.there, "mirror", "switch_producers", "reverse", reverse=both.back)
+    since = write(west, both.remote, 100, 12)
+    assert acls_of(east, topic) == ["DENY WRITE"]
+    assert {type(row.error) for row in both.window(both.back).rows} != {type(None)}, "the fence keeps it out"
+    undo_move(both.there, move_of(both.there), ORDER, lambda phase: None, both.back)
+    assert acls_of(east, topic) == [] and owners_now(both.there).closed == {}
+    assert sorted(each for its in both.values(east).values() for each in its if each) == sorted([*crossed, *since])
 
 
 def test_a_fence_that_goes_up_while_a_window_looks_is_not_copied(
