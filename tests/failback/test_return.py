@@ -17,9 +17,19 @@ from airmirror.clusters.protocol.stable import OffsetsHeld
 from airmirror.failback import reopening, returning, steps
 from airmirror.failback.account import returned
 from airmirror.failback.plan import failback_plan
+from airmirror.failback.report import report_of
 from airmirror.failback.rescue import RescueOrder, rescue
 from airmirror.failback.returning import NeverCrossed, ReturnNotDrained, ReturnRefused, look_ahead
-from airmirror.failback.steps import GroupsNotBack, drain_step, is_done, nothing_left, return_step
+from airmirror.failback.steps import (
+    GroupsNotBack,
+    close_step,
+    drain_step,
+    fail_back,
+    is_done,
+    move_step,
+    nothing_left,
+    return_step,
+)
 from airmirror.failback.undo import undo as undo_return
 from airmirror.failover.steps import fail_over
 from airmirror.failover.undo import undo, undo_plan
@@ -32,7 +42,8 @@ from airmirror.offsets.translation import Translated
 from airmirror.partitions import TopicPartition
 from airmirror.slot.errors import ForeignRecords, SlotFenced
 from airmirror.windows.errors import ReturnOver
-from airmirror.windows.mirror import Mirror
+from airmirror.windows.fence import claimed
+from airmirror.windows.mirror import Journal, Mirror
 from airmirror.windows.resets import Choice, ResetNotPossible
 from airmirror.windows.window import run_window
 from airmirror.wire.owners import WHOLE, Change
@@ -153,6 +164,40 @@ def test_of_two_topics_that_return_only_those_of_an_order_are_ended(sides: Sides
     assert is_done(both.pair) and end_offsets(both.east, other) == end_offsets(both.west, other)
     moved = both.now(both.back).ledger.of_kind(GroupMove)
     assert undo_plan(both.now(both.back)).groups == () != moved, "what a failback has moved is no failover's to undo"
+
+
+def test_a_report_of_the_flow_tells_nothing_of_what_another_order_has_named(sides: Sides, tmp_path: Path) -> None:
+    """As of a move group that has come back earlier, while the flow was closed."""
+    other = create_topic(sides.east, f"other-{uuid4().hex[:8]}", 1)
+    both = there_and_back(sides.east, sides.west, tmp_path, settings={f"{THERE}.topics": f"orders-.*, {other}"})
+    write(both.east, both.topic, 0, 6)
+    write(both.east, other, 0, 4, partitions=1)
+    read_with_group(both.east, both.group, other, {0: 1})
+    read_with_group(both.east, both.group, both.topic, {0: 1})
+    both.window(both.there)
+    fail_over(both.there, PLANNED)
+    write(both.west, f"east.{other}", 100, 4, partitions=1)
+    write(both.west, both.remote, 200, 2)
+    named = replace(ORDER, topics=(other,))
+    for order, topic in ((named, other), (ORDER, both.topic)):
+        made = report_of(both.pair, order, fail_back(both.pair, order))
+        assert {each.topic for each in made.returned} == {each.topic for each in made.moves} == {topic}
+
+
+def test_groups_are_moved_while_a_window_of_the_flow_back_is_at_work(sides: Sides, tmp_path: Path) -> None:
+    """It copies other topics back, for hours: its claim is taken, as by the closure of the return."""
+    both = there_and_back(sides.east, sides.west, tmp_path)
+    write(both.east, both.topic, 0, 6)
+    read_with_group(both.east, both.group, both.topic, {0: 1, 1: 1})
+    both.window(both.there)
+    fail_over(both.there, PLANNED)
+    write(both.west, both.remote, 100, 4)
+    return_step(both.pair, ORDER)
+    drain_step(both.pair, ORDER)
+    close_step(both.pair, ORDER)
+    with Journal.open(both.back.flow, both.back.ledger, "test") as journal, claimed(journal, "follows", slots=0):
+        moved = move_step(both.pair, ORDER)
+    assert {each.group: each.reason for each in moved} == {both.group: ""}
 
 
 @pytest.mark.parametrize("which", [THERE, BACK])

@@ -19,6 +19,7 @@ from airmirror.failback.steps import Done, FailbackOrder
 from airmirror.failover.page import MOST_ROWS, known_time
 from airmirror.failover.report import write_files
 from airmirror.quality.page import table
+from airmirror.wire.owners import Scope
 from airmirror.wire.segments import ResetRecord
 from airmirror.wire.switches import GroupMove
 
@@ -93,9 +94,13 @@ class FailbackReport:
 def report_of(pair: Pair, order: FailbackOrder, done: Done) -> FailbackReport:
     """Look at both clusters after the last step."""
     now = pair.now()
+    owners = now.forward.ledger.owners()
 
     def ordered(each: Returned | GroupMove | ResetRecord) -> bool:
-        return not order.topics or each.topic in order.topics
+        if order.topics:
+            return each.topic in order.topics
+        record = owners.record(each.topic)
+        return record is None or record.scope is Scope.FLOW  # else another order, which named it, has brought it back
 
     moves = now.reverse.ledger.of_kind(GroupMove)
     return FailbackReport(
