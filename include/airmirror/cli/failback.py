@@ -184,6 +184,8 @@ def run(
         if not yes or begin:
             begun, differ = (steps.return_step(pair, order, tell), []) if yes else steps.look(pair, order)
             _show_begun(reverse.flow.name, begun, differ, yes, as_json)
+            if differ:
+                raise typer.Exit(1)
             return
         made = report_of(pair, order, steps.fail_back(pair, order, tell))
         file = write_report(made, report_base(write, "failback", made.plan.flow, made.ended_ms))
