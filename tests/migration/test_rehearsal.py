@@ -85,9 +85,11 @@ def test_it_is_rehearsed_while_producers_and_windows_are_at_work(east: Broker, w
         assert rehearsed(flow.opened).is_good
     produce(east, flow.topic, numbered(5, 40), partition=0)
     report = rehearsed(flow.opened)
-    assert report.is_good and sum(each.equal for each in report.made.compared) == 35, report.problems
+    assert report.is_good and sum(each.equal for each in report.made.compared) == 30, "what is verified"
     assert committed(west, group) == {} and committed(east, group) == {(flow.topic, 0): 20}
     assert flow.run().is_verified and flow.assert_equal() == 35
+    report = rehearsed(flow.opened)
+    assert report.is_good and sum(each.equal for each in report.made.compared) == 35, report.problems
 
 
 def test_a_record_that_was_not_copied_fails(east: Broker, west: Broker, tmp_path: Path) -> None:
