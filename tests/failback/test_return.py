@@ -167,21 +167,24 @@ def test_of_two_topics_that_return_only_those_of_an_order_are_ended(sides: Sides
 
 
 def test_a_report_of_the_flow_tells_nothing_of_what_another_order_has_named(sides: Sides, tmp_path: Path) -> None:
-    """As of a move group that has come back earlier, while the flow was closed."""
+    """As of a move group that has come back once, and has moved again."""
     other = create_topic(sides.east, f"other-{uuid4().hex[:8]}", 1)
     both = there_and_back(sides.east, sides.west, tmp_path, settings={f"{THERE}.topics": f"orders-.*, {other}"})
     write(both.east, both.topic, 0, 6)
     write(both.east, other, 0, 4, partitions=1)
-    read_with_group(both.east, both.group, other, {0: 1})
-    read_with_group(both.east, both.group, both.topic, {0: 1})
     both.window(both.there)
-    fail_over(both.there, PLANNED)
-    write(both.west, f"east.{other}", 100, 4, partitions=1)
-    write(both.west, both.remote, 200, 2)
     named = replace(ORDER, topics=(other,))
-    for order, topic in ((named, other), (ORDER, both.topic)):
+    for order, topic, remote in ((named, other, f"east.{other}"), (ORDER, both.topic, both.remote)):
+        if order is named:
+            close(both.there, [other], reason="moved", by="ada")
+        else:
+            fail_over(both.there, PLANNED)
+        write(both.west, remote, 100, 4, partitions=1)
+        read_with_group(both.west, both.group, remote, {0: 5})
         made = report_of(both.pair, order, fail_back(both.pair, order))
         assert {each.topic for each in made.returned} == {each.topic for each in made.moves} == {topic}
+        if order is named:
+            close(both.there, [other], reason="moved again", by="ada")
 
 
 def test_groups_are_moved_while_a_window_of_the_flow_back_is_at_work(sides: Sides, tmp_path: Path) -> None:
