@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ from support.killing import killed_at
 from support.migrations import ORDER, move_of, moving, takes
 from support.returns import THERE, there_and_back, write
 from support.topics import admin, create_topic, open_transaction, produce
+from support.topologies import delete_all_topics
 
 
 def acls_of(cluster: Broker, topic: str) -> list[str]:
@@ -105,9 +107,19 @@ def test_principals_are_denied_on_the_source_alone(guarded: list[Broker], tmp_pa
     assert flow.run().is_verified and flow.assert_equal() == 20
 
 
-def test_an_undo_takes_it_down_before_anything_returns(guarded: list[Broker], tmp_path: Path) -> None:
+@pytest.fixture
+def emptied(guarded: list[Broker]) -> Iterator[list[Broker]]:
+    """The two clusters without the topics of other tests, whose flows know them by other aliases."""
+    for broker in guarded:
+        delete_all_topics(broker)
+    yield guarded
+    for broker in guarded:
+        delete_all_topics(broker)
+
+
+def test_an_undo_takes_it_down_before_anything_returns(emptied: list[Broker], tmp_path: Path) -> None:
     """It denies the user of the flow back too, by which records return to the topic."""
-    east, west = guarded
+    east, west = emptied
     topic = create_topic(east, f"denied-{uuid4().hex[:8]}", 2)
     lines = {"topics": topic, "principals": EVERYBODY}
     settings = {f"{THERE}.move.shop.{key}": value for key, value in lines.items()}
