@@ -122,7 +122,7 @@ def test_the_command_that_an_error_prints_leads_out(
     assert failed.exit_code == 1 and "stays closed" in failed.output, failed.output
     listed = command(*shown, flow=False)
     at = read_all(east, topic)[0][-2].offset
-    assert listed.exit_code == 0 and f"1 record: {at} (" in listed.stdout and "Nothing was written" in listed.stdout
+    assert listed.exit_code == 1 and f"1 record: {at} (" in listed.stdout and "Nothing was written" in listed.stdout
     told = json.loads(command(*shown, "--json", flow=False).stdout)
     assert [(each["source_first"], each["count"]) for each in told["differ"]] == [(at, 1)]
     went = command(*done, "--write", file, flow=False)

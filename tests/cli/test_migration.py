@@ -41,7 +41,7 @@ def test_a_move_group_is_rehearsed_moved_and_moved_back(east: Broker, west: Brok
     assert command("migration", "undo", *shop, *DECIDED).exit_code == 0
     file = tmp_path / "report"
     good = command("migration", "rehearse", *shop, "--write", str(file))
-    assert good.exit_code == 0 and "20 records copied and equal, 1 of 1 group exact" in good.stdout, good.output
+    assert good.exit_code == 0 and "20 records equal on both sides, 1 of 1 group exact" in good.stdout, good.output
     assert json.loads(file.with_name("report.json").read_text())["is_good"] and file.with_name("report.html").exists()
     moved = command("migration", "run", *shop, *DECIDED, "--wait", "0")
     assert moved.exit_code == 0 and "1 topic can return" in moved.stdout and f"{back} has begun" in moved.stdout, (

@@ -18,7 +18,6 @@ from airmirror.clusters.admin.client import (
     ClusterUnreachable,
     HostNotResolved,
     connect,
-    consumer_config,
     describe,
     producer,
     topic_configs,
@@ -163,15 +162,6 @@ def test_a_log_in_that_is_refused_is_final_and_shows_no_secret(east: Broker) -> 
 def test_a_setting_that_librdkafka_refuses_is_an_error() -> None:
     with pytest.raises(UnsupportedClientSetting, match=r"socket\.timeout\.ms"):
         connect(Cluster("east", ("a:1",), {"request.timeout.ms": "soon"}))
-
-
-def test_consumers_commit_nothing_and_start_where_told() -> None:
-    settings = consumer_config(Cluster("east", ("a:1",), {"consumer.enable.auto.commit": "true"}))
-    assert (settings["enable.auto.commit"], settings["auto.offset.reset"]) == ("false", "earliest")
-    assert settings["group.id"] == "airmirror"
-    latest = Cluster("east", ("a:1",), {"consumer.auto.offset.reset": "latest", "consumer.group.id": "mine"})
-    assert consumer_config(latest)["auto.offset.reset"] == "latest"
-    assert consumer_config(latest)["group.id"] == "mine"
 
 
 def test_producers_settings_that_people_tune() -> None:

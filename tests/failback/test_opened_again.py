@@ -13,20 +13,16 @@ from airmirror.failback.returning import NeverCrossed
 from airmirror.failback.shown import shown_plan
 from airmirror.failback.steps import return_step
 from airmirror.failover.steps import fail_over
-from airmirror.flows.closing import close, owners_now, reopen
-from airmirror.flows.opening import WrittenBeforeRescued
-from airmirror.flows.verification import compare_all
 from airmirror.report.page import page
 from airmirror.slot.errors import SourceDiverged
-from airmirror.wire.owners import WHOLE
 from airmirror_local.brokers import Broker
 from support.failovers import DISASTER, PLANNED, without_source
 from support.returns import ORDER, there_and_back, write
 from support.servers import keep
 from support.sides import Sides
-from support.topics import admin, create_topic, delete_topic, end_offsets, read_all
+from support.topics import admin, create_topic, delete_topic, read_all
 
-APPEND = RescueOrder("INC-7", "ada", append=True)
+RESCUE = RescueOrder("INC-7", "ada")
 
 
 def lose_log(broker: Broker, topic: str) -> None:
@@ -64,46 +60,6 @@ def test_a_log_that_is_cut_after_a_return_and_has_grown_past_it_is_told(
     assert read_all(both.east if flow is both.back else both.west, last.remote_topic) == other
 
 
-def test_a_flow_is_not_opened_over_what_applications_wrote_before_a_rescue(sides: Sides, tmp_path: Path) -> None:
-    """Refused, with nothing changed; and what they wrote returns."""
-    both = there_and_back(sides.east, sides.west, tmp_path)
-    crossed = write(both.east, both.topic, 0, 10)
-    both.window(both.there)
-    fail_over(without_source(both.there), DISASTER)
-    never = write(both.east, both.topic, 50, 6)
-    since = write(both.west, both.remote, 100, 40)
-    rescue(both.there, APPEND)
-    before = end_offsets(both.west, both.remote), both.now(both.there).ledger.last_segments()
-    with pytest.raises(WrittenBeforeRescued, match=r"airmirror failback run") as refused:
-        reopen(both.there, (), reason="it is back", by="ada")
-    assert refused.value.partitions == (f"{both.remote}-0", f"{both.remote}-1")
-    assert WHOLE in owners_now(both.there).closed
-    assert before == (end_offsets(both.west, both.remote), both.now(both.there).ledger.last_segments())
-    both.fail_back()
-    east = [value for its in both.values(both.east).values() for value in its]
-    assert set(east) == {*crossed, *never, *since} and sorted(each for each in east if each in since) == sorted(since)
-    new = write(both.east, both.topic, 300, 4)
-    result = both.window(both.there)
-    assert result.is_verified and result.copied == len(new)
-    assert all(row.error is None for row in compare_all(both.there, []))
-
-
-def test_rescued_records_one_after_the_other_are_passed(sides: Sides, tmp_path: Path) -> None:
-    """Their transactions' markers lie between them, and no record of others."""
-    both = there_and_back(sides.east, sides.west, tmp_path, partitions=1)
-    everything = write(both.east, both.topic, 0, 10, partitions=1)
-    both.window(both.there)
-    close(both.there, (), reason="INC-7", by="ada")
-    for first in (50, 60):
-        everything += write(both.east, both.topic, first, 6, partitions=1)
-        rescue(both.there, APPEND)
-    reopen(both.there, (), reason="it is back", by="ada")
-    everything += write(both.east, both.topic, 300, 4, partitions=1)
-    result = both.window(both.there)
-    assert result.is_verified and result.copied == 4
-    assert both.values(both.west)[0] == everything
-
-
 def test_what_the_flow_copies_by_itself_is_not_rescued_but_waits(sides: Sides, tmp_path: Path) -> None:
     """A topic that came after the failover, and one of which nothing had crossed: each comes once, when the flow is open."""
     empty = create_topic(sides.east, "orders-empty", 1)
@@ -120,16 +76,17 @@ def test_what_the_flow_copies_by_itself_is_not_rescued_but_waits(sides: Sides, t
     assert plan.never == 4 and "orders-late-0 (3): the flow copies them" in page(
         shown_plan(plan).as_dict() | {"signer": None}
     )
-    chosen, after = rescue(both.there, APPEND)
+    chosen, after = rescue(both.there, RESCUE)
     assert [each.row.topic for each in chosen] == [both.topic] and after.never == 0
     both.fail_back()
     result = both.window(both.there)
     assert result.is_verified and result.copied == 6
     for topic, its in new.items():
         assert [each.value for each in read_all(both.west, f"east.{topic}")[0]] == its
-    assert both.values(both.west)[0] == [*crossed, *since, *never]
-    assert both.values(both.east)[0] == [*crossed, *never, *since, *never], "appended records return"
-    assert not {name for name in admin(both.west).list_topics(timeout=30).topics if ".rescued." in name}
+    assert both.values(both.west)[0] == [*crossed, *since]
+    assert both.values(both.east)[0] == [*crossed, *never, *since], "nothing that was rescued returns"
+    aside = [name for name in admin(both.west).list_topics(timeout=30).topics if ".rescued." in name]
+    assert [name.partition(".rescued.")[0] for name in aside] == [both.remote]
 
 
 def test_a_topic_that_was_empty_is_accounted_for_where_something_returned(sides: Sides, tmp_path: Path) -> None:
@@ -141,25 +98,21 @@ def test_a_topic_that_was_empty_is_accounted_for_where_something_returned(sides:
     never = write(both.east, both.topic, 50, 3, partitions=1)
     with pytest.raises(NeverCrossed, match="3 records"):
         both.fail_back()
-    rescue(both.there, RescueOrder("INC-7", "ada"))
+    rescue(both.there, RESCUE)
     both.fail_back()
     assert both.values(both.east)[0] == [*never, *since] and both.values(both.west)[0] == since
     new = write(both.east, both.topic, 300, 4, partitions=1)
     assert both.window(both.there).copied == 4 and both.values(both.west)[0] == [*since, *new]
 
 
-def test_what_can_not_be_appended_is_rescued_aside(sides: Sides, tmp_path: Path) -> None:
-    """There is no remote topic any more; the others are appended all the same."""
+def test_what_the_target_has_lost_is_rescued(sides: Sides, tmp_path: Path) -> None:
+    """There is no remote topic any more."""
     gone = create_topic(sides.east, "orders-gone", 1)
     both = there_and_back(sides.east, sides.west, tmp_path, partitions=1, settings={"east->west.topics": "orders-.*"})
     lost = write(both.east, gone, 0, 3, partitions=1)
-    crossed = write(both.east, both.topic, 10, 3, partitions=1)
     both.window(both.there)
     fail_over(both.there, PLANNED)
-    never = write(both.east, both.topic, 50, 4, partitions=1)
     delete_topic(sides.west, f"east.{gone}")
-    chosen, plan = rescue(both.there, APPEND)
-    into = {each.row.topic: each.into for each in chosen}
-    assert into[both.topic] == both.remote and into[gone].startswith(f"east.{gone}.rescued.") and plan.never == 0
-    assert [each.value for each in read_all(both.west, into[gone])[0]] == lost
-    assert both.values(both.west)[0] == [*crossed, *never]
+    [chosen], plan = rescue(both.there, RESCUE)
+    assert chosen.row.topic == gone and chosen.into.startswith(f"east.{gone}.rescued.") and plan.never == 0
+    assert [each.value for each in read_all(both.west, chosen.into)[0]] == lost

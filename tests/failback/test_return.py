@@ -16,10 +16,20 @@ from airmirror.clusters.protocol.groups import Committed
 from airmirror.clusters.protocol.stable import OffsetsHeld
 from airmirror.failback import reopening, returning, steps
 from airmirror.failback.account import returned
+from airmirror.failback.outcome import outcome_of
 from airmirror.failback.plan import failback_plan
 from airmirror.failback.rescue import RescueOrder, rescue
 from airmirror.failback.returning import NeverCrossed, ReturnNotDrained, ReturnRefused, look_ahead
-from airmirror.failback.steps import GroupsNotBack, drain_step, is_done, nothing_left, return_step
+from airmirror.failback.steps import (
+    GroupsNotBack,
+    close_step,
+    drain_step,
+    fail_back,
+    is_done,
+    move_step,
+    nothing_left,
+    return_step,
+)
 from airmirror.failback.undo import undo as undo_return
 from airmirror.failover.steps import fail_over
 from airmirror.failover.undo import undo, undo_plan
@@ -27,13 +37,13 @@ from airmirror.flows.closing import StillReturning, close, commit_change, overta
 from airmirror.flows.prepare import prepare
 from airmirror.flows.reset import Order, carry_out
 from airmirror.flows.verification import compare_all
-from airmirror.migration.undo import CannotUndoMove, fence_plan, undo_fence, undo_move
 from airmirror.offsets.positions import positions_of
 from airmirror.offsets.translation import Translated
 from airmirror.partitions import TopicPartition
 from airmirror.slot.errors import ForeignRecords, SlotFenced
 from airmirror.windows.errors import ReturnOver
-from airmirror.windows.mirror import Mirror
+from airmirror.windows.fence import claimed
+from airmirror.windows.mirror import Journal, Mirror
 from airmirror.windows.resets import Choice, ResetNotPossible
 from airmirror.windows.window import run_window
 from airmirror.wire.owners import WHOLE, Change
@@ -46,8 +56,6 @@ from support.following import numbered
 from support.groups import commit, committed, held, read_with_group
 from support.hostile import delete_records
 from support.killing import killed_at
-from support.migrations import ORDER as MOVING
-from support.migrations import move_of, takes
 from support.returns import BACK, ORDER, POLICIES, THERE, Both, there_and_back, write
 from support.sides import Sides
 from support.topics import create_topic, delete_topic, end_offsets, produce, read_all
@@ -158,6 +166,43 @@ def test_of_two_topics_that_return_only_those_of_an_order_are_ended(sides: Sides
     assert undo_plan(both.now(both.back)).groups == () != moved, "what a failback has moved is no failover's to undo"
 
 
+def test_a_report_of_the_flow_tells_nothing_of_what_another_order_has_named(sides: Sides, tmp_path: Path) -> None:
+    """As of a move group that has come back once, and has moved again."""
+    other = create_topic(sides.east, f"other-{uuid4().hex[:8]}", 1)
+    both = there_and_back(sides.east, sides.west, tmp_path, settings={f"{THERE}.topics": f"orders-.*, {other}"})
+    write(both.east, both.topic, 0, 6)
+    write(both.east, other, 0, 4, partitions=1)
+    both.window(both.there)
+    named = replace(ORDER, topics=(other,))
+    for order, topic, remote in ((named, other, f"east.{other}"), (ORDER, both.topic, both.remote)):
+        if order is named:
+            close(both.there, [other], reason="moved", by="ada")
+        else:
+            fail_over(both.there, PLANNED)
+        write(both.west, remote, 100, 4, partitions=1)
+        read_with_group(both.west, both.group, remote, {0: 5})
+        made = outcome_of(both.pair, order, fail_back(both.pair, order))
+        assert {each.topic for each in made.returned} == {each.topic for each in made.moves} == {topic}
+        if order is named:
+            close(both.there, [other], reason="moved again", by="ada")
+
+
+def test_groups_are_moved_while_a_window_of_the_flow_back_is_at_work(sides: Sides, tmp_path: Path) -> None:
+    """It copies other topics back, for hours: its claim is taken, as by the closure of the return."""
+    both = there_and_back(sides.east, sides.west, tmp_path)
+    write(both.east, both.topic, 0, 6)
+    read_with_group(both.east, both.group, both.topic, {0: 1, 1: 1})
+    both.window(both.there)
+    fail_over(both.there, PLANNED)
+    write(both.west, both.remote, 100, 4)
+    return_step(both.pair, ORDER)
+    drain_step(both.pair, ORDER)
+    close_step(both.pair, ORDER)
+    with Journal.open(both.back.flow, both.back.ledger, "test") as journal, claimed(journal, "follows", slots=0):
+        moved = move_step(both.pair, ORDER)
+    assert {each.group: each.reason for each in moved} == {both.group: ""}
+
+
 @pytest.mark.parametrize("which", [THERE, BACK])
 def test_an_aggregate_does_not_return(sides: Sides, tmp_path: Path, which: str) -> None:
     both = there_and_back(sides.east, sides.west, tmp_path, settings={f"{which}.aggregate": "true"})
@@ -166,25 +211,6 @@ def test_an_aggregate_does_not_return(sides: Sides, tmp_path: Path, which: str) 
     close(both.there, (), reason="INC-7", by="ada")
     with pytest.raises(ReturnRefused, match=f"flow '{which}' is an aggregate"):
         look_ahead(both.pair, ORDER.of_return)
-
-
-def test_a_fence_comes_down_alone_before_its_topic_returns(sides: Sides, tmp_path: Path) -> None:
-    """An undo is too late when producers have written over there; what returns must get into the topics of the source."""
-    topic = create_topic(sides.east, "fenced", 2)
-    lines = {"move.shop.topics": topic, "move.fence": "topic", "move.quiet.ms": "0"}
-    settings = {f"{THERE}.{key}": value for key, value in lines.items()}
-    both = there_and_back(sides.east, sides.west, tmp_path, topic=topic, settings=settings)
-    crossed = write(both.east, topic, 0, 20)
-    takes(both.there, "mirror", "switch_producers")
-    since = write(both.west, both.remote, 100, 12)
-    with pytest.raises(CannotUndoMove):
-        undo_move(both.there, move_of(both.there), MOVING, lambda phase: None)
-    with pytest.raises(ReturnRefused, match="migration undo --move shop --fence"):
-        both.fail_back(topics=(topic,))
-    [down] = undo_fence(both.there, move_of(both.there), MOVING).fences
-    assert down.topic == topic and fence_plan(both.there, move_of(both.there)).fences == ()
-    both.fail_back(topics=(topic,))
-    assert flat(both.values(both.east)) == sorted([*crossed, *since])
 
 
 def test_what_was_deleted_before_it_returned_is_told(sides: Sides, tmp_path: Path) -> None:
@@ -345,26 +371,22 @@ def test_records_do_not_go_round(sides: Sides, tmp_path: Path) -> None:
     assert len(flat(both.values(both.east))) == 10
 
 
-@pytest.mark.parametrize(
-    ("opens", "append_too"),
-    [(reopen, False), (reopen, True), pytest.param(undo, False, marks=pytest.mark.long)],
-    ids=["aside", "appended", "undo"],
-)
+@pytest.mark.parametrize("opens", [reopen, pytest.param(undo, marks=pytest.mark.long)], ids=["open", "undo"])
 def test_a_flow_that_is_opened_after_a_rescue_copies_nothing_of_it_again(
-    sides: Sides, tmp_path: Path, opens: Callable[..., object], append_too: bool
+    sides: Sides, tmp_path: Path, opens: Callable[..., object]
 ) -> None:
     both = there_and_back(sides.east, sides.west, tmp_path)
     crossed = write(both.east, both.topic, 0, 10)
     both.window(both.there)
     close(both.there, (), reason="INC-7", by="ada")
-    rescued = write(both.east, both.topic, 100, 6)
-    rescue(both.there, RescueOrder("INC-7", "ada", append=append_too))
+    write(both.east, both.topic, 100, 6)
+    rescue(both.there, RESCUE)
     later = write(both.east, both.topic, 200, 4)
     topics: Any = ((),) if opens is reopen else ()
     opens(both.there, *topics, reason="it is back", by="ada")
     result = both.window(both.there)
     assert result.is_verified and result.copied == 4
-    assert flat(both.values(both.west)) == sorted([*crossed, *(rescued if append_too else ()), *later])
+    assert flat(both.values(both.west)) == sorted([*crossed, *later])
     assert all(row.error is None for row in compare_all(both.there, []))
 
 

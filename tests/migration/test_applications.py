@@ -122,12 +122,6 @@ def test_producers_consumers_and_one_that_is_both(east: Broker, west: Broker, tm
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_producers_that_ignore_a_limit_of_zero_bytes_and_go_on(east: Broker, west: Broker, tmp_path: Path) -> None:
-    go_on_in_spite_of_a_fence(east, west, tmp_path, move_fence="topic")
-
-
-@pytest.mark.long
-@pytest.mark.timeout(600)
 def test_producers_that_ignore_a_denial_and_go_on(guarded: list[Broker], tmp_path: Path) -> None:
     go_on_in_spite_of_a_fence(*guarded, tmp_path, move_fence="acl", move_shop_principals=EVERYBODY)
 

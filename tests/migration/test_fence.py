@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from contextlib import ExitStack
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from confluent_kafka.admin import (
@@ -19,12 +19,11 @@ from confluent_kafka.admin import (
 )
 
 from airmirror.clusters.admin.acls import NoAuthorizer
-from airmirror.clusters.admin.client import connect, topic_configs
 from airmirror.flows import prepare as preparing
 from airmirror.flows.closing import owners_now
 from airmirror.migration import fence
-from airmirror.migration.fence import FenceHangs, FenceRefused
-from airmirror.migration.undo import undo_move
+from airmirror.migration.fence import FenceRefused
+from airmirror.migration.undo import CannotUndoMove, fence_plan, undo_fence, undo_move
 from airmirror.wire.switches import Fence
 from airmirror_local.brokers import Broker
 from support.acls import EVERYBODY
@@ -33,8 +32,9 @@ from support.flows import Mirror
 from support.following import numbered
 from support.killing import killed_at
 from support.migrations import ORDER, move_of, moving, takes
-from support.topics import admin, await_settled, open_transaction, produce, set_config
-from support.waiting import BUSY
+from support.returns import THERE, there_and_back, write
+from support.topics import admin, create_topic, open_transaction, produce
+from support.topologies import delete_all_topics
 
 
 def acls_of(cluster: Broker, topic: str) -> list[str]:
@@ -46,121 +46,35 @@ def acls_of(cluster: Broker, topic: str) -> list[str]:
     return sorted(f"{each.permission_type.name} {each.operation.name}" for each in found)
 
 
-def largest(flow: Mirror, topic: str | None = None) -> tuple[str | None, bool]:
-    """``max.message.bytes`` of the topic on the source, and whether it is its own."""
-    found = topic_configs(connect(flow.flow.source), [topic or flow.topic])[topic or flow.topic]["max.message.bytes"]
-    return found.value, found.is_own
-
-
 def undone(flow: Mirror) -> None:
     undo_move(flow.opened, move_of(flow.opened), ORDER, lambda phase: None)
 
 
-@pytest.mark.parametrize("own", [None, "2000000"])
-def test_a_topic_is_fenced_and_the_fence_comes_down_as_it_was(
-    east: Broker, west: Broker, tmp_path: Path, own: str | None
-) -> None:
-    flow, _ = moving(east, west, tmp_path, move_fence="topic")
-    if own:
-        set_config(east, flow.topic, "max.message.bytes", own)
+def test_killed_while_it_goes_up(guarded: list[Broker], tmp_path: Path) -> None:
+    east, west = guarded
+    flow, _ = moving(east, west, tmp_path, move_fence="acl", move_shop_principals=EVERYBODY)
     produce(east, flow.topic, numbered(10), partition=0)
     takes(flow.opened, "mirror")
-    before = largest(flow)
-    said = takes(flow.opened, "switch_producers")
-    assert said[0] == f"fence: {flow.topic}: max.message.bytes = 0 ({own or 'not set on the topic'} before)"
-    assert largest(flow)[0] == "0"
-    for settings in ({"acks": "1"}, {"enable.idempotence": "true"}):
-        with pytest.raises(AssertionError, match="MSG_SIZE_TOO_LARGE"):
-            produce(east, flow.topic, numbered(1, 10), partition=0, settings=settings)
-    remote = topic_configs(connect(flow.flow.target), [flow.remote_topic])[flow.remote_topic]["max.message.bytes"]
-    assert remote.value != "0", "the target takes records"
-    begun = time.monotonic()
-    undone(flow)
-    assert time.monotonic() - begun < BUSY * 10 and largest(flow) == before
-    assert flow.opened.ledger.of_kind(Fence) == [] and owners_now(flow.opened).closed == {}
-    produce(east, flow.topic, numbered(10, 10), partition=0)
-    assert flow.run().is_verified and flow.assert_equal() == 20
-
-
-def test_windows_go_on_within_a_fence_and_never_copy_it(east: Broker, west: Broker, tmp_path: Path) -> None:
-    """A fence that is up while the last records are copied: the remote topic is made, and kept, with room for them."""
-    flow, _ = moving(east, west, tmp_path, move_fence="topic")
-    produce(east, flow.topic, numbered(10), partition=0)
-    fence.put_up(flow.opened, move_of(flow.opened), ORDER)
-    for _ in range(2):
-        assert flow.run().is_verified
-    assert flow.assert_equal() == 10
-    remote = topic_configs(connect(flow.flow.target), [flow.remote_topic])[flow.remote_topic]["max.message.bytes"]
-    assert remote.value != "0"
-    produce(west, flow.remote_topic, numbered(1, 10), partition=0)  # as applications do that have switched
-
-
-def test_a_fence_of_others_is_left_as_it_is(east: Broker, west: Broker, tmp_path: Path) -> None:
-    flow, _ = moving(east, west, tmp_path, move_fence="topic")
-    produce(east, flow.topic, numbered(10), partition=0)
-    set_config(east, flow.topic, "max.message.bytes", "0")
-    takes(flow.opened, "switch_producers")
-    undone(flow)
-    assert largest(flow) == ("0", True)
-
-
-def test_transactions_are_never_fenced_by_size(east: Broker, west: Broker, tmp_path: Path) -> None:
-    """Their markers would be refused too. Nothing is written while one is open, or was there lately."""
-    flow, _ = moving(east, west, tmp_path, move_fence="topic")
-    with (
-        open_transaction(east, flow.topic, numbered(5), partition=0),
-        pytest.raises(FenceHangs, match=f"{flow.topic}-0: test-"),
-    ):
-        takes(flow.opened, "switch_producers")
-    assert largest(flow)[0] != "0" and flow.opened.ledger.of_kind(Fence) == []
-    await_settled(east, flow.topic)
-    with pytest.raises(FenceHangs):
-        takes(flow.opened, "switch_producers")
-
-
-def test_what_others_have_set_since_stays_when_the_fence_comes_down(east: Broker, west: Broker, tmp_path: Path) -> None:
-    flow, _ = moving(east, west, tmp_path, move_fence="topic")
-    produce(east, flow.topic, numbered(10), partition=0)
-    takes(flow.opened, "mirror")
-    fence.put_up(flow.opened, move_of(flow.opened), ORDER)
-    set_config(east, flow.topic, "max.message.bytes", "500000")
-    fence.take_down(flow.opened, move_of(flow.opened), ORDER)
-    assert largest(flow) == ("500000", True) and flow.opened.ledger.of_kind(Fence) == []
-
-
-def test_a_transaction_that_begins_while_it_goes_up_takes_it_down_again(
-    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its marker would be refused, and the transaction would hang."""
-    flow, _ = moving(east, west, tmp_path, move_fence="topic")
-    produce(east, flow.topic, numbered(10), partition=0)
-    takes(flow.opened, "mirror")
-    put = fence._put
-    with ExitStack() as begun:
-
-        def begin_and_put(*given: Any) -> list[str]:
-            begun.enter_context(open_transaction(east, flow.topic, numbered(5), partition=0))
-            return put(*given)
-
-        monkeypatch.setattr(fence, "_put", begin_and_put)
-        try:
-            with pytest.raises(FenceHangs, match=f"{flow.topic}-0: test-"):
-                fence.put_up(flow.opened, move_of(flow.opened), ORDER)
-            assert largest(flow)[0] != "0" and flow.opened.ledger.of_kind(Fence) == []
-        finally:
-            set_config(east, flow.topic, "max.message.bytes", None)  # so that it can end, whatever was found
-
-
-def test_killed_while_it_goes_up(east: Broker, west: Broker, tmp_path: Path) -> None:
-    flow, _ = moving(east, west, tmp_path, move_fence="topic")
-    produce(east, flow.topic, numbered(10), partition=0)
-    takes(flow.opened, "mirror")
-    before = largest(flow)
     with killed_at(fence, "_put", after=True):
         takes(elsewhere(flow.opened, tmp_path), "switch_producers")
     takes(elsewhere(flow.opened, tmp_path), "switch_producers")
     undone(replace(flow, opened=elsewhere(flow.opened, tmp_path)))
-    assert largest(flow) == before, "what was there at the very first"
+    assert acls_of(east, flow.topic) == [], "what it had put up is known to be its own"
+
+
+def test_it_comes_down_alone_when_an_undo_is_too_late(guarded: list[Broker], tmp_path: Path) -> None:
+    """Producers have written over there; applications that return must get into the topics of the source."""
+    east, west = guarded
+    flow, _ = moving(east, west, tmp_path, move_fence="acl", move_shop_principals=EVERYBODY)
+    produce(east, flow.topic, numbered(10), partition=0)
+    takes(flow.opened, "mirror", "switch_producers")
+    produce(west, flow.remote_topic, numbered(2, 100), partition=0)
+    with pytest.raises(CannotUndoMove):
+        undone(flow)
+    assert acls_of(east, flow.topic) == ["DENY WRITE"], "nothing was changed"
+    [down] = undo_fence(flow.opened, move_of(flow.opened), ORDER).fences
+    assert down.topic == flow.topic and fence_plan(flow.opened, move_of(flow.opened)).fences == ()
+    assert acls_of(east, flow.topic) == [] and owners_now(flow.opened).why_closed(flow.topic)
 
 
 def test_a_cluster_without_acls_can_not_fence_by_them(east: Broker, west: Broker, tmp_path: Path) -> None:
@@ -191,6 +105,33 @@ def test_principals_are_denied_on_the_source_alone(guarded: list[Broker], tmp_pa
     assert acls_of(east, flow.topic) == []
     produce(east, flow.topic, numbered(5, 15), partition=0)
     assert flow.run().is_verified and flow.assert_equal() == 20
+
+
+@pytest.fixture
+def emptied(guarded: list[Broker]) -> Iterator[list[Broker]]:
+    """The two clusters without the topics of other tests, whose flows know them by other aliases."""
+    for broker in guarded:
+        delete_all_topics(broker)
+    yield guarded
+    for broker in guarded:
+        delete_all_topics(broker)
+
+
+def test_an_undo_takes_it_down_before_anything_returns(emptied: list[Broker], tmp_path: Path) -> None:
+    """It denies the user of the flow back too, by which records return to the topic."""
+    east, west = emptied
+    topic = create_topic(east, f"denied-{uuid4().hex[:8]}", 2)
+    lines = {"topics": topic, "principals": EVERYBODY}
+    settings = {f"{THERE}.move.shop.{key}": value for key, value in lines.items()}
+    settings |= {f"{THERE}.move.fence": "acl", f"{THERE}.move.quiet.ms": "0"}
+    both = there_and_back(east, west, tmp_path, topic=topic, settings=settings)
+    crossed = write(east, topic, 0, 20)
+    takes(both.there, "mirror", "switch_producers", "reverse", reverse=both.back)
+    since = write(west, both.remote, 100, 12)
+    assert acls_of(east, topic) == ["DENY WRITE"]
+    undo_move(both.there, move_of(both.there), ORDER, lambda phase: None, both.back)
+    assert acls_of(east, topic) == [] and owners_now(both.there).closed == {}
+    assert sorted(each for its in both.values(east).values() for each in its if each) == sorted([*crossed, *since])
 
 
 def test_a_fence_that_goes_up_while_a_window_looks_is_not_copied(

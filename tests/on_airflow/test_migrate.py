@@ -22,15 +22,17 @@ from airmirror.on_airflow.dags.migrate import GO, LEAVE, asking, migrate_dag
 from airmirror.on_airflow.tasks import migrate
 from airmirror.wire.switches import Fence
 from airmirror_local.brokers import Broker
+from migration.conftest import guarded
 from on_airflow.conftest import AirflowFlow
 from on_airflow.test_failover import says
+from support.acls import EVERYBODY
 from support.approvals import answered, approvals, asked, run_of
 from support.following import numbered
 from support.groups import await_committed, commit, committed, member
 from support.migrations import moving
 from support.topics import assert_mirrored, open_transaction, produce
 
-__all__ = ["approvals"]
+__all__ = ["approvals", "guarded"]
 
 
 def form(way: str = dag.MIGRATE, dry_run: bool = False, reverse: bool = False) -> Any:
@@ -60,9 +62,10 @@ def used(monkeypatch: pytest.MonkeyPatch, opened: Opened) -> None:
 
 
 def test_questions_show_the_state_and_answers_move_it(
-    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, approvals: str
+    guarded: list[Broker], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, approvals: str
 ) -> None:
-    flow, _ = moving(east, west, tmp_path, move_fence="topic")
+    east, west = guarded
+    flow, _ = moving(east, west, tmp_path, move_fence="acl", move_shop_principals=EVERYBODY)
     used(monkeypatch, flow.opened)
     produce(east, flow.topic, numbered(20), partition=0)
     commit(east, f"{flow.topic}-billing", {(flow.topic, 0): 15})

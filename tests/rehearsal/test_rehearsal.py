@@ -13,30 +13,26 @@ from confluent_kafka import TopicPartition as Place
 
 from airmirror.clusters.admin.appender import Appender
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.config import Cluster
 from airmirror.failover.plan import failover_plan
 from airmirror.flows.closing import close
 from airmirror.flows.prepare import Opened, prepare
 from airmirror.naming import segment_topic
 from airmirror.partitions import TopicPartition
-from airmirror.rehearsal import positions, shadows
+from airmirror.rehearsal import positions
 from airmirror.rehearsal import rehearse as rehearsing
 from airmirror.rehearsal.rehearse import RehearsalNeedsSource, rehearse
 from airmirror.rehearsal.report import RehearsalReport, shown
-from airmirror.rehearsal.shadows import newest, shadow_group, shadow_topic
 from airmirror.report.files import write_document
 from airmirror.windows.errors import FlowClosed
-from airmirror.windows.mirror import Mirror as Session
 from airmirror.windows.window import run_window
 from airmirror.wire.segments import Segment
 from airmirror_local.brokers import Broker
 from support.failovers import windowed, with_groups, without_source
 from support.flows import Mirror, in_this_process, mirror
 from support.following import numbered
-from support.groups import commit, committed
-from support.killing import Killed
+from support.groups import commit
 from support.snapshots import snapshot
-from support.topics import SECONDS, Record, admin, produce, set_config
+from support.topics import SECONDS, Record, admin, produce
 
 
 def filled(east: Broker, west: Broker, directory: Path, **more: Any) -> tuple[Mirror, str]:
@@ -84,11 +80,9 @@ def test_everything_is_proven_and_nothing_of_production_is_touched(east: Broker,
     assert report.records == 172 and "0 of 172 records missing, 4 groups exact" in report.headline
     proofs = {(each.group, each.partition): (each.translation, each.again) for each in report.made.proofs}
     assert proofs[middle, 0] == (7, 0) and proofs[middle, 1] == (100, 0) and proofs[past, 0][1] == 12
-    (shadowed,) = report.made.shadowed
-    assert (shadowed.shadow, shadowed.partitions, shadowed.records) == (f"__{flow.remote_topic}.rehearsal", 3, 123)
     assert 0 < report.seconds < sum(step.seconds for step in report.made.steps)
     assert all(step.name in report.holds for step in report.made.steps if step.is_failover)
-    assert "moving groups" in report.holds and f"fences {report.made.slots} transactional id" in report.holds
+    assert "the positions of groups" in report.holds and f"fences {report.made.slots} transactional id" in report.holds
     base = tmp_path / "reports" / "rehearsal"
     page, _ = write_document(shown(report), base)
     text = page.read_text()
@@ -111,8 +105,8 @@ def test_a_position_that_is_not_at_the_very_record_fails(
     monkeypatch.setattr(rehearsing, "failover_plan", one_further)
     report = rehearsed(flow)
     assert report.problems == (
-        f"group {group} in {flow.topic}-0 at 25: it would read the record at offset 25 next, its shadow reads the record at "
-        "offset 26, which is not the same record",
+        f"group {group} in {flow.topic}-0 at 25: it would read the record at offset 25 next, and the record at offset 26 "
+        "on the target, which is not the same record",
     )
     assert "0 of 1 group exact. The rehearsal has failed: 1 problem." in report.headline
 
@@ -125,7 +119,7 @@ def test_what_the_target_has_lost_under_a_group_fails(east: Broker, west: Broker
     asked = admin(west).delete_records([Place(flow.remote_topic, 0, 15)])
     next(iter(asked.values())).result(SECONDS)
     report = rehearsed(flow)
-    assert len(report.problems) == 1 and "its shadow reads the record at offset 15" in report.problems[0]
+    assert len(report.problems) == 1 and "and the record at offset 15 on the target" in report.problems[0]
     assert [each.expired for each in report.made.compared] == [15], "what retention takes is no loss of the flow's"
 
 
@@ -183,54 +177,6 @@ def test_only_the_newest_records_are_compared(east: Broker, west: Broker, tmp_pa
     assert report.is_good and report.records == 15
 
 
-def test_a_topic_that_takes_no_records_fails(east: Broker, west: Broker, tmp_path: Path) -> None:
-    """Its shadow has its configs: what a producer would meet there on the day, the rehearsal meets today."""
-    flow, group = filled(east, west, tmp_path)
-    set_config(west, flow.remote_topic, "max.message.bytes", "70")
-    before = everything(flow, group)
-    report = rehearsed(flow)
-    assert len(report.problems) == 1 and "a record was not taken" in report.problems[0], report.problems
-    assert everything(flow, group) == before
-
-
-def test_a_record_that_is_read_as_another_one_fails(
-    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    flow, _ = filled(east, west, tmp_path)
-    real = shadows.write_shadows
-
-    def altered(cluster: Cluster, samples: shadows.Samples) -> dict[str, str]:
-        return real(cluster, {key: [*its[:-1], replace(its[-1], value=b"another")] for key, its in samples.items()})
-
-    monkeypatch.setattr(shadows, "write_shadows", altered)
-    (problem,) = rehearsed(flow).problems
-    assert "what was read is not what was written" in problem
-
-
-def test_what_a_killed_rehearsal_leaves_is_removed_by_the_next_one(
-    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    flow, group = filled(east, west, tmp_path)
-    commit(east, group, {(flow.topic, 0): 25})
-    before = everything(flow, group)
-
-    def dies(*_: object) -> None:
-        raise Killed
-
-    with monkeypatch.context() as patched, pytest.raises(Killed):
-        patched.setattr(rehearsing, "compare_newest", dies)
-        patched.setattr(rehearsing, "remove_shadows", lambda *_: None)
-        rehearse(flow.opened)
-    shadow = shadow_group(flow.flow.source.alias, group)
-    assert committed(west, shadow) == {(flow.remote_topic, 0): 25}
-    assert shadow_topic(flow.remote_topic) in everything(flow, group)[1]["topics"]
-    with monkeypatch.context() as patched, pytest.raises(Killed):  # whatever happens, it removes its own
-        patched.setattr(rehearsing, "compare_newest", dies)
-        rehearse(flow.opened)
-    assert everything(flow, group) == before
-    assert rehearsed(flow).is_good and everything(flow, group) == before
-
-
 def test_nothing_is_rehearsed_of_a_flow_that_is_closed_or_whose_source_is_gone(
     east: Broker, west: Broker, tmp_path: Path
 ) -> None:
@@ -243,23 +189,3 @@ def test_nothing_is_rehearsed_of_a_flow_that_is_closed_or_whose_source_is_gone(
     empty = mirror(east, west, tmp_path)
     report = rehearsed(empty)
     assert not report.is_good and "nothing yet" in report.problems[0]
-
-
-def test_names_of_shadows_are_nobody_else_s() -> None:
-    assert shadow_topic("east.orders") == "__east.orders.rehearsal"
-    assert shadow_topic("o" * 249) != shadow_topic("p" * 249) and len(shadow_topic("o" * 249)) <= 249
-    assert shadow_group("east", "billing") == "__billing.east.rehearsal" != shadow_group("north", "billing")
-
-
-def test_the_newest_records_are_written_as_they_are(east: Broker, west: Broker, tmp_path: Path) -> None:
-    """No more than some bytes of a partition, but always one."""
-    flow = mirror(east, west, tmp_path)
-    large = [Record(b"x" * 100_000, b"%d" % number, (("n", b"%d" % number),), 1_700_000_000_000) for number in range(3)]
-    produce(east, flow.topic, large, partition=0)
-    assert flow.run().is_verified
-    with Session.open(flow.flow, flow.opened.ledger, "test") as session:
-        session.target.refresh([flow.remote_topic])
-        key = TopicPartition(flow.remote_topic, 0)
-        (last,) = newest(session.target, key, 0, 3)
-        assert (last.key, last.headers, last.timestamp) == (b"2", (("n", b"2"),), 1_700_000_000_000)
-        assert len(newest(session.target, key, 0, 0)) == 1, "a probe"

@@ -139,7 +139,7 @@ RECORDS = [
         reason="größer",
         by="ann",
     ),
-    Fence(topic="orders", principal="User:ünn", move="shop", before="1048588", time_ms=7, by="ann"),
+    Fence(topic="orders", principal="User:ünn", move="shop", time_ms=7, by="ann"),
 ]
 
 

@@ -77,10 +77,6 @@ def rescue(
     by: By,
     flow: FlowName = "",
     topic: Annotated[list[str] | None, typer.Option("--topic", help="Only this source topic; again for more.")] = None,
-    append: Annotated[
-        bool,
-        typer.Option("--append", help="After what the remote topics hold; the order across the failure is lost then."),
-    ] = False,
     yes: Yes = False,
     config: Config = DEFAULT_CONFIG,
     ledger: LedgerUrl = DEFAULT_LEDGER,
@@ -95,7 +91,7 @@ def rescue(
     from airmirror.failback.plan import failback_plan
     from airmirror.failback.shown import shown_plan
 
-    order = rescuing.RescueOrder(reason, by, append, tuple(topic or ()))
+    order = rescuing.RescueOrder(reason, by, tuple(topic or ()))
     with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, telling(console) as tell:
         if yes:
             chosen, found = rescuing.rescue(opened, order, tell)
@@ -185,6 +181,8 @@ def run(
         if not yes or begin:
             begun, differ = (steps.return_step(pair, order, tell), []) if yes else steps.look(pair, order)
             _show_begun(reverse.flow.name, begun, differ, yes, as_json)
+            if differ:
+                raise typer.Exit(1)
             return
         made = shown_outcome(outcome_of(pair, order, steps.fail_back(pair, order, tell)))
     end_outcome(made, report_base(write, "failback", forward.flow.name, made.made_ms), signs, as_json)

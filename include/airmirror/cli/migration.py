@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -105,6 +105,7 @@ def run(
     """Move a move group, consumers first: each step looks again and does what is left, so it can be run again. Without --yes it
     shows how far the move group is. Exit status: 0 the next step can be taken, 1 it can't, 2 bad input.
     """
+    from airmirror.failback.pair import opened_back
     from airmirror.migration.chosen import chosen_move
     from airmirror.migration.state import move_state
     from airmirror.migration.steps import do_step
@@ -117,7 +118,7 @@ def run(
             found = move_state(opened, chosen_move(opened, move), order)
         wanted = step or usual(reverse=opened.flow.settings.move_reverse)
         for each in [name for name in STEPS if name in wanted] if yes else ():
-            with _opened_back(opened, each in WITH_REVERSE, config, ledger, secrets) as reverse:
+            with opened_back(opened, each in WITH_REVERSE, _opening(config, ledger, secrets)) as reverse:
                 for text in do_step(opened, order, each, tell, reverse):
                     show(console, json.dumps({"step": each, "said": text}) if as_json else line(each, text, GOOD))
     if not yes:
@@ -138,7 +139,9 @@ def undo(
     flow: FlowName = "",
     fence: Annotated[
         bool,
-        typer.Option("--fence", help="Take down the fence alone: before a failback, which writes to these topics."),
+        typer.Option(
+            "--fence", help="Take down the fence alone: before a failback, after which applications write there again."
+        ),
     ] = False,
     yes: Yes = False,
     config: Config = DEFAULT_CONFIG,
@@ -148,6 +151,7 @@ def undo(
     """Put a move group's consumer groups back, open its topics and take its fence down, as long as producers have written nothing
     on the target. Exit status: 0 it can be undone, or was, 1 it can't, 2 bad input.
     """
+    from airmirror.failback.pair import opened_back
     from airmirror.migration.chosen import chosen_move
     from airmirror.migration.undo import fence_plan, undo_fence, undo_move, undo_plan
 
@@ -157,7 +161,7 @@ def undo(
         if fence:
             found = undo_fence(opened, chosen, order) if yes else fence_plan(opened, chosen)
         elif yes:
-            with _opened_back(opened, True, config, ledger, secrets) as reverse:
+            with opened_back(opened, True, _opening(config, ledger, secrets)) as reverse:
                 found = undo_move(opened, chosen, order, tell, reverse)
         else:
             found = undo_plan(opened, chosen, order)
@@ -172,16 +176,8 @@ def undo(
         raise typer.Exit(1)
 
 
-@contextmanager
-def _opened_back(
-    opened: Opened, wanted: bool, config: Path, ledger: str, secrets: Path | None
-) -> Iterator[Opened | None]:
-    """The flow in the opposite direction; None where nobody wants it, or none is enabled."""
-    if not wanted or not opened.configuration.has_way_back(opened.flow):
-        yield None
-        return
-    with opened_flow(config, opened.flow.opposite, ledger, secrets) as reverse:
-        yield reverse
+def _opening(config: Path, ledger: str, secrets: Path | None) -> Callable[[str], AbstractContextManager[Opened]]:
+    return lambda name: opened_flow(config, name, ledger, secrets)
 
 
 def _show_state(found: MoveState) -> None:

@@ -1,4 +1,4 @@
-"""``airmirror failover rehearse`` and ``migration rehearse``: with shadows, which prove that the real one would work."""
+"""``airmirror failover rehearse`` and ``migration rehearse``: what the real one relies on is proven by reading."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def rehearse(
     secrets: Secrets = None,
     as_json: AsJson = False,
 ) -> None:
-    """Rehearse a failover while everything runs: groups are moved under shadow names, applications' records written and read in
-    shadow topics, records compared with the source. Production is only read. Exit status: 0 it would work, 1 it would not.
+    """Rehearse a failover while everything runs: each group's next record is read on both sides, the newest records are
+    compared, rights are asked for. Both clusters are only read. Exit status: 0 it would work, 1 it would not.
     """
     from airmirror.rehearsal.rehearse import rehearse as carry_out
     from airmirror.rehearsal.report import RehearsalReport, shown
@@ -63,8 +63,8 @@ def rehearse_move(
     secrets: Secrets = None,
     as_json: AsJson = False,
 ) -> None:
-    """Rehearse a migration while everything runs: its steps on copies of the newest records, with shadows of the groups, every
-    record compared with the source. Production is only read. Exit status: 0 it would work, 1 it would not.
+    """Rehearse a migration while everything runs: each group's next record is read on both sides, the newest records are
+    compared, rights are asked for. Both clusters are only read. Exit status: 0 it would work, 1 it would not.
     """
     from airmirror.migration.rehearsal import rehearse_move as carry_out
     from airmirror.migration.rehearsal_report import MoveReport, shown

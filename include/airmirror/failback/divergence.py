@@ -2,8 +2,8 @@
 
 The account of what crossed is exact (invariants C and G): up to the end of the newest segment record all of the source's log
 crossed, or is accounted for. What its log has after that, or where it is not the log any more that was copied, never crossed.
-On the target, what lies after the flow's last record is of others; rescued records, which have an account too, are not. Nor are
-records on the source that have returned there by the flow in the opposite direction records that never crossed.
+Rescued records are none of these, nor are those that have returned there by the flow in the opposite direction. On the target,
+what lies after the flow's last record is of others.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Divergence:
     be read yet, because a transaction is open, -1: all can. ``rescued``: records that were. ``since``: those of others on the
     target after the flow's last one. ``unverified``: offsets that crossed and that no gate has let pass. ``problem``: what
     happened to a log. ``waits``: records that the flow copies by itself when it is open: it has copied nothing of the partition
-    yet, and nobody has written to its remote partition; they are not among ``never``. ``has_remote``: whether there is one.
+    yet, and nobody has written to its remote partition; they are not among ``never``.
     """
 
     topic: str
@@ -70,7 +70,6 @@ class Divergence:
     unverified: int
     problem: str
     waits: Written = Written()
-    has_remote: bool = True
 
     @property
     def name(self) -> str:
@@ -162,7 +161,7 @@ def _of(mirror: Mirror, facts: Facts, readable: int, rescues: Sequence[Rescue], 
     begun = 0 if facts.last is None or facts.target_recreated else min(facts.last.target_end, facts.held_to)
     remote = TopicPartition(facts.remote_topic, facts.partition)
     has_remote = facts.target_topic_id != resetting.NO_TOPIC and _has(mirror.target, remote)
-    since = _since(mirror.target, remote, begun, rescues) if has_remote else Written()
+    since = _since(mirror.target, remote, begun) if has_remote else Written()
     rescued = sum(each.records for each in rescues_of(rescues, *key, topic_id))
     is_new = facts.last is None and facts.recorded < 0 and not (rescued or since.records)
     return Divergence(
@@ -181,7 +180,6 @@ def _of(mirror: Mirror, facts: Facts, readable: int, rescues: Sequence[Rescue], 
         unverified=unverified,
         problem=replace(facts, foreign=False, tail=None).problem,
         waits=alone if is_new else Written(),
-        has_remote=has_remote,
     )
 
 
@@ -217,19 +215,18 @@ def _gone(mirror: Mirror, state: State, key: TopicPartition, rescues: Sequence[R
         never=Written(),
         rescued=sum(each.records for each in rescues_of(rescues, *key, topic_id)),
         open_from=-1,
-        since=_since(mirror.target, remote, last.target_end, rescues) if last else Written(),
+        since=_since(mirror.target, remote, last.target_end) if last else Written(),
         unverified=unverified,
         problem="the source has no such partition any more",
     )
 
 
-def _since(target: Routes, remote: TopicPartition, start: int, rescues: Iterable[Rescue]) -> Written:
+def _since(target: Routes, remote: TopicPartition, start: int) -> Written:
     """Return what others have written to a partition of the target from an offset on."""
     if target.refresh_existing([remote.topic]) or not _has(target, remote):
         return Written()
     end = offsets_with_patience(target, [remote], LATEST, read_committed=True)[remote]
-    ours = [(each.target_start, each.target_end) for each in rescues if (each.into, each.partition) == remote]
-    return written(Log(target, remote, start, end).records(), ours)
+    return written(Log(target, remote, start, end).records())
 
 
 def _has(target: Routes, remote: TopicPartition) -> bool:

@@ -10,6 +10,7 @@ from airmirror.failback.pair import CLAIMS, Pair
 from airmirror.failback.plan import FailbackPlan, failback_plan
 from airmirror.failback.steps import Done, FailbackOrder
 from airmirror.report.document import now_ms
+from airmirror.wire.owners import Scope
 from airmirror.wire.segments import ResetRecord
 from airmirror.wire.switches import GroupMove
 
@@ -39,9 +40,13 @@ class FailbackOutcome:
 def outcome_of(pair: Pair, order: FailbackOrder, done: Done) -> FailbackOutcome:
     """Look at both clusters after the last step."""
     now = pair.now()
+    owners = now.forward.ledger.owners()
 
     def ordered(each: Returned | GroupMove | ResetRecord) -> bool:
-        return not order.topics or each.topic in order.topics
+        if order.topics:
+            return each.topic in order.topics
+        record = owners.record(each.topic)
+        return record is None or record.scope is Scope.FLOW  # else another order, which named it, has brought it back
 
     moves = now.reverse.ledger.of_kind(GroupMove)
     return FailbackOutcome(

@@ -6,7 +6,8 @@ And the order to let them return.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from airmirror.errors import AirmirrorError, command
@@ -97,6 +98,18 @@ class ReturnOrder:
     leave: bool = False
     topics: tuple[str, ...] = ()
     accept: bool = False
+
+
+@contextmanager
+def opened_back(
+    forward: Opened, wanted: bool, open_flow: Callable[[str], AbstractContextManager[Opened]]
+) -> Iterator[Opened | None]:
+    """Open the flow in the opposite direction; None where nobody wants it, or none is enabled. ``open_flow``: by its name."""
+    if not wanted or not forward.configuration.has_way_back(forward.flow):
+        yield None
+        return
+    with open_flow(forward.flow.opposite) as reverse:
+        yield reverse
 
 
 def check_way_back(forward: Opened) -> str:

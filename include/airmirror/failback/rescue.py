@@ -1,8 +1,8 @@
 """Rescuing records that never crossed: copied to the target, each once, with headers of their origin, before anything else.
 
-Into ``<remote topic>.rescued.<date>``, whose records nothing deletes, or, where a person wants it so, after what the remote topic
-holds. Each transaction writes one batch and the record that accounts for it (invariant A), under the flow's claim and after a
-fence (invariant B): whoever is killed and runs again goes on after the last one, and of two at once one ends as fenced.
+Into ``<remote topic>.rescued.<date>``, whose records nothing deletes. Each transaction writes one batch and the record that
+accounts for it (invariant A), under the flow's claim and after a fence (invariant B): whoever is killed and runs again goes on
+after the last one, and of two at once one ends as fenced.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class RescueRefused(AirmirrorError):
     def __str__(self) -> str:
         return (
             f"{self.topic}-{self.partition} from offset {self.offset} on: topic {self.into!r} of cluster {self.cluster!r} does "
-            f"not take it: {self.reason}; raise its max.message.bytes, or rescue without --append, and run it again"
+            f"not take it: {self.reason}; raise its max.message.bytes, and run it again"
         )
 
 
@@ -101,12 +101,10 @@ class RescueTopicUnfit(AirmirrorError):
 
 @dataclass(frozen=True)
 class RescueOrder:
-    """Who rescues, why, and how. ``append``: after what the remote topics hold; order across the failure is lost then.
-    ``topics``: of the source, none: all."""
+    """Who rescues, and why. ``topics``: of the source, none: all."""
 
     reason: str
     by: str
-    append: bool = False
     topics: tuple[str, ...] = ()
 
 
@@ -122,7 +120,7 @@ def to_rescue(plan: FailbackPlan, order: RescueOrder) -> list[ToRescue]:
     """Return what a rescue would copy."""
     date = utc(plan.made_ms, "%Y-%m-%d")
     return [
-        ToRescue(row, row.remote_topic if order.append and row.has_remote else f"{row.remote_topic}.rescued.{date}")
+        ToRescue(row, f"{row.remote_topic}.rescued.{date}")
         for row in plan.partitions
         if row.never.records and (not order.topics or row.topic in order.topics)
     ]
@@ -150,7 +148,7 @@ def rescue(opened: Opened, order: RescueOrder, tell: Tell = lambda phase: None) 
             return [], plan
         number = fence_around(granted, 1).numbers[0]
         source.refresh({each.row.topic for each in chosen})
-        _ensure_topics(granted, [each for each in chosen if each.into != each.row.remote_topic], source)
+        _ensure_topics(granted, chosen, source)
         granted.journal.target.refresh({*(each.into for each in chosen), granted.journal.topics.segments})
         for each in chosen:
             tell(f"rescuing {each.row.never.records:,} records of {each.row.name}")

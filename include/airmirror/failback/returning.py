@@ -35,7 +35,7 @@ from airmirror.windows.fence import Granted, fence_around
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.resets import Choice, Facts, borne_out
 from airmirror.wire.owners import Change, Owner, Ownership
-from airmirror.wire.switches import Fence, GroupMove
+from airmirror.wire.switches import GroupMove
 
 Tell = Callable[[str], None]
 OPEN = "a transaction is open there; it ends when its producer comes back, or when its time is over"
@@ -143,12 +143,6 @@ def returnable(pair: Pair, order: ReturnOrder, *, open_too: bool = False) -> dic
         f"{topic} is not closed, so that its records would go round for ever: {closing}"
         for topic in sorted(names.values())
         if not open_too and owners.owner(topic) is Owner.SOURCE
-    ]
-    reasons += [
-        f"a fence keeps records out of {each.topic}: "
-        + command("migration", "undo", "--move", each.move, "--fence", "--reason", "…", "--yes", flow=forward.flow.name)
-        for each in forward.ledger.of_kind(Fence)
-        if each.topic in names.values() and not each.principal  # an ACL denies applications, not Airmirror
     ]
     reasons += [f"flow {each.flow.name!r} {MIXED}" for each in (forward, reverse) if each.flow.is_aggregate]
     reasons += [

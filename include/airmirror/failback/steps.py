@@ -9,7 +9,6 @@ open again.
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
@@ -17,10 +16,10 @@ from airmirror.clusters.protocol.groups import Committed, committed_offsets
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError, command, listed
 from airmirror.failback.differing import differing
-from airmirror.failback.pair import CLAIMS, Pair, ReturnOrder
+from airmirror.failback.pair import Pair, ReturnOrder, claim_name
 from airmirror.failback.reopening import open_again
 from airmirror.failback.returning import begin_return, close_return, is_over, look_ahead
-from airmirror.flows.closing import owners_now
+from airmirror.flows.closing import overtaking, owners_now
 from airmirror.flows.draining import await_quiet, prove_past
 from airmirror.flows.moving import Pen, move_groups, not_exact
 from airmirror.flows.stillness import ends_of
@@ -29,8 +28,7 @@ from airmirror.offsets.positions import GroupPosition, group_positions
 from airmirror.offsets.translation import Reason
 from airmirror.partitions import TopicPartition
 from airmirror.windows.continuing import Continuation
-from airmirror.windows.fence import claimed
-from airmirror.windows.mirror import Journal, Mirror
+from airmirror.windows.mirror import Mirror
 from airmirror.windows.resets import Reset
 from airmirror.wire.owners import named
 
@@ -141,19 +139,16 @@ def close_step(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None
         close_return(pair, names, order.of_return, tell)
 
 
-def move_step(pair: Pair, order: FailbackOrder) -> list[GroupOffset]:
-    """Move groups to their positions on the source; what became of each. Raises GroupsActive, GroupsNotBack, FlowBusy."""
+def move_step(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None) -> list[GroupOffset]:
+    """Move groups to their positions on the source; what became of each. A window of the flow back that copies other topics is
+    ended. Raises GroupsActive, GroupsNotBack, FlowBusy."""
     names, reverse = pair.returning(order.topics), pair.reverse
     if not names:
         return []
     rows = _positions(pair, names)
-    with (
-        Journal.open(reverse.flow, reverse.ledger, "failback") as journal,
-        claimed(journal, f"{CLAIMS}groups-{uuid.uuid4().hex[:12]}", slots=0, closed_too=True) as granted,
-    ):
-        journal.catch_up()
+    with overtaking(reverse, claim_name(), tell) as granted:
         done = move_groups(Pen.of(granted), rows)
-        there = committed_offsets(journal.target, {each.group for each in done if not each.reason})
+        there = committed_offsets(granted.journal.target, {each.group for each in done if not each.reason})
     wrong = [
         f"{each.group} in {each.remote_topic}-{each.partition} is not at {each.downstream}"
         for each in done
@@ -185,7 +180,7 @@ def fail_back(pair: Pair, order: FailbackOrder, tell: Tell = lambda phase: None)
     tell("closing the return")
     close_step(pair, order, tell)
     tell("moving consumer groups")
-    done.groups = move_step(pair, order)
+    done.groups = move_step(pair, order, tell)
     done.continued = open_step(pair, order, tell)
     done.seconds = time.monotonic() - begun
     return done

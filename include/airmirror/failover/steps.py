@@ -80,17 +80,18 @@ class GroupsNotExact(AirmirrorError):
 
 @dataclass(eq=False)
 class WrittenWhileClosing(AirmirrorError):
-    """Records that were written to the source while a planned failover closed the flow, and have not crossed. It is closed."""
+    """Records of the source that have not crossed, of a planned failover whose flow is closed: written while it was, or since."""
 
     flow: str
     partitions: tuple[str, ...]
 
     def __str__(self) -> str:
         undo = command("failover", "undo", "--reason", "…", "--yes", flow=self.flow)
-        plan = command("failback", "plan", flow=self.flow)
+        words = ("failover", "run", "--way", "disaster", "--anyway", "--reason", "…", "--yes")
         return (
-            f"flow {self.flow!r}: its source was written to while it was closed: stop who writes there, undo it, and do this "
-            f"again: {undo}; or leave these records there, as {plan} lists them\n{listed(self.partitions)}"
+            f"flow {self.flow!r} is closed, and its source was written to while it was closed or since: stop who writes there, "
+            f"undo it, and do this again: {undo}; or leave these records there, and go on: {command(*words, flow=self.flow)}\n"
+            f"{listed(self.partitions)}"
         )
 
 
@@ -131,17 +132,17 @@ def drain_step(opened: Opened, order: Order, tell: Tell = lambda phase: None) ->
 
 def close_step(opened: Opened, order: Order, tell: Tell = lambda phase: None) -> None:
     """Close the flow; planned: only where all of the source is verified when nobody writes any more. Raises NotDrained,
-    DecisionIncomplete, FlowBusy, FenceStuck.
+    WrittenWhileClosing, also when it is done again, DecisionIncomplete, FlowBusy, FenceStuck.
     """
 
     def drained() -> None:
         if left := undrained(opened):
             raise NotDrained(opened.flow.name, tuple(left))
 
-    is_open = owners_now(opened).whole is None
-    check = drained if order.way == "planned" and is_open else lambda: None
+    is_planned = order.way == "planned"
+    check = drained if is_planned and owners_now(opened).whole is None else lambda: None
     close(opened, (), reason=order.reason, by=order.by, window=_window("close"), last=check, tell=tell)
-    if order.way == "planned" and is_open and (left := undrained(opened)):  # come between the last look and the closure
+    if is_planned and (left := undrained(opened)):  # come between the last look and the closure, or since
         raise WrittenWhileClosing(opened.flow.name, tuple(left))
 
 

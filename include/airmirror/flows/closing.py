@@ -130,7 +130,7 @@ def reopen(
     """Open again what was closed: the flow (no ``topics``), but what was closed by name, or some topics. Segments are
     as they were: nothing is lost or copied twice, what was rescued neither. ``last``: asked under the claim, what it raises keeps
     the flow closed.
-    Raises DecisionIncomplete, NotClosed, StillReturning, ReturnNotFinished, WrittenBeforeRescued, FlowBusy.
+    Raises DecisionIncomplete, NotClosed, StillReturning, ReturnNotFinished, FlowBusy.
     """
     check_decision(opened.flow.name, reason, by)
     to_open(opened, topics)

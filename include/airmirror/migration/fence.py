@@ -7,23 +7,18 @@ up, and nothing else. Airmirror's own copies are not kept back: they are read.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from airmirror.clusters.admin.acls import Acl, create_acls, delete_acls, topic_acls, writable_topics
-from airmirror.clusters.admin.alteration import alter_configs
-from airmirror.clusters.admin.client import Admin, connect, topic_configs
-from airmirror.clusters.admin.description import ConfigChange
+from airmirror.clusters.admin.client import Admin, connect
 from airmirror.clusters.protocol.described import acl_bindings
-from airmirror.clusters.protocol.producers import active_producers, known_transactions, producers_by_id
 from airmirror.errors import AirmirrorError, command, listed
 from airmirror.flows.moving import unclaimed
 from airmirror.flows.prepare import Opened
 from airmirror.migration.chosen import Move, session
 from airmirror.migration.moving import covers, principals_of
 from airmirror.migration.order import MoveOrder
-from airmirror.partitions import TopicPartition
-from airmirror.topics.configs import FENCE, LARGEST
 from airmirror.topics.internal import ensure_internal_topics
 from airmirror.windows.mirror import Mirror
 from airmirror.wire.switches import Fence
@@ -48,38 +43,23 @@ class FenceRefused(AirmirrorError):
         )
 
 
-@dataclass(eq=False)
-class FenceHangs(AirmirrorError):
-    """Transactional producers of topics that ``move.fence = topic`` would fence. No fence is up."""
-
-    flow: str
-    producers: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return (
-            f"flow {self.flow!r}: move.fence = topic keeps out the markers that end transactions too: one that was acknowledged "
-            f"would stay open, also when the fence is gone; take move.fence = acl for these producers\n{listed(self.producers)}"
-        )
-
-
 def put_up(opened: Opened, move: Move, order: MoveOrder) -> list[str]:
     """Put up the fence that ``move.fence`` wants, as far as it is not there; what there is, in words, one each.
 
-    Raises FenceHangs before anything is written, FenceRefused, NoAuthorizer, or a cluster's error. A fence that would keep out
+    Raises FenceRefused, NoAuthorizer, or a cluster's error. A fence that would keep out
     this user itself, who copies back with ``move.reverse``, is taken down again.
     """
-    kind, flow = opened.flow.settings.move_fence, opened.flow
-    if kind == "none":
+    flow = opened.flow
+    if flow.settings.move_fence == "none":
         return []
     admin = connect(flow.source)
     ensure_internal_topics(flow)
     with session(opened) as mirror:
         there = {(each.topic, each.principal) for each in standing(mirror, move)}
-        found = _of_topics(mirror, admin, move) if kind == "topic" else _of_principals(mirror, admin, move)
         now_ms = int(time.time() * 1000)
         new = [
-            Fence(topic=topic, principal=who, move=move.name, before=before, time_ms=now_ms, by=order.by)
-            for (topic, who), before in found.items()
+            Fence(topic=topic, principal=who, move=move.name, time_ms=now_ms, by=order.by)
+            for topic, who in _wanted(mirror, admin, move)
             if (topic, who) not in there
         ]
         with unclaimed(mirror, order.window) as pen:
@@ -87,14 +67,12 @@ def put_up(opened: Opened, move: Move, order: MoveOrder) -> list[str]:
         mirror.catch_up()
         fences = standing(mirror, move)
         _raise_refused(opened, _put(admin, fences))
-        try:
-            if kind == "topic":
-                _check_transactions(mirror, move)  # one may have begun since
-            elif flow.settings.move_reverse:
+        if flow.settings.move_reverse:
+            try:
                 _check_own_right(admin, flow.name, move)
-        except (FenceHangs, FenceRefused):
-            take_down(opened, move, order)
-            raise
+            except FenceRefused:
+                take_down(opened, move, order)
+                raise
     return list(map(str_of, fences))
 
 
@@ -117,9 +95,7 @@ def standing(mirror: Mirror, move: Move) -> list[Fence]:
 
 def str_of(fence: Fence) -> str:
     """A fence in words."""
-    if fence.principal:
-        return f"{fence.topic}: {fence.principal} is denied WRITE"
-    return f"{fence.topic}: {LARGEST} = {FENCE} ({fence.before or 'not set on the topic'} before)"
+    return f"{fence.topic}: {fence.principal} is denied WRITE"
 
 
 def down(flow: str, move: str) -> str:
@@ -127,19 +103,8 @@ def down(flow: str, move: str) -> str:
     return command("migration", "undo", "--move", move, "--fence", "--reason", "…", "--yes", flow=flow)
 
 
-def _of_topics(mirror: Mirror, admin: Admin, move: Move) -> dict[tuple[str, str], str]:
-    """The topics' own values of what is to be changed; none of those that others have fenced. Raises FenceHangs."""
-    _check_transactions(mirror, move)
-    ours, found = {each.topic for each in standing(mirror, move)}, {}
-    for topic, configs in topic_configs(admin, move.names).items():
-        largest = configs[LARGEST]
-        if topic in ours or largest.value != FENCE:
-            found[topic, ""] = (largest.value or "") if largest.is_own else ""
-    return found
-
-
-def _of_principals(mirror: Mirror, admin: Admin, move: Move) -> dict[tuple[str, str], str]:
-    """The principals that are to be denied; none of those that others have denied. Raises NoAuthorizer, FenceRefused."""
+def _wanted(mirror: Mirror, admin: Admin, move: Move) -> list[tuple[str, str]]:
+    """The principals to be denied, by topic; none of those that others have denied. Raises NoAuthorizer, FenceRefused."""
     there, bindings, flow = topic_acls(admin), acl_bindings(mirror.source) or (), mirror.flow
     ours = {(each.topic, each.principal) for each in standing(mirror, move)}
     whom = principals_of(bindings, move.names, _WRITE) if move.principals is None else move.principals
@@ -153,34 +118,20 @@ def _of_principals(mirror: Mirror, admin: Admin, move: Move) -> dict[tuple[str, 
     if wrong:
         raise FenceRefused(flow.name, flow.source.alias, tuple(wrong))
     wanted = [(topic, who) for topic in move.names for who in whom]
-    return {each: "" for each in wanted if each in ours or _denial(*each) not in there}
+    return [each for each in wanted if each in ours or _denial(*each) not in there]
 
 
 def _put(admin: Admin, fences: Sequence[Fence]) -> list[str]:
-    changes, denials = [], {_denial(each.topic, each.principal) for each in fences if each.principal}
-    there = topic_configs(admin, {each.topic for each in fences if not each.principal})
-    for topic, configs in there.items():
-        if configs[LARGEST].value != FENCE:
-            changes.append(ConfigChange(topic, LARGEST, configs[LARGEST].value, FENCE))
-    _, refused = create_acls(admin, sorted(denials - topic_acls(admin))) if denials else ((), ())
-    return _refused(alter_configs(admin, changes).refused, refused)
+    denials = {_denial(each.topic, each.principal) for each in fences}
+    return [str(each) for each in create_acls(admin, sorted(denials - topic_acls(admin)))[1]] if denials else []
 
 
 def _take(admin: Admin, fences: Sequence[Fence]) -> list[str]:
-    changes, denials = [], [_denial(each.topic, each.principal) for each in fences if each.principal]
-    before = {each.topic: each.before for each in fences if not each.principal}
-    for topic, configs in topic_configs(admin, before).items():
-        if configs[LARGEST].value == FENCE:  # else it is another's by now
-            changes.append(ConfigChange(topic, LARGEST, FENCE, before[topic] or None))
-    return _refused(alter_configs(admin, changes).refused, delete_acls(admin, denials) if denials else ())
+    return list(map(str, delete_acls(admin, [_denial(each.topic, each.principal) for each in fences])))
 
 
 def _denial(topic: str, principal: str) -> Acl:
     return Acl(topic, "LITERAL", principal, ANY_HOST, "WRITE", "DENY")
-
-
-def _refused(*parts: Iterable[AirmirrorError]) -> list[str]:
-    return [str(each) for part in parts for each in part]
 
 
 def _raise_refused(opened: Opened, reasons: Sequence[str]) -> None:
@@ -200,18 +151,3 @@ def _check_own_right(admin: Admin, flow: str, move: Move) -> None:
             reasons = [f"{topic}: this user, who copies back, is denied WRITE by it; {way_out}" for topic in denied]
             raise FenceRefused(flow, admin.cluster.alias, tuple(reasons))
         time.sleep(KNOWN_SECONDS / 10)  # nothing tells when a broker has heard of an ACL
-
-
-def _check_transactions(mirror: Mirror, move: Move) -> None:
-    """Raise FenceHangs where a transaction is open, or can begin: a producer with a transactional id was seen there."""
-    source = mirror.source
-    source.refresh(move.names)
-    keys = [TopicPartition(topic, number) for topic in move.names for number in range(source.partitions(topic))]
-    names = producers_by_id(known_transactions(source))
-    found = {
-        f"{each.partition}: {names.get(each.producer_id, f'producer {each.producer_id}')}"
-        for each in active_producers(source, keys).found
-        if each.open_from >= 0 or each.producer_id in names
-    }
-    if found:
-        raise FenceHangs(mirror.flow.name, tuple(sorted(found)))

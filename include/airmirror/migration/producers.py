@@ -82,7 +82,7 @@ def is_closed(opened: Opened, move: Move) -> bool:
 def fence_writers(opened: Opened, move: Move, order: MoveOrder, tell: Tell) -> list[str]:
     """Put up the fence that ``move.fence`` wants, when consumers are switched: it in words, and how it comes down.
 
-    Raises ConsumersNotSwitched, GroupsHaveMembers, FenceHangs, FenceRefused.
+    Raises ConsumersNotSwitched, GroupsHaveMembers, FenceRefused.
     """
     _check_consumers(opened, move, order, tell)
     if is_closed(opened, move):

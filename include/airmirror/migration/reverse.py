@@ -13,7 +13,7 @@ from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import counted
 from airmirror.failback.pair import NoWayBack, Pair, ReturnOrder, check_way_back, claim_name
-from airmirror.failback.returning import ReturnRefused, begin_return, bring_about, returnable
+from airmirror.failback.returning import begin_return, bring_about, returnable
 from airmirror.failback.steps import FailbackOrder, fail_back
 from airmirror.failback.undo import give_up
 from airmirror.flows.closing import overtaking, owners_now
@@ -26,7 +26,6 @@ from airmirror.partitions import TopicPartition
 from airmirror.windows.opposite import caught_up_opposite
 
 Tell = Callable[[str], None]
-FENCED = "move.fence = topic would keep out what returns too: take acl, or none, or go without the flow back"
 
 
 def prepare(opened: Opened, reverse: Opened | None, move: Move, order: MoveOrder, tell: Tell) -> Iterator[str]:
@@ -43,8 +42,6 @@ def prepare(opened: Opened, reverse: Opened | None, move: Move, order: MoveOrder
 
 def check(opened: Opened, reverse: Opened | None, move: Move, order: MoveOrder) -> dict[str, str]:
     """Return the remote topics that would return. Raises NoWayBack, ReturnRefused where they could not: nothing is closed."""
-    if opened.flow.settings.move_fence == "topic":
-        raise ReturnRefused(opened.flow.name, (FENCED,))
     return returnable(_pair(opened, reverse), _order(move, order), open_too=True)
 
 

@@ -1,4 +1,4 @@
-"""Undoing a migration's steps while producers are on the source: groups go back, topics are opened, the fence comes down.
+"""Undoing a migration's steps while producers are on the source: the fence comes down, groups go back, topics are opened.
 
 A group that has not gone on stands where it stood before. One that has read on the target goes on at the very next record on
 the source: its position there is translated back by the flow's own segments. Once producers have written on the target it is
@@ -36,7 +36,7 @@ Tell = Callable[[str], None]
 
 @dataclass(eq=False)
 class CannotUndoMove(AirmirrorError):
-    """A migration that can't be undone as things are. Nothing was changed."""
+    """A migration that can't be undone as things are. Nothing was changed, but that its fence may be down."""
 
     flow: str
     move: str
@@ -78,7 +78,7 @@ class UndoneMove:
             found.append(line)
         found += [f"{each}; they return, and groups go on after them" for each in self.returning]
         found += [f"{topic or 'the flow'} is open again" for topic in self.closed]
-        return found + [f"the fence comes down: {fence.str_of(each)}" for each in self.fences]
+        return [*(f"the fence comes down: {fence.str_of(each)}" for each in self.fences), *found]
 
 
 def undo_plan(opened: Opened, move: Move, order: MoveOrder) -> UndoneMove:
@@ -107,9 +107,10 @@ def undo_move(opened: Opened, move: Move, order: MoveOrder, tell: Tell, reverse:
     found = undo_plan(opened, move, order)
     if found.reasons:
         raise CannotUndoMove(flow.name, move.name, found.reasons)
+    tell("taking the fence down")
+    fence.take_down(opened, move, order)  # first: it may keep out what returns; applications are stopped
     if found.returning:
         undo_over(opened, reverse, move, order, tell)
-        fence.take_down(opened, move, order)
         return found
 
     def nobody_has_written() -> None:
@@ -123,8 +124,6 @@ def undo_move(opened: Opened, move: Move, order: MoveOrder, tell: Tell, reverse:
         reopen(opened, found.closed, reason=why, by=order.by, last=nobody_has_written, tell=tell)
     if found.back.groups:
         _put_back(opened, move, order, tell)
-    tell("taking the fence down")
-    fence.take_down(opened, move, order)
     catch_up_ledger(opened)
     return found
 
@@ -136,7 +135,7 @@ def fence_plan(opened: Opened, move: Move) -> UndoneMove:
 
 
 def undo_fence(opened: Opened, move: Move, order: MoveOrder) -> UndoneMove:
-    """Take down the fence alone, also when producers have written on the target: what returns from there must get in.
+    """Take down the fence alone, also when producers have written on the target: they are to come back.
 
     Raises DecisionIncomplete, FenceRefused, or a cluster's error.
     """

@@ -1,1 +1,1 @@
-"""Rehearsing a failover: everything that one relies on is proven, and nothing of production is touched."""
+"""Rehearsing a failover: everything that one relies on is proven, and both clusters are only read."""

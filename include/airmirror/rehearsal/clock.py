@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Step:
-    """One step. ``is_failover``: the real thing takes this time too; else it is a proof, or the removal of shadows."""
+    """One step. ``is_failover``: the real thing takes this time too; else it is a proof."""
 
     name: str
     seconds: float

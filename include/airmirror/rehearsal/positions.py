@@ -1,7 +1,7 @@
-"""The proof that groups go on at the very next record: under a shadow's name, from the position that it has on the target.
+"""The proof that groups go on at the very next record, from the position that each would be given on the target.
 
-A shadow group gets the group's translated position, and is asked for it again. The record that is read on the target from
-there on must be the one that the group would read next on the source (invariant G).
+The record that is read on the target from there on must be the one that the group would read next on the source (invariant G).
+Both logs are only read; that this user may give groups their positions is asked.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from airmirror.clusters.protocol.error_codes import error_name
-from airmirror.clusters.protocol.groups import Committed, commit_offsets, committed_offsets
+from airmirror.clusters.protocol.groups import not_committable
 from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience, read_batches
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.clusters.protocol.topic_configs import CLEANUP_POLICY, topic_configs
@@ -18,19 +17,17 @@ from airmirror.failover.groups import GroupPoint
 from airmirror.offsets.replicated import PositionLookup
 from airmirror.offsets.translation import Reason, Translated, to_target
 from airmirror.partitions import TopicPartition
-from airmirror.rehearsal.shadows import shadow_group
 from airmirror.topics.names import select
 from airmirror.windows.cursor import decoded
 from airmirror.windows.declared import compacted_topics, times_replaced
 from airmirror.windows.mirror import Mirror
 
 FETCH_BYTES = 64 << 10  # one record is looked for
-Place = tuple[str, TopicPartition]  # a group, by whose shadow it is tried, in a partition of the target
 
 
 @dataclass(frozen=True)
 class Proof:
-    """A group in one partition. ``translation``: where its shadow stands on the target, None: nowhere; ``again``: offsets that
+    """A group in one partition. ``translation``: where it would go on on the target, None: nowhere; ``again``: offsets that
     it would read again, since they are not verified yet; ``wrong``: why it would not go on at the very next record, or "".
     """
 
@@ -53,35 +50,10 @@ class Next:
     body: bytes
 
 
-def commit_shadows(
-    mirror: Mirror, points: Sequence[GroupPoint], scope: str
-) -> tuple[dict[Place, Committed], dict[Place, str]]:
-    """Give each group's shadow the group's position on the target: where shadows stand by the target, and what it refused.
-
-    ``scope``: as shadow groups have it. Raises GroupsNotRead, CoordinatorNotAvailable, BrokerUnreachable.
-    """
-    wanted: dict[str, dict[TopicPartition, Committed]] = {}
-    for point in points:
-        if point.translation is not None:
-            key = TopicPartition(point.remote_topic, point.partition)
-            wanted.setdefault(shadow_group(scope, point.group), {})[key] = Committed(point.translation)
-    errors = commit_offsets(mirror.target, wanted)
-    groups = {shadow_group(scope, point.group): point.group for point in points}
-    refused = {(groups[shadow], key): error_name(code) for (shadow, key), code in errors.items()}
-    return places_of(mirror, groups), refused
-
-
-def places_of(mirror: Mirror, groups: Mapping[str, str]) -> dict[Place, Committed]:
-    """Return where shadow groups stand on the target; ``groups``: with the groups that they stand for. Raises GroupsNotRead."""
-    there = committed_offsets(mirror.target, groups)
-    return {(groups[shadow], key): each for shadow, its in there.items() for key, each in its.items()}
-
-
-def prove(
-    mirror: Mirror, points: Sequence[GroupPoint], places: Mapping[Place, Committed], refused: Mapping[Place, str]
-) -> list[Proof]:
-    """Read the next record of every group on both sides. The ledger has caught up. Raises what reading a log does."""
+def prove(mirror: Mirror, points: Sequence[GroupPoint]) -> list[Proof]:
+    """Read the next record of every group on both sides. The ledger has caught up. Raises GroupsNotRead, or what reading does."""
     reading = _Reading.of(mirror, points)
+    refused = not_committable(mirror.target, {point.group for point in points if point.translation is not None})
     return [
         Proof(
             group=point.group,
@@ -91,29 +63,22 @@ def prove(
             remote_topic=point.remote_topic,
             translation=point.translation,
             again=point.again,
-            wrong=_wrong(reading, point, places, refused),
+            wrong=_wrong(reading, point, refused),
         )
         for point in points
         if point.reason != Reason.NOT_REPLICATED
     ]
 
 
-def _wrong(
-    reading: _Reading, point: GroupPoint, places: Mapping[Place, Committed], refused: Mapping[Place, str]
-) -> str:
+def _wrong(reading: _Reading, point: GroupPoint, refused: Collection[str]) -> str:
     """Return what is wrong with a group's position, or ""."""
-    remote = TopicPartition(point.remote_topic, point.partition)
-    place = point.group, remote
     if point.translation is None:
         return point.reason
     if not point.exact:
         return "estimated: some records would be read twice"
-    if place in refused:
-        return f"the target does not take its position: {refused[place]}"
-    stands = places.get(place)
-    if stands is None or stands.offset != point.translation:
-        return f"its position was {point.translation}, and the target says {stands.offset if stands else 'nothing'}"
-    return reading.difference(point, stands.offset)
+    if point.group in refused:
+        return "this user may not write its position on the target: it needs READ on the group"
+    return reading.difference(point, point.translation)
 
 
 @dataclass(frozen=True)
@@ -157,8 +122,8 @@ class _Reading:
         }
         return cls(mirror, ours, starts, ends, compacted)
 
-    def difference(self, point: GroupPoint, stands: int) -> str:
-        """Return how the next records differ that a group reads on the source and its shadow on the target, or ""."""
+    def difference(self, point: GroupPoint, translation: int) -> str:
+        """Return how the next records differ that a group would read on the source and on the target, or ""."""
         flow = self.mirror.flow
         key, remote = TopicPartition(point.topic, point.partition), TopicPartition(point.remote_topic, point.partition)
         end, target_end = self.ends[key]
@@ -167,7 +132,7 @@ class _Reading:
         if start < log_start:
             return ""  # the source has deleted it: on the target the group reads what there is still to be read
         here = self._next("source", key, start, end, is_committed=is_committed)
-        there = self._next("target", remote, max(stands, target_log_start), target_end, is_committed=True)
+        there = self._next("target", remote, max(translation, target_log_start), target_end, is_committed=True)
         if here is None and (flow.is_aggregate or point.topic not in self.ours):
             return ""  # what others have written there since is no record of this source
         keeps_times = not times_replaced(flow).matches(point.topic)
@@ -175,7 +140,7 @@ class _Reading:
             return ""
         if self.compacted[point.topic] and self._is_cleaned(point, here, there):
             return ""  # a cleaner took one of them on one side, and a later record of its key is on both
-        return f"it would read {_named(here)} next, its shadow reads {_named(there)}, which is not the same record"
+        return f"it would read {_named(here)} next, and {_named(there)} on the target, which is not the same record"
 
     def _next(self, side: str, key: TopicPartition, start: int, end: int, *, is_committed: bool) -> Next | None:
         if (side, key, start) not in self._known:

@@ -11,7 +11,6 @@ from airmirror.flows.audit import Audited
 from airmirror.rehearsal.clock import Step
 from airmirror.rehearsal.positions import Proof
 from airmirror.rehearsal.rehearse import Rehearsal
-from airmirror.rehearsal.shadows import Shadowed
 from airmirror.report.document import Document, Section
 
 
@@ -49,9 +48,10 @@ class RehearsalReport:
         """The steps that this time is of, and what a failover does besides."""
         names = ", ".join(step.name for step in self.made.steps if step.is_failover)
         return (
-            f"Failed over in: {names}. Not in it, since they would close the flow: three claims, of which each fences "
-            f"{counted(self.made.slots, 'transactional id')}, and the closing record; and that a planned failover waits until "
-            f"nobody has written for {self.made.quiet_ms / 1000:g} s (failover.quiet.ms), and copies the rest."
+            f"Failed over in: {names}. Not in it, since they write: three claims, of which each fences "
+            f"{counted(self.made.slots, 'transactional id')}, the closing record, and the positions of groups; and that a "
+            f"planned failover waits until nobody has written for {self.made.quiet_ms / 1000:g} s (failover.quiet.ms), and "
+            "copies the rest."
         )
 
     @property
@@ -88,20 +88,17 @@ def _problems(made: Rehearsal) -> Iterator[str]:
             yield f"{finding.what}: {finding.evidence}"
     for each in made.not_judged:
         yield f"{each.topic}-{each.partition} from offset {each.first} on is not proven: {each.reason}"
-    yield from found_wrong(made.compared, made.proofs, made.shadowed)
+    yield from found_wrong(made.compared, made.proofs)
 
 
-def found_wrong(compared: Iterable[Audited], proofs: Iterable[Proof], shadowed: Iterable[Shadowed]) -> Iterator[str]:
-    """Yield what comparisons, proofs of positions, and writing and reading have found."""
+def found_wrong(compared: Iterable[Audited], proofs: Iterable[Proof]) -> Iterator[str]:
+    """Yield what comparisons and proofs of positions have found."""
     for each in compared:
         if each.error:
             yield str(each.error)
     for proof in proofs:
         if proof.wrong:
             yield f"group {proof.group} in {proof.topic}-{proof.partition} at {proof.position}: {proof.wrong}"
-    for shadow in shadowed:
-        if shadow.wrong:
-            yield f"{shadow.shadow}, as {shadow.remote_topic}: {shadow.wrong}"
 
 
 def shown(report: RehearsalReport) -> Document:
@@ -117,10 +114,9 @@ def shown(report: RehearsalReport) -> Document:
         findings=made.plan.findings,
         sections=[
             problems_section(report.problems),
-            steps_section(made.steps, "of_a_failover"),
+            steps_section(made.steps),
             compared_section(made.compared),
-            proofs_section("groups", "Consumer groups", made.proofs),
-            written_section(made.shadowed),
+            proofs_section(made.proofs),
             Section("not_proven", [asdict(each) for each in made.not_judged], "Committed, not proven"),
         ],
         made_ms=made.ended_ms,
@@ -132,10 +128,13 @@ def problems_section(problems: Sequence[str]) -> Section:
     return Section("problems", [{"problem": each} for each in problems], "What would go wrong", brief=("problem",))
 
 
-def steps_section(steps: Sequence[Step], real: str) -> Section:
-    """The steps and their times; ``real``: the column that marks those of the real thing."""
-    rows = [{"step": each.name, "milliseconds": round(each.seconds * 1000), real: each.is_failover} for each in steps]
-    return Section("steps", rows, "Steps", brief=("step", "milliseconds", real))
+def steps_section(steps: Sequence[Step]) -> Section:
+    """The steps and their times, and which of them a failover takes too."""
+    rows = [
+        {"step": each.name, "milliseconds": round(each.seconds * 1000), "of_a_failover": each.is_failover}
+        for each in steps
+    ]
+    return Section("steps", rows, "Steps", brief=("step", "milliseconds"))
 
 
 def compared_section(compared: Sequence[Audited]) -> Section:
@@ -155,12 +154,7 @@ def compared_section(compared: Sequence[Audited]) -> Section:
     return Section("compared", rows, "Records compared with the source")
 
 
-def proofs_section(name: str, title: str, proofs: Sequence[Proof]) -> Section:
+def proofs_section(proofs: Sequence[Proof]) -> Section:
     """The positions of groups, wrong ones first."""
     rows = [asdict(each) for each in sorted(proofs, key=lambda each: not each.wrong)]
-    return Section(name, rows, title)
-
-
-def written_section(shadowed: Sequence[Shadowed]) -> Section:
-    """The shadows that were written to and read."""
-    return Section("shadows", [asdict(each) for each in shadowed], "Written and read")
+    return Section("groups", rows, "Consumer groups")

@@ -24,7 +24,6 @@ UNLESS_SET = {
     "message.timestamp.after.max.ms": LONGEST,
 }
 LARGEST = "max.message.bytes"
-FENCE = "0"  # of LARGEST: nobody may write there, which is meant for the source alone (a migration's fence)
 
 
 @dataclass(frozen=True)
@@ -55,9 +54,8 @@ def remote_configs(flow: Flow, source: Mapping[str, ConfigValue]) -> dict[str, s
         and (_defaults_are_copied(flow) or not config.is_default)
         and not _never_copied(config)
         and not excluded.matches(name)
-        and not _is_fence(name, config)
     }
-    largest = source[LARGEST].value if LARGEST in source and not _is_fence(LARGEST, source[LARGEST]) else None
+    largest = source[LARGEST].value if LARGEST in source else None
     return UNLESS_SET | copied | ({LARGEST: largest} if largest else {}) | ALWAYS
 
 
@@ -117,8 +115,6 @@ def _stays(key: str, here: ConfigValue, there: ConfigValue, excluded: TopicFilte
     """Return why a config is not copied at all, whatever the values are."""
     if excluded.matches(key):
         return "config.properties.exclude names it"
-    if _is_fence(key, here):
-        return "it keeps writers out of the source, not of the target"
     if here.read_only or there.read_only:
         return "it is read-only"
     if here.sensitive:
@@ -126,10 +122,6 @@ def _stays(key: str, here: ConfigValue, there: ConfigValue, excluded: TopicFilte
     if here.source == "STATIC_BROKER_CONFIG" and key not in (*ALWAYS, *UNLESS_SET, LARGEST):
         return "the source has it from its brokers' own file, which is not copied; set it on the topic"
     return None
-
-
-def _is_fence(key: str, config: ConfigValue) -> bool:
-    return key == LARGEST and config.value == FENCE
 
 
 def _never_copied(config: ConfigValue) -> bool:

@@ -73,20 +73,15 @@ class Rescue(Kept):
 
 @dataclass(frozen=True)
 class Fence(Kept):
-    """A fence that a migration has put around a topic of the source, written before it: nobody writes there any more.
-
-    ``principal``: whom an ACL denies WRITE; empty: everybody, by ``max.message.bytes = 0``. ``before``: the topic's own value of
-    that before, empty: it had none.
-    """
+    """A fence that a migration has put around a topic of the source, written before it: ``principal`` is denied WRITE."""
 
     kind: ClassVar[int] = 11
     key_fields: ClassVar[Fields] = fields(topic=STRING, principal=STRING)
-    value_fields: ClassVar[Fields] = fields(move=STRING, before=STRING, time_ms=INT64, by=STRING)
+    value_fields: ClassVar[Fields] = fields(move=STRING, time_ms=INT64, by=STRING)
 
     topic: str
     principal: str
     move: str
-    before: str
     time_ms: int
     by: str
 

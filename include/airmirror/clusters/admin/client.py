@@ -133,14 +133,6 @@ def connect(cluster: Cluster) -> Admin:
         raise UnsupportedClientSetting(cluster.alias, "client settings", error.args[0].str()) from error
 
 
-def consumer_config(cluster: Cluster) -> dict[str, Any]:
-    """Settings for confluent-kafka's Consumer: it commits nothing, and starts at the earliest offset unless told."""
-    defaults = {"group.id": "airmirror", "auto.offset.reset": "earliest"}
-    settings: dict[str, Any] = librdkafka_config(cluster, "consumer")
-    settings |= {"enable.auto.commit": "false", "logger": _librdkafka_log}
-    return defaults | settings
-
-
 def producer(cluster: Cluster, settings: Mapping[str, Any]) -> Producer:
     """confluent-kafka's Producer, with ``settings`` over the cluster's, whose acks and the like do not count.
 

@@ -10,7 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from kafka.protocol.admin.groups import ListGroupsRequest
+from kafka.protocol.admin.acl import ACLOperation
+from kafka.protocol.admin.groups import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.consumer.group import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
 
 from airmirror.clusters.protocol.connection import BrokerUnreachable, Connection
@@ -19,7 +20,7 @@ from airmirror.clusters.protocol.routes import GROUP, CoordinatorNotAvailable, R
 from airmirror.errors import AirmirrorError
 from airmirror.partitions import TopicPartition
 
-OFFSET_COMMIT, OFFSET_FETCH, LIST_GROUPS, OFFSET_DELETE = 8, 9, 16, 47
+OFFSET_COMMIT, OFFSET_FETCH, DESCRIBE_GROUPS, LIST_GROUPS, OFFSET_DELETE = 8, 9, 15, 16, 47
 GROUPS_AT_ONCE = 100  # of an OffsetFetch
 PATIENCE_SECONDS = 30.0
 PURPOSE = "groups"
@@ -220,6 +221,30 @@ def commit_offsets(routes: Routes, offsets: Mapping[str, Offsets]) -> dict[tuple
 
     _at_coordinators(routes, offsets, done, ask)
     return errors
+
+
+def not_committable(routes: Routes, groups: Collection[str]) -> list[str]:
+    """Those of these groups, there or not, for which this user may not write offsets: asked, nothing is written.
+
+    Raises CoordinatorNotAvailable, GroupsNotRead for one that it may not describe, BrokerUnreachable.
+    """
+    may: dict[str, bool] = {}
+
+    def ask(node: int, names: Sequence[str]) -> None:
+        connection = _connection(routes, node)
+        version = connection.version(
+            DESCRIBE_GROUPS, 3, 5, "DescribeGroups"
+        )  # later ones know nothing of a group to come
+        asked = [DescribeGroupsRequest(groups=[name], include_authorized_operations=True) for name in names]
+        for name, answer in zip(names, _asked(routes, node, connection, asked, version), strict=True):
+            [group] = answer.groups
+            if group.error_code in _COORDINATOR_MOVED:
+                raise CoordinatorNotAvailable(routes.alias, name, group.error_code, error_name(group.error_code))
+            rights = group.authorized_operations  # None: this broker does not tell
+            may[name] = not group.error_code and (rights is None or ACLOperation.READ in rights)
+
+    _at_coordinators(routes, groups, may, ask)
+    return sorted(name for name, is_allowed in may.items() if not is_allowed)
 
 
 def delete_offsets(

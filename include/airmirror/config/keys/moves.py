@@ -56,8 +56,8 @@ OF_FLOW = (
         Type.STRING,
         "none",
         "A fence around a move group's topics on the source when its producers are switched. acl: its principals are denied "
-        "WRITE; topic: max.message.bytes = 0, which refuses every producer without a transactional id.",
-        values=("none", "acl", "topic"),
+        "WRITE.",
+        values=("none", "acl"),
     ),
     Key(
         "move.reverse",
@@ -77,7 +77,7 @@ OF_FLOW = (
         "move.rehearsal.records",
         Type.LONG,
         "10000",
-        "The newest source offsets of each partition that a rehearsal of a migration copies, and compares record by record.",
+        "The newest source offsets of each partition whose records a rehearsal of a migration compares on both clusters.",
         minimum=1,
     ),
     Key(

@@ -43,7 +43,7 @@ what the steps would meet. Plan first: `migration_plan.{source}.{target}`.
    verifies the last record, closes the topics for every window, and says with which settings producers start.
 6. `finish`, when you have approved, after `move.soak.ms` with nothing written on {source}. Nothing is deleted.
 
-With the way *rehearse* a run does all this on copies of the newest records, with shadows of the groups, and touches nothing else;
+With the way *rehearse* a run looks at what all this would meet, and only reads;
 `rehearse_migration.{source}.{target}` does so on a schedule.
 
 Every task reads both clusters again: clear any of them; an answer counts for a day. To go back, trigger a run with *undo*:
@@ -114,7 +114,7 @@ class UndoMigration(ApprovedStep):
 
 
 class RehearseMove(RehearseMigration):
-    """The steps on copies, with shadows of the groups: of a run that was triggered for it."""
+    """What the steps would meet: of a run that was triggered for it."""
 
     def work(self, context: Context, selection: Selection) -> None:
         _only(context, REHEARSE)
@@ -213,7 +213,7 @@ def _form(flow: Flow) -> dict[str, Param]:
             title="Way",
             description_md=f"*{UNDO}*: consumer groups go back to {flow.source.alias}, topics are opened, the fence comes down. "
             f"*{LIFT}*: the fence alone, before a failback, which writes to these topics. "
-            f"*{REHEARSE}*: its steps on copies, with shadows of the groups; nothing of production is touched.",
+            f"*{REHEARSE}*: what its steps would meet; both clusters are only read.",
         ),
         "reverse": Param(
             flow.settings.move_reverse,

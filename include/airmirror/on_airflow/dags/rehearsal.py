@@ -27,16 +27,16 @@ KEY, KEY_OF_MOVES = "failover.rehearsal.schedule", "move.rehearsal.schedule"
 LONGEST = timedelta(hours=6)
 DOC = """
 Rehearses a failover of **{flow}** to {target} while everything runs, as `airmirror failover rehearse` does
-(docs/disaster-recovery.md). Groups are moved under shadow names, and read on from there; records are written to shadow topics and
-read there; the newest records of {target} are compared with those of {source}. Production is only read; shadows are removed.
+(docs/disaster-recovery.md). The next record of each group is read on both sides, and the newest records of {target} are
+compared with those of {source}. Both clusters are only read.
 
 The button *Report* of the task leads to the page. The task fails where a failover would go wrong, also where {source} does not
 answer; `on.failure.notifier` tells of the first of several in a row. `failover.rehearsal.schedule` says when it runs.
 """
 DOC_OF_MOVES = """
 Rehearses the migration of each move group of **{flow}** to {target} while everything runs, as `airmirror migration rehearse` does
-(docs/migration.md#rehearse), a task each: its steps on copies of the newest records, with shadows of the consumer groups. Every
-record of the copies is compared with {source}. Production is only read; shadows are removed.
+(docs/migration.md#rehearse), a task each. The next record of each group is read on both sides, and the newest records of
+{target} are compared with those of {source}. Both clusters are only read.
 
 The button *Report* of a task leads to its page. A task fails where the migration would go wrong; `on.failure.notifier` tells of
 the first of several in a row. `move.rehearsal.schedule` says when it runs.
@@ -44,7 +44,7 @@ the first of several in a row. `move.rehearsal.schedule` says when it runs.
 
 
 class RehearseFailover(FlowOperator):
-    """A failover with shadows; its report."""
+    """A failover rehearsed; its report."""
 
     operator_extra_links = (ReportLink(),)
     page: Path | None = None
@@ -56,7 +56,7 @@ class RehearseFailover(FlowOperator):
 
 
 class RehearseMigration(FlowOperator):
-    """A move group moved with copies and shadows; its report."""
+    """A move group's migration rehearsed; its report."""
 
     operator_extra_links = (ReportLink(),)
     page: Path | None = None

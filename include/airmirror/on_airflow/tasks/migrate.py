@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import cast
 
 from airmirror.errors import counted, named
+from airmirror.failback.pair import opened_back
 from airmirror.flows.prepare import Opened
 from airmirror.flows.selection import Selection
 from airmirror.migration.chosen import chosen_move
@@ -61,7 +62,7 @@ def do(deployment: Deployment, flow: str, order: MoveOrder, step: str) -> None:
     """Take a step. Raises what it raises."""
     with (
         opened_flow(deployment, flow, Selection()) as opened,
-        _opened_back(deployment, opened, step in WITH_REVERSE) as reverse,
+        opened_back(opened, step in WITH_REVERSE, _opening(deployment)) as reverse,
     ):
         for line in do_step(opened, order, cast(Step, step), phase, reverse):
             log.info("%s", line)
@@ -84,7 +85,7 @@ def undo(deployment: Deployment, flow: str, order: MoveOrder, *, fence_alone: bo
     """Take the steps back, or the fence alone. Raises CannotUndoMove, GroupsActive, FenceRefused, FlowBusy."""
     with (
         opened_flow(deployment, flow, Selection()) as opened,
-        _opened_back(deployment, opened, not fence_alone) as reverse,
+        opened_back(opened, not fence_alone, _opening(deployment)) as reverse,
     ):
         move = chosen_move(opened, order.move)
         if fence_alone:
@@ -105,14 +106,8 @@ def _first(lines: Sequence[str]) -> list[str]:
     return [f"- {each}" for each in lines[:MOST_SHOWN]] + ([f"- … and {more:,} more"] if more > 0 else [])
 
 
-@contextmanager
-def _opened_back(deployment: Deployment, opened: Opened, wanted: bool) -> Iterator[Opened | None]:
-    """The flow in the opposite direction; None where nobody wants it, or none is enabled."""
-    if not wanted or not opened.configuration.has_way_back(opened.flow):
-        yield None
-        return
-    with opened_flow(deployment, opened.flow.opposite, Selection()) as reverse:
-        yield reverse
+def _opening(deployment: Deployment) -> Callable[[str], AbstractContextManager[Opened]]:
+    return lambda name: opened_flow(deployment, name, Selection())
 
 
 def _body(found: MoveState, order: MoveOrder, step: Step) -> str:
