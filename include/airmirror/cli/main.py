@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -185,58 +186,10 @@ def airmirror(
     pass
 
 
-@app.command(rich_help_panel=TRY)
-@failures_reported
-def demo(
-    seconds: Annotated[int, typer.Option(help="How long records keep arriving while windows run.")] = 20,
-    take_over: Annotated[
-        bool,
-        typer.Option("--take-over", help="Instead: take over from a real MirrorMaker 2 under load, hand back, again."),
-    ] = False,
-    migration: Annotated[
-        bool,
-        typer.Option("--migration", help="Instead: move a small shop's producers and consumers to another cluster."),
-    ] = False,
-    failover: Annotated[
-        bool,
-        typer.Option("--failover", help="Instead: kill a source in mid-write, fail over, rescue, fail back."),
-    ] = False,
-) -> None:
-    """Start two clusters, Spark and Airflow, let Airflow mirror real records while more arrive, show the proof, stop all."""
-    if take_over:
-        from airmirror.cli.demo_takeover import run_takeover_demo
+if find_spec("airmirror_local") is not None:
+    from airmirror_local.demo.commands import add_commands
 
-        raise typer.Exit(run_takeover_demo(console, seconds))
-    if migration:
-        from airmirror.cli.demo_migration import run_migration_demo
-
-        raise typer.Exit(run_migration_demo(console, seconds))
-    if failover:
-        from airmirror.cli.demo_failover import run_failover_demo
-
-        raise typer.Exit(run_failover_demo(console, seconds))
-    from airmirror.cli.demo import run_demo
-
-    raise typer.Exit(run_demo(console, seconds))
-
-
-@app.command(rich_help_panel=TRY)
-@failures_reported
-def up() -> None:
-    """Start two clusters with the demo's records, Spark and Airflow, and leave them running."""
-    from airmirror.cli import stack
-
-    raise typer.Exit(stack.up(console))
-
-
-@app.command(rich_help_panel=TRY)
-@failures_reported
-def down() -> None:
-    """Stop what `airmirror up` has started."""
-    from airmirror.cli import stack
-
-    raise typer.Exit(stack.down(console))
-
+    add_commands(app, TRY)
 
 if __name__ == "__main__":
     app()

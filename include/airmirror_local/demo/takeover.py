@@ -11,7 +11,6 @@ from pathlib import Path
 
 from rich.console import Console, RenderableType
 
-from airmirror.cli.demo_frame import Step, prove, start_clusters
 from airmirror.cli.steps import steps
 from airmirror.cli.tables import Cell, show, table
 from airmirror.cli.takeover import shown_plan
@@ -32,6 +31,7 @@ from airmirror.flows.takeover_plan import TakeoverPlan, takeover_plan
 from airmirror.flows.takeover_stop import await_stopped
 from airmirror.partitions import TopicPartition
 from airmirror_local.brokers import Broker
+from airmirror_local.demo.frame import Step, prove, start_clusters
 from airmirror_local.mirrormaker import start_mirrormaker
 from airmirror_local.processes import Process, ProcessFailed
 from airmirror_local.records import TABLES, create_topics, keep_producing, load
