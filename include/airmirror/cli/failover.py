@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
-from airmirror.cli.failures import failures_reported
+from airmirror.cli.flow_options import FlowOptions, flow_command
 from airmirror.cli.options import (
-    DEFAULT_CONFIG,
-    DEFAULT_LEDGER,
-    AsJson,
     By,
-    Config,
-    FlowName,
-    LedgerUrl,
-    Secrets,
     Yes,
     console,
-    opened_flow,
 )
 from airmirror.cli.plans import finding_lines, report_base, show_put_back, write_plan
-from airmirror.cli.rehearsal import rehearse
+from airmirror.cli.rehearse import rehearse
 from airmirror.cli.steps import telling
 from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, print_json, show, table
 from airmirror.failover.ways import Way
@@ -43,16 +36,12 @@ def failover() -> None:
 
 
 @failover_commands.command("plan")
-@failures_reported
+@flow_command
 def plan(
-    flow: FlowName = "",
+    given: FlowOptions,
     write: Annotated[
         Path | None, typer.Option(help="Write the whole plan as PATH.html and PATH.json, over what is there.")
     ] = None,
-    config: Config = DEFAULT_CONFIG,
-    ledger: LedgerUrl = DEFAULT_LEDGER,
-    secrets: Secrets = None,
-    as_json: AsJson = False,
 ) -> None:
     """Show what a failover would mean now: what has crossed, where groups go on, what is missing. Also while the source is gone.
 
@@ -61,11 +50,11 @@ def plan(
     from airmirror.failover.page import page
     from airmirror.failover.plan import failover_plan
 
-    with opened_flow(config, flow, ledger, secrets, shows=True) as opened, console.status("looking at both clusters"):
+    with given.opened(shows=True) as opened, console.status("looking at both clusters"):
         found = failover_plan(opened)
     if write is not None:
         write_plan(write, page(found), found.as_dict())
-    if as_json:
+    if given.as_json:
         print_json(console, found.as_dict())
     else:
         _show(found)
@@ -74,15 +63,15 @@ def plan(
 
 
 @failover_commands.command("run")
-@failures_reported
+@flow_command
 def run(
+    given: FlowOptions,
     way: Annotated[
         Way,
         typer.Option(help="planned: the source answers, nothing is lost. disaster: what the target alone can prove."),
     ],
     reason: Annotated[str, typer.Option(help="Why; it is kept with the closure.")],
     by: By,
-    flow: FlowName = "",
     wait: Annotated[float, typer.Option(help="planned: how many seconds to wait until the source is quiet.")] = 300.0,
     inexact: Annotated[
         bool, typer.Option("--inexact", help="planned: also where groups do not go on at the very next record.")
@@ -93,10 +82,6 @@ def run(
         typer.Option(help="Write the report as PATH.html and PATH.json; failover.<flow>.<time> by default."),
     ] = None,
     yes: Yes = False,
-    config: Config = DEFAULT_CONFIG,
-    ledger: LedgerUrl = DEFAULT_LEDGER,
-    secrets: Secrets = None,
-    as_json: AsJson = False,
 ) -> None:
     """Fail over to the target: the flow is closed, so that nobody writes there any more, and groups are moved. Killed and run
     again, it does what is left. Without --yes it shows the plan. Exit status: 0 nothing is missing, 1 something is, 2 bad input.
@@ -106,7 +91,7 @@ def run(
     from airmirror.failover.steps import Order, check_way, fail_over
 
     order = Order(way, reason, by, wait, inexact, anyway)
-    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, telling(console) as tell:
+    with given.opened(shows=not yes) as opened, telling(console) as tell:
         if not yes:
             check_way(opened, order)
             found = failover_plan(opened)
@@ -114,7 +99,7 @@ def run(
             made = report_of(opened, order, *fail_over(opened, order, tell))
             file = write_report(made, report_base(write, "failover", opened.flow.name, made.ended_ms))
         servers = ",".join(opened.flow.target.bootstrap_servers)
-    if as_json:
+    if given.as_json:
         print_json(console, made.as_dict() if yes else found.as_dict() | {"done": False})
     elif yes:
         _show_done(made, file, servers)
@@ -129,20 +114,17 @@ failover_commands.command("rehearse")(rehearse)
 
 
 @failover_commands.command("undo")
-@failures_reported
+@partial(flow_command, has_json=False)
 def undo(
+    given: FlowOptions,
     reason: Annotated[str, typer.Option(help="Why; it is kept with the opening.")],
     by: By,
-    flow: FlowName = "",
     yes: Yes = False,
-    config: Config = DEFAULT_CONFIG,
-    ledger: LedgerUrl = DEFAULT_LEDGER,
-    secrets: Secrets = None,
 ) -> None:
     """Put groups back where they stood before a failover, and open the flow: as long as nobody has gone on over there."""
     from airmirror.failover import undo as undoing
 
-    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, telling(console) as tell:
+    with given.opened(shows=not yes) as opened, telling(console) as tell:
         name = opened.flow.name
         found = undoing.undo_plan(opened)
         if yes:

@@ -11,17 +11,9 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from airmirror.cli.failures import failures_reported
+from airmirror.cli.flow_options import FlowOptions, flow_command
 from airmirror.cli.options import (
-    DEFAULT_CONFIG,
-    DEFAULT_LEDGER,
-    AsJson,
-    Config,
-    FlowName,
-    LedgerUrl,
-    Secrets,
     console,
-    opened_flow,
 )
 from airmirror.cli.steps import telling
 from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, print_json, show, table
@@ -34,9 +26,9 @@ if TYPE_CHECKING:
     from airmirror.flows.prepare import Opened
 
 
-@failures_reported
+@flow_command
 def handback(
-    flow: FlowName = "",
+    given: FlowOptions,
     topic: Annotated[
         str, typer.Option(help="Write progress into this topic of Connect's workers, while the connector is stopped.")
     ] = "",
@@ -56,10 +48,6 @@ def handback(
     wait: Annotated[
         float, typer.Option(help="With --check: how many seconds to wait for a partition's first record.")
     ] = 300.0,
-    config: Config = DEFAULT_CONFIG,
-    ledger: LedgerUrl = DEFAULT_LEDGER,
-    secrets: Secrets = None,
-    as_json: AsJson = False,
 ) -> None:
     """Show where MirrorMaker 2 would continue, and hand the flow back to it. Pause the flow's DAGs first.
 
@@ -70,9 +58,9 @@ def handback(
 
     if check and (topic or write or yes):
         raise typer.BadParameter("--check only reads: first hand back, then start MirrorMaker 2, then check")
-    with opened_flow(config, flow, ledger, secrets, shows=not (topic and yes)) as opened:
+    with given.opened(shows=not (topic and yes)) as opened:
         if check:
-            _check(opened, wait, as_json)
+            _check(opened, wait, given.as_json)
             return
         name = connector or opened.flow.settings.takeover_connector_name
         rounds: list[Round] = []
@@ -86,7 +74,7 @@ def handback(
             write.write_text(json.dumps(body, indent=2))
         except OSError as error:
             raise typer.BadParameter(f"{write} can't be written: {error.strerror}", param_hint="--write") from error
-    if as_json:
+    if given.as_json:
         print_json(console, body)
     else:
         rows = [(each.topic, each.partition, each.offset, each.offset + 1) for each in found]

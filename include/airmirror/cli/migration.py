@@ -5,28 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
-from airmirror.cli.failures import failures_reported
+from airmirror.cli.flow_options import FlowOptions, flow_command
 from airmirror.cli.options import (
-    DEFAULT_CONFIG,
-    DEFAULT_LEDGER,
-    AsJson,
     By,
-    Config,
-    FlowName,
-    LedgerUrl,
-    Secrets,
     Yes,
     console,
-    opened_flow,
 )
 from airmirror.cli.plans import finding_lines
-from airmirror.cli.rehearsal import rehearse_move
+from airmirror.cli.rehearse import rehearse_move
 from airmirror.cli.steps import telling
 from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, print_json, show, table
 from airmirror.errors import named
@@ -49,9 +42,9 @@ def migration() -> None:
 
 
 @migration_commands.command("plan")
-@failures_reported
+@flow_command
 def plan(
-    flow: FlowName = "",
+    given: FlowOptions,
     takes: Annotated[
         float, typer.Option(min=0.0, max=3650.0, help="Days that the migration takes, with the time to undo it.")
     ] = 7.0,
@@ -59,10 +52,6 @@ def plan(
         Path | None,
         typer.Option(help="Write the whole plan to PATH.html or PATH.json; to both where PATH ends otherwise."),
     ] = None,
-    config: Config = DEFAULT_CONFIG,
-    ledger: LedgerUrl = DEFAULT_LEDGER,
-    secrets: Secrets = None,
-    as_json: AsJson = False,
 ) -> None:
     """Take inventory of both clusters, propose what must move together, and say of every rule whether it is met.
 
@@ -72,11 +61,11 @@ def plan(
 
     if write is not None and not write.absolute().parent.is_dir():
         raise typer.BadParameter(f"{write}: there is no such directory", param_hint="--write")
-    with opened_flow(config, flow, ledger, secrets, shows=True) as opened, telling(console, "looking") as tell:
+    with given.opened(shows=True) as opened, telling(console, "looking") as tell:
         found = migration_plan(opened, round(takes * DAY_MS), tell)
     if write is not None:
         _write(found, write)
-    if as_json:
+    if given.as_json:
         print_json(console, found.as_dict())
     else:
         _show(found)
@@ -85,12 +74,12 @@ def plan(
 
 
 @migration_commands.command("run")
-@failures_reported
+@flow_command
 def run(
+    given: FlowOptions,
     move: MoveName,
     by: By,
     reason: Reason = "",
-    flow: FlowName = "",
     step: Annotated[
         list[str] | None,
         typer.Option(
@@ -103,10 +92,6 @@ def run(
         typer.Option(min=0.0, help="How many seconds a step waits: for windows, for applications to stop, to start."),
     ] = 300.0,
     yes: Yes = False,
-    config: Config = DEFAULT_CONFIG,
-    ledger: LedgerUrl = DEFAULT_LEDGER,
-    secrets: Secrets = None,
-    as_json: AsJson = False,
 ) -> None:
     """Move a move group, consumers first: each step looks again and does what is left, so it can be run again. Without --yes it
     shows how far the move group is. Exit status: 0 the next step can be taken, 1 it can't, 2 bad input.
@@ -118,16 +103,16 @@ def run(
     if unknown := set(step or ()) - set(STEPS):
         raise typer.BadParameter(f"{', '.join(sorted(unknown))}: there is no such step", param_hint="--step")
     order = MoveOrder(move, reason, by, wait, "reverse" in (step or ()))
-    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, telling(console) as tell:
+    with given.opened(shows=not yes) as opened, telling(console) as tell:
         if not yes:
             found = move_state(opened, chosen_move(opened, move), order)
         wanted = step or usual(reverse=opened.flow.settings.move_reverse)
         for each in [name for name in STEPS if name in wanted] if yes else ():
-            with _opened_back(opened, each in WITH_REVERSE, config, ledger, secrets) as reverse:
+            with _opened_back(given, opened, each in WITH_REVERSE) as reverse:
                 for text in do_step(opened, order, each, tell, reverse):
-                    show(console, json.dumps({"step": each, "said": text}) if as_json else line(each, text, GOOD))
+                    show(console, json.dumps({"step": each, "said": text}) if given.as_json else line(each, text, GOOD))
     if not yes:
-        if as_json:
+        if given.as_json:
             print_json(console, found.as_dict())
         else:
             _show_state(found)
@@ -136,20 +121,17 @@ def run(
 
 
 @migration_commands.command("undo")
-@failures_reported
+@partial(flow_command, has_json=False)
 def undo(
+    given: FlowOptions,
     move: MoveName,
     by: By,
     reason: Reason = "",
-    flow: FlowName = "",
     fence: Annotated[
         bool,
         typer.Option("--fence", help="Take down the fence alone: before a failback, which writes to these topics."),
     ] = False,
     yes: Yes = False,
-    config: Config = DEFAULT_CONFIG,
-    ledger: LedgerUrl = DEFAULT_LEDGER,
-    secrets: Secrets = None,
 ) -> None:
     """Put a move group's consumer groups back, open its topics and take its fence down, as long as producers have written nothing
     on the target. Exit status: 0 it can be undone, or was, 1 it can't, 2 bad input.
@@ -158,12 +140,12 @@ def undo(
     from airmirror.migration.undo import fence_plan, undo_fence, undo_move, undo_plan
 
     order = MoveOrder(move, reason, by)
-    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, telling(console) as tell:
+    with given.opened(shows=not yes) as opened, telling(console) as tell:
         chosen = chosen_move(opened, move)
         if fence:
             found = undo_fence(opened, chosen, order) if yes else fence_plan(opened, chosen)
         elif yes:
-            with _opened_back(opened, True, config, ledger, secrets) as reverse:
+            with _opened_back(given, opened, True) as reverse:
                 found = undo_move(opened, chosen, order, tell, reverse)
         else:
             found = undo_plan(opened, chosen, order)
@@ -179,14 +161,12 @@ def undo(
 
 
 @contextmanager
-def _opened_back(
-    opened: Opened, wanted: bool, config: Path, ledger: str, secrets: Path | None
-) -> Iterator[Opened | None]:
+def _opened_back(given: FlowOptions, opened: Opened, wanted: bool) -> Iterator[Opened | None]:
     """The flow in the opposite direction; None where nobody wants it, or none is enabled."""
     if not wanted or not opened.configuration.has_way_back(opened.flow):
         yield None
         return
-    with opened_flow(config, opened.flow.opposite, ledger, secrets) as reverse:
+    with given.opened(opened.flow.opposite) as reverse:
         yield reverse
 
 

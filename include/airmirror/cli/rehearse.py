@@ -8,17 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from airmirror.cli.failures import failures_reported
+from airmirror.cli.flow_options import FlowOptions, flow_command
 from airmirror.cli.options import (
-    DEFAULT_CONFIG,
-    DEFAULT_LEDGER,
-    AsJson,
-    Config,
-    FlowName,
-    LedgerUrl,
-    Secrets,
     console,
-    opened_flow,
 )
 from airmirror.cli.plans import report_base
 from airmirror.cli.steps import telling
@@ -31,17 +23,13 @@ if TYPE_CHECKING:  # every command would load them at its start
 MOST_SHOWN = 20  # problems; the report has all
 
 
-@failures_reported
+@flow_command
 def rehearse(
-    flow: FlowName = "",
+    given: FlowOptions,
     write: Annotated[
         Path | None,
         typer.Option(help="Write the report as PATH.html and PATH.json; rehearsal.<flow>.<time> by default."),
     ] = None,
-    config: Config = DEFAULT_CONFIG,
-    ledger: LedgerUrl = DEFAULT_LEDGER,
-    secrets: Secrets = None,
-    as_json: AsJson = False,
 ) -> None:
     """Rehearse a failover while everything runs: groups are moved under shadow names, applications' records written and read in
     shadow topics, records compared with the source. Production is only read. Exit status: 0 it would work, 1 it would not.
@@ -49,24 +37,20 @@ def rehearse(
     from airmirror.rehearsal.rehearse import rehearse as carry_out
     from airmirror.rehearsal.report import RehearsalReport, write_report
 
-    with opened_flow(config, flow, ledger, secrets, shows=True) as opened, telling(console) as tell:
+    with given.opened(shows=True) as opened, telling(console) as tell:
         report = RehearsalReport.of(carry_out(opened, tell))
         file = write_report(report, report_base(write, "rehearsal", report.flow, report.made.ended_ms))
-    _end(report, file, as_json, report.holds)
+    _end(report, file, given.as_json, report.holds)
 
 
-@failures_reported
+@flow_command
 def rehearse_move(
+    given: FlowOptions,
     move: Annotated[str, typer.Option("--move", help="The move group: <flow>.move.<name>.… in the configuration.")],
-    flow: FlowName = "",
     write: Annotated[
         Path | None,
         typer.Option(help="Write the report as PATH.html and PATH.json; rehearsal.<flow>.<move>.<time> by default."),
     ] = None,
-    config: Config = DEFAULT_CONFIG,
-    ledger: LedgerUrl = DEFAULT_LEDGER,
-    secrets: Secrets = None,
-    as_json: AsJson = False,
 ) -> None:
     """Rehearse a migration while everything runs: its steps on copies of the newest records, with shadows of the groups, every
     record compared with the source. Production is only read. Exit status: 0 it would work, 1 it would not.
@@ -74,10 +58,10 @@ def rehearse_move(
     from airmirror.migration.rehearsal import rehearse_move as carry_out
     from airmirror.migration.rehearsal_report import MoveReport, write_report
 
-    with opened_flow(config, flow, ledger, secrets, shows=True) as opened, telling(console) as tell:
+    with given.opened(shows=True) as opened, telling(console) as tell:
         report = MoveReport.of(carry_out(opened, move, tell))
         file = write_report(report, report_base(write, "rehearsal", f"{report.flow}.{move}", report.made.ended_ms))
-    _end(report, file, as_json)
+    _end(report, file, given.as_json)
 
 
 def _end(report: RehearsalReport | MoveReport, file: Path, as_json: bool, holds: str = "") -> None:
