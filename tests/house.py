@@ -1,4 +1,4 @@
-"""The figures of the house: circles of imports, sizes, positional calls, words, first words of docstrings, places of commands.
+"""The figures of the house: circles of imports, sizes, positional calls, words, first words of docstrings, names.
 
 Run as a program (``make check``) it measures ``include/airmirror`` and exits with 1 if a figure is over its limit.
 """
@@ -74,6 +74,7 @@ def figures(package: Path = PACKAGE) -> list[Figure]:
     ]
     docs = list(_docstrings(trees))
     riddles = [where for where, text in docs if text.split(maxsplit=1)[0] in RIDDLES]
+    doubles = list(defined_twice(trees))
     strangers = list(misplaced(typer.main.get_command(app)))
     words = [f"{file.relative_to(package)}:{found}" for file in trees for found in unused_words(file.read_text())]
     return [
@@ -94,6 +95,7 @@ def figures(package: Path = PACKAGE) -> list[Figure]:
         ),
         Figure("docstrings that begin with a riddle, %", _rate(riddles, docs, 100), 2, tuple(riddles)),
         Figure("words that are not used", len(words), 0, tuple(words)),
+        Figure("names of public classes that are defined twice", len(doubles), 6, tuple(doubles)),
         Figure("commands in a module of another name", len(strangers), 0, tuple(strangers)),
         Figure("# fmt: skip", sum(skips.values()), 20),
     ]
@@ -107,6 +109,16 @@ def unused_words(source: str) -> list[str]:
         if token.type in TEXTS and " " in token.string
         for found in UNUSED.finditer(re.sub(r"`[^`\n]*`|\{[^{}\n]*\}", lambda code: "_" * len(code[0]), token.string))
     ]
+
+
+def defined_twice(trees: dict[Path, ast.Module]) -> Iterator[str]:
+    """Yield the names of public classes that more than one module defines, with these modules."""
+    places: dict[str, list[str]] = {}
+    for file, tree in trees.items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(f"{file.parent.name}/{file.name}")
+    yield from (f"{name}: {', '.join(found)}" for name, found in sorted(places.items()) if len(found) > 1)
 
 
 def misplaced(command: Any, *words: str) -> Iterator[str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import typer
 
 import house
@@ -30,3 +33,13 @@ def test_a_command_whose_module_has_another_name_is_found():
     holds.command("list")(hold_list)
     found = list(house.misplaced(typer.main.get_command(app)))
     assert found == ["window: airmirror.cli.run_window", "holds list: airmirror.cli.hold"]
+
+
+def test_a_name_of_two_classes_is_found_with_its_places():
+    sources = {
+        "a/one.py": "class Log: ...",
+        "b/two.py": "class Log: ...\nclass _Own: ...",
+        "b/three.py": "class _Own: ...",
+    }
+    found = list(house.defined_twice({Path(file): ast.parse(source) for file, source in sources.items()}))
+    assert found == ["Log: a/one.py, b/two.py"]

@@ -25,10 +25,10 @@ from airmirror.cli.tables import show as print_all
 from airmirror.failback.plan import FailbackPlan
 from airmirror.failover.plan import FailoverPlan
 from airmirror.failover.report import FailoverReport
-from airmirror.flows.handback_check import Checked
+from airmirror.flows.handback_check import HandbackCheck
 from airmirror.flows.moving import PutBack
 from airmirror.flows.status import FlowStatus
-from airmirror.flows.takeover_exact import Compared
+from airmirror.flows.takeover_exact import ComparedCopies
 from airmirror.flows.takeover_plan import TakeoverPlan
 from airmirror.flows.verification import ComparedPartition
 from airmirror.migration.plan import MigrationPlan
@@ -65,8 +65,8 @@ def tables(monkeypatch: pytest.MonkeyPatch) -> dict[str, Iterable[Any]]:
         "topics": [topics._table(NAME, [made(Drift)])],
         "reset": [reset._table(NAME, [made(Reset)])],
         "takeover": takeover.shown_plan(made(TakeoverPlan)),
-        "history": takeover.shown_history(NAME, [made(Compared)], done=False),
-        "handback": handback.shown_check(made(Checked)),
+        "history": takeover.shown_history(NAME, [made(ComparedCopies)], done=False),
+        "handback": handback.shown_check(made(HandbackCheck)),
         "failover": of(failover, lambda: failover._show(made(FailoverPlan))),
         "failed over": of(failover, lambda: failover._show_done(made(FailoverReport), "report", "kafka.west:9092")),  # type: ignore[arg-type]
         "failback": of(failback, lambda: failback._show(made(FailbackPlan))),

@@ -22,7 +22,7 @@ from airmirror.flows.rounds import Round
 from airmirror.naming import progress_topic
 
 if TYPE_CHECKING:
-    from airmirror.flows.handback_check import Checked, Difference, FirstRecords
+    from airmirror.flows.handback_check import CopyDifference, FirstRecords, HandbackCheck
     from airmirror.flows.prepare import Opened
 
 
@@ -109,7 +109,7 @@ def _check(opened: Opened, wait: float, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def shown_check(checked: Checked) -> list[RenderableType]:
+def shown_check(checked: HandbackCheck) -> list[RenderableType]:
     """The first records after a hand-back, for people: who is seen, a table, then what is wrong, run by run."""
     shown: list[RenderableType] = [line("running", each, GOOD) for each in checked.running]
     if checked.warning:
@@ -139,25 +139,25 @@ def shown_check(checked: Checked) -> list[RenderableType]:
 
 
 def _colour(row: FirstRecords) -> str:
-    from airmirror.flows.handback_check import WRONG, Verdict
+    from airmirror.flows.handback_check import WRONG, HandbackVerdict
 
     if row.verdict in WRONG:
         return BAD
-    return GOOD if row.verdict in (Verdict.GOES_ON, Verdict.NOTHING_NEW) else DOUBTFUL
+    return GOOD if row.verdict in (HandbackVerdict.GOES_ON, HandbackVerdict.NOTHING_NEW) else DOUBTFUL
 
 
-def _difference(row: FirstRecords, each: Difference) -> Text:
-    from airmirror.flows.handback_check import Verdict
+def _difference(row: FirstRecords, each: CopyDifference) -> Text:
+    from airmirror.flows.handback_check import HandbackVerdict
 
     records = "records" if each.records < 0 else counted(each.records, "record")
     of_source = f"source offsets {each.source[0]} to {each.source[1] - 1}"
     place = f"{row.remote_topic}-{row.key.partition}"
-    if each.what is Verdict.GAP:
+    if each.what is HandbackVerdict.GAP:
         return line(
             "gap", f"{row.key}, {of_source}: {records} not on the target before {place} offset {each.target[0]}"
         )
     where = f"{place}, offsets {each.target[0]} to {each.target[1] - 1}"
-    if each.what is Verdict.TWICE:
+    if each.what is HandbackVerdict.TWICE:
         more = "" if each.records >= 0 else ", and what follows there"
         return line("twice", f"{where}: again {of_source}{more}")
     return line("not the source's", where)

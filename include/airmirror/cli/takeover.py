@@ -23,7 +23,7 @@ from airmirror.times import utc
 
 if TYPE_CHECKING:
     from airmirror.flows.takeover import Continued
-    from airmirror.flows.takeover_exact import Compared
+    from airmirror.flows.takeover_exact import ComparedCopies
     from airmirror.flows.takeover_plan import TakeoverPlan
 
 takeover_commands = typer.Typer(no_args_is_help=True, help="From MirrorMaker 2 to Airmirror, in the same topics.")
@@ -171,7 +171,7 @@ def _next(flow: str, done: bool) -> str:
     return f"Nothing was written. Stop MirrorMaker 2 and carry it out: {command('takeover', 'run', '--yes', flow=flow)}"
 
 
-def shown_history(flow: str, rows: Sequence[Compared], *, done: bool) -> list[RenderableType]:
+def shown_history(flow: str, rows: Sequence[ComparedCopies], *, done: bool) -> list[RenderableType]:
     """What was compared, for people: a table, then each run of records that is no single copy of the source's."""
     cells: list[list[Cell]] = []
     shown: list[RenderableType] = []
