@@ -1,4 +1,4 @@
-"""The figures of the house: circles of imports, sizes, positional calls, words, first words of docstrings.
+"""The figures of the house: circles of imports, sizes, positional calls, words, first words of docstrings, names.
 
 Run as a program (``make check``) it measures ``include/airmirror`` and exits with 1 if a figure is over its limit.
 """
@@ -13,8 +13,12 @@ import tokenize
 from collections.abc import Iterator, Sized
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import grimp
+import typer
+
+from airmirror.cli.main import app
 
 PACKAGE = Path(__file__).resolve().parents[1] / "include" / "airmirror"
 RIDDLES = ("What", "Where", "Whether", "Which", "How")  # first words that make a clause the subject
@@ -70,6 +74,8 @@ def figures(package: Path = PACKAGE) -> list[Figure]:
     ]
     docs = list(_docstrings(trees))
     riddles = [where for where, text in docs if text.split(maxsplit=1)[0] in RIDDLES]
+    doubles = list(defined_twice(trees))
+    strangers = list(misplaced(typer.main.get_command(app)))
     words = [f"{file.relative_to(package)}:{found}" for file in trees for found in unused_words(file.read_text())]
     return [
         Figure("circles of modules", len(modules), 0, tuple(modules)),
@@ -89,6 +95,8 @@ def figures(package: Path = PACKAGE) -> list[Figure]:
         ),
         Figure("docstrings that begin with a riddle, %", _rate(riddles, docs, 100), 2, tuple(riddles)),
         Figure("words that are not used", len(words), 0, tuple(words)),
+        Figure("names of public classes that are defined twice", len(doubles), 6, tuple(doubles)),
+        Figure("commands in a module of another name", len(strangers), 0, tuple(strangers)),
         Figure("# fmt: skip", sum(skips.values()), 20),
     ]
 
@@ -101,6 +109,25 @@ def unused_words(source: str) -> list[str]:
         if token.type in TEXTS and " " in token.string
         for found in UNUSED.finditer(re.sub(r"`[^`\n]*`|\{[^{}\n]*\}", lambda code: "_" * len(code[0]), token.string))
     ]
+
+
+def defined_twice(trees: dict[Path, ast.Module]) -> Iterator[str]:
+    """Yield the names of public classes that more than one module defines, with these modules."""
+    places: dict[str, list[str]] = {}
+    for file, tree in trees.items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(f"{file.parent.name}/{file.name}")
+    yield from (f"{name}: {', '.join(found)}" for name, found in sorted(places.items()) if len(found) > 1)
+
+
+def misplaced(command: Any, *words: str) -> Iterator[str]:
+    """Yield the commands of the package whose module has the name of none of their words."""
+    module, names = getattr(command.callback, "__module__", ""), [word.replace("-", "_") for word in words]
+    if words and module.startswith(f"{PACKAGE.name}.") and module.rpartition(".")[2] not in names:
+        yield f"{' '.join(words)}: {module}"
+    for word, inner in getattr(command, "commands", {}).items():
+        yield from misplaced(inner, *words, word)
 
 
 def circles(package: str, *, rooms: bool = False) -> list[str]:

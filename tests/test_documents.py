@@ -20,10 +20,22 @@ def test_a_page_is_what_make_docs_writes(name: str) -> None:
 
 
 def test_every_error_is_there_with_its_kind() -> None:
-    found = dict(re.findall(r"^## (\w+)\n\n\*(Transient or final|Transient|Final)", _text("errors.md"), re.MULTILINE))
+    found = dict(
+        re.findall(r"^\| `(\w+)` \| (transient or final|transient|final) \|", _text("errors.md"), re.MULTILINE)
+    )
     assert found.keys() == {error.__name__ for error in all_errors() if error is not AirmirrorError}
-    assert found["FlowBusy"] == "Transient" and found["ConfigurationError"] == "Final"
-    assert found["SubmittedWindowFailed"] == "Transient or final"
+    assert found["FlowBusy"] == "transient" and found["ConfigurationError"] == "final"
+    assert found["SubmittedWindowFailed"] == "transient or final"
+
+
+def test_every_error_has_a_place_by_room_and_names_its_facts() -> None:
+    """No fact is made up: what the samples' facts are appears nowhere, and what is no code is no markup."""
+    text = _text("errors.md")
+    rooms = {error.__module__.split(".")[1] for error in all_errors() if error is not AirmirrorError}
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == sorted(rooms)
+    assert not re.findall(r"orders with a blank|'sample'|east->west|west->east|1970|RequestTimedOut", text)
+    rows = [re.sub(r"`[^`]*`", "", line) for line in text.splitlines() if line.startswith("| `")]
+    assert rows and all(len(re.findall(r"(?<!\\)\|", row)) == 5 and not re.search(r"(?<!\\)<", row) for row in rows)
 
 
 def test_the_readme_s_two_commands_are_targets_that_install_what_is_missing() -> None:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
+import typer
+
 import house
+from airmirror.cli.hold import hold_list
+from airmirror.cli.run_window import run_window
 
 
 def test_words_that_are_not_used_are_found_with_their_line():
@@ -15,3 +22,24 @@ def test_names_and_quoted_code_are_not_words():
         house.unused_words('beside = {"anew": 1}\n"""``anew`` of `beside`."""\n# one cluster behind two listeners\n')
         == []
     )
+
+
+def test_a_command_whose_module_has_another_name_is_found():
+    app, holds = typer.Typer(), typer.Typer()
+    app.command("run-window")(run_window)
+    app.command("window")(run_window)
+    app.add_typer(holds, name="hold")
+    app.add_typer(holds, name="holds")
+    holds.command("list")(hold_list)
+    found = list(house.misplaced(typer.main.get_command(app)))
+    assert found == ["window: airmirror.cli.run_window", "holds list: airmirror.cli.hold"]
+
+
+def test_a_name_of_two_classes_is_found_with_its_places():
+    sources = {
+        "a/one.py": "class Log: ...",
+        "b/two.py": "class Log: ...\nclass _Own: ...",
+        "b/three.py": "class _Own: ...",
+    }
+    found = list(house.defined_twice({Path(file): ast.parse(source) for file, source in sources.items()}))
+    assert found == ["Log: a/one.py, b/two.py"]

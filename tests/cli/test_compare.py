@@ -15,8 +15,8 @@ from airmirror.clusters.protocol import routes
 from airmirror.clusters.protocol.connection import BrokerUnreachable
 from airmirror.config import Cluster
 from airmirror.evidence import mirrors
-from airmirror.evidence.asking import Asked
-from airmirror.evidence.borders import Sample
+from airmirror.evidence.asking import ComparisonRequest
+from airmirror.evidence.borders import SampleSize
 from airmirror.evidence.found import Difference, Findings, Kind
 from airmirror.evidence.rows import ComparedLogs
 
@@ -34,11 +34,11 @@ class Comparing:
     """``compare_clusters`` with an answer of the test's (none: no cluster answers); ``asked``: what it was called with."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.asked, self.answer = list[Asked](), list[ComparedLogs]()
+        self.asked, self.answer = list[ComparisonRequest](), list[ComparedLogs]()
         monkeypatch.setattr(mirrors, "compare_clusters", self._compare)
         monkeypatch.setattr(routes, "Routes", lambda *_: nullcontext(SimpleNamespace(refresh=self._refresh)))
 
-    def _compare(self, source: Cluster, target: Cluster, asked: Asked, **_: Any) -> list[ComparedLogs]:
+    def _compare(self, source: Cluster, target: Cluster, asked: ComparisonRequest, **_: Any) -> list[ComparedLogs]:
         self.asked.append(asked)
         return self.answer
 
@@ -71,7 +71,7 @@ def test_what_is_asked_is_what_was_typed(compare: Comparing) -> None:
     compare([EQUAL])
     second = 1_793_491_201_000
     assert compare.asked == [
-        Asked(
+        ComparisonRequest(
             topics=("orders", "pay.*"),
             exclude=("pay.old",),
             rename="east.{topic}",
@@ -79,9 +79,9 @@ def test_what_is_asked_is_what_was_typed(compare: Comparing) -> None:
             end_ms=second + 1000,
             times=False,
             is_committed=False,
-            sample=Sample(ranges=20, seed=7),
+            sample=SampleSize(ranges=20, seed=7),
         ),
-        Asked((".*",)),
+        ComparisonRequest((".*",)),
     ]
 
 

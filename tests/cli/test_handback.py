@@ -8,7 +8,7 @@ import pytest
 
 from airmirror.cli.handback import shown_check
 from airmirror.clusters.protocol.workers import Worker
-from airmirror.flows.handback_check import Checked
+from airmirror.flows.handback_check import HandbackCheck
 from airmirror.windows import mirrormaker
 from airmirror.windows.mirrormaker import dedicated_group, writers
 from support.flows import a_flow
@@ -19,5 +19,5 @@ def test_who_rightly_runs_is_named_and_not_accused(monkeypatch: pytest.MonkeyPat
     running = Worker(dedicated_group(flow), "mirror-1", "", None)
     monkeypatch.setattr(mirrormaker, "workers", lambda target: [running])
     monkeypatch.setattr(mirrormaker, "open_transactions", lambda target: [])
-    checked = Checked(flow.name, tuple(writers(flow, flow)), ())
+    checked = HandbackCheck(flow.name, tuple(writers(flow, flow)), ())
     assert str(shown_check(checked)[0]) == "running MirrorMaker 2 at mirror-1, of group 'east-mm2'"

@@ -26,10 +26,10 @@ from airmirror.failover.outcome import FailoverOutcome
 from airmirror.failover.plan import FailoverPlan
 from airmirror.failover.shown import shown_outcome
 from airmirror.failover.shown import shown_plan as shown_failover
-from airmirror.flows.handback_check import Checked
+from airmirror.flows.handback_check import HandbackCheck
 from airmirror.flows.moving import PutBack
 from airmirror.flows.status import FlowStatus
-from airmirror.flows.takeover_exact import Compared
+from airmirror.flows.takeover_exact import ComparedCopies
 from airmirror.flows.takeover_plan import TakeoverPlan
 from airmirror.flows.verification import ComparedPartition
 from airmirror.migration.plan import MigrationPlan
@@ -71,8 +71,8 @@ def tables(monkeypatch: pytest.MonkeyPatch) -> dict[str, Iterable[Any]]:
         "topics": [topics._table(NAME, [made(Drift)])],
         "reset": [reset._table(NAME, [made(Reset)])],
         "takeover": takeover.shown_plan(made(TakeoverPlan)),
-        "history": takeover.shown_history(NAME, [made(Compared)], done=False),
-        "handback": handback.shown_check(made(Checked)),
+        "history": takeover.shown_history(NAME, [made(ComparedCopies)], done=False),
+        "handback": handback.shown_check(made(HandbackCheck)),
         "failover": document(shown_failover(made(FailoverPlan))),
         "failed over": document(shown_outcome(made(FailoverOutcome))),
         "failback": document(shown_failback(made(FailbackPlan))),

@@ -12,7 +12,7 @@ import pytest
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from airmirror.config import Cluster
-from airmirror.evidence.asking import Asked
+from airmirror.evidence.asking import ComparisonRequest
 from airmirror.evidence.found import Kind
 from airmirror.evidence.mirrors import compare_clusters
 from airmirror.evidence.rows import ComparedLogs
@@ -117,7 +117,7 @@ class Mirrored:
 
     def compared(self) -> ComparedLogs:
         ends = Cluster("source", (self.east.bootstrap,), {}), Cluster("target", (self.west.bootstrap,), {})
-        (row,) = compare_clusters(*ends, Asked((self.topic,), rename=f"{self.alias}.{{topic}}"))
+        (row,) = compare_clusters(*ends, ComparisonRequest((self.topic,), rename=f"{self.alias}.{{topic}}"))
         return row
 
     def await_last(self, key: bytes) -> None:

@@ -20,8 +20,8 @@ from typer.testing import CliRunner, Result
 from airmirror.cli.main import app
 from airmirror.config import Cluster
 from airmirror.evidence import mirrors
-from airmirror.evidence.asking import Asked
-from airmirror.evidence.borders import Sample
+from airmirror.evidence.asking import ComparisonRequest
+from airmirror.evidence.borders import SampleSize
 from airmirror.evidence.compared_report import compared_report
 from airmirror.evidence.found import Kind
 from airmirror.evidence.mirrors import compare_clusters
@@ -56,7 +56,7 @@ def copied(
 
 
 def compared(east: Broker, west: Broker, topic: str, prefix: str = "copy", **asked: Any) -> list[ComparedLogs]:
-    return compare_clusters(*ends(east, west), Asked((topic,), rename=f"{prefix}.{{topic}}", **asked))
+    return compare_clusters(*ends(east, west), ComparisonRequest((topic,), rename=f"{prefix}.{{topic}}", **asked))
 
 
 def filled(east: Broker, topic: str, records: list[Record], partitions: int = 1) -> str:
@@ -138,7 +138,7 @@ def test_a_sample_says_that_it_is_one_and_what_it_has_read(
     name = filled(east, topic("sampled"), [replace(r, timestamp=NOON + i) for i, r in enumerate(numbered(5000))])
     copied(east, west, name, lambda records: [*records[:700], *records[701:]])  # no offset is kept from there on
     log = SimpleNamespace(start=0, end=5000, partition=TopicPartition(name, 0))
-    chosen = {seed: Sample(share=40_000, seed=seed).chosen(log) for seed in range(100)}  # type: ignore[arg-type]
+    chosen = {seed: SampleSize(share=40_000, seed=seed).chosen(log) for seed in range(100)}  # type: ignore[arg-type]
     with_it, without_it = (
         next(str(seed) for seed, ranges in chosen.items() if (ranges[0][0] == 0) is wanted) for wanted in (True, False)
     )
@@ -318,7 +318,7 @@ def test_what_an_open_transaction_keeps_back_is_not_known(
         said = json.loads(command(east, west, name, "--json").output)
         assert said["is_equal"] is said["partitions"][0]["is_equal"] is None
         rows = compared(east, west, name)
-        made = compared_report(*ends(east, west), Asked((name,)), rows, [])
+        made = compared_report(*ends(east, west), ComparisonRequest((name,)), rows, [])
         assert not made.is_good and "91 offsets that open transactions keep back are not known" in made.headline
         assert [row.result for row in rows] == ["not known"] and not rows[0].differs
     assert compared(east, west, name)[0].differs

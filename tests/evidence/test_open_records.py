@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airmirror.evidence import comparing
-from airmirror.evidence.asking import Asked
+from airmirror.evidence.asking import ComparisonRequest
 from airmirror.evidence.comparing import compare_logs
 from airmirror.evidence.found import Findings, Kind
 from airmirror.evidence.joining import Work
@@ -43,7 +43,7 @@ def compared(source: MemoryLog, target: MemoryLog, most_open: int) -> Findings:
 def notes(found: Findings) -> str:
     bounds = Bounds(TopicPartition("orders", 0), 0, 10, 0, 10, 0, is_compacted=False)
     whole = Part((bounds,), (bounds,))
-    return "; ".join(row_of(Asked(("orders",)), Work("orders", "orders", 0, whole, [whole]), found).notes)
+    return "; ".join(row_of(ComparisonRequest(("orders",)), Work("orders", "orders", 0, whole, [whole]), found).notes)
 
 
 @given(st.lists(st.tuples(st.sampled_from(("add", "take", "find")), st.lists(st.integers(0, 9), max_size=12))))

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airmirror.evidence.asking import BadSample, sample_of
-from airmirror.evidence.borders import Sample, cut, place, sampled
+from airmirror.evidence.borders import SampleSize, cut, place, sampled
 from airmirror.evidence.compared_report import verdict
 from airmirror.evidence.comparing import compare_logs, compare_ranges
 from airmirror.evidence.found import Findings, Kind
@@ -139,13 +139,13 @@ def test_faults_planted_at_random_are_the_same_in_parts(seed: int) -> None:
 def test_a_sample_is_chosen_by_its_seed_alone() -> None:
     one = MemoryLog([], start=10, end=1_000_010)
     one.partition = KEY  # type: ignore[attr-defined]
-    chosen = Sample(share=5_000, seed=3).chosen(one)  # type: ignore[arg-type]
-    assert chosen == Sample(share=5_000, seed=3).chosen(one) != Sample(share=5_000, seed=4).chosen(one)  # type: ignore[arg-type]
+    chosen = SampleSize(share=5_000, seed=3).chosen(one)  # type: ignore[arg-type]
+    assert chosen == SampleSize(share=5_000, seed=3).chosen(one) != SampleSize(share=5_000, seed=4).chosen(one)  # type: ignore[arg-type]
     assert sum(end - start for start, end in chosen) == 50_000
     assert all(end < start for (_, end), (start, _) in pairwise(chosen))
-    assert len(Sample(share=1).chosen(one)) == 1, "however small the share"
-    assert Sample(share=100_000).chosen(one) == [(10, 1_000_010)]  # type: ignore[arg-type]
-    assert sum(end - start for start, end in Sample(ranges=2).chosen(one)) == 20_000  # type: ignore[arg-type]
+    assert len(SampleSize(share=1).chosen(one)) == 1, "however small the share"
+    assert SampleSize(share=100_000).chosen(one) == [(10, 1_000_010)]  # type: ignore[arg-type]
+    assert sum(end - start for start, end in SampleSize(ranges=2).chosen(one)) == 20_000  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("shift", [0, 5_000])
@@ -176,7 +176,7 @@ def test_a_sample_is_never_told_as_the_whole() -> None:
 )
 def test_samples_as_they_are_written(text: str, share: int, ranges: int) -> None:
     found = sample_of(text, 7)
-    assert found == Sample(share, ranges, 7) and text in str(found)
+    assert found == SampleSize(share, ranges, 7) and text in str(found)
 
 
 @pytest.mark.parametrize("text", ["0%", "101%", "0", "-1", "ten", "1e3", "%", "0.0001%", "10001"])

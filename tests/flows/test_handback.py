@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.flows.handback import HandbackRefused, Position, positions, rest_body, write_offsets
+from airmirror.flows.handback import CopiedPosition, HandbackRefused, positions, rest_body, write_offsets
 from airmirror.flows.holds import add_holds
 from airmirror.flows.prepare import prepare
 from airmirror.windows.connect_offsets import OffsetsTopicMissing, read_offsets
@@ -33,7 +33,7 @@ def copied(east: Broker, west: Broker, directory: Path) -> Mirror:
 
 def test_its_workers_topic_holds_what_was_copied_last(east: Broker, west: Broker, tmp_path: Path) -> None:
     flow, topic = copied(east, west, tmp_path), create_topic(west, f"connect-offsets-{uuid4()}", 5)
-    found = [Position(flow.topic, 0, 9), Position(flow.topic, 2, 19)]
+    found = [CopiedPosition(flow.topic, 0, 9), CopiedPosition(flow.topic, 2, 19)]
     assert positions(flow.opened) == found
     written, rounds = write_offsets(flow.opened, topic, NAME, "handback")
     assert written == found and not [each.error for each in rounds if each.error]

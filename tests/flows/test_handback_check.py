@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from airmirror.flows import handback_check
-from airmirror.flows.handback_check import Checked, Difference, Verdict, check_handback, first_records
+from airmirror.flows.handback_check import CopyDifference, HandbackCheck, HandbackVerdict, check_handback, first_records
 from airmirror.windows.mirror import Mirror as Session
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, mirror
@@ -19,13 +19,13 @@ from support.topics import Record, await_settled, end_offsets, produce, read_all
 
 AT = 100  # the source offset that is handed back
 GOES_ON, YET, GAP, TWICE, STRANGE = (
-    Verdict.GOES_ON,
-    Verdict.NOTHING_YET,
-    Verdict.GAP,
-    Verdict.TWICE,
-    Verdict.STRANGE,
+    HandbackVerdict.GOES_ON,
+    HandbackVerdict.NOTHING_YET,
+    HandbackVerdict.GAP,
+    HandbackVerdict.TWICE,
+    HandbackVerdict.STRANGE,
 )
-Found = tuple[Verdict, tuple[int, int] | None, list[Difference]]
+Found = tuple[HandbackVerdict, tuple[int, int] | None, list[CopyDifference]]
 
 
 def handed_back(east: Broker, west: Broker, directory: Path, partitions: int) -> tuple[Mirror, int]:
@@ -38,7 +38,7 @@ def handed_back(east: Broker, west: Broker, directory: Path, partitions: int) ->
     return flow, first
 
 
-def found_in(checked: Checked) -> list[Found]:
+def found_in(checked: HandbackCheck) -> list[Found]:
     return [(row.verdict, row.first, list(row.differences)) for row in checked.partitions]
 
 
@@ -66,32 +66,32 @@ def test_its_first_records_are_told_by_partition(east: Broker, west: Broker, tmp
     copied(8, (106, 160))  # as it reads committed records
     copied(9, (100, 150), change=lambda each: replace(each, timestamp=each.timestamp + 1))
     checked = check_handback(flow.opened)
-    gap = Difference(GAP, (100, 110), (first, first), 10)
+    gap = CopyDifference(GAP, (100, 110), (first, first), 10)
     assert found_in(checked) == [
         (GOES_ON, (100, first), []),
         (YET, None, []),
-        (Verdict.NOTHING_NEW, None, []),
+        (HandbackVerdict.NOTHING_NEW, None, []),
         (GAP, (110, first), [gap]),
-        (TWICE, (90, first), [Difference(TWICE, (90, 100), (first, first + 10), 10)]),
-        (STRANGE, None, [Difference(STRANGE, (-1, -1), (first, first + 1), 1)]),
+        (TWICE, (90, first), [CopyDifference(TWICE, (90, 100), (first, first + 10), 10)]),
+        (STRANGE, None, [CopyDifference(STRANGE, (-1, -1), (first, first + 1), 1)]),
         (
             GAP,
             (100, first),
             [
-                Difference(GAP, (120, 130), (first + 20, first + 20), 10),
-                Difference(TWICE, (140, 150), (first + 40, first + 50), 10),
+                CopyDifference(GAP, (120, 130), (first + 20, first + 20), 10),
+                CopyDifference(TWICE, (140, 150), (first + 40, first + 50), 10),
             ],
         ),
         (GOES_ON, (100, first), []),
         (GOES_ON, (106, first), []),
-        (STRANGE, None, [Difference(STRANGE, (-1, -1), (first, first + 50), 50)]),
+        (STRANGE, None, [CopyDifference(STRANGE, (-1, -1), (first, first + 50), 50)]),
     ]
     assert checked.is_wrong and not checked.goes_on and not checked.running
     with Session.open(flow.flow, flow.opened.ledger, "test") as session:
         session.source.refresh([flow.topic])
         session.target.refresh([flow.remote_topic])
         row = first_records(session, flow.opened.ledger.state().segments[flow.topic, 3], compacted=True)
-    assert (row.verdict, row.differences) == (Verdict.UNKNOWN, (gap,)), "a cleaner may have taken them"
+    assert (row.verdict, row.differences) == (HandbackVerdict.UNKNOWN, (gap,)), "a cleaner may have taken them"
 
 
 def test_one_that_begins_far_away_and_one_that_is_waited_for(
@@ -112,12 +112,12 @@ def test_one_that_begins_far_away_and_one_that_is_waited_for(
 
     monkeypatch.setattr(handback_check.time, "sleep", copies)
     goes_on = (GOES_ON, (100, first), [])
-    gap = (GAP, (190, first), [Difference(GAP, (100, 190), (first, first), -1)])
+    gap = (GAP, (190, first), [CopyDifference(GAP, (100, 190), (first, first), -1)])
     waited = check_handback(flow.opened, wait=60)
     assert found_in(waited) == [(YET, None, []), gap, goes_on], "where one is wrong nobody waits any longer"
     produce(west, flow.remote_topic, records[0][:AT], partition=0)
-    twice = (TWICE, (0, first), [Difference(TWICE, (0, 1), (first, first + 1), -1)])
+    twice = (TWICE, (0, first), [CopyDifference(TWICE, (0, 1), (first, first + 1), -1)])
     assert found_in(check_handback(flow.opened)) == [twice, gap, goes_on]
     delete_records(east, flow.topic, 150)
     row = check_handback(flow.opened).partitions[0]
-    assert row.verdict is Verdict.UNKNOWN and row.reason == "the source has deleted offsets 100 to 149 since"
+    assert row.verdict is HandbackVerdict.UNKNOWN and row.reason == "the source has deleted offsets 100 to 149 since"

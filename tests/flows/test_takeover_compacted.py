@@ -10,7 +10,7 @@ import pytest
 
 from airmirror.clusters.protocol.groups import Committed
 from airmirror.flows.prepare import caught_up
-from airmirror.flows.takeover_exact import Compared
+from airmirror.flows.takeover_exact import ComparedCopies
 from airmirror.flows.takeover_stop import await_stopped
 from airmirror.flows.verification import compare_all
 from airmirror.offsets.positions import positions_of
@@ -83,7 +83,7 @@ def after_mirrormaker(east: Broker, west: Broker, directory: Path, cleaned: set[
     return flow
 
 
-def found_in(row: Compared) -> tuple[object, ...]:
+def found_in(row: ComparedCopies) -> tuple[object, ...]:
     found = row.history
     assert found is not None and row.reason == ""
     return row.exact_from, found.copied, found.cleaned, [(gap.first, gap.last) for gap in found.gaps], found.strange

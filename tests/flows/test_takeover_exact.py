@@ -9,7 +9,7 @@ import pytest
 
 from airmirror.clusters.protocol.groups import Committed
 from airmirror.flows.prepare import caught_up
-from airmirror.flows.takeover_exact import Compared, make_exact
+from airmirror.flows.takeover_exact import ComparedCopies, make_exact
 from airmirror.flows.takeover_stop import await_stopped
 from airmirror.flows.verification import compare_all
 from airmirror.offsets.positions import positions_of
@@ -43,7 +43,7 @@ def taken_over(
     return flow
 
 
-def exact(flow: Mirror, *, write: bool = True) -> Compared:
+def exact(flow: Mirror, *, write: bool = True) -> ComparedCopies:
     [row] = make_exact(flow.opened, write=write, wait=10)
     return row
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from airmirror.flows.handback import write_offsets
-from airmirror.flows.handback_check import Verdict, check_handback
+from airmirror.flows.handback_check import HandbackVerdict, check_handback
 from airmirror.flows.takeover import Continued, take_over_copies
 from airmirror.flows.takeover_plan import takeover_plan
 from airmirror.flows.takeover_stop import MirrorMakerRuns, await_stopped
@@ -81,7 +81,7 @@ def assert_goes_on(flow: Mirror) -> None:
     """After a hand-back its first record is the very next one, in every partition."""
     checked = check_handback(flow.opened, SECONDS)
     assert checked.goes_on and checked.running, checked
-    assert {row.verdict for row in checked.partitions} == {Verdict.GOES_ON}, checked
+    assert {row.verdict for row in checked.partitions} == {HandbackVerdict.GOES_ON}, checked
 
 
 def contents(records: Sequence[Record]) -> list[object]:

@@ -13,7 +13,7 @@ from airmirror.clusters.protocol.described import AclBinding, Quota
 from airmirror.failover.groups import GroupPoint
 from airmirror.migration import rules_access, rules_clients, rules_flow, rules_topics
 from airmirror.migration.access import missing_bindings
-from airmirror.migration.facts import Facts
+from airmirror.migration.facts import MigrationFacts
 from airmirror.migration.inventory import GroupFacts
 from airmirror.migration.moving import Moving
 from airmirror.offsets.translation import Reason
@@ -39,7 +39,7 @@ def point(**more: Any) -> GroupPoint:
     return GroupPoint(**facts | {"on_target": None, "state": ""} | more)
 
 
-def facts(**more: Any) -> Facts:
+def facts(**more: Any) -> MigrationFacts:
     """A flow of two topics where all is well."""
     moves = [Moving(name, True, (name,), (), (), ()) for name in ("orders", "stock")]
     given: dict[str, Any] = {
@@ -58,15 +58,15 @@ def facts(**more: Any) -> Facts:
         "takes_ms": 7 * DAY,
         "has_way_back": True,
     }
-    return Facts(**given | more)
+    return MigrationFacts(**given | more)
 
 
-def judged(given: Facts) -> Iterator[Finding]:
+def judged(given: MigrationFacts) -> Iterator[Finding]:
     for room in (rules_flow, rules_topics, rules_clients, rules_access):
         yield from room.rules(given)
 
 
-def not_ready(given: Facts) -> list[Finding]:
+def not_ready(given: MigrationFacts) -> list[Finding]:
     return [rule for rule in judged(given) if rule.level != "ok"]
 
 

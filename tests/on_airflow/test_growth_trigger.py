@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from airmirror.errors import AirmirrorError
-from airmirror.on_airflow.triggers.growth import GrowthTrigger, Source, growth
+from airmirror.on_airflow.triggers.growth import GrowthTrigger, WatchedSource, growth
 from support.flows import a_flow
 
 
@@ -70,7 +70,7 @@ def test_settings_are_read_anew_and_connections_kept_in_between(monkeypatch: pyt
     monkeypatch.setattr("airmirror.topics.sync.look", lambda flow: SimpleNamespace(topics={"orders": "east.orders"}))
     configuration = SimpleNamespace(flow=lambda name: a_flow("east"))
     monkeypatch.setattr("airmirror.topics.sound.sound", lambda path: SimpleNamespace(configuration=configuration))
-    source = Source("east->west")
+    source = WatchedSource("east->west")
     assert [source.size(), source.size()] == [10, 10] and [each.password for each in made] == ["first"]
     source._until = 0  # a minute later
     assert source.size() == 10 and [each.is_open for each in made] == [False, True]

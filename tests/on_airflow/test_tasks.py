@@ -33,7 +33,7 @@ from airmirror.on_airflow.question import ACCEPT_LOSS
 from airmirror.on_airflow.tasks import audit as audit_work
 from airmirror.on_airflow.tasks import decide as decide_work
 from airmirror.on_airflow.tasks import submit
-from airmirror.on_airflow.tasks.audit import BadRange, Offsets
+from airmirror.on_airflow.tasks.audit import BadRange, OffsetRange
 from airmirror.on_airflow.tasks.decide import Answer
 from airmirror.on_airflow.tasks.submit import Submission, UpTo
 from airmirror.on_airflow.tasks.telling import NotMirrored, tell_progress, tell_result
@@ -133,7 +133,7 @@ def test_the_growth_watcher_sees_how_much_the_source_has(
     loaded = SimpleNamespace(configuration=flow.opened.configuration)
     monkeypatch.setattr("airmirror.topics.sound.sound", lambda _: loaded)
     monkeypatch.setattr("airmirror.on_airflow.connections.with_connections", lambda _, found: found)
-    with closing(growth_trigger.Source(flow.flow.name)) as source:
+    with closing(growth_trigger.WatchedSource(flow.flow.name)) as source:
         assert source.size() == 7
         produce(east, flow.topic, [Record(b"v")] * 5)
         assert source.size() == 12
@@ -195,11 +195,11 @@ def test_a_replay_is_of_the_offsets_that_its_form_names(east: Broker, west: Brok
     topics = sorted(prepare(flow.opened).topics)
     assert given.ranges(flow.opened, topics, Selection()) == [Range(flow.topic, 0, 5, 20)]
     with pytest.raises(BadRange, match="the source ends at 20"):
-        Offsets(Range(flow.topic, 0, 5, 21)).ranges(flow.opened, topics, Selection())
+        OffsetRange(Range(flow.topic, 0, 5, 21)).ranges(flow.opened, topics, Selection())
     with pytest.raises(BadRange, match="empty"):
-        Offsets(Range(flow.topic, 0, 5, 5)).ranges(flow.opened, topics, Selection())
+        OffsetRange(Range(flow.topic, 0, 5, 5)).ranges(flow.opened, topics, Selection())
     with pytest.raises(NotMirrored):
-        Offsets(Range("strange", 0, 5, 6)).ranges(flow.opened, topics, Selection())
+        OffsetRange(Range("strange", 0, 5, 6)).ranges(flow.opened, topics, Selection())
 
 
 def test_a_replay_is_compared_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,7 +208,7 @@ def test_a_replay_is_compared_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
     form = {"topic": "orders", "partition": 0, "start": 5, "end": 20, "verify": None, "dry_run": True}
     context: Any = {"params": form, "run_id": "manual__1", "dag_run": SimpleNamespace(run_type="manual")}
     CompareRange(task_id="compare", flow="a->b").work(context, Selection())
-    offsets = Offsets(Range("orders", 0, 5, 20))
+    offsets = OffsetRange(Range("orders", 0, 5, 20))
     assert compared == [(deployment(), "a->b", Selection(), offsets, "manual__1", True)]
 
 
@@ -227,7 +227,7 @@ def test_an_audit_replicates_its_range_and_no_more(
 
     monkeypatch.setattr(ranges, "run", run)
     monkeypatch.setattr(audit_work, "opened_flow", Given(flow.opened))
-    only = UpTo(audit_work.ranges_in(Offsets(Range(flow.topic, 0, 5, 12)), Selection()), before=True)
+    only = UpTo(audit_work.ranges_in(OffsetRange(Range(flow.topic, 0, 5, 12)), Selection()), before=True)
     result = audit_work.replicate_ranges(
         deployment=deployment(),
         name=flow.flow.name,

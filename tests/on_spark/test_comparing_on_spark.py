@@ -15,8 +15,8 @@ from airmirror.cli.main import app
 from airmirror.clusters.protocol.routes import TopicNotFound
 from airmirror.config import Cluster
 from airmirror.evidence import mirrors
-from airmirror.evidence.asking import Asked
-from airmirror.evidence.borders import Sample
+from airmirror.evidence.asking import ComparisonRequest
+from airmirror.evidence.borders import SampleSize
 from airmirror.evidence.found import Difference, Findings, Kind
 from airmirror.evidence.mirrors import compare_clusters
 from airmirror.evidence.parts import Part
@@ -60,8 +60,8 @@ def test_tasks_find_what_one_process_finds(
         kind.fill(east, name)
         copied(west, name, read_all(east, name))
     ends = Cluster("source", (east.bootstrap,), {}), Cluster("target", (west.bootstrap,), {})
-    asked = Asked((f"{prefix}-.*",), rename="copy.{topic}")
-    sample = replace(asked, topics=(faults,), sample=Sample(share=30_000, seed=2))
+    asked = ComparisonRequest((f"{prefix}-.*",), rename="copy.{topic}")
+    sample = replace(asked, topics=(faults,), sample=SampleSize(share=30_000, seed=2))
     monkeypatch.setattr(mirrors, "PART_OFFSETS", 500)
     rounds: list[int] = []
     with on_spark(*ends, asked.view, connect_server.url) as execute:

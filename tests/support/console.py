@@ -19,12 +19,12 @@ from fastapi.testclient import TestClient
 
 from airmirror.config import Configuration
 from airmirror.errors import AirmirrorError
-from airmirror.evidence.single import Bounds, Single
+from airmirror.evidence.single import LogBounds, Single
 from airmirror.flows.measure import COMPLETED, LAST_SECONDS, MEASURED, SECONDS, VERIFIED, WINDOWS
 from airmirror.ledger import GroupLag, GroupOffset, Ledger
-from airmirror.ledger.approvals import Asked, note_question
+from airmirror.ledger.approvals import PendingQuestion, note_question
 from airmirror.ledger.metrics import Standing
-from airmirror.ledger.samples import Sample
+from airmirror.ledger.samples import FlowSample
 from airmirror.ledger.tables import samples
 from airmirror.on_airflow.question import OPTIONS
 from airmirror.partitions import Entry, TopicPartition
@@ -111,7 +111,7 @@ def pretend_records(patch: pytest.MonkeyPatch, header: str = HOSTILE) -> None:
         return Single(offset, 1_795_356_000_000, b'{"station": 7}', json.dumps(told).encode(), headers, False)
 
     patch.setattr(records, "_routes", lambda cluster: nullcontext(cluster.alias))
-    patch.setattr(records, "bounds", lambda *_: Bounds(0, 1_000))
+    patch.setattr(records, "bounds", lambda *_: LogBounds(0, 1_000))
     patch.setattr(records, "single", single)
 
 
@@ -208,13 +208,13 @@ def decide(ledger: Ledger, now: int, flow: str = "east->west") -> None:
     own.count_verified()
 
 
-def add_samples(ledger: Ledger, flow: str, rows: list[Sample]) -> None:
+def add_samples(ledger: Ledger, flow: str, rows: list[FlowSample]) -> None:
     with ledger.engine.begin() as connection:
         connection.execute(samples.insert(), [{"flow": flow, **vars(row)} for row in rows])
 
 
-def sample(time_ms: int, number: int) -> Sample:
-    return Sample(
+def sample(time_ms: int, number: int) -> FlowSample:
+    return FlowSample(
         time_ms=time_ms,
         records=number * 6_000,
         bytes=number * 600_000,
@@ -279,7 +279,7 @@ class Questions:
         """A run of ``decide.east.west`` asks about partitions, and notes so."""
         about = json.dumps([{}, held])
         now = int(time.time() * 1000)
-        note_question(ledger.engine, Asked("east->west", f"decide.east.west {run}", "ask", run, about, now))
+        note_question(ledger.engine, PendingQuestion("east->west", f"decide.east.west {run}", "ask", run, about, now))
         self.asked.append(run)
 
     def open(self) -> dict[str, Any]:

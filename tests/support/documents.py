@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterator, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence, Set
 from typing import Any
 
 import typer
 
 from airmirror.cli.main import app
+from airmirror.clusters.protocol.error_codes import error_name
 from airmirror.config.tuning import LATENCY, OFFSETS, THROUGHPUT, Advice
 from airmirror.errors import AirmirrorError
+from airmirror.times import utc
 from support import ROOT
-from support.errors import all_errors, sample
+from support.blanks import Count, blank
+from support.errors import FLOW, all_errors, sample
 
 ERRORS = """# Errors
 
-Every error that Airmirror raises on purpose, by name, with a message of made-up facts: what happened, where, and the way out.
-A command in a message runs as printed. *Transient*: the same may work later, and Airflow retries the task. *Final*: you must
-decide or mend something first, and nothing is tried again. `make docs` writes this page from the code.
+Every error that Airmirror raises on purpose, by the room of the code that it is of: when it is raised, and what it says, with the
+way out. Facts are named: \\<topic> is the topic. A command in a message runs with the facts in their places. *Transient*: the
+same may work later, and Airflow retries the task. *Final*: you must decide or mend something first, and nothing is tried again.
+*Transient or final*: as its cause is. `make docs` writes this page from the code.
 """
+# What messages make of blanks, and the flow that meets the error.
+BLANKS = {utc(0): "<time>", error_name(Count("code")): "<error> (<code>)", FLOW: "<flow>"}
 COMMANDS = """# Commands
 
-What `airmirror --help` and `airmirror <command> --help` say. `make docs` writes this page from the code.
+What `airmirror --help` and `airmirror <command> --help` say. `make docs` writes this page from the code. Options that many
+commands have:
 """
+HEAD = ("| option | meaning |", "|---|---|")
+MANY = 5  # commands that have an option; it is told once
 TUNING = """# Tuning
 
 The keys by which MirrorMaker 2 is tuned, what Airmirror does by itself, what to set instead, and what it costs. A file that sets
@@ -38,35 +48,70 @@ is its own (`throttle.bytes.per.second`: [limits](operations.md#limit-a-flow)). 
 
 
 def errors_page() -> str:
-    """The text of docs/errors.md."""
-    found = sorted((each for each in all_errors() if each is not AirmirrorError), key=lambda each: each.__name__)
-    return "\n".join([ERRORS, *(_error(each) for each in found)])
+    """The text of docs/errors.md: a table for each room."""
+    rooms: dict[str, list[type[AirmirrorError]]] = {}
+    for error in all_errors():
+        if error is not AirmirrorError:
+            rooms.setdefault(error.__module__.split(".")[1], []).append(error)
+    return "\n".join([ERRORS, *(_room(name, rooms[name]) for name in sorted(rooms))])
+
+
+def _room(name: str, errors: Sequence[type[AirmirrorError]]) -> str:
+    rows = (_error(each) for each in sorted(errors, key=lambda each: each.__name__))
+    return "\n".join(
+        [f"## {name}", "", "| error | | when | message, with the way out |", "|---|---|---|---|", *rows, ""]
+    )
 
 
 def _error(error: type[AirmirrorError]) -> str:
-    kind = "transient or final, as its cause is" if isinstance(error.transient, property) else None
+    kind = "transient or final" if isinstance(error.transient, property) else None
     kind = kind or ("transient" if error.transient else "final")
-    told = " ".join((error.__doc__ or "").split("\n\n")[0].split())
-    message = textwrap.indent(str(sample(error)), "    ")
-    return f"## {error.__name__}\n\n*{kind.capitalize()}.* {told}\n\n{message}\n"
+    when = (error.__doc__ or "").split("\n\n")[0]
+    message = str(sample(error, fact=blank))
+    for made_up, name in BLANKS.items():
+        message = message.replace(made_up, name)
+    return f"| `{error.__name__}` | {kind} | {_cell(when)} | {_cell(message)} |"
+
+
+def _cell(text: str) -> str:
+    """Return the text as a cell of a table: one line, in which nothing but code between backticks is markup."""
+    parts = re.split(r"(`+[^`]+`+)", " ".join(text.split()).replace("|", r"\|"))
+    for at, part in enumerate(parts):
+        unquoted = re.sub(r"'(<(?!flow>)[a-z ]+>)'", r"\1", part)  # the name of a flow needs them in a shell
+        parts[at] = unquoted if at % 2 else re.sub(r"([<*])", r"\\\1", part)
+    return "".join(parts)
 
 
 def commands_page() -> str:
-    """The text of docs/cli.md."""
-    return "\n".join([COMMANDS, *_commands(typer.main.get_command(app), "airmirror")])
+    """The text of docs/cli.md; an option that many commands have is told once."""
+    commands = list(_commands(typer.main.get_command(app), "airmirror"))
+    counts = Counter(row for _, command in commands for row in _rows(command).values())
+    shared = {row for row, count in counts.items() if count >= MANY}
+    return "\n".join([COMMANDS, *HEAD, *sorted(shared), "", *(_command(name, each, shared) for name, each in commands)])
 
 
-def _commands(command: Any, name: str) -> Iterator[str]:
-    usage = " ".join([name, *command.collect_usage_pieces(command.make_context(name, [], resilient_parsing=True))])
-    lines = [f"## {name}", "", " ".join((command.help or "").split()), "", f"    {usage}", ""]
-    rows = [
-        _parameter(each)
-        for each in command.params
-        if each.name not in ("help", "install_completion", "show_completion")
-    ]
-    yield "\n".join([*lines, *(["| option | meaning |", "|---|---|", *rows, ""] if rows else [])])
+def _commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+    yield name, command
     for word, found in sorted(getattr(command, "commands", {}).items()):
         yield from _commands(found, f"{name} {word}")
+
+
+def _command(name: str, command: Any, shared: Set[str]) -> str:
+    lines = [f"## {name}", "", " ".join((command.help or "").split()), ""]
+    if any(each.param_type_name == "argument" for each in command.params):
+        context = command.make_context(name, [], resilient_parsing=True)
+        lines += [f"    {' '.join([name, *command.collect_usage_pieces(context)])}", ""]
+    rows = _rows(command)
+    lines += [*HEAD, *own, ""] if (own := [row for row in rows.values() if row not in shared]) else []
+    if common := [f"`{option}`" for option, row in rows.items() if row in shared]:
+        lines += [f"{'Also' if own else 'Options:'} {', '.join(common)}: [above](#commands).", ""]
+    return "\n".join(lines)
+
+
+def _rows(command: Any) -> dict[str, str]:
+    """Return a row of a table for each option and argument of a command, by its first name."""
+    hidden = ("help", "install_completion", "show_completion")
+    return {each.opts[0]: _parameter(each) for each in command.params if each.name not in hidden}
 
 
 def _parameter(parameter: Any) -> str:
@@ -82,7 +127,7 @@ def _parameter(parameter: Any) -> str:
         told += f" {parameter.default} by default."
     if parameter.envvar:
         told += f" In the environment: `{parameter.envvar}`."
-    return f"| {names} | {told.strip().replace('|', chr(92) + '|')} |"
+    return f"| {names} | {_cell(told)} |"
 
 
 def tuning_page() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -56,14 +56,20 @@ def all_errors() -> list[type[AirmirrorError]]:
     return sorted(mine, key=lambda each: (each.__module__, each.__name__))
 
 
-def sample(error: type[AirmirrorError], returns: Mapping[str, str] = MappingProxyType({})) -> AirmirrorError:
+def made_up(name: str, kind: str) -> Any:
+    """Make up a fact of this name and type."""
+    return _NAMED[name] if name in _NAMED and kind == "str" else _SAMPLES[kind]
+
+
+def sample(
+    error: type[AirmirrorError],
+    returns: Mapping[str, str] = MappingProxyType({}),
+    fact: Callable[[str, str], Any] = made_up,
+) -> AirmirrorError:
     """One with sample facts, told its flow as where it meets it; ``returns``: the topics that return by this flow."""
     if not dataclasses.is_dataclass(error):
         return error()
-    facts = {}
-    for field in dataclasses.fields(error):
-        kind = str(field.type)
-        facts[field.name] = _NAMED[field.name] if field.name in _NAMED and kind == "str" else _SAMPLES[kind]
+    facts = {field.name: fact(field.name, str(field.type)) for field in dataclasses.fields(error)}
     made = of_flow(error(**facts), replace(_CONFIGURED, returns=returns))
     assert made is not None
     return made

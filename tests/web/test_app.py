@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 
 from airmirror.web import alerts, app, tokens
 from airmirror.web.runs import StartedRun
-from airmirror.web.tokens import KEPT_SECONDS, Tokens
+from airmirror.web.tokens import KEPT_SECONDS, ConnectionTokens
 from airmirror.web.webhooks import MOST_ALERTS
 from support import ROOT
 
@@ -96,7 +96,7 @@ def test_guesses_cost_no_look_ups(client: TestClient, asked: list[str]) -> None:
 
 def test_a_token_that_was_changed_counts_soon() -> None:
     now, token = 100.0, "one"
-    kept = Tokens(lambda conn_id: token, clock=lambda: now)
+    kept = ConnectionTokens(lambda conn_id: token, clock=lambda: now)
     assert kept.of("c") == "one"
     token = "two"
     assert kept.of("c") == "one"

@@ -10,7 +10,7 @@ from pathlib import Path
 from fastapi.testclient import TestClient
 
 from airmirror.ledger import Ledger
-from airmirror.ledger.approvals import Answered, Asked, note_answer, note_question
+from airmirror.ledger.approvals import Answered, PendingQuestion, note_answer, note_question
 from airmirror.on_airflow.question import OPTIONS
 from airmirror.web.console.pages import MOST_REPORTS
 from airmirror.wire.owners import WHOLE, Change, Owners, Scope, Signed, changed
@@ -44,7 +44,7 @@ def test_what_a_question_is_about_is_told_by_the_ledger(client: TestClient, ledg
     fill(ledger, now)
     for run in ("incident__1", "incident__2"):
         Questions().ask(ledger, run, [["orders", 1, 49]])
-    elsewhere = Asked(
+    elsewhere = PendingQuestion(
         "east->west", "failback.east.west manual__1", "plan", "", json.dumps([{}, None]), int(time.time() * 1000)
     )
     note_question(ledger.engine, elsewhere)

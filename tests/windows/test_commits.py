@@ -12,7 +12,7 @@ import pytest
 from tenacity import Retrying, stop_after_attempt
 
 from airmirror.clusters.protocol import transactions
-from airmirror.clusters.protocol.throttle import Throttle
+from airmirror.clusters.protocol.throttle import ConnectionThrottle
 from airmirror.clusters.protocol.transactions import TransactionalId, TransactionBusy
 from airmirror.partitions import TopicPartition
 from airmirror.slot import attempts
@@ -154,7 +154,7 @@ def test_a_partition_is_in_one_fetch_at_a_time(monkeypatch: pytest.MonkeyPatch) 
             return 0.1  # several fetches are under way, of other partitions
 
         def connection(self, node: int, _purpose: str) -> object:
-            return type("Connection", (), {"name": f"node {node}", "throttle": Throttle(print)})
+            return type("Connection", (), {"name": f"node {node}", "throttle": ConnectionThrottle(print)})
 
     routes = Moving()
     source = Source(routes, taker.context.slot, [taker], Pace(60_000), Limit.of(taker.context.slot))  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from airmirror.cli import show
 from airmirror.clusters.protocol import log
 from airmirror.clusters.protocol.connection import Connection
-from airmirror.clusters.protocol.throttle import MOST_SECONDS, Throttle
+from airmirror.clusters.protocol.throttle import MOST_SECONDS, ConnectionThrottle
 from airmirror.flows.measure import measure_window
 from airmirror.flows.status import throttle_of
 from airmirror.slot import limit as limit_module
@@ -75,7 +75,7 @@ def test_the_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_broker_is_believed_for_a_time_only(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[float] = []
-    throttle = Throttle(told.append)
+    throttle = ConnectionThrottle(told.append)
     for milliseconds in (0, -5, 2**31 - 1):
         throttle.note(milliseconds)
     assert told == [MOST_SECONDS] and MOST_SECONDS - 5 < throttle.seconds <= MOST_SECONDS

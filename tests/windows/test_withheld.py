@@ -10,7 +10,7 @@ import pytest
 from airmirror.clusters.protocol.errors import RecordsWithheld
 from airmirror.clusters.protocol.log import read_batches
 from airmirror.clusters.protocol.routes import Routes
-from airmirror.clusters.protocol.throttle import Throttle
+from airmirror.clusters.protocol.throttle import ConnectionThrottle
 from airmirror.config import parse
 from airmirror.partitions import TopicPartition
 from airmirror.slot import source as source_module
@@ -122,7 +122,7 @@ def test_a_partition_that_fails_is_not_asked_without_a_pause(monkeypatch: pytest
         for error in (UNKNOWN_SERVER_ERROR, 0)
     )
     answers = {TopicPartition("orders", 0): broken, TopicPartition("orders", 1): quiet}
-    connection = type("Connection", (), {"throttle": Throttle(print)})()
+    connection = type("Connection", (), {"throttle": ConnectionThrottle(print)})()
     monkeypatch.setattr(source_module.time, "sleep", paused.append)
     monkeypatch.setattr(source_module, "send_fetch", lambda *_, **__: 13)
     monkeypatch.setattr(source_module, "ready", lambda *_: [connection])

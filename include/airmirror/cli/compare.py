@@ -75,13 +75,13 @@ def compare(
     transaction keeps it back, 2 bad input, or a cluster that does not let this user read, 75 a cluster that does not answer:
     try again.
     """
-    from airmirror.evidence.asking import Asked, sample_of
+    from airmirror.evidence.asking import ComparisonRequest, sample_of
     from airmirror.evidence.compared_report import compared_report
     from airmirror.evidence.mirrors import compare_clusters
     from airmirror.evidence.positions import moves
     from airmirror.report.files import write_evidence
 
-    asked = Asked(
+    asked = ComparisonRequest(
         topics=_names(topics),
         exclude=_names(exclude),
         rename=rename,

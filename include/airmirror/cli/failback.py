@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
-from airmirror.cli.failures import failures_reported
+from airmirror.cli.flow_options import FlowOptions, flow_command
 from airmirror.cli.options import (
-    DEFAULT_CONFIG,
-    DEFAULT_LEDGER,
-    AsJson,
     By,
-    Config,
-    FlowName,
-    LedgerUrl,
-    Secrets,
     Yes,
     console,
-    opened_flow,
 )
 from airmirror.cli.plans import check_place, end_outcome, end_plan, report_base, show_put_back
 from airmirror.cli.report import KeyFile, signer_of
@@ -44,17 +37,13 @@ def failback() -> None:
 
 
 @failback_commands.command("plan")
-@failures_reported
+@flow_command
 def plan(
-    flow: FlowName = "",
+    given: FlowOptions,
     write: Annotated[
         Path | None, typer.Option(help="Write the whole plan as PATH.html and PATH.json, over what is there.")
     ] = None,
     key: KeyFile = None,
-    config: Config = DEFAULT_CONFIG,
-    ledger: LedgerUrl = DEFAULT_LEDGER,
-    secrets: Secrets = None,
-    as_json: AsJson = False,
 ) -> None:
     """Show what diverged since a failover: records of the source that never crossed, records written on the target since.
 
@@ -65,23 +54,19 @@ def plan(
 
     check_place(write)
     signs = signer_of(key)
-    with opened_flow(config, flow, ledger, secrets, shows=True) as opened, console.status("reading both clusters"):
+    with given.opened(shows=True) as opened, console.status("reading both clusters"):
         found = shown_plan(failback_plan(opened))
-    end_plan(found, write, signs, as_json)
+    end_plan(found, write, signs, given.as_json)
 
 
 @failback_commands.command("rescue")
-@failures_reported
+@flow_command
 def rescue(
+    given: FlowOptions,
     reason: Annotated[str, typer.Option(help="Why; it is kept with the account of what was rescued.")],
     by: By,
-    flow: FlowName = "",
     topic: Annotated[list[str] | None, typer.Option("--topic", help="Only this source topic; again for more.")] = None,
     yes: Yes = False,
-    config: Config = DEFAULT_CONFIG,
-    ledger: LedgerUrl = DEFAULT_LEDGER,
-    secrets: Secrets = None,
-    as_json: AsJson = False,
 ) -> None:
     """Copy records that never crossed to <remote topic>.rescued.<date> on the target, with headers of their origin.
 
@@ -92,13 +77,13 @@ def rescue(
     from airmirror.failback.shown import shown_plan
 
     order = rescuing.RescueOrder(reason, by, tuple(topic or ()))
-    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, telling(console) as tell:
+    with given.opened(shows=not yes) as opened, telling(console) as tell:
         if yes:
             chosen, found = rescuing.rescue(opened, order, tell)
         else:
             found = failback_plan(opened)
             chosen = rescuing.to_rescue(found, order)
-    if as_json:
+    if given.as_json:
         rows = [
             {
                 "topic": each.row.topic,
@@ -117,11 +102,11 @@ def rescue(
 
 
 @failback_commands.command("run")
-@failures_reported
+@flow_command
 def run(
+    given: FlowOptions,
     reason: Annotated[str, typer.Option(help="Why; it is kept with what is decided.")],
     by: By,
-    flow: FlowName = "",
     leave: Annotated[
         bool,
         typer.Option("--leave", help="Records that never crossed, and were not rescued, stay on the source alone."),
@@ -153,10 +138,6 @@ def run(
     ] = None,
     key: KeyFile = None,
     yes: Yes = False,
-    config: Config = DEFAULT_CONFIG,
-    ledger: LedgerUrl = DEFAULT_LEDGER,
-    secrets: Secrets = None,
-    as_json: AsJson = False,
 ) -> None:
     """Fail back to the source: what was written on the target since returns by the flow in the opposite direction, groups are
     moved back, the flow is open again. Killed and run again, it does what is left. Without --yes it shows where records would
@@ -170,8 +151,8 @@ def run(
     signs = signer_of(key)
     order = steps.FailbackOrder(reason, by, leave, wait, inexact, tuple(topic or ()), accept_loss)
     with (
-        opened_flow(config, flow, ledger, secrets, shows=not yes) as forward,
-        opened_flow(config, check_way_back(forward), ledger, secrets, shows=not yes) as reverse,
+        given.opened(shows=not yes) as forward,
+        given.opened(check_way_back(forward), shows=not yes) as reverse,
         telling(console, "reading both clusters") as tell,
     ):
         pair = Pair(forward, reverse)
@@ -180,28 +161,25 @@ def run(
             return
         if not yes or begin:
             begun, differ = (steps.return_step(pair, order, tell), []) if yes else steps.look(pair, order)
-            _show_begun(reverse.flow.name, begun, differ, yes, as_json)
+            _show_begun(reverse.flow.name, begun, differ, yes, given.as_json)
             if differ:
                 raise typer.Exit(1)
             return
         made = shown_outcome(outcome_of(pair, order, steps.fail_back(pair, order, tell)))
-    end_outcome(made, report_base(write, "failback", forward.flow.name, made.made_ms), signs, as_json)
+    end_outcome(made, report_base(write, "failback", forward.flow.name, made.made_ms), signs, given.as_json)
 
 
 @failback_commands.command("undo")
-@failures_reported
+@partial(flow_command, has_json=False)
 def undo(
+    given: FlowOptions,
     reason: Annotated[str, typer.Option(help="Why; it is kept with what is decided.")],
     by: By,
-    flow: FlowName = "",
     topic: Annotated[
         list[str] | None,
         typer.Option("--topic", help="A topic of the source; again for more. All but what was named if not given."),
     ] = None,
     yes: Yes = False,
-    config: Config = DEFAULT_CONFIG,
-    ledger: LedgerUrl = DEFAULT_LEDGER,
-    secrets: Secrets = None,
 ) -> None:
     """End a failback that is not over: nothing returns any more, groups go back to where they stood on the source, and the flow
     stays closed. As long as no group has gone on there. Exit status: 0 it is, or can be, undone, 1 it can't, 2 bad input.
@@ -210,8 +188,8 @@ def undo(
     from airmirror.failback.pair import Pair, check_way_back
 
     with (
-        opened_flow(config, flow, ledger, secrets, shows=not yes) as forward,
-        opened_flow(config, check_way_back(forward), ledger, secrets, shows=not yes) as reverse,
+        given.opened(shows=not yes) as forward,
+        given.opened(check_way_back(forward), shows=not yes) as reverse,
         telling(console) as tell,
     ):
         pair, topics = Pair(forward, reverse), topic or ()

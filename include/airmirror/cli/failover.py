@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from airmirror.cli.failures import failures_reported
+from airmirror.cli.flow_options import FlowOptions, flow_command
 from airmirror.cli.options import (
-    DEFAULT_CONFIG,
-    DEFAULT_LEDGER,
-    AsJson,
     By,
-    Config,
-    FlowName,
-    LedgerUrl,
-    Secrets,
     Yes,
     console,
-    opened_flow,
 )
 from airmirror.cli.plans import check_place, end_dry_run, end_outcome, end_plan, report_base, show_put_back
-from airmirror.cli.rehearsal import rehearse
+from airmirror.cli.rehearse import rehearse
 from airmirror.cli.report import KeyFile, signer_of
 from airmirror.cli.steps import telling
 from airmirror.cli.tables import show
@@ -37,17 +30,13 @@ def failover() -> None:
 
 
 @failover_commands.command("plan")
-@failures_reported
+@flow_command
 def plan(
-    flow: FlowName = "",
+    given: FlowOptions,
     write: Annotated[
         Path | None, typer.Option(help="Write the whole plan as PATH.html and PATH.json, over what is there.")
     ] = None,
     key: KeyFile = None,
-    config: Config = DEFAULT_CONFIG,
-    ledger: LedgerUrl = DEFAULT_LEDGER,
-    secrets: Secrets = None,
-    as_json: AsJson = False,
 ) -> None:
     """Show what a failover would mean now: what has crossed, where groups go on, what is missing. Also while the source is gone.
 
@@ -58,21 +47,21 @@ def plan(
 
     check_place(write)
     signs = signer_of(key)
-    with opened_flow(config, flow, ledger, secrets, shows=True) as opened, console.status("looking at both clusters"):
+    with given.opened(shows=True) as opened, console.status("looking at both clusters"):
         found = shown_plan(failover_plan(opened))
-    end_plan(found, write, signs, as_json)
+    end_plan(found, write, signs, given.as_json)
 
 
 @failover_commands.command("run")
-@failures_reported
+@flow_command
 def run(
+    given: FlowOptions,
     way: Annotated[
         Way,
         typer.Option(help="planned: the source answers, nothing is lost. disaster: what the target alone can prove."),
     ],
     reason: Annotated[str, typer.Option(help="Why; it is kept with the closure.")],
     by: By,
-    flow: FlowName = "",
     wait: Annotated[float, typer.Option(help="planned: how many seconds to wait until the source is quiet.")] = 300.0,
     inexact: Annotated[
         bool, typer.Option("--inexact", help="planned: also where groups do not go on at the very next record.")
@@ -84,10 +73,6 @@ def run(
     ] = None,
     key: KeyFile = None,
     yes: Yes = False,
-    config: Config = DEFAULT_CONFIG,
-    ledger: LedgerUrl = DEFAULT_LEDGER,
-    secrets: Secrets = None,
-    as_json: AsJson = False,
 ) -> None:
     """Fail over to the target: the flow is closed, so that nobody writes there any more, and groups are moved. Killed and run
     again, it does what is left. Without --yes it shows the plan. Exit status: 0 nothing is missing, 1 something is, 2 bad input.
@@ -98,7 +83,7 @@ def run(
     from airmirror.failover.steps import Order, check_way, fail_over
 
     order, signs = Order(way, reason, by, wait, inexact, anyway), signer_of(key)
-    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, telling(console) as tell:
+    with given.opened(shows=not yes) as opened, telling(console) as tell:
         name = opened.flow.name
         if not yes:
             check_way(opened, order)
@@ -106,29 +91,26 @@ def run(
         else:
             found = shown_outcome(outcome_of(opened, order, *fail_over(opened, order, tell)))
     if yes:
-        end_outcome(found, report_base(write, "failover", name, found.made_ms), signs, as_json)
+        end_outcome(found, report_base(write, "failover", name, found.made_ms), signs, given.as_json)
     else:
-        end_dry_run(found, f"With --yes the flow {name} is failed over ({way}).", as_json)
+        end_dry_run(found, f"With --yes the flow {name} is failed over ({way}).", given.as_json)
 
 
 failover_commands.command("rehearse")(rehearse)
 
 
 @failover_commands.command("undo")
-@failures_reported
+@partial(flow_command, has_json=False)
 def undo(
+    given: FlowOptions,
     reason: Annotated[str, typer.Option(help="Why; it is kept with the opening.")],
     by: By,
-    flow: FlowName = "",
     yes: Yes = False,
-    config: Config = DEFAULT_CONFIG,
-    ledger: LedgerUrl = DEFAULT_LEDGER,
-    secrets: Secrets = None,
 ) -> None:
     """Put groups back where they stood before a failover, and open the flow: as long as nobody has gone on over there."""
     from airmirror.failover import undo as undoing
 
-    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, telling(console) as tell:
+    with given.opened(shows=not yes) as opened, telling(console) as tell:
         name = opened.flow.name
         found = undoing.undo_plan(opened)
         if yes:

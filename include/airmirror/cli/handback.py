@@ -11,17 +11,9 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from airmirror.cli.failures import failures_reported
+from airmirror.cli.flow_options import FlowOptions, flow_command
 from airmirror.cli.options import (
-    DEFAULT_CONFIG,
-    DEFAULT_LEDGER,
-    AsJson,
-    Config,
-    FlowName,
-    LedgerUrl,
-    Secrets,
     console,
-    opened_flow,
 )
 from airmirror.cli.steps import telling
 from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, print_json, show, table
@@ -30,13 +22,13 @@ from airmirror.flows.rounds import Round
 from airmirror.naming import progress_topic
 
 if TYPE_CHECKING:
-    from airmirror.flows.handback_check import Checked, Difference, FirstRecords
+    from airmirror.flows.handback_check import CopyDifference, FirstRecords, HandbackCheck
     from airmirror.flows.prepare import Opened
 
 
-@failures_reported
+@flow_command
 def handback(
-    flow: FlowName = "",
+    given: FlowOptions,
     topic: Annotated[
         str, typer.Option(help="Write progress into this topic of Connect's workers, while the connector is stopped.")
     ] = "",
@@ -56,10 +48,6 @@ def handback(
     wait: Annotated[
         float, typer.Option(help="With --check: how many seconds to wait for a partition's first record.")
     ] = 300.0,
-    config: Config = DEFAULT_CONFIG,
-    ledger: LedgerUrl = DEFAULT_LEDGER,
-    secrets: Secrets = None,
-    as_json: AsJson = False,
 ) -> None:
     """Show where MirrorMaker 2 would continue, and hand the flow back to it. Pause the flow's DAGs first.
 
@@ -70,9 +58,9 @@ def handback(
 
     if check and (topic or write or yes):
         raise typer.BadParameter("--check only reads: first hand back, then start MirrorMaker 2, then check")
-    with opened_flow(config, flow, ledger, secrets, shows=not (topic and yes)) as opened:
+    with given.opened(shows=not (topic and yes)) as opened:
         if check:
-            _check(opened, wait, as_json)
+            _check(opened, wait, given.as_json)
             return
         name = connector or opened.flow.settings.takeover_connector_name
         rounds: list[Round] = []
@@ -86,7 +74,7 @@ def handback(
             write.write_text(json.dumps(body, indent=2))
         except OSError as error:
             raise typer.BadParameter(f"{write} can't be written: {error.strerror}", param_hint="--write") from error
-    if as_json:
+    if given.as_json:
         print_json(console, body)
     else:
         rows = [(each.topic, each.partition, each.offset, each.offset + 1) for each in found]
@@ -121,7 +109,7 @@ def _check(opened: Opened, wait: float, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def shown_check(checked: Checked) -> list[RenderableType]:
+def shown_check(checked: HandbackCheck) -> list[RenderableType]:
     """The first records after a hand-back, for people: who is seen, a table, then what is wrong, run by run."""
     shown: list[RenderableType] = [line("running", each, GOOD) for each in checked.running]
     if checked.warning:
@@ -151,25 +139,25 @@ def shown_check(checked: Checked) -> list[RenderableType]:
 
 
 def _colour(row: FirstRecords) -> str:
-    from airmirror.flows.handback_check import WRONG, Verdict
+    from airmirror.flows.handback_check import WRONG, HandbackVerdict
 
     if row.verdict in WRONG:
         return BAD
-    return GOOD if row.verdict in (Verdict.GOES_ON, Verdict.NOTHING_NEW) else DOUBTFUL
+    return GOOD if row.verdict in (HandbackVerdict.GOES_ON, HandbackVerdict.NOTHING_NEW) else DOUBTFUL
 
 
-def _difference(row: FirstRecords, each: Difference) -> Text:
-    from airmirror.flows.handback_check import Verdict
+def _difference(row: FirstRecords, each: CopyDifference) -> Text:
+    from airmirror.flows.handback_check import HandbackVerdict
 
     records = "records" if each.records < 0 else counted(each.records, "record")
     of_source = f"source offsets {each.source[0]} to {each.source[1] - 1}"
     place = f"{row.remote_topic}-{row.key.partition}"
-    if each.what is Verdict.GAP:
+    if each.what is HandbackVerdict.GAP:
         return line(
             "gap", f"{row.key}, {of_source}: {records} not on the target before {place} offset {each.target[0]}"
         )
     where = f"{place}, offsets {each.target[0]} to {each.target[1] - 1}"
-    if each.what is Verdict.TWICE:
+    if each.what is HandbackVerdict.TWICE:
         more = "" if each.records >= 0 else ", and what follows there"
         return line("twice", f"{where}: again {of_source}{more}")
     return line("not the source's", where)

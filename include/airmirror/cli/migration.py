@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from airmirror.cli.failures import failures_reported
+from airmirror.cli.flow_options import FlowOptions, flow_command
 from airmirror.cli.options import (
-    DEFAULT_CONFIG,
-    DEFAULT_LEDGER,
-    AsJson,
     By,
-    Config,
-    FlowName,
-    LedgerUrl,
-    Secrets,
     Yes,
     console,
-    opened_flow,
 )
 from airmirror.cli.plans import check_place, end_plan
-from airmirror.cli.rehearsal import rehearse_move
+from airmirror.cli.rehearse import rehearse_move
 from airmirror.cli.report import KeyFile, signer_of
 from airmirror.cli.steps import telling
 from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, print_json, show, table
@@ -33,7 +24,6 @@ from airmirror.errors import named
 from airmirror.migration.order import STEPS, WITH_REVERSE, MoveOrder, usual
 
 if TYPE_CHECKING:  # every command would load it at its start
-    from airmirror.flows.prepare import Opened
     from airmirror.migration.state import MoveState
 
 MoveName = Annotated[str, typer.Option("--move", help="The move group: <flow>.move.<name>.… in the configuration.")]
@@ -48,9 +38,9 @@ def migration() -> None:
 
 
 @migration_commands.command("plan")
-@failures_reported
+@flow_command
 def plan(
-    flow: FlowName = "",
+    given: FlowOptions,
     takes: Annotated[
         float, typer.Option(min=0.0, max=3650.0, help="Days that the migration takes, with the time to undo it.")
     ] = 7.0,
@@ -59,10 +49,6 @@ def plan(
         typer.Option(help="Write the whole plan as PATH.html and PATH.json, over what is there."),
     ] = None,
     key: KeyFile = None,
-    config: Config = DEFAULT_CONFIG,
-    ledger: LedgerUrl = DEFAULT_LEDGER,
-    secrets: Secrets = None,
-    as_json: AsJson = False,
 ) -> None:
     """Take inventory of both clusters, propose what must move together, and say of every rule whether it is met.
 
@@ -73,18 +59,18 @@ def plan(
 
     check_place(write)
     signs = signer_of(key)
-    with opened_flow(config, flow, ledger, secrets, shows=True) as opened, telling(console, "looking") as tell:
+    with given.opened(shows=True) as opened, telling(console, "looking") as tell:
         found = shown_plan(migration_plan(opened, round(takes * DAY_MS), tell))
-    end_plan(found, write, signs, as_json)
+    end_plan(found, write, signs, given.as_json)
 
 
 @migration_commands.command("run")
-@failures_reported
+@flow_command
 def run(
+    given: FlowOptions,
     move: MoveName,
     by: By,
     reason: Reason = "",
-    flow: FlowName = "",
     step: Annotated[
         list[str] | None,
         typer.Option(
@@ -97,10 +83,6 @@ def run(
         typer.Option(min=0.0, help="How many seconds a step waits: for windows, for applications to stop, to start."),
     ] = 300.0,
     yes: Yes = False,
-    config: Config = DEFAULT_CONFIG,
-    ledger: LedgerUrl = DEFAULT_LEDGER,
-    secrets: Secrets = None,
-    as_json: AsJson = False,
 ) -> None:
     """Move a move group, consumers first: each step looks again and does what is left, so it can be run again. Without --yes it
     shows how far the move group is. Exit status: 0 the next step can be taken, 1 it can't, 2 bad input.
@@ -113,16 +95,16 @@ def run(
     if unknown := set(step or ()) - set(STEPS):
         raise typer.BadParameter(f"{', '.join(sorted(unknown))}: there is no such step", param_hint="--step")
     order = MoveOrder(move, reason, by, wait, "reverse" in (step or ()))
-    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, telling(console) as tell:
+    with given.opened(shows=not yes) as opened, telling(console) as tell:
         if not yes:
             found = move_state(opened, chosen_move(opened, move), order)
         wanted = step or usual(reverse=opened.flow.settings.move_reverse)
         for each in [name for name in STEPS if name in wanted] if yes else ():
-            with opened_back(opened, each in WITH_REVERSE, _opening(config, ledger, secrets)) as reverse:
+            with opened_back(opened, each in WITH_REVERSE, given.opened) as reverse:
                 for text in do_step(opened, order, each, tell, reverse):
-                    show(console, json.dumps({"step": each, "said": text}) if as_json else line(each, text, GOOD))
+                    show(console, json.dumps({"step": each, "said": text}) if given.as_json else line(each, text, GOOD))
     if not yes:
-        if as_json:
+        if given.as_json:
             print_json(console, found.as_dict())
         else:
             _show_state(found)
@@ -131,12 +113,12 @@ def run(
 
 
 @migration_commands.command("undo")
-@failures_reported
+@partial(flow_command, has_json=False)
 def undo(
+    given: FlowOptions,
     move: MoveName,
     by: By,
     reason: Reason = "",
-    flow: FlowName = "",
     fence: Annotated[
         bool,
         typer.Option(
@@ -144,9 +126,6 @@ def undo(
         ),
     ] = False,
     yes: Yes = False,
-    config: Config = DEFAULT_CONFIG,
-    ledger: LedgerUrl = DEFAULT_LEDGER,
-    secrets: Secrets = None,
 ) -> None:
     """Put a move group's consumer groups back, open its topics and take its fence down, as long as producers have written nothing
     on the target. Exit status: 0 it can be undone, or was, 1 it can't, 2 bad input.
@@ -156,12 +135,12 @@ def undo(
     from airmirror.migration.undo import fence_plan, undo_fence, undo_move, undo_plan
 
     order = MoveOrder(move, reason, by)
-    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, telling(console) as tell:
+    with given.opened(shows=not yes) as opened, telling(console) as tell:
         chosen = chosen_move(opened, move)
         if fence:
             found = undo_fence(opened, chosen, order) if yes else fence_plan(opened, chosen)
         elif yes:
-            with opened_back(opened, True, _opening(config, ledger, secrets)) as reverse:
+            with opened_back(opened, True, given.opened) as reverse:
                 found = undo_move(opened, chosen, order, tell, reverse)
         else:
             found = undo_plan(opened, chosen, order)
@@ -174,10 +153,6 @@ def undo(
     show(console, done if yes else "Nothing was written: --yes does it.")
     if found.reasons:
         raise typer.Exit(1)
-
-
-def _opening(config: Path, ledger: str, secrets: Path | None) -> Callable[[str], AbstractContextManager[Opened]]:
-    return lambda name: opened_flow(config, name, ledger, secrets)
 
 
 def _show_state(found: MoveState) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import getpass
 import os
 import socket
+import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
@@ -56,6 +58,11 @@ Expectations = Annotated[
         help="A directory of expectations of your own; include/expectations by default, if it is there.",
     ),
 ]
+
+
+def new_identifier() -> str:
+    """An id for a window: the time, and six letters by which two of one second differ."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:6]}"
 
 
 def whoami() -> str:

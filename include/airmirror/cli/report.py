@@ -10,14 +10,10 @@ from typing import Annotated
 import typer
 
 from airmirror.cli.failures import NOT_VERIFIED, failures_reported
+from airmirror.cli.flow_options import FlowOptions, flow_command
 from airmirror.cli.options import (
-    DEFAULT_CONFIG,
     DEFAULT_LEDGER,
-    AsJson,
-    Config,
     Expectations,
-    FlowName,
-    LedgerUrl,
     Secrets,
     console,
     expectations_in,
@@ -47,10 +43,10 @@ report_commands = typer.Typer(help="A flow's evidence as one page and one JSON."
 
 
 @report_commands.callback()
-@failures_reported
+@flow_command
 def report(
+    given: FlowOptions,
     context: typer.Context,
-    flow: FlowName = "",
     from_time: Annotated[str, typer.Option("--from", help="Only what was committed from this time on: ISO 8601.")] = "",
     to_time: Annotated[str, typer.Option("--to", help="Only what was committed before this time: ISO 8601.")] = "",
     write: Annotated[
@@ -62,10 +58,6 @@ def report(
     key: KeyFile = None,
     after: After = None,
     expectations: Expectations = None,
-    config: Config = DEFAULT_CONFIG,
-    ledger: LedgerUrl = DEFAULT_LEDGER,
-    secrets: Secrets = None,
-    as_json: AsJson = False,
 ) -> None:
     """Write what was copied, verified, held, decided and lost, computed from the segment topic, as one page and one JSON.
 
@@ -81,12 +73,12 @@ def report(
     span = Span(time_of("--from", from_time), time_of("--to", to_time))
     if span.first_ms is not None and span.end_ms is not None and span.first_ms >= span.end_ms:
         raise EmptyTimeRange(from_time, to_time)
-    with opened_flow(config, flow, ledger, secrets, shows=True) as opened, console.status("reading the segment topic"):
-        made = report_flow(opened, span, expectations_of(expectations_in(config, expectations)))
+    with given.opened(shows=True) as opened, console.status("reading the segment topic"):
+        made = report_flow(opened, span, expectations_of(expectations_in(given.config, expectations)))
         name = "-".join((opened.flow.source.alias, opened.flow.target.alias))
     base = write or Path(f"report-{name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
     files = write_evidence(made, base, signs, after)
-    if as_json:
+    if given.as_json:
         print_json(console, made.as_dict())
     else:
         _say(made.headline, *(f"not known: {each}" for each in made.not_known), *(f"written: {file}" for file in files))

@@ -3,20 +3,92 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 
+from airmirror.cli.flow_options import FlowOptions, flow_command
+from airmirror.cli.options import By, Yes, console
 from airmirror.cli.steps import telling
 from airmirror.cli.tables import Cell, print_json, show, table
 from airmirror.errors import command
 from airmirror.flows.prepare import Opened
-from airmirror.flows.reset import Order, carry_out, consider, replace_identity, replaced_identity, undecided
 from airmirror.windows.resets import Choice, Reset
 
+if TYPE_CHECKING:  # every command would load it at its start
+    from airmirror.flows.reset import Order
 
-def reset_topics(console: Console, opened: Opened, order: Order, yes: bool, as_json: bool) -> None:
+
+@flow_command
+def reset(
+    given: FlowOptions,
+    by: By,
+    topic: Annotated[list[str] | None, typer.Option(help="A source topic; may be repeated.")] = None,
+    partition: Annotated[list[int] | None, typer.Option(help="Only this partition; may be repeated.")] = None,
+    start_again: Annotated[
+        bool,
+        typer.Option("--start-again", help="Copy again from the source's first offset, after the existing records."),
+    ] = False,
+    recreate_remote_topic: Annotated[
+        bool,
+        typer.Option(
+            "--recreate-remote-topic", help="With --start-again: delete the remote topic and create it again."
+        ),
+    ] = False,
+    new_remote_topic: Annotated[
+        bool,
+        typer.Option(
+            "--new-remote-topic",
+            help="With --start-again: into a new remote topic, with a number after its name; the old one stays as it is.",
+        ),
+    ] = False,
+    accept_loss: Annotated[
+        bool,
+        typer.Option(
+            "--accept-loss",
+            help="Skip to the first offset both clusters can continue from; record skipped and differing records as lost.",
+        ),
+    ] = False,
+    forget: Annotated[
+        bool, typer.Option("--forget", help="Forget the progress of a topic that the source no longer has.")
+    ] = False,
+    identity: Annotated[
+        bool,
+        typer.Option("--identity", help="Continue with internal topics written under another alias or cluster id."),
+    ] = False,
+    reason: Annotated[str, typer.Option(help="Why; it is kept with the decision.")] = "",
+    yes: Yes = False,
+) -> None:
+    """Decide about topics that were deleted, created again or truncated. Without a choice it shows the problems, without
+    --yes the changes.
+    """
+    if yes and not reason:
+        raise typer.BadParameter("say why: --reason '…' is kept with the decision")
+    said = {Choice.START_AGAIN: start_again, Choice.ACCEPT_LOSS: accept_loss, Choice.FORGET: forget}
+    with given.opened(shows=not yes) as opened:
+        chosen = [choice for choice, is_said in said.items() if is_said]
+        if identity:
+            _reset_identity(opened, by, reason, yes)
+        elif not chosen and not yes:
+            _show_problems(opened, topic or [], given.as_json)
+        else:
+            order = _order_of(
+                topics=topic or [],
+                partitions=partition or [],
+                choices=chosen,
+                recreate=recreate_remote_topic,
+                new=new_remote_topic,
+                by=by,
+                reason=reason,
+            )
+            _reset_topics(opened, order, yes, given.as_json)
+
+
+def _reset_topics(opened: Opened, order: Order, yes: bool, as_json: bool) -> None:
     """Show what the order does; with ``yes`` do it."""
+    from airmirror.flows.reset import carry_out, consider
+
     if yes:
         with telling(console, "resetting") as tell:
             resets = carry_out(opened, order, tell)
@@ -43,8 +115,10 @@ def reset_topics(console: Console, opened: Opened, order: Order, yes: bool, as_j
     show(console, "Done: the next window continues there." if yes else _carry_out(opened, *_options(order)))
 
 
-def reset_identity(console: Console, opened: Opened, by: str, reason: str, yes: bool) -> None:
+def _reset_identity(opened: Opened, by: str, reason: str, yes: bool) -> None:
     """Show whose internal topics the flow would go on with; with ``yes`` let it."""
+    from airmirror.flows.reset import replace_identity, replaced_identity
+
     if yes:
         with telling(console, "resetting") as tell:
             theirs = replace_identity(opened, by, reason, tell)
@@ -62,7 +136,7 @@ def reset_identity(console: Console, opened: Opened, by: str, reason: str, yes: 
         show(console, _carry_out(opened, "--identity"))
 
 
-def order_of(
+def _order_of(
     topics: Sequence[str],
     partitions: Sequence[int],
     choices: Sequence[Choice],
@@ -72,6 +146,8 @@ def order_of(
     reason: str,
 ) -> Order:
     """The order that the options make. Raises typer.BadParameter."""
+    from airmirror.flows.reset import Order
+
     if len(choices) != 1:
         raise typer.BadParameter("say one of --start-again, --accept-loss and --forget")
     if not topics:
@@ -117,8 +193,10 @@ def _as_dict(reset: Reset) -> dict[str, object]:
     }
 
 
-def show_problems(console: Console, opened: Opened, topics: Sequence[str], as_json: bool) -> None:
+def _show_problems(opened: Opened, topics: Sequence[str], as_json: bool) -> None:
     """Print which partitions can't go on by themselves, and the choices there are."""
+    from airmirror.flows.reset import undecided
+
     found = undecided(opened, topics)
     if as_json:
         rows = [{"topic": each.topic, "partition": each.partition, "problem": each.problem} for each in found]

@@ -10,19 +10,11 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from airmirror.cli.failures import failures_reported
+from airmirror.cli.flow_options import FlowOptions, flow_command
 from airmirror.cli.options import (
-    DEFAULT_CONFIG,
-    DEFAULT_LEDGER,
-    AsJson,
     By,
-    Config,
-    FlowName,
-    LedgerUrl,
-    Secrets,
     Yes,
     console,
-    opened_flow,
 )
 from airmirror.cli.steps import telling
 from airmirror.cli.tables import BAD, DOUBTFUL, GOOD, Cell, line, print_json, show, table
@@ -31,7 +23,7 @@ from airmirror.times import utc
 
 if TYPE_CHECKING:
     from airmirror.flows.takeover import Continued
-    from airmirror.flows.takeover_exact import Compared
+    from airmirror.flows.takeover_exact import ComparedCopies
     from airmirror.flows.takeover_plan import TakeoverPlan
 
 takeover_commands = typer.Typer(no_args_is_help=True, help="From MirrorMaker 2 to Airmirror, in the same topics.")
@@ -40,22 +32,18 @@ NUMBERS = ("partition", "MirrorMaker 2's last", "continues at", "source ends at"
 
 
 @takeover_commands.command("plan")
-@failures_reported
+@flow_command
 def plan(
-    flow: FlowName = "",
-    config: Config = DEFAULT_CONFIG,
-    ledger: LedgerUrl = DEFAULT_LEDGER,
-    secrets: Secrets = None,
-    as_json: AsJson = False,
+    given: FlowOptions,
 ) -> None:
     """Look at a MirrorMaker 2, running or not, and show what a take-over would find; nothing is written. Exit status 1:
     something needs a person.
     """
     from airmirror.flows.takeover_plan import takeover_plan
 
-    with opened_flow(config, flow, ledger, secrets, shows=True) as opened, console.status("comparing both clusters"):
+    with given.opened(shows=True) as opened, console.status("comparing both clusters"):
         found = takeover_plan(opened)
-    if as_json:
+    if given.as_json:
         print_json(console, found.as_dict())
     else:
         show(console, *shown_plan(found))
@@ -64,16 +52,12 @@ def plan(
 
 
 @takeover_commands.command("run")
-@failures_reported
+@flow_command
 def run(
+    given: FlowOptions,
     by: By,
-    flow: FlowName = "",
     wait: Annotated[float, typer.Option(help="How many seconds to wait until MirrorMaker 2 is stopped.")] = 300.0,
     yes: Yes = False,
-    config: Config = DEFAULT_CONFIG,
-    ledger: LedgerUrl = DEFAULT_LEDGER,
-    secrets: Secrets = None,
-    as_json: AsJson = False,
 ) -> None:
     """Wait until MirrorMaker 2 is stopped, then continue after its copies, also those since a hand-back; the next window
     copies what comes. Exit status 1: a partition could not be taken over.
@@ -81,7 +65,7 @@ def run(
     from airmirror.flows.takeover import copies_now, take_over_copies
     from airmirror.flows.takeover_stop import await_stopped
 
-    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, telling(console) as tell:
+    with given.opened(shows=not yes) as opened, telling(console) as tell:
         name = opened.flow.name
         if yes:
             await_stopped(opened, wait, tell=tell)
@@ -89,7 +73,7 @@ def run(
             rows = take_over_copies(opened, by, window, tell)
         else:
             rows = copies_now(opened).rows
-    if as_json:
+    if given.as_json:
         print_json(console, {"flow": name, "done": yes, "partitions": [row.as_dict() for row in rows]})
     else:
         show(console, _continued(f"{name}: taken over" if yes else f"{name}: would be taken over", rows))
@@ -99,26 +83,22 @@ def run(
 
 
 @takeover_commands.command("history")
-@failures_reported
+@flow_command
 def history(
-    flow: FlowName = "",
+    given: FlowOptions,
     topic: Annotated[list[str] | None, typer.Option(help="Only these topics of the source.")] = None,
     wait: Annotated[float, typer.Option(help="How many seconds to wait for another window's claim.")] = 300.0,
     yes: Annotated[bool, typer.Option("--yes", help="Write the segments; else nothing is written.")] = False,
-    config: Config = DEFAULT_CONFIG,
-    ledger: LedgerUrl = DEFAULT_LEDGER,
-    secrets: Secrets = None,
-    as_json: AsJson = False,
 ) -> None:
     """Compare what MirrorMaker 2 had copied before the take-over with the source, record by record, so that positions there
     become exact too; list what it has copied twice. Exit status 1: something was not copied, or can't be compared.
     """
     from airmirror.flows.takeover_exact import make_exact
 
-    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, telling(console) as tell:
+    with given.opened(shows=not yes) as opened, telling(console) as tell:
         name = opened.flow.name
         rows = make_exact(opened, topic or (), write=yes, wait=wait, tell=tell)
-    if as_json:
+    if given.as_json:
         print_json(console, {"flow": name, "done": yes, "partitions": [row.as_dict() for row in rows]})
     else:
         show(console, *shown_history(name, rows, done=yes))
@@ -191,7 +171,7 @@ def _next(flow: str, done: bool) -> str:
     return f"Nothing was written. Stop MirrorMaker 2 and carry it out: {command('takeover', 'run', '--yes', flow=flow)}"
 
 
-def shown_history(flow: str, rows: Sequence[Compared], *, done: bool) -> list[RenderableType]:
+def shown_history(flow: str, rows: Sequence[ComparedCopies], *, done: bool) -> list[RenderableType]:
     """What was compared, for people: a table, then each run of records that is no single copy of the source's."""
     cells: list[list[Cell]] = []
     shown: list[RenderableType] = []

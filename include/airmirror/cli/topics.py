@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
-from rich.console import Console, RenderableType
+import typer
+from rich.console import RenderableType
 from rich.text import Text
 
+from airmirror.cli.flow_options import FlowOptions, flow_command
+from airmirror.cli.options import console
 from airmirror.cli.tables import DOUBTFUL, GOOD, Cell, line, print_json, show, table
 from airmirror.flows.prepare import Opened, plan_topics
 from airmirror.topics.drift import Drift, drifts
 
 
-def show_topics(console: Console, opened: Opened, plan_only: bool, as_json: bool) -> None:
+@flow_command
+def topics(
+    given: FlowOptions,
+    plan_only: Annotated[bool, typer.Option("--plan", help="Only what the next window will do.")] = False,
+) -> None:
+    """Show what differs between topics and their remote topics, and why it will or will not be changed."""
+    with given.opened(shows=True) as opened:
+        _show(opened, plan_only, given.as_json)
+
+
+def _show(opened: Opened, plan_only: bool, as_json: bool) -> None:
     """Print the drift of every topic, or with ``plan_only`` only what the next window will do. Nothing is written."""
     planned = plan_topics(opened)
     found = drifts(planned)

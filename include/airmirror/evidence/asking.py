@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from airmirror.config.values import TOPIC, as_sample, renamed
 from airmirror.errors import AirmirrorError
-from airmirror.evidence.borders import Sample
+from airmirror.evidence.borders import SampleSize
 from airmirror.evidence.parts import View
 
 
@@ -61,7 +61,7 @@ class EmptyTimeRange(AirmirrorError):
 
 
 @dataclass(frozen=True)
-class Asked:
+class ComparisonRequest:
     """The parts to compare. ``first_ms`` and ``end_ms``: only records of these times (epoch, the end not included), or None.
 
     ``rename`` makes a target's topic of a source's; ``is_committed``: as consumers with read_committed see both logs.
@@ -75,7 +75,7 @@ class Asked:
     end_ms: int | None = None
     times: bool = True
     is_committed: bool = True
-    sample: Sample | None = None
+    sample: SampleSize | None = None
     within: tuple[str, ...] = (".*",)
 
     def remote(self, topic: str) -> str:
@@ -86,11 +86,11 @@ class Asked:
         return View(self.is_committed, self.times)
 
 
-def sample_of(text: str, seed: int) -> Sample | None:
+def sample_of(text: str, seed: int) -> SampleSize | None:
     """The sample that is written as ``10%`` or as ``20``; empty: none. Raises BadSample."""
     if not text:
         return None
     try:
-        return Sample(*as_sample(text), seed)
+        return SampleSize(*as_sample(text), seed)
     except ValueError as error:
         raise BadSample(text) from error

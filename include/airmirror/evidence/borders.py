@@ -26,7 +26,7 @@ SAMPLED_AT_ONCE = (
 
 
 @dataclass(frozen=True)
-class Sample:
+class SampleSize:
     """A share of the offsets, in thousandths of a percent, or a number of ranges of each partition (the other is 0).
 
     The same ``seed`` chooses the same ranges of the same logs.

@@ -6,16 +6,20 @@ from collections.abc import Sequence
 
 from airmirror import __version__
 from airmirror.config import Cluster
-from airmirror.evidence.asking import Asked
+from airmirror.evidence.asking import ComparisonRequest
 from airmirror.evidence.found import Kind
-from airmirror.evidence.positions import Move
+from airmirror.evidence.positions import ComparedPosition
 from airmirror.evidence.rows import ComparedLogs, totals
 from airmirror.report.document import Document
 from airmirror.report.sections import titled
 
 
 def compared_report(
-    source: Cluster, target: Cluster, asked: Asked, rows: Sequence[ComparedLogs], moved: Sequence[Move]
+    source: Cluster,
+    target: Cluster,
+    asked: ComparisonRequest,
+    rows: Sequence[ComparedLogs],
+    moved: Sequence[ComparedPosition],
 ) -> Document:
     """The report of a comparison."""
     found, is_good = totals(rows), all(row.passes for row in rows)
@@ -69,7 +73,7 @@ def verdict(rows: Sequence[ComparedLogs]) -> str:
 
 
 def _sections(
-    source: Cluster, target: Cluster, rows: Sequence[ComparedLogs], moved: Sequence[Move]
+    source: Cluster, target: Cluster, rows: Sequence[ComparedLogs], moved: Sequence[ComparedPosition]
 ) -> dict[str, list[dict[str, object]]]:
     return {
         "clusters": [

@@ -14,8 +14,8 @@ import numpy as np
 
 from airmirror.evidence.alignment import Alignment, Marks, Pair, align
 from airmirror.evidence.found import Findings, Kind
-from airmirror.evidence.history import History
-from airmirror.evidence.logs import Log, Reader, Region, marks_of
+from airmirror.evidence.history import RecordMarks
+from airmirror.evidence.logs import Log, LogReader, Region, marks_of
 from airmirror.evidence.mapped import Mapped
 from airmirror.evidence.open_records import MOST_OPEN, Open
 from airmirror.evidence.settling import bounded, settled, told_apart
@@ -47,8 +47,8 @@ class _Comparison:
     """The state of one comparison: two readers, what was found, and what is open on either side."""
 
     def __init__(self, source: Log, target: Log, most_open: int) -> None:
-        self._one, self._other = Reader(source), Reader(target)
-        self._history = History(source)
+        self._one, self._other = LogReader(source), LogReader(target)
+        self._history = RecordMarks(source)
         self._found = Findings(segments=Mapped(most_open), missing=Open(most_open), extra=Open(most_open))
 
     def run(self) -> Findings:

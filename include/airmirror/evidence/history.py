@@ -8,7 +8,7 @@ from airmirror.evidence.marked import Marked
 REMEMBERED = 1_000_000  # offsets of the source
 
 
-class History:
+class RecordMarks:
     """Marks of the source's records, and of aborted ones, up to the offset that was asked for last; read when needed."""
 
     def __init__(self, log: Log) -> None:

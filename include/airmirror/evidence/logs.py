@@ -134,7 +134,7 @@ class _Chunk:
 
 
 @dataclass
-class Reader:
+class LogReader:
     """Records of a log in their order: the next ones, and as many more as a caller wants to look at."""
 
     log: Log

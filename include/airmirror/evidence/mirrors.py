@@ -17,7 +17,7 @@ from airmirror.clusters.protocol.routes import Routes, TopicNotFound
 from airmirror.clusters.protocol.topic_configs import topic_configs
 from airmirror.config import Cluster
 from airmirror.config.values import names_topic
-from airmirror.evidence.asking import Asked, BadRename, EmptyTimeRange, NothingToCompare
+from airmirror.evidence.asking import BadRename, ComparisonRequest, EmptyTimeRange, NothingToCompare
 from airmirror.evidence.borders import cut, sampled
 from airmirror.evidence.found import Findings
 from airmirror.evidence.joining import Work, compare_parts, together
@@ -41,7 +41,7 @@ class Comparing:
 
     here: Routes
     there: Routes
-    asked: Asked
+    asked: ComparisonRequest
     execute: Execute
     is_cut: bool
 
@@ -49,7 +49,7 @@ class Comparing:
 def compare_clusters(
     source: Cluster,
     target: Cluster,
-    asked: Asked,
+    asked: ComparisonRequest,
     tell: Callable[[str], None] = lambda what: None,
     execute: Execute | None = None,
 ) -> list[ComparedLogs]:
@@ -75,7 +75,7 @@ def compare_clusters(
     return rows
 
 
-def _topics(source: Cluster, asked: Asked) -> list[str]:
+def _topics(source: Cluster, asked: ComparisonRequest) -> list[str]:
     chosen, within = TopicFilter(asked.topics, asked.exclude), TopicFilter(asked.within, ())
     names = [name for name in connect(source).topic_names() if within.matches(name) and chosen.matches(name)]
     topics = [
@@ -152,7 +152,7 @@ def _together(to: Comparing, work: Work) -> Findings:
     return told_apart(found, work.whole.source[0].log(to.here, view), work.whole.target[0].log(to.there, view))
 
 
-def _bounds(routes: Routes, topic: str, asked: Asked) -> list[Bounds]:
+def _bounds(routes: Routes, topic: str, asked: ComparisonRequest) -> list[Bounds]:
     """The offsets of a topic's partitions, as far as they reach now, within the times that are asked for."""
     keys = [TopicPartition(topic, number) for number in range(routes.partitions(topic))]
     log_starts = offsets_with_patience(routes, keys, EARLIEST)

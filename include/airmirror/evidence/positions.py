@@ -23,7 +23,7 @@ from airmirror.partitions import TopicPartition
 
 
 @dataclass(frozen=True)
-class Move:
+class ComparedPosition:
     """A group on one partition: the next offsets to read on both sides (target -1: unknown), and what moving would do.
 
     ``skipped``: records that it would never read; ``again``: that it would read a second time (-1: there are too many
@@ -54,7 +54,7 @@ class Move:
 
 def moves(
     source: Cluster, target: Cluster, rows: Sequence[ComparedLogs], groups: Sequence[str], source_alias: str = ""
-) -> list[Move]:
+) -> list[ComparedPosition]:
     """Return the moves of the groups that match, on every compared partition that they have a position on.
 
     ``source_alias``: the source's name in MirrorMaker 2's configuration; empty: checkpoints are not read. Raises
@@ -79,7 +79,7 @@ def moves(
             position = own.offset if own else checkpoints.get(remote, -1)
             by = "committed" if own else ("checkpoint" if position >= 0 else "nobody")
             skipped, again = _outcome(row.findings, committed.offset, position) if position >= 0 else (0, 0)
-            found.append(Move(name, *key, committed.offset, position, by, skipped, again))
+            found.append(ComparedPosition(name, *key, committed.offset, position, by, skipped, again))
     return found
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airmirror.errors import AirmirrorError
-from airmirror.evidence.asking import Asked
+from airmirror.evidence.asking import ComparisonRequest
 from airmirror.evidence.found import Difference, Findings, Kind
 from airmirror.evidence.history import REMEMBERED
 from airmirror.evidence.joining import Work
@@ -85,7 +85,7 @@ class ComparedLogs:
         }
 
 
-def row_of(asked: Asked, work: Work, found: Findings) -> ComparedLogs:
+def row_of(asked: ComparisonRequest, work: Work, found: Findings) -> ComparedLogs:
     """The row of a partition's findings, settled."""
     whole = work.whole
     extent = sum(each.end - each.start for each in whole.source)
@@ -117,7 +117,7 @@ def _withheld(whole: Part) -> tuple[str, ...]:
     )
 
 
-def _by_key_notes(asked: Asked, whole: Part) -> tuple[str, ...]:
+def _by_key_notes(asked: ComparisonRequest, whole: Part) -> tuple[str, ...]:
     note = (
         f"{len(whole.source)} partitions on the source, {len(whole.target)} on the target: compared by key, in the order of each "
         "key; no offsets are named"
@@ -125,7 +125,7 @@ def _by_key_notes(asked: Asked, whole: Part) -> tuple[str, ...]:
     return (note, "not sampled: all of it was compared") if asked.sample else (note,)
 
 
-def _notes(asked: Asked, work: Work, found: Findings) -> tuple[str, ...]:
+def _notes(asked: ComparisonRequest, work: Work, found: Findings) -> tuple[str, ...]:
     """Return the reservations about the counts."""
     source, target = work.whole.source[0], work.whole.target[0]
     notes = []

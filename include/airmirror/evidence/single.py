@@ -28,20 +28,20 @@ class Single:
 
 
 @dataclass(frozen=True)
-class Bounds:
+class LogBounds:
     """A log's first offset and the one after its last stable one."""
 
     start: int
     end: int
 
 
-def bounds(routes: Routes, partition: TopicPartition) -> Bounds:
+def bounds(routes: Routes, partition: TopicPartition) -> LogBounds:
     """The offsets that can be asked for. Raises BrokerUnreachable, TopicNotFound, FetchFailed."""
     routes.refresh([partition.topic])
     wanted = [partition]
     start = offsets_with_patience(routes, wanted, EARLIEST, patience=PATIENCE)[partition]
     end = offsets_with_patience(routes, wanted, LATEST, read_committed=True, patience=PATIENCE)[partition]
-    return Bounds(start, end)
+    return LogBounds(start, end)
 
 
 def first_from(routes: Routes, partition: TopicPartition, time_ms: int) -> int:

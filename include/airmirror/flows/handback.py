@@ -21,7 +21,7 @@ from airmirror.wire.mirrormaker import source_offset_record
 
 
 @dataclass(frozen=True)
-class Position:
+class CopiedPosition:
     """A partition of the source, and the last offset that was copied and verified."""
 
     topic: str
@@ -44,7 +44,7 @@ class HandbackRefused(AirmirrorError):
         )
 
 
-def positions(opened: Opened) -> list[Position]:
+def positions(opened: Opened) -> list[CopiedPosition]:
     """The progress of every partition of which anything was copied, in order. Raises HandbackRefused, or a cluster's error."""
     catch_up_ledger(opened)
     state, ledger = opened.ledger.state(), opened.ledger
@@ -55,10 +55,10 @@ def positions(opened: Opened) -> list[Position]:
     if reasons:
         told = tuple(f"{topic}-{number}: {reason}" for (topic, number), reason in sorted(reasons.items()))
         raise HandbackRefused(opened.flow.name, told)
-    return [Position(*key, state.positions[key] - 1) for key in state.known if state.positions[key] > 0]
+    return [CopiedPosition(*key, state.positions[key] - 1) for key in state.known if state.positions[key] > 0]
 
 
-def rest_body(opened: Opened, found: Sequence[Position]) -> dict[str, object]:
+def rest_body(opened: Opened, found: Sequence[CopiedPosition]) -> dict[str, object]:
     """The body of a request that alters the offsets of the stopped connector."""
     cluster = opened.flow.source.alias
     return {
@@ -72,7 +72,7 @@ def rest_body(opened: Opened, found: Sequence[Position]) -> dict[str, object]:
     }
 
 
-def write_offsets(opened: Opened, topic: str, connector: str, window: str) -> tuple[list[Position], list[Round]]:
+def write_offsets(opened: Opened, topic: str, connector: str, window: str) -> tuple[list[CopiedPosition], list[Round]]:
     """Write the progress of a stopped connector into its workers' topic, and do the rounds that are due; what was done.
 
     A claim of the name ``window`` is held meanwhile, so that no window moves on. Raises HandbackRefused, OffsetsTopicMissing,

@@ -32,7 +32,7 @@ SAMPLE_SECONDS = 1.0
 Tell = Callable[[str], None]
 
 
-class Verdict(StrEnum):
+class HandbackVerdict(StrEnum):
     """How MirrorMaker 2 goes on in a partition."""
 
     GOES_ON = "goes on"
@@ -44,18 +44,18 @@ class Verdict(StrEnum):
     UNKNOWN = "can't be told"
 
 
-WRONG = frozenset({Verdict.GAP, Verdict.TWICE, Verdict.STRANGE})
+WRONG = frozenset({HandbackVerdict.GAP, HandbackVerdict.TWICE, HandbackVerdict.STRANGE})
 
 
 @dataclass(frozen=True)
-class Difference:
+class CopyDifference:
     """Records that are not copied once and in their place, by offsets (first, end) of the source and of the target.
 
     Of a gap the target's range is empty: it lies before the record at that offset. Of what is not the source's, the source's
     is (-1, -1). ``records`` -1: not counted, since it lies too far away.
     """
 
-    what: Verdict
+    what: HandbackVerdict
     source: tuple[int, int]
     target: tuple[int, int]
     records: int
@@ -71,10 +71,10 @@ class FirstRecords:
     key: TopicPartition
     remote_topic: str
     position: int
-    verdict: Verdict
+    verdict: HandbackVerdict
     first: tuple[int, int] | None = None
     records: int = 0
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[CopyDifference, ...] = ()
     reason: str = ""
 
     def as_dict(self) -> dict[str, Any]:
@@ -96,7 +96,7 @@ class FirstRecords:
 
 
 @dataclass(frozen=True)
-class Checked:
+class HandbackCheck:
     """All partitions that were handed back. ``running``: who of MirrorMaker 2 is seen; ``warning``: why nobody can be seen."""
 
     flow: str
@@ -108,7 +108,7 @@ class Checked:
     def goes_on(self) -> bool:
         """Return whether each partition with records to copy was seen to go on at the very next one."""
         return bool(self.partitions) and all(
-            row.verdict in (Verdict.GOES_ON, Verdict.NOTHING_NEW) for row in self.partitions
+            row.verdict in (HandbackVerdict.GOES_ON, HandbackVerdict.NOTHING_NEW) for row in self.partitions
         )
 
     @property
@@ -126,7 +126,7 @@ class Checked:
         }
 
 
-def check_handback(opened: Opened, wait: float = 0.0, tell: Tell = lambda phase: None) -> Checked:
+def check_handback(opened: Opened, wait: float = 0.0, tell: Tell = lambda phase: None) -> HandbackCheck:
     """Look at MirrorMaker 2's first records of each partition; for ``wait`` seconds where it has copied none yet.
 
     Ends at once where one partition is wrong. Writes only the ledger. Raises a cluster's error.
@@ -143,11 +143,11 @@ def check_handback(opened: Opened, wait: float = 0.0, tell: Tell = lambda phase:
         found: dict[TopicPartition, FirstRecords] = {}
         while True:
             for key, last in lasts.items():
-                if key not in found or found[key].verdict is Verdict.NOTHING_YET:
+                if key not in found or found[key].verdict is HandbackVerdict.NOTHING_YET:
                     unfit = _unfit(mirror, last, last.topic in gone or last.remote_topic in gone)
                     found[key] = unfit or first_records(mirror, last, compacted=compacted[last.topic])
-            checked = Checked(flow.name, (), tuple(found.values()))
-            idle = sum(row.verdict is Verdict.NOTHING_YET for row in checked.partitions)
+            checked = HandbackCheck(flow.name, (), tuple(found.values()))
+            idle = sum(row.verdict is HandbackVerdict.NOTHING_YET for row in checked.partitions)
             if not idle or checked.is_wrong or time.monotonic() - begun >= wait:
                 break
             tell(f"waiting for the first records of {counted(idle, 'partition')}")
@@ -165,12 +165,12 @@ def first_records(mirror: Mirror, last: SegmentRecord, *, compacted: bool) -> Fi
     """
     key, remote = TopicPartition(last.topic, last.partition), TopicPartition(last.remote_topic, last.partition)
     times = not times_replaced(mirror.flow).matches(last.topic)
-    nothing = FirstRecords(key, last.remote_topic, last.source_end, Verdict.NOTHING_NEW)
+    nothing = FirstRecords(key, last.remote_topic, last.source_end, HandbackVerdict.NOTHING_NEW)
     end = offsets_with_patience(mirror.target, [remote], LATEST, read_committed=True)[remote]
     begin = offsets_with_patience(mirror.target, [remote], EARLIEST)[remote]
     if not begin <= last.target_end <= end:
         reason = f"the remote log has offsets {begin} to {end}, and {last.target_end} was reached: the target has lost records"
-        return replace(nothing, verdict=Verdict.UNKNOWN, reason=reason)
+        return replace(nothing, verdict=HandbackVerdict.UNKNOWN, reason=reason)
     theirs = read_log(
         routes=mirror.target,
         partition=remote,
@@ -183,16 +183,18 @@ def first_records(mirror: Mirror, last: SegmentRecord, *, compacted: bool) -> Fi
     earliest = offsets_with_patience(mirror.source, [key], EARLIEST)[key]
     if earliest > last.source_end:
         reason = f"the source has deleted offsets {last.source_end} to {earliest - 1} since"
-        return replace(nothing, verdict=Verdict.UNKNOWN, records=len(theirs), reason=reason)
+        return replace(nothing, verdict=HandbackVerdict.UNKNOWN, records=len(theirs), reason=reason)
     if not theirs:
         committed = mirror.flow.isolation_level == "read_committed"
         is_idle = not _ours(mirror, key, last.source_end, read_committed=committed, most=1, times=times)
-        return replace(nothing, verdict=Verdict.NOTHING_NEW if is_idle else Verdict.NOTHING_YET)
+        return replace(nothing, verdict=HandbackVerdict.NOTHING_NEW if is_idle else HandbackVerdict.NOTHING_YET)
     first, differences = _compared(mirror, last, theirs, earliest, times)
     found = replace(nothing, first=first, records=len(theirs), differences=tuple(differences))
-    what = differences[0].what if differences else Verdict.GOES_ON
-    if compacted and what in (Verdict.GAP, Verdict.STRANGE):
-        return replace(found, verdict=Verdict.UNKNOWN, reason="the topic is compacted: a cleaner may have been there")
+    what = differences[0].what if differences else HandbackVerdict.GOES_ON
+    if compacted and what in (HandbackVerdict.GAP, HandbackVerdict.STRANGE):
+        return replace(
+            found, verdict=HandbackVerdict.UNKNOWN, reason="the topic is compacted: a cleaner may have been there"
+        )
     return replace(found, verdict=what)
 
 
@@ -208,22 +210,26 @@ def _unfit(mirror: Mirror, last: SegmentRecord, is_gone: bool) -> FirstRecords |
     elif mirror.target.topic_ids[last.remote_topic] != last.target_topic_id:
         reason = "the remote topic was created again"
     key = TopicPartition(last.topic, last.partition)
-    return FirstRecords(key, last.remote_topic, last.source_end, Verdict.UNKNOWN, reason=reason) if reason else None
+    return (
+        FirstRecords(key, last.remote_topic, last.source_end, HandbackVerdict.UNKNOWN, reason=reason)
+        if reason
+        else None
+    )
 
 
 def _compared(
     mirror: Mirror, last: SegmentRecord, theirs: Sequence[Record], earliest: int, times: bool
-) -> tuple[tuple[int, int] | None, list[Difference]]:
+) -> tuple[tuple[int, int] | None, list[CopyDifference]]:
     """The place of the first record on both sides, and what is wrong with all of them, in the target's order."""
     key, position, marks = TopicPartition(last.topic, last.partition), last.source_end, [it.digest for it in theirs]
-    best: tuple[int, tuple[int, int] | None, list[Difference]] | None = None
+    best: tuple[int, tuple[int, int] | None, list[CopyDifference]] | None = None
     for start in dict.fromkeys((position, max(earliest, position - BACK))):
         for committed in (True, False):  # as MirrorMaker 2 may read it: committed records, or everything, its default
             most = position - start + 2 * len(theirs)
             view = _ours(mirror, key, start, read_committed=committed, most=most, times=times)
             trail = follow([it.digest for it in view], marks, bisect_left(view, position, key=lambda it: it.offset))
             found = sorted(_differences(trail, view, theirs), key=lambda it: it.target)
-            wrong = sum(it.records for it in found if it.what is not Verdict.TWICE)
+            wrong = sum(it.records for it in found if it.what is not HandbackVerdict.TWICE)
             if best is None or wrong < best[0]:
                 place = {at: view[number].offset for number, at in (*trail.copies, *trail.again)}
                 best = wrong, (place[0], theirs[0].offset) if 0 in place else None, found
@@ -234,7 +240,9 @@ def _compared(
         first = theirs[0].offset
         is_before = at < position
         source, target = ((at, at + 1), (first, first + 1)) if is_before else ((position, at), (first, first))
-        return (at, first), [Difference(Verdict.TWICE if is_before else Verdict.GAP, source, target, -1)]
+        return (at, first), [
+            CopyDifference(HandbackVerdict.TWICE if is_before else HandbackVerdict.GAP, source, target, -1)
+        ]
     return best[1:]
 
 
@@ -255,17 +263,17 @@ def _ours(
     return log.committed[:most]
 
 
-def _differences(trail: Trail, view: Sequence[Record], theirs: Sequence[Record]) -> Iterator[Difference]:
+def _differences(trail: Trail, view: Sequence[Record], theirs: Sequence[Record]) -> Iterator[CopyDifference]:
     for run in runs((view[number].offset, theirs[at].offset) for number, at in trail.again):
         source, target = (run.source_first, run.source_end), (run.target_first, run.target_end)
-        yield Difference(Verdict.TWICE, source, target, run.count)
+        yield CopyDifference(HandbackVerdict.TWICE, source, target, run.count)
     for first, end in ranges(theirs[at].offset for at in trail.strange):
-        yield Difference(Verdict.STRANGE, (-1, -1), (first, end), end - first)
+        yield CopyDifference(HandbackVerdict.STRANGE, (-1, -1), (first, end), end - first)
     copies = dict(trail.copies)
     for skipped in trail.skipped:
         if lost := missing(replace(trail, skipped=(skipped,)), view):
             at = theirs[copies[skipped[1]]].offset
-            yield Difference(Verdict.GAP, (lost[0].offset, lost[-1].offset + 1), (at, at), len(lost))
+            yield CopyDifference(HandbackVerdict.GAP, (lost[0].offset, lost[-1].offset + 1), (at, at), len(lost))
 
 
 def _far(mirror: Mirror, last: SegmentRecord, first: Record) -> int:

@@ -54,7 +54,7 @@ class Continued:
 
 
 @dataclass(frozen=True)
-class Copies:
+class TakeoverCopies:
     """What both clusters say of the flow's partitions: by topic plan, plan, MirrorMaker 2's account, and its copies."""
 
     topics: TopicPlan
@@ -67,7 +67,7 @@ class Copies:
         return [_continued(item, self.recorded.get(item.key), self.found.get(item.key)) for item in self.planned]
 
 
-def copies_now(opened: Opened) -> Copies:
+def copies_now(opened: Opened) -> TakeoverCopies:
     """Look at what MirrorMaker 2 has copied, running or not. Writes only the ledger. Raises a cluster's error."""
     topics, planned = dry_run(opened)
     with Mirror.open(opened.flow, opened.ledger, "takeover") as mirror:
@@ -75,7 +75,7 @@ def copies_now(opened: Opened) -> Copies:
         recorded = recorded_progress(mirror.target, opened.flow)
         state = with_connect_offsets(mirror, opened.ledger.state(), topics.topics)
         found = look_at_copies(mirror, state, planned, {key: each.offset for key, each in recorded.items()})
-    return Copies(topics, planned, recorded, found)
+    return TakeoverCopies(topics, planned, recorded, found)
 
 
 def take_over_copies(opened: Opened, by: str, window: str, tell: Tell = lambda phase: None) -> list[Continued]:

@@ -46,7 +46,7 @@ class NoHistoryInAggregate(AirmirrorError):
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedCopies:
     """One partition: what was found, or why nothing was looked at.
 
     ``exact_from``: the source offset from which on positions are exact, before and with what was found; ``None``: none are.
@@ -86,7 +86,7 @@ class Compared:
 
 def make_exact(
     opened: Opened, topics: Collection[str] = (), *, write: bool, wait: float, tell: Tell = lambda phase: None
-) -> list[Compared]:
+) -> list[ComparedCopies]:
     """Compare MirrorMaker 2's copies of the flow's partitions (or those of ``topics``), one topic after the other.
 
     ``write``: commit their segments; another window's claim is awaited for ``wait`` seconds. Raises NoHistoryInAggregate,
@@ -101,7 +101,7 @@ def make_exact(
         missing = mirror.source.refresh_existing({key.topic for key in firsts})
         missing |= mirror.target.refresh_existing({first.remote_topic for first in firsts.values()})
         compacted = compacted_topics(mirror, {key.topic for key in firsts} - missing.keys())
-        found: list[Compared] = []
+        found: list[ComparedCopies] = []
         for topic in sorted({key.topic for key in firsts}):
             rows = []
             for key in sorted(key for key in firsts if key.topic == topic):
@@ -119,9 +119,9 @@ def make_exact(
     return found
 
 
-def _row(key: TopicPartition, first: SegmentRecord, history: History | None, reason: str) -> Compared:
+def _row(key: TopicPartition, first: SegmentRecord, history: History | None, reason: str) -> ComparedCopies:
     after = first.source_start if history is None else history.start
-    return Compared(key, first.remote_topic, (first.source_start, after), history, reason)
+    return ComparedCopies(key, first.remote_topic, (first.source_start, after), history, reason)
 
 
 def _firsts(ledger: FlowLedger) -> dict[TopicPartition, SegmentRecord]:
@@ -143,7 +143,7 @@ def _unfit(mirror: Mirror, first: SegmentRecord) -> str:
     return ""
 
 
-def _commit_patiently(mirror: Mirror, rows: Sequence[Compared], wait: float, tell: Tell) -> None:
+def _commit_patiently(mirror: Mirror, rows: Sequence[ComparedCopies], wait: float, tell: Tell) -> None:
     chosen = [row.history for row in rows if row.history is not None and row.history.accounts]
     if not chosen:
         return

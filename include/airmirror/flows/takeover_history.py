@@ -20,7 +20,7 @@ from airmirror.offsets.translation import Sync
 from airmirror.partitions import TopicPartition
 from airmirror.windows.declared import times_replaced
 from airmirror.windows.mirror import Mirror
-from airmirror.windows.takeover import Log, Record, read_log
+from airmirror.windows.takeover import LogRange, Record, read_log
 
 MOST_COUNTED = 50  # pairs of syncs out of step, of one partition: the newest
 MOST_LOOKED_AT = 20  # syncs whose records are compared, of one partition
@@ -88,13 +88,13 @@ class _Logs:
             ends.append((extent[0], extent[1]))
         return cls(mirror, key, remote, *ends)
 
-    def source(self, start: int, end: int) -> Log:
+    def source(self, start: int, end: int) -> LogRange:
         return self._read(self.mirror.flow.isolation_level == "read_committed", start, end, is_source=True)
 
     def target(self, start: int, end: int) -> list[Record]:
         return self._read(True, start, end, is_source=False).committed
 
-    def _read(self, read_committed: bool, start: int, end: int, *, is_source: bool) -> Log:
+    def _read(self, read_committed: bool, start: int, end: int, *, is_source: bool) -> LogRange:
         routes, partition = (self.mirror.source, self.key) if is_source else (self.mirror.target, self.remote)
         times = not times_replaced(self.mirror.flow).matches(self.key.topic)
         stable = offsets_with_patience(routes, [partition], LATEST, read_committed=read_committed)[partition]

@@ -8,7 +8,7 @@ from typing import Any
 
 from airmirror.errors import AirmirrorError
 from airmirror.flows.prepare import Opened
-from airmirror.flows.takeover import Continued, Copies, copies_now
+from airmirror.flows.takeover import Continued, TakeoverCopies, copies_now
 from airmirror.flows.takeover_history import Incident, incidents, syncs_of
 from airmirror.offsets.positions import GroupPosition, group_positions
 from airmirror.offsets.translation import Sync, Translated
@@ -112,7 +112,7 @@ def takeover_plan(opened: Opened) -> TakeoverPlan:
 
 
 def _history(
-    mirror: Mirror, copies: Copies
+    mirror: Mirror, copies: TakeoverCopies
 ) -> tuple[dict[TopicPartition, Sync], dict[TopicPartition, Sequence[Incident]]]:
     """The newest offset syncs, and what all of them tell, of the partitions that this flow has not copied before."""
     remote = {item.key: TopicPartition(item.remote_topic, item.partition) for item in copies.planned if item.end > 0}

@@ -17,7 +17,7 @@ KEPT_MS = 90 * 86_400_000  # questions; an answer counts for less (on_airflow.ta
 
 
 @dataclass(frozen=True)
-class Asked:
+class PendingQuestion:
     """A question of a task of a run. ``scope``: what an answer takes the place of all other runs' in; ``about``: what it is for,
     as JSON."""
 
@@ -41,7 +41,7 @@ class Answered:
     answered_ms: int
 
 
-def note_question(engine: Engine, asked: Asked) -> bool:
+def note_question(engine: Engine, asked: PendingQuestion) -> bool:
     """Note a question and forget its answer; whether it was asked before: Airflow goes on showing it as it was then, so that it
     stays about the same."""
     own, key = approvals.c, {"flow": asked.flow, "run": asked.run, "task": asked.task}

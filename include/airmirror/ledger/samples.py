@@ -17,7 +17,7 @@ LEAST_MS = 1_000  # from one sample to the next of a gate that judges meanwhile
 
 
 @dataclass(frozen=True)
-class Sample:
+class FlowSample:
     """A flow's numbers at one moment, in epoch milliseconds.
 
     ``records`` and ``bytes`` are counters; ``lag_records`` and ``lag_ms`` None where only a gate judged; ``latency_ms`` is the
@@ -84,7 +84,7 @@ def note(connection: Connection, flow: str, now: int, *, lags: bool) -> None:
         connection.execute(samples.delete().where(of_flow, samples.c.time_ms < oldest))
 
 
-def between(connection: Connection, flow: str, since: int, until: int, most: int) -> list[Sample]:
+def between(connection: Connection, flow: str, since: int, until: int, most: int) -> list[FlowSample]:
     """The samples of ``[since, until)``, by time: at most about ``most``, each the worst of its stretch of time.
 
     Counters are the largest of the stretch, lags and latencies the largest, ``verified_ms`` the earliest.
@@ -106,10 +106,10 @@ def between(connection: Connection, flow: str, since: int, until: int, most: int
         .group_by(bucket)
         .order_by(sql.func.max(own.time_ms))
     )
-    return [Sample(*row) for row in connection.execute(query)]
+    return [FlowSample(*row) for row in connection.execute(query)]
 
 
-def latest(connection: Connection, flows: Sequence[str], since: int) -> dict[str, list[Sample]]:
+def latest(connection: Connection, flows: Sequence[str], since: int) -> dict[str, list[FlowSample]]:
     """Of each flow the first and the last sample since a time, for its rates now; one or none where there are no more."""
     own = samples.c
     ends = (
@@ -118,9 +118,9 @@ def latest(connection: Connection, flows: Sequence[str], since: int) -> dict[str
         .group_by(own.flow)
         .subquery()
     )
-    columns = [own[name] for name in Sample.__dataclass_fields__]
+    columns = [own[name] for name in FlowSample.__dataclass_fields__]
     chosen = sql.and_(own.flow == ends.c.flow, sql.or_(own.time_ms == ends.c.first, own.time_ms == ends.c.last))
-    found: dict[str, list[Sample]] = {}
+    found: dict[str, list[FlowSample]] = {}
     for flow, *row in connection.execute(sql.select(own.flow, *columns).join(ends, chosen).order_by(own.time_ms)):
-        found.setdefault(flow, []).append(Sample(*row))
+        found.setdefault(flow, []).append(FlowSample(*row))
     return found

@@ -16,7 +16,7 @@ from airmirror.windows.plan import Planned
 
 
 @dataclass(frozen=True)
-class Facts:
+class MigrationFacts:
     """A flow and its clusters at one time.
 
     ``planned``: what a window would do now; ``unverified``: segment records that no gate has judged; ``held``: partitions that
@@ -53,7 +53,7 @@ def judged(level: Level, what: str, found: Sequence[str], fine: str, said: str, 
     return Finding(level, what, f"{said}: {named(found)}", way_out)
 
 
-def known(facts: Facts, rule: Finding, *needs: str) -> Finding:
+def known(facts: MigrationFacts, rule: Finding, *needs: str) -> Finding:
     """The rule; a warning where it is *ok* only for want of what could not be read (``Inventory.unknown``) on either side."""
     lacking = [
         f"{what} of {each.alias}" for each in (facts.source, facts.target) for what in needs if what in each.unknown

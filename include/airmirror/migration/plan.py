@@ -12,7 +12,7 @@ from airmirror.failover.groups import GroupPoint, groups_now
 from airmirror.flows.prepare import Opened, caught_up, dry_run
 from airmirror.ledger import FlowLedger
 from airmirror.migration import rules_access, rules_clients, rules_flow, rules_topics
-from airmirror.migration.facts import Facts
+from airmirror.migration.facts import MigrationFacts
 from airmirror.migration.foreign import foreign_records
 from airmirror.migration.inventory import POSITIONS, Inventory, take
 from airmirror.migration.moving import Moving, move_groups, writers
@@ -73,7 +73,7 @@ def migration_plan(
             groups, source = [], replace(source, unknown={**source.unknown, POSITIONS: str(error)})
         foreign = [str(error) for error in foreign_records(flow.source.alias, mirror.target, planned)]
     moves = move_groups(source, topics.topics.keys() & source.topics.keys(), flow.moves)
-    facts = Facts(
+    facts = MigrationFacts(
         flow=flow,
         source=source,
         target=target,

@@ -6,19 +6,19 @@ from collections.abc import Iterator
 
 from airmirror.errors import counted
 from airmirror.migration.access import missing_bindings
-from airmirror.migration.facts import Facts, judged, known
+from airmirror.migration.facts import MigrationFacts, judged, known
 from airmirror.migration.inventory import ACLS, QUOTAS, USERS
 from airmirror.report.document import Finding
 
 
-def rules(facts: Facts) -> Iterator[Finding]:
+def rules(facts: MigrationFacts) -> Iterator[Finding]:
     """Yield every rule."""
     yield known(facts, _acls(facts), ACLS)
     yield known(facts, _users(facts), USERS)
     yield known(facts, _quotas(facts), QUOTAS)
 
 
-def _acls(facts: Facts) -> Finding:
+def _acls(facts: MigrationFacts) -> Finding:
     what, source, target = "clients may do there what they may here", facts.source, facts.target
     if source.acls is None:
         return Finding("ok", what, f"{source.alias} has no authorizer, so it has no ACLs")
@@ -35,7 +35,7 @@ def _acls(facts: Facts) -> Finding:
     return judged("warn", what, [str(acl) for acl in found], "no ACL lacks", said, way_out)
 
 
-def _users(facts: Facts) -> Finding:
+def _users(facts: MigrationFacts) -> Finding:
     there = facts.target.users
     found = [
         f"{user} ({', '.join(mechanisms)})"
@@ -48,7 +48,7 @@ def _users(facts: Facts) -> Finding:
     return judged("warn", what, found, f"{count}, all are there", "they can't be copied", way_out)
 
 
-def _quotas(facts: Facts) -> Finding:
+def _quotas(facts: MigrationFacts) -> Finding:
     there = {(each.entity, each.key): each.value for each in facts.target.quotas}
     found = [str(each) for each in facts.source.quotas if there.get((each.entity, each.key)) != each.value]
     what = "client quotas are the same there"

@@ -8,14 +8,14 @@ from dataclasses import replace
 
 from airmirror.clusters.protocol.groups import SHARE
 from airmirror.errors import command, counted, named
-from airmirror.migration.facts import Facts, judged, known
+from airmirror.migration.facts import MigrationFacts, judged, known
 from airmirror.migration.inventory import GROUPS, POSITIONS, PRODUCERS, TRANSACTIONS
 from airmirror.migration.moving import STREAMS_TOPICS, readers, writers
 from airmirror.offsets.translation import Reason
 from airmirror.report.document import Finding
 
 
-def rules(facts: Facts) -> Iterator[Finding]:
+def rules(facts: MigrationFacts) -> Iterator[Finding]:
     """Yield every rule."""
     crossing = _crossing(facts, "transactions stay within a move group", "transactional id", writers(facts.source))
     yield known(facts, _with_past(facts, crossing), PRODUCERS, TRANSACTIONS)
@@ -28,7 +28,7 @@ def rules(facts: Facts) -> Iterator[Finding]:
     yield _share(facts)
 
 
-def _crossing(facts: Facts, what: str, kind: str, topics_of: Mapping[str, frozenset[str]]) -> Finding:
+def _crossing(facts: MigrationFacts, what: str, kind: str, topics_of: Mapping[str, frozenset[str]]) -> Finding:
     """Something that needs topics of two move groups, or topics that do not move at all."""
     move_of = {topic: move.name for move in facts.moves for topic in move.topics}
     crossing, left = [], []
@@ -46,7 +46,7 @@ def _crossing(facts: Facts, what: str, kind: str, topics_of: Mapping[str, frozen
     return judged("warn", what, left, f"{counted(len(topics_of), kind)}, none crosses", "they read what stays", way_out)
 
 
-def _with_past(facts: Facts, rule: Finding) -> Finding:
+def _with_past(facts: MigrationFacts, rule: Finding) -> Finding:
     """The rule, which says where it does not know of transactions that have ended."""
     if not facts.source.past_unknown:
         return rule
@@ -55,7 +55,7 @@ def _with_past(facts: Facts, rule: Finding) -> Finding:
     )
 
 
-def _positions(facts: Facts) -> Finding:
+def _positions(facts: MigrationFacts) -> Finding:
     what, shown = "groups go on at the very next record", command("groups", flow=facts.flow.name)
     points = [point for point in facts.groups if point.reason != Reason.NOT_REPLICATED]
     if not points:
@@ -78,7 +78,7 @@ def _positions(facts: Facts) -> Finding:
     return Finding("ok", what, f"{count}, {counted(len(points), 'position')}, exact: 0 records are read again")
 
 
-def _active_on_target(facts: Facts) -> Finding:
+def _active_on_target(facts: MigrationFacts) -> Finding:
     remote = set(facts.remote.values())
     found = sorted(
         f"{group.name} ({', '.join(sorted({f'{m.client_id} at {m.host}' for m in group.members})) or group.state})"
@@ -89,7 +89,7 @@ def _active_on_target(facts: Facts) -> Finding:
     return judged("stop", "no group is active on the target yet", found, "none is", "they have members there", way_out)
 
 
-def _streams(facts: Facts) -> Finding:
+def _streams(facts: MigrationFacts) -> Finding:
     internal = sorted(name for name in facts.source.topics if name.endswith(STREAMS_TOPICS))
     applications = {group.name for group in facts.source.groups.values() if group.kind == "streams"}
     applications |= {name for name in facts.source.groups if any(topic.startswith(f"{name}-") for topic in internal)}
@@ -99,7 +99,7 @@ def _streams(facts: Facts) -> Finding:
     return judged("warn", "Streams applications can move", found, "there are none", said, way_out)
 
 
-def _connect(facts: Facts) -> Finding:
+def _connect(facts: MigrationFacts) -> Finding:
     found = sorted(group.name for group in facts.source.groups.values() if group.protocol == "connect")
     way_out = (
         "workers keep three topics of their own, which are not copied: start workers on the target, and give connectors "
@@ -108,7 +108,7 @@ def _connect(facts: Facts) -> Finding:
     return judged("warn", "no Connect workers live here", found, "none do", "groups of workers", way_out)
 
 
-def _share(facts: Facts) -> Finding:
+def _share(facts: MigrationFacts) -> Finding:
     kinds = Counter(group.kind or "classic" for group in facts.source.groups.values())
     found = sorted(group.name for group in facts.source.groups.values() if group.kind == SHARE)
     said = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())) or "none at all"

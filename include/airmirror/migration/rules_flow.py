@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from airmirror.clusters.protocol.producers import producers_by_id
 from airmirror.errors import command, counted, named
-from airmirror.migration.facts import Facts, judged, known
+from airmirror.migration.facts import MigrationFacts, judged, known
 from airmirror.migration.inventory import GROUPS, PRODUCERS, TRANSACTIONS
 from airmirror.migration.moving import OWN_IDS, readers, writers
 from airmirror.report.document import Finding
 
 
-def rules(facts: Facts) -> Iterator[Finding]:
+def rules(facts: MigrationFacts) -> Iterator[Finding]:
     """Yield every rule, in the order in which a person would ask."""
     yield _flow(facts)
     yield known(facts, _in_use(facts), GROUPS, PRODUCERS, TRANSACTIONS)
@@ -26,7 +26,7 @@ def rules(facts: Facts) -> Iterator[Finding]:
     yield _seen(facts)
 
 
-def _flow(facts: Facts) -> Finding:
+def _flow(facts: MigrationFacts) -> Finding:
     what, flow = "a flow replicates them", facts.flow.name
     copied = [item for item in facts.planned if item.last is not None]
     if copied:
@@ -35,7 +35,7 @@ def _flow(facts: Facts) -> Finding:
     return Finding("stop", what, f"{flow} has replicated nothing yet", command("run-window", flow=flow))
 
 
-def _in_use(facts: Facts) -> Finding:
+def _in_use(facts: MigrationFacts) -> Finding:
     """Topics that are read or written and that the flow does not replicate are forgotten easily."""
     used = {topic for topics in (*readers(facts.source).values(), *writers(facts.source).values()) for topic in topics}
     used |= {each.partition.topic for each in facts.source.producers}
@@ -46,14 +46,14 @@ def _in_use(facts: Facts) -> Finding:
     return judged("warn", "everything in use is replicated", found, "it is", said, way_out)
 
 
-def _names(facts: Facts) -> Finding:
+def _names(facts: MigrationFacts) -> Finding:
     found = [f"{each.topic} as {each.remote}: {each.reason}" for each in facts.topics.refused]
     way_out = "rename or leave out what is named, or choose another replication.policy.class"
     fine = "no name is over 249 characters, and none is another topic's"
     return judged("stop", "every topic can have its name on the target", found, fine, "not replicated at all", way_out)
 
 
-def _verified(facts: Facts) -> Finding:
+def _verified(facts: MigrationFacts) -> Finding:
     what, flow = "all that was copied is verified", facts.flow.name
     if facts.held:
         return Finding("stop", what, f"held: {named(facts.held)}", command("hold", "list", flow=flow))
@@ -63,7 +63,7 @@ def _verified(facts: Facts) -> Finding:
     return Finding("ok", what, "it is, and nothing is held")
 
 
-def _lag(facts: Facts) -> Finding:
+def _lag(facts: MigrationFacts) -> Finding:
     """The time to drain comes from rates that were measured; it says so where they do not tell."""
     what = "the lag is gone in time"
     lag = sum(max(0, item.high_watermark - item.start) for item in facts.planned)
@@ -82,13 +82,13 @@ def _lag(facts: Facts) -> Finding:
     return Finding("warn", what, said, _window(facts)) if level == "warn" else Finding("ok", what, said)
 
 
-def _errors(facts: Facts) -> Finding:
+def _errors(facts: MigrationFacts) -> Finding:
     found = [f"{item.key}: {item.error}" for item in facts.planned if item.error is not None]
     said = f"{counted(len(found), 'partition')} that the next window leaves out"
     return judged("stop", "no partition stands still", found, "none does", said, command("plan", flow=facts.flow.name))
 
 
-def _foreign(facts: Facts) -> Finding:
+def _foreign(facts: MigrationFacts) -> Finding:
     """Find who writes the remote topics besides the flow: their records, and the producers that the leaders remember."""
     names = producers_by_id(facts.target.transactions)
     remote = set(facts.remote.values())
@@ -104,7 +104,7 @@ def _foreign(facts: Facts) -> Finding:
     return judged("stop", "only the flow writes on the target", sorted(found), fine, "others write there", way_out)
 
 
-def _open(facts: Facts) -> Finding:
+def _open(facts: MigrationFacts) -> Finding:
     names = producers_by_id(facts.source.transactions)
     found = sorted(
         f"{each.partition} from {each.open_from} by {names.get(each.producer_id, f'producer {each.producer_id}')}"
@@ -115,7 +115,7 @@ def _open(facts: Facts) -> Finding:
     return judged("warn", "no transaction is open on the source", found, "none is", "open now", way_out)
 
 
-def _way_back(facts: Facts) -> Finding:
+def _way_back(facts: MigrationFacts) -> Finding:
     what = "there is a way back"
     source, target = facts.flow.source.alias, facts.flow.target.alias
     if facts.has_way_back:
@@ -124,7 +124,7 @@ def _way_back(facts: Facts) -> Finding:
     return Finding("warn", what, said, f"add `{target}->{source}.enabled = true` before producers are switched")
 
 
-def _seen(facts: Facts) -> Finding:
+def _seen(facts: MigrationFacts) -> Finding:
     found = [
         f"{each.alias}: {what} ({why})" for each in (facts.source, facts.target) for what, why in each.unknown.items()
     ]
@@ -132,5 +132,5 @@ def _seen(facts: Facts) -> Finding:
     return judged("warn", "this user sees all that the plan asks", found, "it does", "not known", way_out)
 
 
-def _window(facts: Facts) -> str:
+def _window(facts: MigrationFacts) -> str:
     return command("run-window", flow=facts.flow.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from airmirror.errors import command, counted
-from airmirror.migration.facts import Facts, judged, known
+from airmirror.migration.facts import MigrationFacts, judged, known
 from airmirror.migration.inventory import CONFIGS_KNOWN, TopicFacts
 from airmirror.report.document import Finding
 from airmirror.topics.drift import drifts
@@ -13,21 +13,21 @@ from airmirror.topics.drift import drifts
 HOUR_MS = 3_600_000
 
 
-def rules(facts: Facts) -> Iterator[Finding]:
+def rules(facts: MigrationFacts) -> Iterator[Finding]:
     """Yield every rule."""
     yield from (known(facts, rule(facts), CONFIGS_KNOWN) for rule in (_compacted, _append_time, _retention))
     yield _partitions(facts)
     yield _configs(facts)
 
 
-def _pairs(facts: Facts) -> Iterator[tuple[TopicFacts, TopicFacts | None]]:
+def _pairs(facts: MigrationFacts) -> Iterator[tuple[TopicFacts, TopicFacts | None]]:
     """Yield each topic that moves, and its remote topic where that is there."""
     for topic, remote in facts.remote.items():
         if topic in facts.source.topics:
             yield facts.source.topics[topic], facts.target.topics.get(remote)
 
 
-def _compacted(facts: Facts) -> Finding:
+def _compacted(facts: MigrationFacts) -> Finding:
     """A cleaner works on each cluster by itself: the target may keep less of old values than the source does now."""
     found, soon = [], []
     for here, there in _pairs(facts):
@@ -46,7 +46,7 @@ def _compacted(facts: Facts) -> Finding:
     return judged("warn", what, found, "no topic is compacted", said, way_out)
 
 
-def _append_time(facts: Facts) -> Finding:
+def _append_time(facts: MigrationFacts) -> Finding:
     found = [
         f"{topic.name} on {where}"
         for here, there in _pairs(facts)
@@ -60,7 +60,7 @@ def _append_time(facts: Facts) -> Finding:
     return judged("warn", "timestamps stay what they are", found, fine, "LogAppendTime", way_out)
 
 
-def _retention(facts: Facts) -> Finding:
+def _retention(facts: MigrationFacts) -> Finding:
     """Until the migration is over, and while it may be undone, neither side may drop what was not read."""
     found = []
     for here, there in _pairs(facts):
@@ -76,7 +76,7 @@ def _retention(facts: Facts) -> Finding:
     return judged("warn", "records outlive the migration", found, f"all are kept for {hours:,.0f} h", said, way_out)
 
 
-def _partitions(facts: Facts) -> Finding:
+def _partitions(facts: MigrationFacts) -> Finding:
     found = [
         f"{here.name}: {here.partitions}, {there.name}: {there.partitions}"
         for here, there in _pairs(facts)
@@ -86,7 +86,7 @@ def _partitions(facts: Facts) -> Finding:
     return judged("stop", "partition counts are equal", found, "they are", "they differ", way_out)
 
 
-def _configs(facts: Facts) -> Finding:
+def _configs(facts: MigrationFacts) -> Finding:
     flow = facts.flow.name
     lacking = [f"{each.remote}: {each.what}" for each in drifts(facts.topics) if each.will_change]
     missing = "topics and configs are as they will be needed"

@@ -29,7 +29,7 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Work:
+class StepWork:
     """A step to be done. ``reverse``: the flow in the opposite direction, None: the configuration has none."""
 
     opened: Opened
@@ -53,10 +53,10 @@ def do_step(
     """
     check_decision(opened.flow.name, order.reason, order.by)
     opened = caught_up(opened, soon=True)
-    yield from WORK[step](Work(opened, reverse, chosen_move(opened, order.move), order, tell))
+    yield from WORK[step](StepWork(opened, reverse, chosen_move(opened, order.move), order, tell))
 
 
-def _mirror(work: Work) -> Iterator[str]:
+def _mirror(work: StepWork) -> Iterator[str]:
     """Topics, configs and ACLs are there, and all that the source has now is verified. Raises NotDrained."""
     opened, move = work.opened, work.move
     if is_closed(opened, move):
@@ -74,7 +74,7 @@ def _mirror(work: Work) -> Iterator[str]:
     yield from copy_access(opened, move)
 
 
-def _check_groups(work: Work) -> Iterator[str]:
+def _check_groups(work: StepWork) -> Iterator[str]:
     found = check_groups(work.opened, work.move, work.order, work.tell)
     counts, left = Counter(row.group for row in found.rows), Counter(row.group for row in found.left)
     for group in work.move.groups:
@@ -84,7 +84,7 @@ def _check_groups(work: Work) -> Iterator[str]:
         yield "no group reads these topics"
 
 
-def _switch_consumers(work: Work) -> Iterator[str]:
+def _switch_consumers(work: StepWork) -> Iterator[str]:
     opened, move = work.opened, work.move
     done = switch_groups(opened, move, work.order, work.tell)
     target = opened.flow.target.alias
@@ -93,13 +93,13 @@ def _switch_consumers(work: Work) -> Iterator[str]:
     yield from map(str, await_consumers(opened, move, work.order.wait, work.tell))
 
 
-def _reverse(work: Work) -> Iterator[str]:
+def _reverse(work: StepWork) -> Iterator[str]:
     yield from prepare_back(work.opened, work.reverse, work.move, work.order, work.tell)
     if is_closed(work.opened, work.move):
         yield from begin(work.opened, work.reverse, work.move, work.order, work.tell)
 
 
-def _switch_producers(work: Work) -> Iterator[str]:
+def _switch_producers(work: StepWork) -> Iterator[str]:
     opened, move, order = work.opened, work.move, work.order
     goes_back = opened.flow.settings.move_reverse or order.reverse
     if goes_back:
@@ -115,13 +115,13 @@ def _switch_producers(work: Work) -> Iterator[str]:
     yield from how_to_start(opened.flow, move, "producers")
 
 
-def _finish(work: Work) -> Iterator[str]:
+def _finish(work: StepWork) -> Iterator[str]:
     if is_closed(work.opened, work.move):
         check_silence(work.opened, work.move)
     yield from finish(work.opened, work.move, work.order, work.tell)
 
 
-WORK: dict[Step, Callable[[Work], Iterator[str]]] = {
+WORK: dict[Step, Callable[[StepWork], Iterator[str]]] = {
     "mirror": _mirror,
     "check_groups": _check_groups,
     "switch_consumers": _switch_consumers,

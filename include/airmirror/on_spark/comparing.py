@@ -38,7 +38,7 @@ class CompareJobFailed(AirmirrorError):
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedClusters:
     """The clusters that a session compares."""
 
     source: Cluster
@@ -52,7 +52,7 @@ def on_spark(source: Cluster, target: Cluster, view: View, url: str | None) -> I
 
     Raises SparkUnavailable, SparkRefused, UnsupportedClientSetting.
     """
-    ends = Compared(self_contained(source), self_contained(target))
+    ends = ComparedClusters(self_contained(source), self_contained(target))
     spark = sessions.in_process() if url is None else sessions.connect(url, ends)
     try:
         yield partial(compare_parts, spark, ends, view)
@@ -60,7 +60,7 @@ def on_spark(source: Cluster, target: Cluster, view: View, url: str | None) -> I
         sessions.close(spark)
 
 
-def compare_parts(spark: SparkSession, ends: Compared, view: View, parts: Sequence[Part]) -> list[Findings]:
+def compare_parts(spark: SparkSession, ends: ComparedClusters, view: View, parts: Sequence[Part]) -> list[Findings]:
     """Compare every part in a task of its own; what is secret is part of the function, as in ``execute``.
 
     Raises CompareJobFailed, LibraryAltered, MissingPackage, or what a part's comparison raises.

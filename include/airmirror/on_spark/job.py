@@ -35,7 +35,7 @@ def main(arguments: Sequence[str]) -> int:
     ledger = secrets.pop(LEDGER, "") or os.environ.get(LEDGER, "")
     try:
         if not ledger:
-            raise NoLedger()
+            raise LedgerNotGiven()
         with open_flow(given.config, given.flow, ledger, secrets) as opened:
             _check_settings(opened)
             prepared = prepare(replace(opened, flow=selection.applied(opened.flow)))
@@ -108,7 +108,7 @@ def _check_settings(opened: Opened) -> None:
             raise ConnectionNeeded(cluster.alias, connections[cluster.alias])
 
 
-class NoLedger(AirmirrorError):
+class LedgerNotGiven(AirmirrorError):
     """A job that was not told where the ledger is."""
 
     def __str__(self) -> str:

@@ -20,7 +20,7 @@ VARIABLE = "AIRMIRROR_SPARK_SECRET"
 FILE = "spark.secret"
 
 
-class Pair(Protocol):
+class ClusterPair(Protocol):
     """Two clusters that a session is about, by a name: a flow, or a comparison."""
 
     @property
@@ -31,7 +31,7 @@ class Pair(Protocol):
     def target(self) -> Cluster: ...
 
 
-def session_id(flow: Pair, library: str, generation: int) -> UUID:
+def session_id(flow: ClusterPair, library: str, generation: int) -> UUID:
     """The id of the flow's session: another flow, deployment, cluster, library or generation has another one."""
     parts = (flow.name, *flow.source.bootstrap_servers, "", *flow.target.bootstrap_servers, library, str(generation))
     digest = hmac.digest(_secret(os.environ.get(VARIABLE, "")), "\0".join(parts).encode(), "sha256")

@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 
 from airmirror.errors import AirmirrorError
 from airmirror.on_spark.library import build, digest
-from airmirror.on_spark.secret import Pair, session_id
+from airmirror.on_spark.secret import ClusterPair, session_id
 
 _INVALID = "INVALID_CONNECT_URL"  # said with the parameters, and so the token
 _REFUSED = (_INVALID, "UNAUTHENTICATED", "PERMISSION_DENIED")
@@ -72,7 +72,7 @@ class SpeculationRefused(AirmirrorError):
         )
 
 
-def connect(url: str, flow: Pair) -> SparkSession:
+def connect(url: str, flow: ClusterPair) -> SparkSession:
     """The flow's session on a Spark Connect server (``sc://host:port``, or with parameters), with the library in it.
 
     Raises SparkUnavailable, SparkRefused.

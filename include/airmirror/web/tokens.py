@@ -25,7 +25,7 @@ KEPT_SECONDS = 30.0  # so long a token that was changed still counts
 
 def caller_of(conn_ids: Callable[[], Sequence[str]], limit: RateLimit) -> Callable[..., str]:
     """A dependency: the connection whose token the caller has sent; else 401, or 429 where it calls too often."""
-    tokens = Tokens(_token)
+    tokens = ConnectionTokens(_token)
 
     def caller(authorization: Annotated[str, Header()] = "") -> str:
         scheme, _, sent = authorization.partition(" ")
@@ -47,7 +47,7 @@ def caller_of(conn_ids: Callable[[], Sequence[str]], limit: RateLimit) -> Callab
 
 
 @dataclass
-class Tokens:
+class ConnectionTokens:
     """The tokens of connections, asked for again when they are older than thirty seconds. Thread-safe."""
 
     ask: Callable[[str], str]

@@ -11,7 +11,7 @@ from airmirror.wire.segments import SegmentRecord
 
 
 @dataclass
-class Committed:
+class PartitionCommits:
     """One partition's commits in a window. Ends are exclusive; target offsets of -1: no record was copied."""
 
     source_start: int
@@ -41,9 +41,9 @@ class Committed:
         self.read_back = self.read_back and record.was_read_back
 
 
-def committed(records: Iterable[SegmentRecord]) -> dict[TopicPartition, Committed]:
+def committed(records: Iterable[SegmentRecord]) -> dict[TopicPartition, PartitionCommits]:
     """Sum up the segment records of a window, which come in the order of each partition's source offsets."""
-    found: dict[TopicPartition, Committed] = {}
+    found: dict[TopicPartition, PartitionCommits] = {}
     for record in records:
-        found.setdefault(key_of(record), Committed(record.source_start)).add(record)
+        found.setdefault(key_of(record), PartitionCommits(record.source_start)).add(record)
     return found

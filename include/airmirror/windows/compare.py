@@ -20,7 +20,7 @@ from airmirror.partitions import TopicPartition
 from airmirror.slot.account import Digest, payload_digest
 from airmirror.slot.errors import ForeignRecords
 from airmirror.windows.coverage import ALL, is_declared, still_held
-from airmirror.windows.cursor import Cursor, Pair, pairs
+from airmirror.windows.cursor import Cursor, RecordPair, pairs
 from airmirror.windows.declared import compacted_topics, times_replaced
 from airmirror.windows.errors import TargetDiffers, Unaccounted
 from airmirror.windows.mirror import Mirror
@@ -211,7 +211,7 @@ def _compare(
     return Compared(record, equal, gone, on_target, error)
 
 
-def read_pairs(logs: Logs, part: SegmentRecord, after: int | None = None) -> Iterator[Pair]:
+def read_pairs(logs: Logs, part: SegmentRecord, after: int | None = None) -> Iterator[RecordPair]:
     """Both logs of a segment record, brought together. Where the target sets times of its own, it is given the source's."""
     flow = logs.flow
     here = Cursor(
@@ -228,7 +228,9 @@ def read_pairs(logs: Logs, part: SegmentRecord, after: int | None = None) -> Ite
         yield pair if keeps_times else pair.with_times_of_source()
 
 
-def _difference(logs: Logs, record: SegmentRecord, pair: Pair, may_lack: bool) -> tuple[AirmirrorError | None, int]:
+def _difference(
+    logs: Logs, record: SegmentRecord, pair: RecordPair, may_lack: bool
+) -> tuple[AirmirrorError | None, int]:
     """The first difference of a pair, and how many records before it are equal."""
     number = first_difference(pair.here, pair.there)
     found = [] if number < 0 else [(int(pair.at[number]), "key, value, headers or timestamp are not equal")]

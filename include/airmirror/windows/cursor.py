@@ -88,7 +88,7 @@ class Mapping:
 
 
 @dataclass(frozen=True)
-class Pair:
+class RecordPair:
     """Records of both logs up to one source offset, from where the pair before ended.
 
     ``here`` and ``there``: those that both have, in equal numbers; ``at`` their source offsets. ``absent_there``,
@@ -106,7 +106,7 @@ class Pair:
     surplus_here: Array
     surplus_there: Array
 
-    def with_times_of_source(self) -> Pair:
+    def with_times_of_source(self) -> RecordPair:
         """The same, as if the target had kept the times of the records that both have."""
         there = replace(self.there, timestamps=self.here.timestamps)
         times = self.target.timestamps.copy()
@@ -114,7 +114,7 @@ class Pair:
         return replace(self, there=there, target=replace(self.target, timestamps=times))
 
 
-def pairs(source: Cursor, target: Cursor, segments: Sequence[Segment]) -> Iterator[Pair]:
+def pairs(source: Cursor, target: Cursor, segments: Sequence[Segment]) -> Iterator[RecordPair]:
     """Both logs, brought together."""
     mapping = Mapping(segments)
     while True:
@@ -130,10 +130,10 @@ def pairs(source: Cursor, target: Cursor, segments: Sequence[Segment]) -> Iterat
         back, is_there = mapping.back(other.offsets)
         here, there = one.offsets[is_here], back[is_there]
         if is_here.all() and is_there.all() and np.array_equal(here, there):  # as nearly always
-            yield Pair(one, other, here, one, other, *[_NO_OFFSETS] * 4)
+            yield RecordPair(one, other, here, one, other, *[_NO_OFFSETS] * 4)
             continue
         both = np.intersect1d(here, there, assume_unique=True)
-        yield Pair(
+        yield RecordPair(
             source=one,
             target=other,
             at=both,

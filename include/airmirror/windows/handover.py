@@ -24,7 +24,7 @@ from airmirror.windows.epochs import look_at_epochs
 from airmirror.windows.errors import ProgressDiffers
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.plan import Planned
-from airmirror.windows.takeover import Log, Record, TakenOver, accounts_of, missing, read_log, take_over
+from airmirror.windows.takeover import LogRange, Record, TakenOver, accounts_of, missing, read_log, take_over
 from airmirror.windows.trail import Trail, follow
 
 AT_ONCE = 100_000  # records of the target that are held in memory
@@ -190,7 +190,7 @@ class _Search:
             times=self._times,
         ).committed
 
-    def _ours(self, count: int) -> Log:
+    def _ours(self, count: int) -> LogRange:
         source, key = self._mirror.source, self._item.key
         earliest = offsets_with_patience(source, [key], EARLIEST)[key]
         end = offsets_with_patience(source, [key], LATEST, read_committed=self._read_committed)[key]
@@ -204,7 +204,7 @@ class _Search:
             times=self._times,
         )
 
-    def _followed(self, ours: Log, theirs: Sequence[Record]) -> tuple[Sequence[Record], Trail] | PartitionError:
+    def _followed(self, ours: LogRange, theirs: Sequence[Record]) -> tuple[Sequence[Record], Trail] | PartitionError:
         """The trail, in the source's records as MirrorMaker 2 has read them: committed ones, or, its default, everything."""
         marks = [each.digest for each in theirs]
         error: PartitionError | None = None

@@ -20,7 +20,7 @@ from airmirror.slot.account import MOST_SEGMENTS, Account
 from airmirror.windows.cleaned import between, filled, numbered
 from airmirror.windows.declared import times_replaced
 from airmirror.windows.mirror import Mirror
-from airmirror.windows.takeover import Copies, Log, Record, accounts_of, missing, read_log
+from airmirror.windows.takeover import Copies, LogRange, Record, accounts_of, missing, read_log
 from airmirror.windows.trail import Trail, follow
 from airmirror.wire.segments import Segment, SegmentRecord
 
@@ -133,7 +133,7 @@ class _Walk:
                 self._take(theirs, earliest)
         self._join()
 
-    def _read(self, *, target: bool, start: int, end: int, most: int) -> Log:
+    def _read(self, *, target: bool, start: int, end: int, most: int) -> LogRange:
         return read_log(
             routes=self.mirror.target if target else self.mirror.source,
             partition=self.remote if target else self.key,
@@ -181,7 +181,7 @@ class _Walk:
             self.at = copies[-1][0].offset + 1
 
     def _copies(
-        self, trail: Trail, view: Sequence[Record], theirs: Sequence[Record], ours: Log
+        self, trail: Trail, view: Sequence[Record], theirs: Sequence[Record], ours: LogRange
     ) -> tuple[Copies, Sequence[Record], list[Gap]]:
         """The copies of a trail, the target's records by whose numbers they are, and what was skipped."""
         if not self.compacted:

@@ -17,7 +17,7 @@ from airmirror.partitions import TopicPartition
 from airmirror.slot.account import MOST_SEGMENTS, NO_DIGEST
 from airmirror.windows.compare import Logs, check, look_at_logs, read_pairs
 from airmirror.windows.coverage import still_held
-from airmirror.windows.cursor import Pair
+from airmirror.windows.cursor import RecordPair
 from airmirror.windows.declared import compacted_topics
 from airmirror.windows.mirror import Mirror
 from airmirror.windows.resets import Choice, Facts, Reset, keeping
@@ -89,7 +89,7 @@ def without_losses(logs: Logs, record: SegmentRecord, *, holes: bool) -> Segment
     return replace(remaining, digest=NO_DIGEST)  # from now on it is compared record by record
 
 
-def _lost(pair: Pair, may_lack: bool) -> Array:
+def _lost(pair: RecordPair, may_lack: bool) -> Array:
     """Mapped source offsets whose records are not equal, or that one side lacks for no reason."""
     differing = pair.at[~_equal(pair.here, pair.there)]
     parts = (differing,) if may_lack else (differing, pair.absent_there, pair.absent_here)

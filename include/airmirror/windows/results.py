@@ -11,7 +11,7 @@ from airmirror.ledger.metrics import Standing
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Outcome, SlotResult
 from airmirror.slot.errors import of_flow
-from airmirror.windows.committed import Committed, committed
+from airmirror.windows.committed import PartitionCommits, committed
 from airmirror.windows.errors import PartitionHeld
 from airmirror.windows.findings import Finding
 from airmirror.windows.following import Followed
@@ -115,7 +115,7 @@ def rows_of(flow: Flow, window: str, index: Index, planned: Sequence[Planned]) -
 
 def window_rows(
     flow: Flow,
-    done: Mapping[TopicPartition, Committed],
+    done: Mapping[TopicPartition, PartitionCommits],
     index: Index,
     planned: Sequence[Planned],
     results: Sequence[SlotResult],
@@ -143,7 +143,7 @@ def window_rows(
         if own is None and (result is None or result.outcome is Outcome.DONE) and verdict is None and error is None:
             continue
         position = state.positions.get(key, item.start)
-        passed, own = state.verified.get(key), own or Committed(position, position)
+        passed, own = state.verified.get(key), own or PartitionCommits(position, position)
         yield Row(
             topic=item.topic,
             partition=item.partition,

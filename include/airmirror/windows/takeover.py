@@ -156,7 +156,7 @@ Copies = Sequence[tuple["Record", int]]
 """Records of the source, each with the number of its copy among those of the target; both rising."""
 
 
-def _copied_again(ours: Log, there: Sequence[bytes], start: int) -> tuple[Copies, int] | None:
+def _copied_again(ours: LogRange, there: Sequence[bytes], start: int) -> tuple[Copies, int] | None:
     """What was copied from offset ``start`` on by one that was killed and began again; how many records it has copied twice.
 
     Followed from the copies of what precedes ``start`` on. None: that does not explain all that the target holds after them.
@@ -179,7 +179,9 @@ def missing(trail: Trail, view: Sequence[Record]) -> list[Record]:
     return [record for begin, end in trail.skipped for record in view[begin:end] if not record.aborted]
 
 
-def accounts_of(start: int, target_end: int, copies: Copies, theirs: Sequence[Record], ours: Log) -> Iterator[Account]:
+def accounts_of(
+    start: int, target_end: int, copies: Copies, theirs: Sequence[Record], ours: LogRange
+) -> Iterator[Account]:
     """The accounts of ``copies`` from source offset ``start`` on; a new one after records of the target that are no copies."""
     account, apart, expected = Account(start, target_end), False, copies[0][1] if copies else 0
     for record, number in copies:
@@ -201,7 +203,7 @@ def accounts_of(start: int, target_end: int, copies: Copies, theirs: Sequence[Re
     yield _counted(account, ours)
 
 
-def _counted(account: Account, ours: Log) -> Account:
+def _counted(account: Account, ours: LogRange) -> Account:
     account.control = ours.left_out("control", account.start, account.end)
     account.aborted = ours.left_out("aborted", account.start, account.end)
     account.holes = account.end - account.start - account.copied - account.control - account.aborted
@@ -286,7 +288,7 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Log:
+class LogRange:
     """The records of a range, aborted ones among them, and the offsets of what is no committed record."""
 
     records: list[Record]
@@ -303,11 +305,11 @@ class Log:
 
 def read_log(
     routes: Routes, partition: TopicPartition, start: int, end: int, read_committed: bool, most: int, times: bool
-) -> Log:
+) -> LogRange:
     """At least the first ``most`` committed records of a range, or (0) all."""
     from airmirror.wire.records import index  # loads compiled loops: only where records must be decoded
 
-    found = Log([], [])
+    found = LogRange([], [])
     committed = 0
     for buffer, batches in read_batches(routes, partition, start, end, read_committed=read_committed):
         for batch, aborted in batches:

@@ -26,7 +26,7 @@ from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
 from airmirror.clusters.protocol.buffers import raise_receive_buffer
 from airmirror.clusters.protocol.nulls import null_field
-from airmirror.clusters.protocol.throttle import Throttle
+from airmirror.clusters.protocol.throttle import ConnectionThrottle
 from airmirror.clusters.security.tls import RECORD_BYTES, TlsFailed
 from airmirror.errors import AirmirrorError
 from airmirror.wire.requests import FETCH, FETCH_VERSIONS, PRODUCE, PRODUCE_VERSIONS, Buffer
@@ -122,7 +122,7 @@ class Connection:
         self._correlation_id = 0
         self._asked: deque[int] = deque()  # of the requests whose answers were not read yet
         self._held: deque[memoryview] = deque()  # answers that were read before anyone asked for them
-        self.throttle = Throttle(throttled)
+        self.throttle = ConnectionThrottle(throttled)
         self.round_trip = math.inf  # seconds that the quickest answer took so far
         self._timeout = timeout
         self._transport = transport

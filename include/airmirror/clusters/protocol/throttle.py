@@ -12,7 +12,7 @@ from collections.abc import Callable
 MOST_SECONDS = 60.0  # that an answer is believed
 
 
-class Throttle:
+class ConnectionThrottle:
     """Of one connection. ``tell`` hears of the seconds that were asked for."""
 
     def __init__(self, tell: Callable[[float], None]) -> None:

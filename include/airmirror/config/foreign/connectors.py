@@ -63,7 +63,7 @@ class Connector:
 
 
 @dataclass
-class Found:
+class FoundSettings:
     """The settings of a properties file by key, in its order, with what is to be said of them."""
 
     settings: dict[str, Setting] = field(default_factory=dict)
@@ -75,9 +75,9 @@ class Found:
         return self.settings.setdefault(key, Setting(key, value.text, value.line)).value == value.text
 
 
-def flows_of(connectors: Sequence[Connector]) -> Found:
+def flows_of(connectors: Sequence[Connector]) -> FoundSettings:
     """The settings of all connectors' flows and clusters."""
-    found = Found()
+    found = FoundSettings()
     fit = []
     for connector in connectors:
         if connector.get("source.cluster.alias"):
@@ -99,7 +99,7 @@ def flows_of(connectors: Sequence[Connector]) -> Found:
     return found
 
 
-def _flow(found: Found, name: str, connectors: Mapping[str, Connector]) -> None:
+def _flow(found: FoundSettings, name: str, connectors: Mapping[str, Connector]) -> None:
     of_source = connectors[SOURCE]
     for connector in connectors.values():
         for key, value in connector.config.items():
@@ -117,7 +117,7 @@ def _flow(found: Found, name: str, connectors: Mapping[str, Connector]) -> None:
             found.notes.append(Problem(of_source.line, f"{name}.{keys[0]}", message))
 
 
-def _progress(found: Found, flow: str, of_source: Connector) -> None:
+def _progress(found: FoundSettings, flow: str, of_source: Connector) -> None:
     """The place of its progress: the workers' topic, over which Connect reads a connector's own."""
     own = of_source.config.get(_OWN_OFFSETS)
     topics = [each for each in (of_source.workers_offsets, own) if each is not None]
@@ -131,7 +131,7 @@ def _progress(found: Found, flow: str, of_source: Connector) -> None:
         found.notes.append(Problem(of_source.line, f"{flow}.takeover.connector.name", message))
 
 
-def _of_cluster(found: Found, flow: str, *, alias: str, key: str, value: Value) -> None:
+def _of_cluster(found: FoundSettings, flow: str, *, alias: str, key: str, value: Value) -> None:
     """A cluster's setting, at ``<alias>.``; at the flow where another flow has another."""
     if key not in CONNECTION and not (key in KEYS and KEYS[key].scope is Scope.WORKER):
         found.notes.append(Problem(value.line, f"{alias}.{key}", "left out: no client of a connector reads it"))
@@ -145,7 +145,7 @@ def _of_cluster(found: Found, flow: str, *, alias: str, key: str, value: Value) 
         found.put(f"{flow}.{side}.cluster.{key}", value)
 
 
-def _merged(found: Found, flow: str, connectors: Mapping[str, Connector]) -> Iterator[tuple[str, Value]]:
+def _merged(found: FoundSettings, flow: str, connectors: Mapping[str, Connector]) -> Iterator[tuple[str, Value]]:
     """The keys of a flow's connectors, each with the value of the connector that reads it."""
     keys = dict.fromkeys(key for connector in connectors.values() for key in connector.config)
     for key in keys:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from airmirror.config.errors import Problem
-from airmirror.config.foreign.connectors import CHECKPOINT, HEARTBEAT, PACKAGE, SOURCE, Connector, Found, Value
+from airmirror.config.foreign.connectors import CHECKPOINT, HEARTBEAT, PACKAGE, SOURCE, Connector, FoundSettings, Value
 from airmirror.config.foreign.tree import Node
 
 SECRETS = "strimzisecrets"
@@ -37,7 +37,7 @@ _SCRAM = {"scram-sha-256": "SCRAM-SHA-256", "scram-sha-512": "SCRAM-SHA-512"}
 _LOGIN = "org.apache.kafka.common.security."
 
 
-def connectors_of(resource: Node, found: Found) -> Iterator[Connector]:
+def connectors_of(resource: Node, found: FoundSettings) -> Iterator[Connector]:
     """The connectors of a KafkaMirrorMaker2; what has no effect or can't be done goes to ``found``."""
     spec = resource.at("spec")
     clusters = {node.at("alias").text: node for node in spec.at("clusters").items}
@@ -89,14 +89,14 @@ def _workers_offsets(target: Node) -> Value:
     return Value(named.text or _DEFAULT_OFFSETS, named.line)
 
 
-def connector_of(resource: Node, found: Found) -> Connector:
+def connector_of(resource: Node, found: FoundSettings) -> Connector:
     """The connector of a KafkaConnector."""
     spec = resource.at("spec")
     kind = spec.at("class").text.removeprefix(PACKAGE)
     return _connector(spec, resource.at("metadata", "name").text, kind, {}, found)
 
 
-def _connector(node: Node, name: str, kind: str, config: dict[str, Value], found: Found) -> Connector:
+def _connector(node: Node, name: str, kind: str, config: dict[str, Value], found: FoundSettings) -> Connector:
     _tell(
         found=found,
         node=node,
@@ -119,7 +119,7 @@ def _patterns(mirror: Node) -> dict[str, Value]:
     }
 
 
-def _cluster(node: Node, prefix: str, found: Found) -> Iterator[tuple[str, Value]]:
+def _cluster(node: Node, prefix: str, found: FoundSettings) -> Iterator[tuple[str, Value]]:
     """A cluster's settings as the operator writes them: its addresses, TLS, who we are, and its ``config``."""
     servers = node.at("bootstrapServers")
     yield f"{prefix}alias", Value(node.at("alias").text, node.line)
@@ -141,14 +141,14 @@ def _cluster(node: Node, prefix: str, found: Found) -> Iterator[tuple[str, Value
             yield f"{prefix}{key}", Value(each.text, each.line)
 
 
-def _certificate(node: Node, found: Found) -> str:
+def _certificate(node: Node, found: FoundSettings) -> str:
     if "pattern" in node.fields:
         problem = "a pattern names no file: write the names of the certificates (certificate: ca.crt)"
         found.problems.append(Problem(node.line, "trustedCertificates.pattern", problem))
     return reference(node.at("secretName").text, node.at("certificate").text)
 
 
-def _login(node: Node, found: Found) -> Iterator[tuple[str, Value]]:
+def _login(node: Node, found: FoundSettings) -> Iterator[tuple[str, Value]]:
     """Who we are, by the type of ``authentication``."""
 
     def said(key: str, text: str) -> tuple[str, Value]:
@@ -191,7 +191,7 @@ def reference(secret: str, key: str) -> str:
 
 
 def _tell(
-    found: Found, node: Node, path: str, known: set[str], *, without: set[str] | None = None, reason: str = ""
+    found: FoundSettings, node: Node, path: str, known: set[str], *, without: set[str] | None = None, reason: str = ""
 ) -> None:
     """Note the fields that have no effect here; a field that Strimzi does not know is a problem."""
     for name, each in node.fields.items():

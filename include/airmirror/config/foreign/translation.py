@@ -15,7 +15,7 @@ from airmirror.config.foreign.connectors import (
     PACKAGE,
     SOURCE,
     Connector,
-    Found,
+    FoundSettings,
     Value,
     flows_of,
 )
@@ -56,7 +56,7 @@ def translate(text: str, name: str, secrets_from: str | None = None) -> Translat
         text = text.encode("iso-8859-1").decode()
     except UnicodeError:
         raise ConfigurationError(name, (Problem(None, "", "neither YAML nor JSON: it is no UTF-8"),)) from None
-    said = Found()
+    said = FoundSettings()
     connectors = [each for document in parse(text, name) for each in _connectors(document, said)]
     if not connectors and not said.problems:
         said.problems.append(Problem(None, "", "it has no connector of MirrorMaker 2"))
@@ -69,7 +69,7 @@ def translate(text: str, name: str, secrets_from: str | None = None) -> Translat
     )
 
 
-def _connectors(document: Node, said: Found) -> Iterator[Connector]:
+def _connectors(document: Node, said: FoundSettings) -> Iterator[Connector]:
     """The connectors of one document: a resource, a list of resources or connectors, or what Connect's REST API answers."""
     kind = document.at("kind").text
     if kind == "KafkaMirrorMaker2":
@@ -94,7 +94,7 @@ def _connector(config: Node, name: str) -> Connector:
     return Connector(name, config.at("connector.class").text.removeprefix(PACKAGE), values, config.line)
 
 
-def _mirrors(connector: Connector, said: Found) -> Iterator[Connector]:
+def _mirrors(connector: Connector, said: FoundSettings) -> Iterator[Connector]:
     if connector.kind in _KINDS:
         yield connector
     else:

@@ -104,11 +104,11 @@ def _is_strict(context: Context) -> bool:
 def places(flow: str, context: Context) -> Places:
     """Return the run's range: the form's offsets or interval, or the run's own interval. Raises NoInterval."""
     from airmirror.flows.audit import Range
-    from airmirror.on_airflow.tasks.audit import Interval, NoInterval, Offsets
+    from airmirror.on_airflow.tasks.audit import Interval, NoInterval, OffsetRange
 
     given = context["params"]
     if "topic" in given:
-        return Offsets(Range(given["topic"], given["partition"], given["start"], given["end"]))
+        return OffsetRange(Range(given["topic"], given["partition"], given["start"], given["end"]))
     begin, end = (datetime.fromisoformat(given[name]) if given[name] else None for name in ("from", "to"))
     begin, end = begin or context.get("data_interval_start"), end or context.get("data_interval_end")
     if begin is None or end is None or not begin < end:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from airmirror.errors import AirmirrorError
 from airmirror.ledger import Ledger
-from airmirror.ledger.approvals import Answered, Asked, answer_to, note_answer, note_question, open_questions
+from airmirror.ledger.approvals import Answered, PendingQuestion, answer_to, note_answer, note_question, open_questions
 from airmirror.on_airflow.deployment import Deployment
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def note_asked(
     """Note a question before it is shown; whether it was asked before in this run. ``scope``: what an answer takes the place of
     other runs' in; ``shown``: what it is about, besides what the run was triggered with."""
     about = json.dumps([_order(context), shown])
-    asked = Asked(flow, _run(context), question, scope, about, int(time.time() * 1000))
+    asked = PendingQuestion(flow, _run(context), question, scope, about, int(time.time() * 1000))
     with _ledger(deployment) as ledger:
         return note_question(ledger.engine, asked)
 

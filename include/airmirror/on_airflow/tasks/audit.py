@@ -86,7 +86,7 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Offsets:
+class OffsetRange:
     """One explicit range."""
 
     range: Range
@@ -115,7 +115,7 @@ class Offsets:
         return [item]
 
 
-Places = Interval | Offsets
+Places = Interval | OffsetRange
 
 
 def ranges_in(places: Places, selection: Selection) -> Callable[[Opened], list[Range]]:
@@ -168,7 +168,7 @@ def compare_ranges(
         ranges = places.ranges(opened, sorted(look(opened.flow).topics), selection)
         beside = backfill_of(opened)
         # Records that came into an interval since its window ended are the next window's.
-        missing = strict and isinstance(places, Offsets) and not selection.dry_run
+        missing = strict and isinstance(places, OffsetRange) and not selection.dry_run
         found = audit(opened, ranges, refuse_before=strict and beside is None, refuse_missing=missing, tell=tell)
         if beside is not None:
             parts = before_the_first(opened, ranges)

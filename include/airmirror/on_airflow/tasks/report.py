@@ -12,7 +12,7 @@ from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 
 from airmirror.config import Comparison
 from airmirror.errors import AirmirrorError, listed
-from airmirror.evidence.asking import Asked, sample_of
+from airmirror.evidence.asking import ComparisonRequest, sample_of
 from airmirror.evidence.compared_report import compared_report, verdict
 from airmirror.evidence.mirrors import compare_clusters
 from airmirror.evidence.parts import Execute
@@ -116,12 +116,12 @@ def compare(deployment: Deployment, name: str, narrowed: Narrowed, run: str, sho
         raise ClustersDiffer(name, verdict(rows), tuple(different))
 
 
-def _asked(chosen: Comparison, narrowed: Narrowed) -> Asked:
+def _asked(chosen: Comparison, narrowed: Narrowed) -> ComparisonRequest:
     """Return what to compare: of what the configuration names, whatever whoever may trigger asks for. Raises SlowPattern."""
     for pattern in narrowed.topics:
         if not is_quick(pattern):
             raise SlowPattern(chosen.name, pattern)
-    return Asked(
+    return ComparisonRequest(
         topics=narrowed.topics or chosen.topics,
         exclude=chosen.topics_exclude,
         rename=chosen.rename,
@@ -134,7 +134,7 @@ def _asked(chosen: Comparison, narrowed: Narrowed) -> Asked:
 
 
 @contextmanager
-def _executing(chosen: Comparison, asked: Asked) -> Iterator[Execute | None]:
+def _executing(chosen: Comparison, asked: ComparisonRequest) -> Iterator[Execute | None]:
     """The function that compares parts on Spark Connect; None where the task itself compares. Raises BadSparkConnection."""
     if chosen.spark_conn_id is None:
         yield None

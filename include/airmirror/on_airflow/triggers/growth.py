@@ -37,7 +37,7 @@ class GrowthTrigger(BaseEventTrigger):
         return path, {"flow": self.flow, "records": self.records}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        source = Source(self.flow)
+        source = WatchedSource(self.flow)
         try:
             async for grown in growth(source.size, self.records):
                 yield TriggerEvent({"records": grown})  # type: ignore[no-untyped-call]
@@ -63,7 +63,7 @@ async def growth(size: Callable[[], int], records: int, every: float = EVERY_SEC
         await asyncio.sleep(every)
 
 
-class Source:
+class WatchedSource:
     """A flow's source. Its settings and topics are read again each minute, its connections kept for so long."""
 
     def __init__(self, flow: str) -> None:

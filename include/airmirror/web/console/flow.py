@@ -13,7 +13,7 @@ from airmirror.flows.status import with_ends
 from airmirror.ledger import Ledger, WindowEnd
 from airmirror.ledger.database import reading
 from airmirror.ledger.recovery import complete_of
-from airmirror.ledger.samples import Sample, between, latest
+from airmirror.ledger.samples import FlowSample, between, latest
 from airmirror.ledger.showing import PartitionColumns, columns, totals, windows_at
 from airmirror.web.console.known import MOST_TEXT, Place, known
 from airmirror.web.console.overview import RATE_MS, Shown, summary
@@ -84,7 +84,7 @@ def flow_page(ledger: Ledger, shown: Shown, page: Page, *, span: tuple[int, int]
     }
 
 
-def series(points: list[Sample]) -> dict[str, list[float | None]]:
+def series(points: list[FlowSample]) -> dict[str, list[float | None]]:
     """Columns for plots: time in epoch seconds; rates are from the point before, unknown where counters fell."""
     rates: list[tuple[float | None, float | None]] = [(None, None)]
     for before, after in pairwise(points):

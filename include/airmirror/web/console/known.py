@@ -18,7 +18,7 @@ Place = tuple[str, int]  # topic and partition
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownFlow:
     """A flow in its ledger. ``failing``: what nobody has decided about since; ``decided``: what a person has, by place.
 
     ``stopped``: its last run failed, and nothing of this says why.
@@ -40,7 +40,7 @@ class Known:
         return any(hold.by == GATE for hold in self.holds.values())
 
 
-def known(ledger: FlowLedger, red_run: str) -> Known:
+def known(ledger: FlowLedger, red_run: str) -> KnownFlow:
     """Read a flow's state; ``red_run``: its last finished run where that failed, else empty."""
     holds, ends, decisions, resets = ledger.holds(), ledger.window_ends(), ledger.decisions(), ledger.resets()
     failing = without_held(ledger.failures(), holds)
@@ -55,7 +55,7 @@ def known(ledger: FlowLedger, red_run: str) -> Known:
     }
     left = [failure for failure in failing if failure.key not in decided]
     is_held = any(hold.by == GATE for hold in holds.values())
-    return Known(
+    return KnownFlow(
         numbers=ledger.numbers(),
         holds=holds,
         failing=left,

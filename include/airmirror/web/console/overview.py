@@ -11,9 +11,9 @@ from airmirror.flows import measure
 from airmirror.ledger import Ledger
 from airmirror.ledger.database import reading
 from airmirror.ledger.recovery import complete_of
-from airmirror.ledger.samples import Sample, latest
+from airmirror.ledger.samples import FlowSample, latest
 from airmirror.ledger.showing import Totals, totals
-from airmirror.web.console.known import MOST_TEXT, Known, known, shown_decided
+from airmirror.web.console.known import MOST_TEXT, KnownFlow, known, shown_decided
 
 MOST_CLOSED = 20  # topics that are told of a flow
 RATE_MS = 10 * 60_000  # rates are of the samples of the last ten minutes
@@ -49,7 +49,7 @@ def overview(ledger: Ledger, shown: Mapping[str, Shown], now: int) -> list[dict[
 
 
 def summary(
-    shown: Shown, of_flow: Known, sums: Totals | None, rates: list[Sample], complete: int | None
+    shown: Shown, of_flow: KnownFlow, sums: Totals | None, rates: list[FlowSample], complete: int | None
 ) -> dict[str, Any]:
     """One flow; times in epoch milliseconds, so that an answer stays the same until a number changes.
 
@@ -88,7 +88,7 @@ def summary(
     }
 
 
-def _state(sums: Totals | None, of_flow: Known) -> str:
+def _state(sums: Totals | None, of_flow: KnownFlow) -> str:
     """The worst that is true of a flow."""
     if of_flow.stopped or any(failure.needs_somebody for failure in of_flow.failing):
         return "failing"
@@ -104,7 +104,7 @@ def _state(sums: Totals | None, of_flow: Known) -> str:
     return "verified" if completed is not None and completed == verified else "unverified"
 
 
-def _rates(rates: list[Sample]) -> dict[str, float | None]:
+def _rates(rates: list[FlowSample]) -> dict[str, float | None]:
     """Records and bytes a second between the first and the last sample; None where counters fell, or there are too few."""
     if len(rates) < 2 or rates[-1].records < rates[0].records:
         return {"records_per_second": None, "bytes_per_second": None}

@@ -12,7 +12,7 @@ from typing import Any
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Cluster, Flow
 from airmirror.errors import AirmirrorError
-from airmirror.evidence.single import PATIENCE, Bounds, Single, bounds, differences, first_from, single
+from airmirror.evidence.single import PATIENCE, LogBounds, Single, bounds, differences, first_from, single
 from airmirror.ledger import Ledger
 from airmirror.ledger.database import reading
 from airmirror.ledger.showing import covering
@@ -87,7 +87,7 @@ def _target(record: SegmentRecord, offset: int) -> int | None:
     return None
 
 
-def _why_not(offset: int, log: Bounds) -> str:
+def _why_not(offset: int, log: LogBounds) -> str:
     if offset < 0:
         return "no record is as late as that"
     if offset < log.start:

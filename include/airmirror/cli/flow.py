@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
 
-from airmirror.cli.failures import failures_reported
+from airmirror.cli.flow_options import FlowOptions, flow_command
 from airmirror.cli.options import (
-    DEFAULT_CONFIG,
-    DEFAULT_LEDGER,
     By,
-    Config,
-    FlowName,
-    LedgerUrl,
-    Secrets,
     Yes,
     console,
-    opened_flow,
 )
 from airmirror.cli.steps import telling
 
@@ -28,23 +22,20 @@ Reason = Annotated[str, typer.Option(help="Why; it is kept, and told to whoever 
 
 
 @flow_commands.command("close")
-@failures_reported
+@partial(flow_command, has_json=False)
 def flow_close(
+    given: FlowOptions,
     reason: Reason,
     by: By,
-    flow: FlowName = "",
     topic: Topics = None,
     yes: Yes = False,
-    config: Config = DEFAULT_CONFIG,
-    ledger: LedgerUrl = DEFAULT_LEDGER,
-    secrets: Secrets = None,
 ) -> None:
     """Close a flow, or topics of it, by a record in its segment topic: a window that runs ends now, and none of any
     configuration writes there again before it is opened. Only the target is asked.
     """
     from airmirror.flows.closing import close, to_close
 
-    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, telling(console) as tell:
+    with given.opened(shows=not yes) as opened, telling(console) as tell:
         name = opened.flow.name
         if yes:
             found = [each.topic for each in close(opened, topic or (), reason=reason, by=by, tell=tell)]
@@ -54,23 +45,20 @@ def flow_close(
 
 
 @flow_commands.command("open")
-@failures_reported
+@partial(flow_command, has_json=False)
 def flow_open(
+    given: FlowOptions,
     reason: Reason,
     by: By,
-    flow: FlowName = "",
     topic: Topics = None,
     yes: Yes = False,
-    config: Config = DEFAULT_CONFIG,
-    ledger: LedgerUrl = DEFAULT_LEDGER,
-    secrets: Secrets = None,
 ) -> None:
     """Open what was closed: the next window goes on where the last one ended. Records that others have written to a remote
     topic since are not overwritten; its partitions are in error then.
     """
     from airmirror.flows.closing import reopen, to_open
 
-    with opened_flow(config, flow, ledger, secrets, shows=not yes) as opened, telling(console) as tell:
+    with given.opened(shows=not yes) as opened, telling(console) as tell:
         name = opened.flow.name
         if yes:
             found = [each.topic for each in reopen(opened, topic or (), reason=reason, by=by, tell=tell)]

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from airmirror.cli.demo_takeover import Course, doubts, summary
 from airmirror.evidence.found import Difference, Kind
 from airmirror.evidence.rows import ComparedLogs
 from airmirror.flows.takeover import Continued
 from airmirror.partitions import TopicPartition
 from airmirror.slot.errors import SourceCorrupt
+from airmirror_local.demo.takeover import Course, doubts, summary
 from support import ROOT
 
 TWICE = Difference(Kind.TWICE, source_offset=5, target_offset=12, count=3)

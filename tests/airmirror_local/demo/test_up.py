@@ -16,9 +16,10 @@ import pytest
 from rich.console import Console
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from airmirror.cli import running, stack
+from airmirror.cli import running
 from airmirror_local.airflow_stack import AirflowStack
 from airmirror_local.brokers import start_broker
+from airmirror_local.demo import up
 from airmirror_local.processes import Process
 from airmirror_local.spark_connect import ConnectServer
 from airmirror_local.stack import Stack, Step
@@ -75,38 +76,38 @@ def test_up_remembers_what_it_has_started_and_down_ends_it(tmp_path: Path, monke
     home, printed = tmp_path / "up", StringIO()
     console = Console(file=printed, width=1000)
     monkeypatch.setattr(running, "HOME", home)
-    monkeypatch.setattr(stack, "start_stack", one_broker)
+    monkeypatch.setattr(up, "start_stack", one_broker)
     try:
-        assert stack.up(console) == 0
+        assert up.start(console) == 0
         (broker,) = of(home)
         assert json.loads((home / "processes.json").read_text())[0]["pid"] == broker.pid
         assert running.spark_file().read_text() == "sc://localhost:1/;token=planted"
         assert running.spark_file().stat().st_mode & 0o777 == 0o600
         assert "http://127.0.0.1:1" in printed.getvalue() and "✓ starting cluster east" in printed.getvalue()
         tried = [line.split()[-1] for line in printed.getvalue().splitlines() if line.startswith("  ")]
-        assert [each for each in tried if each in stack.TO_TRY] == list(stack.TO_TRY)
-        assert stack.up(console) == 1 and "It is running already" in printed.getvalue()
+        assert [each for each in tried if each in up.TO_TRY] == list(up.TO_TRY)
+        assert up.start(console) == 1 and "It is running already" in printed.getvalue()
         assert of(home) == [broker]
     finally:
-        assert stack.down(console) == 0
+        assert up.stop(console) == 0
     assert "✓ stopping broker east" in printed.getvalue() and "1 processes stopped" in printed.getvalue()
     assert not of(home) and not home.exists()
-    assert stack.down(console) == 0 and "Nothing was running" in printed.getvalue()
+    assert up.stop(console) == 0 and "Nothing was running" in printed.getvalue()
 
 
 @pytest.mark.long
 def test_up_leaves_the_stack_running_and_down_ends_all_of_it(tmp_path: Path) -> None:
     home = tmp_path / "up"
     try:
-        up = command(home, str(AIRMIRROR), "up")
-        assert up.returncode == 0 and up.stderr == "", up.stdout + up.stderr
-        assert "http://127.0.0.1:" in up.stdout and "password" in up.stdout
+        started = command(home, str(AIRMIRROR), "up")
+        assert started.returncode == 0 and started.stderr == "", started.stdout + started.stderr
+        assert "http://127.0.0.1:" in started.stdout and "password" in started.stdout
         for step in ("starting cluster east", "loading real records", "starting Spark Connect", "starting Airflow"):
-            assert f"✓ {step}" in up.stdout, up.stdout
+            assert f"✓ {step}" in started.stdout, started.stdout
         assert "It is running already" in command(home, str(AIRMIRROR), "up").stdout
         assert len(of(home)) >= 7
         # What it says to try runs as it is printed, and talks to what was started.
-        tried = [line.split() for line in up.stdout.splitlines() if line.startswith("  ") and "airmirror" in line]
+        tried = [line.split() for line in started.stdout.splitlines() if line.startswith("  ") and "airmirror" in line]
         assert [words[-1] for words in tried] == ["status", "run-window", "verify"]
         for words in tried:
             done = command(home, *words)
@@ -124,10 +125,10 @@ def test_up_leaves_the_stack_running_and_down_ends_all_of_it(tmp_path: Path) -> 
 
 def test_when_up_is_killed_nothing_is_left(tmp_path: Path) -> None:
     home = tmp_path / "up"
-    up = subprocess.Popen([str(AIRMIRROR), "up"], env=place(home), stdout=subprocess.DEVNULL)
+    process = subprocess.Popen([str(AIRMIRROR), "up"], env=place(home), stdout=subprocess.DEVNULL)
     try:
         wait(lambda: (home / "processes.json").exists(), 60)
     finally:
-        up.send_signal(signal.SIGKILL)
-        up.wait()
+        process.send_signal(signal.SIGKILL)
+        process.wait()
     wait(lambda: not of(home), 30)

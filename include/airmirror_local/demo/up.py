@@ -21,7 +21,7 @@ SCHEDULE = "1 minute"
 TO_TRY = ("status", "run-window", "verify")
 
 
-def up(console: Console) -> int:
+def start(console: Console) -> int:
     """Start two clusters with the demo's records, Spark Connect and Airflow; the exit status."""
     if _running():
         console.print("It is running already; `airmirror down` stops it.")
@@ -60,7 +60,7 @@ def _program() -> str:
     return str(program.relative_to(Path.cwd())) if program.is_relative_to(Path.cwd()) else str(program)
 
 
-def down(console: Console) -> int:
+def stop(console: Console) -> int:
     """Stop what ``up`` has started, and nothing else; the exit status."""
     left, step = _running(), steps(console)
     for process in reversed(left):

@@ -7,35 +7,23 @@ from typing import Annotated
 
 import typer
 
-from airmirror.cli.failures import failures_reported
+from airmirror.cli.flow_options import FlowOptions, flow_command
 from airmirror.cli.options import (
-    DEFAULT_CONFIG,
-    DEFAULT_LEDGER,
-    AsJson,
-    Config,
-    FlowName,
-    LedgerUrl,
-    Secrets,
     console,
-    opened_flow,
 )
 from airmirror.cli.plans import end_outcome, report_base
 from airmirror.cli.report import KeyFile, signer_of
 from airmirror.cli.steps import telling
 
 
-@failures_reported
+@flow_command
 def rehearse(
-    flow: FlowName = "",
+    given: FlowOptions,
     write: Annotated[
         Path | None,
         typer.Option(help="Write the report as PATH.html and PATH.json; rehearsal.<flow>.<time> by default."),
     ] = None,
     key: KeyFile = None,
-    config: Config = DEFAULT_CONFIG,
-    ledger: LedgerUrl = DEFAULT_LEDGER,
-    secrets: Secrets = None,
-    as_json: AsJson = False,
 ) -> None:
     """Rehearse a failover while everything runs: each group's next record is read on both sides, the newest records are
     compared, rights are asked for. Both clusters are only read. Exit status: 0 it would work, 1 it would not.
@@ -44,24 +32,20 @@ def rehearse(
     from airmirror.rehearsal.report import RehearsalReport, shown
 
     signs = signer_of(key)
-    with opened_flow(config, flow, ledger, secrets, shows=True) as opened, telling(console) as tell:
+    with given.opened(shows=True) as opened, telling(console) as tell:
         made, name = shown(RehearsalReport.of(carry_out(opened, tell))), opened.flow.name
-    end_outcome(made, report_base(write, "rehearsal", name, made.made_ms), signs, as_json)
+    end_outcome(made, report_base(write, "rehearsal", name, made.made_ms), signs, given.as_json)
 
 
-@failures_reported
+@flow_command
 def rehearse_move(
+    given: FlowOptions,
     move: Annotated[str, typer.Option("--move", help="The move group: <flow>.move.<name>.… in the configuration.")],
-    flow: FlowName = "",
     write: Annotated[
         Path | None,
         typer.Option(help="Write the report as PATH.html and PATH.json; rehearsal.<flow>.<move>.<time> by default."),
     ] = None,
     key: KeyFile = None,
-    config: Config = DEFAULT_CONFIG,
-    ledger: LedgerUrl = DEFAULT_LEDGER,
-    secrets: Secrets = None,
-    as_json: AsJson = False,
 ) -> None:
     """Rehearse a migration while everything runs: each group's next record is read on both sides, the newest records are
     compared, rights are asked for. Both clusters are only read. Exit status: 0 it would work, 1 it would not.
@@ -70,6 +54,6 @@ def rehearse_move(
     from airmirror.migration.rehearsal_report import MoveReport, shown
 
     signs = signer_of(key)
-    with opened_flow(config, flow, ledger, secrets, shows=True) as opened, telling(console) as tell:
+    with given.opened(shows=True) as opened, telling(console) as tell:
         made, name = shown(MoveReport.of(carry_out(opened, move, tell))), opened.flow.name
-    end_outcome(made, report_base(write, "rehearsal", f"{name}.{move}", made.made_ms), signs, as_json)
+    end_outcome(made, report_base(write, "rehearsal", f"{name}.{move}", made.made_ms), signs, given.as_json)

@@ -16,9 +16,6 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from airmirror.cli import demo
-from airmirror.cli.demo import _doubts
-from airmirror.cli.demo_report import Reported, report_demo
 from airmirror.cli.main import app
 from airmirror.clusters.admin.appender import Appender
 from airmirror.flows.verification import ComparedPartition
@@ -30,6 +27,9 @@ from airmirror.windows.following import Followed
 from airmirror.windows.results import Row, WindowResult
 from airmirror.wire.segments import Hold
 from airmirror_local.brokers import Broker
+from airmirror_local.demo import mirror as demo
+from airmirror_local.demo.mirror import _doubts
+from airmirror_local.demo.report import Reported, report_demo
 from airmirror_local.processes import ProcessFailed
 from support import ROOT
 from support.flows import mirror

@@ -12,8 +12,6 @@ from pathlib import Path
 from confluent_kafka import Producer
 from rich.console import Console, RenderableType
 
-from airmirror.cli.demo_frame import Step, prove, start_clusters
-from airmirror.cli.demo_shop import GROUPS, TOPICS, Shop, Values, differences, disorder, topic_of, values_of, windows
 from airmirror.cli.plans import finding_lines
 from airmirror.cli.steps import steps
 from airmirror.cli.tables import Cell, show, table
@@ -31,6 +29,8 @@ from airmirror.failover.shown import shown_outcome
 from airmirror.failover.steps import Order, fail_over
 from airmirror.flows.moving import GroupsActive
 from airmirror.flows.prepare import caught_up, open_flow
+from airmirror_local.demo.frame import Step, prove, start_clusters
+from airmirror_local.demo.shop import GROUPS, TOPICS, Shop, Values, differences, disorder, topic_of, values_of, windows
 from airmirror_local.stack import FLOW
 
 BACK = "west->east"

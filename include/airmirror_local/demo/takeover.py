@@ -11,7 +11,6 @@ from pathlib import Path
 
 from rich.console import Console, RenderableType
 
-from airmirror.cli.demo_frame import Step, prove, start_clusters
 from airmirror.cli.steps import steps
 from airmirror.cli.tables import Cell, show, table
 from airmirror.cli.takeover import shown_plan
@@ -19,19 +18,20 @@ from airmirror.clusters.admin.client import connect
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import counted
-from airmirror.evidence.asking import Asked
+from airmirror.evidence.asking import ComparisonRequest
 from airmirror.evidence.found import Difference, Kind
 from airmirror.evidence.mirrors import compare_clusters
 from airmirror.evidence.rows import ComparedLogs
 from airmirror.flows.gates import expectations_of
 from airmirror.flows.handback import positions
-from airmirror.flows.handback_check import Verdict, check_handback
+from airmirror.flows.handback_check import HandbackVerdict, check_handback
 from airmirror.flows.prepare import Opened, open_flow, prepare
 from airmirror.flows.takeover import Continued, take_over_copies
 from airmirror.flows.takeover_plan import TakeoverPlan, takeover_plan
 from airmirror.flows.takeover_stop import await_stopped
 from airmirror.partitions import TopicPartition
 from airmirror_local.brokers import Broker
+from airmirror_local.demo.frame import Step, prove, start_clusters
 from airmirror_local.mirrormaker import start_mirrormaker
 from airmirror_local.processes import Process, ProcessFailed
 from airmirror_local.records import TABLES, create_topics, keep_producing, load
@@ -107,7 +107,7 @@ def _run(console: Console, directory: Path, seconds: int) -> Course:
             _windows(opened, spark.url, course, 0)
         course.produced = {topic: count + arrivals.sent.get(topic, 0) for topic, count in loaded.items()}
         with step("comparing both clusters, record by record, whoever copied them"):
-            asked = Asked(topics=tuple(course.produced), rename="east.{topic}")
+            asked = ComparisonRequest(topics=tuple(course.produced), rename="east.{topic}")
             course.compared = compare_clusters(opened.flow.source, opened.flow.target, asked)
             course.ours = _ours(opened)
     return course
@@ -140,7 +140,7 @@ def _there_and_back(
         with mirrormaker.copying(MORE):
             checked = check_handback(opened, COPIED_SECONDS)
             mirrormaker.kill()
-    course.goes_on = sum(row.verdict is Verdict.GOES_ON for row in checked.partitions)
+    course.goes_on = sum(row.verdict is HandbackVerdict.GOES_ON for row in checked.partitions)
     if not checked.goes_on:
         course.wrong += [f"{row.key}: after the hand-back: {row.verdict}" for row in checked.partitions]
     with step("it is killed, and taken over again"):

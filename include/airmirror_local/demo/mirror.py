@@ -13,7 +13,6 @@ from typing import Any
 from rich.console import Console
 
 from airmirror.cli import show
-from airmirror.cli.demo_report import Reported, report_demo
 from airmirror.cli.steps import steps
 from airmirror.cli.tables import line
 from airmirror.cli.tables import show as print_all
@@ -23,6 +22,7 @@ from airmirror.local import LOCAL
 from airmirror.windows.following import Followed, followed
 from airmirror.windows.results import Row, WindowResult, rows_of
 from airmirror_local.airflow_client import ENDED, AirflowClient
+from airmirror_local.demo.report import Reported, report_demo
 from airmirror_local.processes import ProcessFailed
 from airmirror_local.records import keep_producing
 from airmirror_local.stack import DAG_ID, FLOW, Stack, running_stack

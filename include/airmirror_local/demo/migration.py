@@ -12,9 +12,18 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from rich.console import Console, RenderableType
 
-from airmirror.cli.demo_frame import Step as DemoStep
-from airmirror.cli.demo_frame import prove, start_clusters
-from airmirror.cli.demo_shop import (
+from airmirror.cli.steps import steps
+from airmirror.cli.tables import GOOD, Cell, line, show, table
+from airmirror.failback.pair import Pair
+from airmirror.flows.draining import SourceNotQuiet
+from airmirror.flows.prepare import caught_up, open_flow
+from airmirror.migration.chosen import chosen_move
+from airmirror.migration.order import MoveOrder, Step
+from airmirror.migration.steps import do_step
+from airmirror.migration.undo import undo_move
+from airmirror_local.demo.frame import Step as DemoStep
+from airmirror_local.demo.frame import prove, start_clusters
+from airmirror_local.demo.shop import (
     GROUPS,
     POLL_SECONDS,
     TOPICS,
@@ -26,15 +35,6 @@ from airmirror.cli.demo_shop import (
     values_of,
     windows,
 )
-from airmirror.cli.steps import steps
-from airmirror.cli.tables import GOOD, Cell, line, show, table
-from airmirror.failback.pair import Pair
-from airmirror.flows.draining import SourceNotQuiet
-from airmirror.flows.prepare import caught_up, open_flow
-from airmirror.migration.chosen import chosen_move
-from airmirror.migration.order import MoveOrder, Step
-from airmirror.migration.steps import do_step
-from airmirror.migration.undo import undo_move
 from airmirror_local.stack import FLOW
 
 BACK, MOVE = "west->east", "shop"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from airmirror.cli.demo_failover import Course, doubts, summary
+from airmirror_local.demo.failover import Course, doubts, summary
 from support import ROOT
 
 CROSSED, NEVER = "tills.east-2", "tills.east-4"  # records of `orders`: tills write there with every second one

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from airmirror.cli.demo_migration import Course, doubts, summary
-from airmirror.cli.demo_shop import topic_of
+from airmirror_local.demo.migration import Course, doubts, summary
+from airmirror_local.demo.shop import topic_of
 from support import ROOT
 
 ORDERS, STOCK = ["tills.east-2", "tills.west-2"], ["tills.east-1", "scales.east-1"]

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from airmirror.cli import show
 from airmirror.cli.clients import clients
+from airmirror.cli.config_from import show_translation
 from airmirror.cli.failures import failures_reported
 from airmirror.cli.options import (
     DEFAULT_CONFIG,
@@ -27,7 +28,6 @@ from airmirror.cli.options import (
 )
 from airmirror.cli.tables import DOUBTFUL, line, print_json
 from airmirror.cli.tables import show as print_all
-from airmirror.cli.translation import show_translation
 from airmirror.config import Configuration, ConfigurationError, Problem, explain, resolve
 from airmirror.config.explain import line_of
 from airmirror.config.tuning import advised

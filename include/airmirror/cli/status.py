@@ -1,0 +1,56 @@
+"""``airmirror status``: the enabled flows, and whether something needs a person."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from airmirror.cli import show
+from airmirror.cli.failures import NOT_VERIFIED, TRY_AGAIN, failures_reported
+from airmirror.cli.options import (
+    DEFAULT_CONFIG,
+    DEFAULT_LEDGER,
+    AsJson,
+    Config,
+    LedgerUrl,
+    Secrets,
+    console,
+    loaded,
+    opened_flow,
+)
+from airmirror.cli.tables import line, print_json
+from airmirror.cli.tables import show as print_all
+from airmirror.config import ConfigurationError
+
+
+@failures_reported
+def status(
+    flow: Annotated[str, typer.Option("--flow", help="Only this flow; by default all that are enabled.")] = "",
+    config: Config = DEFAULT_CONFIG,
+    ledger: LedgerUrl = DEFAULT_LEDGER,
+    secrets: Secrets = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the enabled flows: their partitions, lag, verified offsets, holds, and the last windows. While a cluster does not
+    answer, as the ledger last saw them. Exit status: 1 something needs a person, 75 a cluster does not answer.
+    """
+    from airmirror.flows.status import flow_status
+
+    checked = loaded(config, secrets)
+    if checked.problems:
+        wrong = ConfigurationError(str(config), checked.problems)
+        Console(stderr=True).print(line("error:", wrong), soft_wrap=True)
+    configuration, found = checked.configuration, []
+    for each in [configuration.flow(flow)] if flow else configuration.enabled:
+        with opened_flow(config, each.name, ledger, secrets, shows=True) as opened:
+            found.append(flow_status(opened))
+    if as_json:
+        print_json(console, [item.as_dict() for item in found])
+    else:
+        print_all(console, *(part for item in found for part in show.status(item)))
+    if any(item.needs_somebody for item in found):
+        raise typer.Exit(NOT_VERIFIED)
+    if any(item.unreachable for item in found):
+        raise typer.Exit(TRY_AGAIN)

@@ -1,0 +1,1 @@
+"""The demos of `airmirror demo`, and the stack that `airmirror up` leaves running."""
