@@ -1,4 +1,5 @@
-"""The files of a report: NAME.html, NAME.json and its signature NAME.json.sig. Nothing that is there is written over.
+"""The files of a report: NAME.html, NAME.json and the signatures of both, NAME.html.sig and NAME.json.sig. Nothing that is
+there is written over.
 
 Each report names the digest of the one before it in its directory, so that one that is removed is missed.
 """
@@ -43,20 +44,20 @@ class Stored:
 
 
 def write_report(made: Report, base: Path, key: Signer | None = None, after: Path | None = None) -> list[Path]:
-    """Write the page, the JSON and, with a key, the signature; ``base`` with or without one of their suffixes.
+    """Write the page, the JSON and, with a key, their signatures; ``base`` with or without one of their suffixes.
 
     ``after``: the report before it; by default the newest of the same directory. Raises ReportNotWritten, NoReport.
     """
     name = base.name.removesuffix(base.suffix) if base.suffix in SUFFIXES else base.name
     before = read_report(after) if after else newest(base.parent)
-    content = made.as_dict() | {
+    whole = made.as_dict() | {
         "after": {"file": before.file.name, "sha256": before.sha256} if before else None,
         "signer": {"algorithm": "Ed25519", "public_key": key.public_key} if key else None,
     }
-    data = canonical(content)
-    files = {base.with_name(name + ".html"): page(content).encode(), base.with_name(name + ".json"): data}
+    data = canonical(whole)
+    files = {base.with_name(name + ".html"): page(whole).encode(), base.with_name(name + ".json"): data}
     if key:
-        files[signature_of(base.with_name(name + ".json"))] = key.sign(data)
+        files |= {signature_of(file): key.sign(content) for file, content in files.items()}
     _write_new(files)
     return list(files)
 
