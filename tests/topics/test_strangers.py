@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -29,7 +30,7 @@ from airmirror.wire.batches import build
 from airmirror.wire.batches import parse as parse_batches
 from airmirror.wire.headers import varint
 from airmirror.wire.segments import FlowIdentity, decode
-from support.decoders import DECODERS
+from support.decoders import DECODERS, zigzag
 from support.examples import examples
 from support.fuzzing import guarded, mutated
 from support.intakes import at
@@ -302,6 +303,34 @@ def scanned(data: bytes, monkeypatch: pytest.MonkeyPatch) -> tuple[list[object],
     monkeypatch.setattr(module, "read_batches", batches)
     parts = list(module._scan(None, TopicPartition(TOPIC, 0), 0, 2**63 - 1))  # type: ignore[arg-type]
     return [entry for found, _, _ in parts for entry in found], "".join(reason for _, _, reason in parts)
+
+
+@given(st.integers(-(2**63), 2**63 - 1), st.integers(-(2**63), 2**63 - 1))
+@examples(50)
+def test_whenever_it_says_it(base: int, when: int) -> None:
+    """The times of a batch are its producer's: what is read of them a ledger keeps."""
+    said = stranger()
+    key, value = said.encode_key(), said.encode_value()
+    delta = (when - base + 2**63) % 2**64 - 2**63
+    body = b"\0" + zigzag(delta) + varint(0) + varint(len(key)) + key + varint(len(value)) + value + varint(0)
+    view = memoryview(build(varint(len(body)) + body, count=1, base_timestamp=base, max_timestamp=when))
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as directory:
+        patch.setattr(module, "connect", lambda _: SimpleNamespace(topic_names=lambda: [TOPIC]))
+        patch.setattr(module, "offsets_with_patience", lambda _, found, __: dict.fromkeys(found, 1))
+        log = [(view, [(batch, False) for batch in parse_batches(view, 0, len(view))])]
+        patch.setattr(module, "read_batches", lambda *_, **__: log)
+        routes: Any = SimpleNamespace(
+            alias="east",
+            cluster=None,
+            topic_ids={TOPIC: UUID(int=7)},
+            refresh_existing=lambda _: {},
+            with_leader=lambda found, _: found,
+        )
+        warnings: list[str] = []
+        ledger = Ledger(f"sqlite:///{directory}/ledger.db")
+        (found,) = module._identities(routes, ledger.flow("east->west"), warnings)
+        ledger.close()
+    assert found.identity == said and not warnings
 
 
 def test_an_identity_that_no_ledger_keeps_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
