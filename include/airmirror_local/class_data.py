@@ -15,7 +15,12 @@ def archive_of(java: Path, version: str, local: Path = LOCAL) -> Path:
     """Return where the archive for this Java command and version of Kafka belongs; it need not be there."""
     installed = java.resolve()
     key = zlib.crc32(f"{installed} {installed.stat().st_mtime_ns}".encode())
-    return local / f"classes-{version}-{key:08x}.jsa"
+    return local / archive_name(version, f"{key:08x}")
+
+
+def archive_name(version: str, java: str) -> str:
+    """Return the name of an archive's file for a version of Kafka; ``java`` stands for the Java command."""
+    return f"classes-{version}-{java}.jsa"
 
 
 def options(archive: Path) -> tuple[str, ...]:

@@ -65,6 +65,12 @@ def check(work: Path = LOCAL / "console") -> None:
     _node("oxlint", ("node_modules/oxlint/bin/oxlint", "--deny-warnings", "src", "build.mjs"), work)
 
 
+def audit(work: Path = LOCAL / "console") -> None:
+    """Ask npm's registry for known vulnerabilities of what the lock file names. Raises NodeMissing, ConsoleNotBuilt with them."""
+    install(work)
+    print(_node("npm audit", (str(_npm()), "audit"), work).strip())
+
+
 def install(work: Path) -> None:
     """Copy the sources, and install what the lock file names where it has changed. Raises NodeMissing, ConsoleNotBuilt."""
     work.mkdir(parents=True, exist_ok=True)
@@ -75,8 +81,7 @@ def install(work: Path) -> None:
     installed, lock = work / "node_modules" / ".lock", (SOURCES / "package-lock.json").read_bytes()
     if installed.is_file() and installed.read_bytes() == lock:
         return
-    npm = _root() / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-    _node("npm ci", (str(npm), "ci", "--ignore-scripts", "--no-audit", "--no-fund"), work)
+    _node("npm ci", (str(_npm()), "ci", "--ignore-scripts", "--no-audit", "--no-fund"), work)
     installed.write_bytes(lock)
 
 
@@ -99,6 +104,10 @@ def _node(step: str, arguments: Sequence[str], work: Path) -> str:
     return done.stdout
 
 
+def _npm() -> Path:
+    return _root() / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+
+
 def _root() -> Path:
     """Where the wheel keeps Node."""
     try:
@@ -110,6 +119,6 @@ def _root() -> Path:
 
 if __name__ == "__main__":
     try:
-        (check if sys.argv[1:] == ["check"] else build)()
+        {"check": check, "audit": audit}.get("".join(sys.argv[1:]), build)()
     except AirmirrorError as failed:
         sys.exit(str(failed))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from airmirror.local import LOCAL
 from airmirror_local.brokers import ARCHIVES, QUICK_START, start_broker
-from airmirror_local.class_data import archive_of
+from airmirror_local.class_data import archive_name, archive_of
 from airmirror_local.jars import KAFKA_VERSION
 from airmirror_local.java import find_java
 from airmirror_local.processes import ProcessFailed
@@ -33,6 +33,8 @@ def prepare(version: str = KAFKA_VERSION, local: Path = LOCAL) -> Path:
         if not draft.is_file():
             raise ProcessFailed("broker first", "left no archive of its classes", broker.log, broker.process.log_tail())
         draft.rename(archive)  # in one step, so an archive that is there is complete
+    for other in set(local.glob(archive_name(version, "*"))) - {archive}:
+        other.unlink()  # of a Java that was here before
     return archive
 
 

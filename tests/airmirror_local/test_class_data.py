@@ -41,6 +41,7 @@ def test_a_broker_uses_what_make_install_has_prepared(east: Broker) -> None:
 
 @pytest.mark.long
 def test_an_archive_that_is_made_now_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "classes-4.2.0-00000000.jsa").write_bytes(b"of a Java that is gone")
     archive = prepare.prepare(local=tmp_path)
     assert prepare.prepare(local=tmp_path) == archive  # at once
     assert [file.name for file in tmp_path.iterdir()] == [archive.name]

@@ -39,6 +39,8 @@ def test_a_jar_that_is_not_the_released_one_is_not_used(tmp_path: Path) -> None:
     with pytest.raises(JarsDiffer, match=r"kafka-4\.2\.0\.sha256") as caught:
         check(jars, "4.2.0")
     assert caught.value.jars == ("kafka-clients-4.2.0.jar", "more.jar", "slf4j-simple-1.7.36.jar")
+    with pytest.raises(JarsDiffer, match=r"kafka-2\.8\.2\.sha256"):
+        check(jars, "2.8.2")  # the oldest that a test starts
     check(jars, "3.9.1")  # whose checksums nobody has noted
 
 

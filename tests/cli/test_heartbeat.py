@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from airmirror.cli.main import app
 from airmirror_local.brokers import Broker
 from support.heartbeats import heartbeats_deleted
-from support.topics import read_all
+from support.topics import admin, read_all
 
 
 def test_one_heartbeat_by_hand(east: Broker, west: Broker, tmp_path: Path) -> None:
@@ -24,12 +24,15 @@ heartbeats.topic.replication.factor = 1
 """
     )
 
-    def heartbeat(flow: str) -> tuple[int, str]:
-        done = CliRunner().invoke(app, ["heartbeat", "--config", str(file), "--flow", flow])
+    def heartbeat(flow: str, *more: str) -> tuple[int, str]:
+        done = CliRunner().invoke(app, ["heartbeat", "--config", str(file), "--flow", flow, *more])
         return done.exit_code, done.output
 
     with heartbeats_deleted(east):
         status, told = heartbeat("west->east")
+        assert status == 0 and "Nothing was written: --yes" in told
+        assert "heartbeats" not in admin(east).list_topics(timeout=60).topics
+        status, told = heartbeat("west->east", "--yes")
         assert status == 0 and "heartbeats" in told
         (records,) = read_all(east, "heartbeats").values()
         assert [record.key for record in records] == [b"\x00\x04west\x00\x04east"]

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import io
+import sys
 from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from rich.console import Console
 
 from airmirror.cli import (
+    compare,
+    failback,
+    groups,
     handback,
     migration,
     plans,
@@ -17,17 +25,27 @@ from airmirror.cli import (
     show,
     takeover,
     topics,
+    translate,
 )
-from airmirror.cli.tables import Rows
+from airmirror.cli.tables import Rows, table
 from airmirror.cli.tables import show as print_all
+from airmirror.evidence.found import Kind
+from airmirror.evidence.rows import ComparedLogs
+from airmirror.failback.outcome import FailbackOutcome
 from airmirror.failback.plan import FailbackPlan
+from airmirror.failback.rescue import ToRescue
+from airmirror.failback.shown import shown_outcome as shown_returned
 from airmirror.failback.shown import shown_plan as shown_failback
 from airmirror.failover.outcome import FailoverOutcome
 from airmirror.failover.plan import FailoverPlan
 from airmirror.failover.shown import shown_outcome
 from airmirror.failover.shown import shown_plan as shown_failover
+from airmirror.flows import positions, positions_file
+from airmirror.flows import reset as resetting
 from airmirror.flows.handback_check import HandbackCheck
 from airmirror.flows.moving import PutBack
+from airmirror.flows.positions import GroupRow
+from airmirror.flows.positions_file import FileTranslation
 from airmirror.flows.status import FlowStatus
 from airmirror.flows.takeover_exact import ComparedCopies
 from airmirror.flows.takeover_plan import TakeoverPlan
@@ -35,14 +53,24 @@ from airmirror.flows.verification import ComparedPartition
 from airmirror.migration.plan import MigrationPlan
 from airmirror.migration.shown import shown_plan as shown_migration
 from airmirror.migration.state import MoveState
+from airmirror.offsets.groups import GroupOffset
+from airmirror.offsets.positions import GroupPosition
+from airmirror.offsets.translation import Translated
+from airmirror.rehearsal.report import RehearsalReport
+from airmirror.rehearsal.report import shown as shown_rehearsal
 from airmirror.report.document import Document
 from airmirror.topics.drift import Drift
 from airmirror.topics.remote import TopicPlan
+from airmirror.windows.continuing import Continuation
 from airmirror.windows.plan import Planned
-from airmirror.windows.resets import Reset
+from airmirror.windows.resets import Facts, Reset
 from airmirror.windows.results import WindowResult
 from airmirror.wire.segments import Decision, Hold
 from support.large import NAME, made
+
+OPENED: Any = SimpleNamespace(flow=SimpleNamespace(name=NAME), ledger=None)
+ROW = ComparedLogs(NAME, f"east.{NAME}", 1_234, dict.fromkeys(Kind, 123_456_789_012))
+APART = {"airmirror.cli.handback"}  # its table of three numbers is inside the command
 
 
 def printed(module: Any, command: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> list[Any]:
@@ -78,11 +106,62 @@ def tables(monkeypatch: pytest.MonkeyPatch) -> dict[str, Iterable[Any]]:
         "failback": document(shown_failback(made(FailbackPlan))),
         "migration": document(shown_migration(made(MigrationPlan))),
         "move": of(migration, lambda: migration._show_state(made(MoveState))),
+        "returned": document(shown_returned(made(FailbackOutcome))),
+        "begun": of(failback, lambda: failback._show_begun(NAME, [made(Continuation)], [], done=False, as_json=False)),
+        "rescue": of(failback, lambda: failback._show_rescue(made(FailbackPlan), [made(ToRescue)], done=False)),
+        "compare": of(compare, lambda: compare._show(SimpleNamespace(sample=None), [ROW], [])),
+        "rehearsal": document(shown_rehearsal(made(RehearsalReport))),
+        "problems": of(reset, lambda: reset._show_problems(OPENED, (), as_json=False)),
+        "groups": of(groups, lambda: groups._show(NAME, [made(GroupRow)])),
+        "positions": of(translate, lambda: translate._show_group(OPENED, NAME, None, None, as_json=False)),
+        "file": of(translate, lambda: translate._show_file(OPENED, Path(), Path(), "", as_json=False)),
+        "apply": of(groups, lambda: groups._show_applied(NAME, NAME, [made(GroupOffset, reason="")], done=False)),
         "undo": of(plans, lambda: plans.show_put_back(NAME, [made(PutBack)], (), done=False)),
     }
 
 
+def without_clusters(patch: pytest.MonkeyPatch) -> None:
+    """Commands that ask clusters are told large values."""
+    answers: dict[tuple[Any, str], Any] = {
+        (resetting, "undecided"): [made(Facts)],
+        (positions, "translate_at"): [made(GroupPosition, found=made(Translated))],
+        (positions_file, "translate_file"): made(FileTranslation),
+    }
+    for (module, name), answer in answers.items():
+        patch.setattr(module, name, lambda *_, answer=answer, **__: answer)
+
+
+def called(module: Any) -> set[tuple[str, int]]:
+    """The calls of ``table`` in a module, by file and line."""
+    tree = ast.parse(inspect.getsource(module))
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return {(module.__name__, each.lineno) for each in calls if getattr(each.func, "id", "") == "table"}
+
+
 def test_every_table_fits_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_clusters(monkeypatch)
+    modules = (
+        compare,
+        failback,
+        groups,
+        handback,
+        migration,
+        plans,
+        reset,
+        show,
+        takeover,
+        topics,
+        translate,
+    )
+    shown_by: set[tuple[str, int]] = set()
+
+    def spied(*given: Any, **more: Any) -> Any:
+        frame = sys._getframe(1)
+        shown_by.add((frame.f_globals["__name__"], frame.f_lineno))
+        return table(*given, **more)
+
+    for module in modules:
+        monkeypatch.setattr(module, "table", spied)
     for name, shown in tables(monkeypatch).items():
         found = [each for each in shown if isinstance(each, Rows)]
         assert found, name
@@ -99,3 +178,5 @@ def test_every_table_fits_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
                     column,
                     text,
                 )
+    left = set[tuple[str, int]]().union(*map(called, modules)) - shown_by
+    assert {module for module, _ in left} == set(APART) and len(left) == 1, f"tables that nobody has looked at: {left}"

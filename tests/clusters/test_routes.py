@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
 from airmirror.clusters.protocol.connection import BrokerUnreachable
 from airmirror.clusters.protocol.log import EARLIEST, LATEST, offsets_with_patience
-from airmirror.clusters.protocol.routes import Routes, TopicNotFound
+from airmirror.clusters.protocol.routes import BootstrapNotResolved, Routes, TopicNotFound
 from airmirror.clusters.protocol.topic_configs import topic_configs
 from airmirror.config import Cluster
 from airmirror.partitions import TopicPartition
@@ -36,6 +38,23 @@ def test_no_broker_answers() -> None:
         pytest.raises(BrokerUnreachable, match=f"127.0.0.1:{port}"),
     ):
         routes.refresh([])
+
+
+def test_names_that_vanish_are_a_fault_that_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A headless service without ready pods has no address; a name that never had one is a wrong name."""
+
+    def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    cluster = Cluster("east", ("kafka.east.svc:9092",), {})
+    with Routes(cluster, "test") as routes:
+        with pytest.raises(BootstrapNotResolved) as first:
+            routes.refresh([])
+        routes.cluster_id = "the one that has answered"
+        with pytest.raises(BrokerUnreachable) as later:
+            routes.refresh([])
+    assert not first.value.transient and later.value.transient and "kafka.east.svc" in str(later.value)
 
 
 def test_configs_are_asked_again_where_a_kept_connection_was_closed(west: Broker, west_proxy: Proxy, topic) -> None:  # type: ignore[no-untyped-def]

@@ -65,6 +65,14 @@ def test_a_client_is_shared_for_a_minute(silent: Cluster, monkeypatch: pytest.Mo
     assert connect(silent).client is not client
 
 
+def test_who_is_not_shared_any_more_is_let_go(silent: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It holds the secrets that it was made of."""
+    old = connect(silent).client
+    monkeypatch.setattr(shared, "SHARED_SECONDS", -1.0)
+    connect(Cluster("east", silent.bootstrap_servers, {"client.id": "another"}))
+    assert all(each.client is not old for each in shared._clients.values())
+
+
 def test_a_few_clients_are_kept(silent: Cluster) -> None:
     client = connect(silent).client
     for n in range(shared.MOST):

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
 from airmirror.cli.main import app
+from airmirror.report import check as checking
 from airmirror.report.canonical import canonical, parsed
 from airmirror.report.check import check
 from airmirror.report.document import Document, Finding
@@ -57,6 +58,7 @@ def pem(file: Path, key: Any = None, encryption: KeySerializationEncryption | No
 
 
 def written(directory: Path, name: str, key: Signer | None, number: int = 1) -> Path:
+    directory.mkdir(exist_ok=True)
     write_evidence(a_report(number), directory / name, key)
     return directory / f"{name}.json"
 
@@ -73,7 +75,8 @@ def test_an_altered_byte_of_any_file_is_found(tmp_path: Path) -> None:
     file = written(tmp_path, "one", key)
     assert is_sound(file) and is_sound(file, key.public_key)
     assert embedded_json(file.with_suffix(".html").read_text()) == file.read_bytes()
-    for each in (file, signature_of(file), file.with_suffix(".html")):
+    page = file.with_suffix(".html")
+    for each in (file, signature_of(file), page, signature_of(page)):
         whole = each.read_bytes()
         for at in range(
             0, len(whole), 7 if each.suffix == ".html" else 1
@@ -85,6 +88,32 @@ def test_an_altered_byte_of_any_file_is_found(tmp_path: Path) -> None:
             assert not is_sound(file), each.name
         each.write_bytes(whole)
     assert is_sound(file)
+
+
+def test_a_page_of_another_version_is_the_one_that_was_signed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It can't be made again: what a release changes is no alteration."""
+    key = signer(pem(tmp_path / "key.pem"))
+    file, other = (written(tmp_path / name, "one", key, number) for number, name in enumerate("ab"))
+    monkeypatch.setattr(checking, "__version__", "9.9.9")
+    monkeypatch.setattr(checking, "page", lambda content: "another page")
+    assert is_sound(file, key.public_key) and not check(file, key.public_key).notes
+    page = file.with_suffix(".html")
+    whole = page.read_bytes()
+    page.write_bytes(whole.replace(b"1 record was copied", b"9 records were lost", 1))
+    assert any("was altered" in each for each in check(file).wrong)
+    page.write_bytes(other.with_suffix(".html").read_bytes())
+    signature_of(page).write_bytes(signature_of(other.with_suffix(".html")).read_bytes())
+    assert any("the JSON in its page" in each for each in check(file).wrong), "the signer's page of another report"
+
+
+def test_one_report_in_two_places_of_a_chain_is_wrong(tmp_path: Path) -> None:
+    key = signer(pem(tmp_path / "key.pem"))
+    october, november = (written(tmp_path, name, key, number) for number, name in enumerate(("october", "november")))
+    assert is_sound(november)
+    for suffix in (".json", ".json.sig", ".html", ".html.sig"):
+        (tmp_path / f"november{suffix}").write_bytes((tmp_path / f"october{suffix}").read_bytes())
+    for file in (october, november):
+        assert any("november.json and october.json are one and the same" in each for each in check(file).wrong)
 
 
 def test_a_report_that_somebody_else_has_signed_anew(tmp_path: Path) -> None:
@@ -137,14 +166,17 @@ def test_a_plan_is_written_over_signed_and_found_altered(tmp_path: Path) -> None
     stop = Finding("stop", EVIL, "seen", "`airmirror hold list`")
     plan = replace(a_report(), findings=(stop,), by="ada", reason=EVIL)
     for number in (1, 2):
-        page, told, signature = write_document(replace(plan, made_ms=number), base, key)
-    assert [page.name, told.name, signature.name] == ["plan.html", "plan.json", "plan.json.sig"]
+        page, told, *signatures = write_document(replace(plan, made_ms=number), base, key)
+    assert [each.suffix for each in signatures] == [".sig", ".sig"] and (page.name, told.name) == (
+        "plan.html",
+        "plan.json",
+    )
     assert is_sound(told, key.public_key) and check(told).chain == (told,)
     assert 'tr class="bad"' in page.read_text() and "<img" not in page.read_text() and ", by ada: " in page.read_text()
     page.write_text(page.read_text().replace("stop", "ok"))
-    assert "says something else" in check(told).wrong[0]
+    assert "was altered" in check(told).wrong[0]
     write_document(plan, base)
-    assert not signature.exists(), "it was of another content"
+    assert not any(each.exists() for each in signatures), "they were of other contents"
 
 
 def test_what_was_done_is_told_where_its_report_cannot_be_written(tmp_path: Path) -> None:
@@ -177,6 +209,7 @@ def test_the_command_tells_by_its_exit_status(tmp_path: Path) -> None:
     file = written(tmp_path, "one", signer(pem(tmp_path / "key.pem")))
     sound = command(file, "--public-key", tmp_path / "key.pub")
     assert sound.exit_code == 0 and "sound" in sound.stdout and "note" not in sound.stdout
+    assert "Flow a->b, made 1970-01-01 00:00:00 UTC: 1 record was copied." in sound.stdout
     pem(tmp_path / "other.pem")
     assert command(file, "--public-key", tmp_path / "other.pub").exit_code == 1
     assert command(file, "--public-key", tmp_path / "key.pem").exit_code == 2

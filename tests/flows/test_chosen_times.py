@@ -7,29 +7,23 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from airmirror.flows.audit import Audit, Bucket
 from airmirror.flows.audit_report import as_text, write_page
 from airmirror.flows.measure import measure_window
 from airmirror.ledger.metrics import _ages
+from airmirror.offsets.lags import lags_of
 from airmirror.slot.account import Account
 from airmirror.times import utc
 from airmirror.wire.batches import build, parse
 from airmirror.wire.headers import varint
 from airmirror.wire.plain import plain_records
+from support.decoders import zigzag
 
 LONGS = st.integers(-(2**63), 2**63 - 1)
 FARTHEST = (-(2**63), -(2**60), 1_795_000_000_000_000, 2**63 - 1)
-
-
-def zigzag(number: int) -> bytes:
-    """A varint of 64 bits."""
-    left, out = ((number << 1) ^ (number >> 63)) & (2**64 - 1), b""
-    while left >= 128:
-        left, out = left >> 7, out + bytes([left & 127 | 128])
-    return out + bytes([left])
 
 
 @given(LONGS, LONGS)
@@ -51,6 +45,19 @@ def test_ages_fit_every_database(first: int, last: int, foreign_first: int, fore
     for begins, ends in ((account.min_timestamp, account.max_timestamp), (foreign_first, foreign_last)):
         segment: Any = SimpleNamespace(min_timestamp=begins, max_timestamp=ends, time_ms=now, read_ms=now)
         assert all(-(2**63) <= age < 2**63 for age in _ages(segment).values())
+
+
+@given(LONGS, LONGS)
+@example(-(2**63), 2**63 - 1)
+def test_lags_of_groups_fit_every_database(first: int, last: int) -> None:
+    """Of segments that others have written, too."""
+    segment: Any = SimpleNamespace(source_start=0, source_end=10, read_ms=1, min_timestamp=first, max_timestamp=last)
+    found: Any = SimpleNamespace(
+        group="g", topic="orders", partition=0, committed=SimpleNamespace(offset=0), kind="consumer", found=None,
+        source=SimpleNamespace(start=0, end=10),
+    )  # fmt: skip
+    (row,) = lags_of("east", [found], {("orders", 0): [segment]}, int(time.time() * 1000))
+    assert row.lag_ms is None or 0 <= row.lag_ms < 2**63
 
 
 def test_an_audit_shows_times_that_no_calendar_has(tmp_path: Any) -> None:

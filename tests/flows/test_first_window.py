@@ -41,7 +41,6 @@ def test_only_a_first_window_is_refused(
     fake: dict[str, Any] = {
         "guard": lambda _: SimpleNamespace(own=own),
         "catch_up_soon": lambda _: None,
-        "catch_up_returns": lambda opened: opened,
         "as_decided": lambda flow, _: flow,
         "plan_topics": lambda *_: TopicPlan({"orders": "east.orders"}, (), (), (), ()),
         "_hidden": lambda *_: [],

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+
+from pyspark import cloudpickle
 
 from airmirror.on_spark import library
 from airmirror.on_spark.sessions import _send
@@ -34,3 +37,25 @@ def test_a_library_that_spark_submit_has_sent_along_is_not_sent_again(tmp_path: 
     spark.sparkContext.listFiles = ["file:/var/spark/work/airmirror-abc.zip"]
     _send(spark, archive)
     assert sent == [str(archive)]
+
+
+def test_another_file_in_the_librarys_session_is_refused(tmp_path: Path) -> None:
+    """A session has a directory of its own: whatever lies beside the library could be imported in place of what it imports."""
+    digest = library.digest()
+    home = tmp_path / "0f2a7d0e-5b1c-4a57-9d0e-1b2c3d4e5f60"
+    home.mkdir()
+    archive = library.build(digest, str(home))
+    check = (
+        f"import sys; sys.path[:0] = [{str(home)!r}, {str(archive)!r}]\n"
+        "import base64\nfrom pyspark import cloudpickle\ncloudpickle.loads(base64.b64decode({!r}))()"
+    )
+    sent = base64.b64encode(cloudpickle.dumps(library.checker(digest))).decode()
+
+    def run() -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-P", "-c", check.format(sent)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
+
+    assert run().returncode == 0
+    (home / "crc32c.py").write_text("raise SystemExit('a stranger')")
+    refused = run()
+    assert refused.returncode == 1 and library.ALTERED in refused.stderr and "crc32c.py" in refused.stderr

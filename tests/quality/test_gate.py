@@ -248,13 +248,21 @@ def test_a_windows_name_is_never_read_as_a_date(window: str) -> None:
     assert judgement.failed == {} and judgement.asked
 
 
-def test_what_the_library_raises_holds_and_can_be_judged_again(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("part", ["_validate", "_context"])
+def test_what_the_library_raises_holds_and_can_be_judged_again(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def raises(*_: object) -> None:
         raise ValueError("year 0 is out of range")
 
     with monkeypatch.context() as patched:
-        patched.setattr(gate, "_validate", raises)
+        patched.setattr(gate, part, raises)
         judgement = asked([GOOD])
     assert judgement.failed.keys() == {("orders", 0)}
     assert "can't be evaluated: ValueError: year 0 is out of range" in judgement.failed["orders", 0][0]
     assert asked([GOOD]).failed == {}
+
+
+def test_a_page_that_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    place = tmp_path / "file" / "docs"
+    judgement = judge([GOOD], load_suites(OWN), flow="a->b", window="w", limits=Limits(), docs=place)
+    assert judgement.passed and judgement.docs is None and "its page can't be written" in judgement.warnings[-1]

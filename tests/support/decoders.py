@@ -41,6 +41,14 @@ class Decoder:
         return self.name
 
 
+def zigzag(number: int) -> bytes:
+    """A varint of 64 bits."""
+    left, out = ((number << 1) ^ (number >> 63)) & (2**64 - 1), b""
+    while left >= 128:
+        left, out = left >> 7, out + bytes([left & 127 | 128])
+    return out + bytes([left])
+
+
 def _log(data: bytes) -> object:
     """Everything that is read of a log; what lies behind the bytes given must not count."""
     found = []

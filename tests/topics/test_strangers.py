@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -29,9 +30,10 @@ from airmirror.wire.batches import build
 from airmirror.wire.batches import parse as parse_batches
 from airmirror.wire.headers import varint
 from airmirror.wire.segments import FlowIdentity, decode
-from support.decoders import DECODERS
+from support.decoders import DECODERS, zigzag
 from support.examples import examples
 from support.fuzzing import guarded, mutated
+from support.intakes import at
 from support.ledgers import written
 
 LINES = "clusters = east, west\neast.bootstrap.servers = e:9092\nwest.bootstrap.servers = w:9092\neast->west.enabled = true\n"
@@ -183,6 +185,58 @@ def test_strangers_beyond_a_number_are_left_out() -> None:
     assert len(flows) == MOST_FLOWS and len(warnings) == 5
 
 
+def test_no_crowd_of_strangers_hides_the_flow_back() -> None:
+    """A hundred are looked at: the one whose topic only the flow back has, and those between the same clusters, come first."""
+    identity_policy = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+
+    def said(topic: str, source: str, source_id: str) -> Found:
+        whose = replace(stranger(identity_policy), source=source, target="east", source_cluster_id=source_id)
+        return Found("east", topic, whose)
+
+    crowd = [said(f"airmirror-segments.a{each}.internal", f"a{each}", f"x{each}") for each in range(MOST_FLOWS + 5)]
+    back = said("airmirror-segments.west.internal", "west", "id-other")  # whatever it says of itself
+    beside = said("airmirror-segments.w2.internal", "w2", "id-west")
+    neighbours = replace(around(), into_source=(*crowd, beside, back))
+    flows, warnings = flows_of_others(own(), neighbours, {"east->west"})
+    assert [each.source.alias for each in flows[:2]] == ["west", "west"] and len(flows) == MOST_FLOWS
+    assert all("'a" in each for each in warnings) and len(warnings) == 7
+
+
+def test_a_look_that_is_cut_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stranger's topic may be huge: what was read of it is noted a part at a time."""
+    body = b"\0" + varint(0) * 2 + varint(1) + b"k" + varint(1) + b"v" + varint(0)
+    read: list[int] = []
+
+    def batches(_: object, __: object, start: int, end: int, **___: object) -> Iterator[object]:
+        for offset in range(start, end):
+            if len(read) == 5:
+                raise TimeoutError
+            read.append(offset)
+            view = memoryview(at(offset, build(varint(len(body)) + body, count=1, base_timestamp=1, max_timestamp=1)))
+            yield view, [(batch, False) for batch in parse_batches(view, 0, len(view))]
+
+    monkeypatch.setattr(module, "read_batches", batches)
+    monkeypatch.setattr(module, "PART", 0)
+    monkeypatch.setattr(module, "connect", lambda _: SimpleNamespace(topic_names=lambda: [TOPIC]))
+    monkeypatch.setattr(module, "offsets_with_patience", lambda _, found, __: dict.fromkeys(found, 8))
+    routes: Any = SimpleNamespace(
+        alias="east",
+        cluster=None,
+        topic_ids={TOPIC: UUID(int=7)},
+        refresh_existing=lambda _: {},
+        with_leader=lambda found, _: found,
+    )
+    ledger = Ledger(f"sqlite:///{tmp_path}/ledger.db")
+    with pytest.raises(TimeoutError):
+        module._identities(routes, ledger.flow("east->west"), [])
+    read.clear()
+    module._identities(routes, ledger.flow("east->west"), [])
+    assert read == [4, 5, 6, 7]
+    module._identities(routes, ledger.flow("east->west"), [])
+    assert read == [4, 5, 6, 7], "all of it is noted"
+    ledger.close()
+
+
 def test_names_that_branch_without_end_are_followed_to_an_end() -> None:
     """Flows there and back whose separators differ make new names at every step, twice as many at each."""
     said = [
@@ -247,8 +301,36 @@ def scanned(data: bytes, monkeypatch: pytest.MonkeyPatch) -> tuple[list[object],
         yield view, [(batch, False) for batch in parse_batches(view, 0, len(view))]
 
     monkeypatch.setattr(module, "read_batches", batches)
-    found, reason = module._scan(None, TopicPartition(TOPIC, 0), 0, 2**63 - 1)  # type: ignore[arg-type]
-    return list(found), reason
+    parts = list(module._scan(None, TopicPartition(TOPIC, 0), 0, 2**63 - 1))  # type: ignore[arg-type]
+    return [entry for found, _, _ in parts for entry in found], "".join(reason for _, _, reason in parts)
+
+
+@given(st.integers(-(2**63), 2**63 - 1), st.integers(-(2**63), 2**63 - 1))
+@examples(50)
+def test_whenever_it_says_it(base: int, when: int) -> None:
+    """The times of a batch are its producer's: what is read of them a ledger keeps."""
+    said = stranger()
+    key, value = said.encode_key(), said.encode_value()
+    delta = (when - base + 2**63) % 2**64 - 2**63
+    body = b"\0" + zigzag(delta) + varint(0) + varint(len(key)) + key + varint(len(value)) + value + varint(0)
+    view = memoryview(build(varint(len(body)) + body, count=1, base_timestamp=base, max_timestamp=when))
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as directory:
+        patch.setattr(module, "connect", lambda _: SimpleNamespace(topic_names=lambda: [TOPIC]))
+        patch.setattr(module, "offsets_with_patience", lambda _, found, __: dict.fromkeys(found, 1))
+        log = [(view, [(batch, False) for batch in parse_batches(view, 0, len(view))])]
+        patch.setattr(module, "read_batches", lambda *_, **__: log)
+        routes: Any = SimpleNamespace(
+            alias="east",
+            cluster=None,
+            topic_ids={TOPIC: UUID(int=7)},
+            refresh_existing=lambda _: {},
+            with_leader=lambda found, _: found,
+        )
+        warnings: list[str] = []
+        ledger = Ledger(f"sqlite:///{directory}/ledger.db")
+        (found,) = module._identities(routes, ledger.flow("east->west"), warnings)
+        ledger.close()
+    assert found.identity == said and not warnings
 
 
 def test_an_identity_that_no_ledger_keeps_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,7 +349,7 @@ def test_an_identity_that_no_ledger_keeps_is_a_warning(tmp_path: Path, monkeypat
     )
     monkeypatch.setattr(module, "connect", lambda _: SimpleNamespace(topic_names=lambda: list(logs)))
     monkeypatch.setattr(module, "offsets_with_patience", lambda _, found, __: dict.fromkeys(found, 1))
-    monkeypatch.setattr(module, "_scan", lambda _, log, *__: ([logs[log.topic]], ""))
+    monkeypatch.setattr(module, "_scan", lambda _, log, *__: [([logs[log.topic]], 1, "")])
     warnings: list[str] = []
     (found,) = module._identities(routes, ledger.flow("east->west"), warnings)
     assert found.topic == "airmirror-segments.ours.internal" and found.identity == said

@@ -63,3 +63,11 @@ def test_a_cluster_that_is_gone_and_a_flow_that_may_not_be_seen(
     answer = client.get(ROUTE)
     assert answer.status_code == 502 and "east" in answer.json()["detail"]
     assert client.get(ROUTE.replace("east.west", "north.west")).status_code in (403, 404)
+
+
+def test_acls_and_addresses_are_not_for_every_viewer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = client_of(tmp_path, monkeypatch, "x:1", "y:1", "orders")
+    seen = pretend(tmp_path, monkeypatch)
+    seen.sees_connections = False
+    answer = client.get(ROUTE)
+    assert answer.status_code == 403 and "connections" in answer.json()["detail"]

@@ -103,7 +103,7 @@ def check_report(
     ] = None,
     secrets: Secrets = None,
 ) -> None:
-    """Check a report's signature, its page, and the chain of reports before it. Exit status: 0 sound, 1 not, 2 bad input."""
+    """Check a report's signatures, its page, and the chain of reports before it. Exit status: 0 sound, 1 not, 2 bad input."""
     lines, is_sound = checked(file, public)
     if is_sound and config is not None:
         more, is_sound = _spotted(file, config, secrets)
@@ -137,6 +137,7 @@ def checked(file: Path, public: Path | None) -> tuple[list[str], bool]:
     found = check(file, public_key(public) if public else "")
     lines = [*(f"wrong: {each}" for each in found.wrong), *(f"note: {each}" for each in found.notes)]
     if not found.wrong:
+        lines.append(" ".join(found.said.split()))
         lines.append(f"sound: {file}, and {len(found.chain) - 1} reports before it")
     return lines, not found.wrong
 

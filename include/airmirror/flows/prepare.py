@@ -26,7 +26,7 @@ from airmirror.windows.errors import closed_topic, returns_no_more
 from airmirror.windows.fence import Held, flow_closed
 from airmirror.windows.mirror import Journal, Mirror
 from airmirror.windows.mirrormaker import refuse_beside
-from airmirror.windows.opposite import caught_up_opposite, opposite_of, returns_of
+from airmirror.windows.opposite import opposite_of, returns_of
 from airmirror.windows.plan import Planned
 from airmirror.windows.planning import make_plan
 from airmirror.wire.owners import Owner
@@ -92,7 +92,7 @@ def prepare(opened: Opened, tell: Callable[[str], None] = lambda phase: None) ->
     around = guard(opened)
     for part in filter(None, (opened, backfill_of(opened))):  # what it knows may be of clusters that were there before
         catch_up_soon(part)
-    opened = catch_up_returns(opened)
+    opened = replace(opened, flow=as_decided(opened.flow, opened.ledger))
     if shut := opened.ledger.owners().shut:
         raise flow_closed(opened.flow, shut)
     planned = plan_topics(opened, around)
@@ -110,15 +110,8 @@ def prepare(opened: Opened, tell: Callable[[str], None] = lambda phase: None) ->
     return Prepared(opened, report.topics, (*report.refused, *map(str, hidden)), report)
 
 
-def catch_up_returns(opened: Opened) -> Opened:
-    """The same when its ledger knows what returns by now: the flow in the opposite direction says so, on the source."""
-    with suppress(LastStableOffsetStuck), Routes(opened.flow.source, f"airmirror|{opened.flow.name}|returns") as source:
-        caught_up_opposite(source, opened.flow, opened.ledger, PATIENCE_SECONDS)
-    return replace(opened, flow=as_decided(opened.flow, opened.ledger))
-
-
 def guard(opened: Opened) -> Neighbours:
-    """Look at who else writes to the flow's clusters. Nothing is written but the ledger.
+    """Look at who else writes to the flow's clusters, and at what returns by it. Nothing is written but the ledger.
 
     Raises SameCluster, EqualClusterIds, AliasDiffers, AliasReused, UnsupportedClientSetting, and what the clusters raise.
     """

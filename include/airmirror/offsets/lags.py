@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
 from airmirror.ledger import FlowLedger, GroupLag
+from airmirror.ledger.metrics import LONGEST_MS
 from airmirror.offsets.positions import GroupPosition
 from airmirror.offsets.translation import Translated
 from airmirror.wire.segments import SegmentRecord
@@ -32,7 +33,7 @@ def lags_of(
         position = max(row.committed.offset, row.source.start)  # what was deleted can't be read any more
         lag = max(0, row.source.end - row.committed.offset)
         next_ms = _time_of(records.get((row.topic, row.partition), []), position) if lag else now_ms
-        lag_ms = None if next_ms is None else max(0, now_ms - next_ms)
+        lag_ms = None if next_ms is None else _age(next_ms, now_ms)
         again = row.found.again if isinstance(row.found, Translated) else None
         first_ms = _time_of(records.get((row.topic, row.partition), []), _first_again(row)) if again else now_ms
         found.append(
@@ -47,10 +48,15 @@ def lags_of(
                 time_ms=now_ms,
                 kind=row.kind,
                 again=again,
-                again_ms=None if again is None or first_ms is None else max(0, now_ms - first_ms),
+                again_ms=None if again is None or first_ms is None else _age(first_ms, now_ms),
             )
         )
     return found
+
+
+def _age(time_ms: int, now_ms: int) -> int:
+    """Return how long ago a producer's time was, which may be any number: one that every database takes."""
+    return max(0, min(now_ms - time_ms, LONGEST_MS))
 
 
 def _times(ledger: FlowLedger, rows: Iterable[GroupPosition]) -> dict[tuple[str, int], list[SegmentRecord]]:

@@ -61,7 +61,13 @@ def checker(library_digest: str) -> Callable[[], None]:
     def check() -> None:
         import importlib.util
         import os
+        import sys
 
+        # A session of Spark Connect has a directory of its own on the path, named after its id: the library is alone in it.
+        for home in {os.path.dirname(each) for each in sys.path if each.endswith(f"airmirror-{library_digest}.zip")}:
+            others = sorted(set(os.listdir(home)) - {f"airmirror-{library_digest}.zip"})
+            if os.path.basename(home).count("-") == 4 and others:
+                raise ImportError(f"{altered}: with it came {', '.join(others[:5])}")
         spec = importlib.util.find_spec("airmirror")  # which does not run it
         found = digest_of(os.path.dirname(spec.origin)) if spec is not None and spec.origin else "none"
         if found != library_digest:

@@ -44,13 +44,14 @@ def judge(
     warnings: list[str] = _not_measured(rows)
     lagging: set[Partition] = set()
     every: list[Asked] = []
-    context = _context()
+    context: Any = None
     lag = _lag_suite(limits)
     for suite in [*suites, *([lag] if lag else [])]:
         chosen = [row for row in rows if suite.is_for_topic(str(row["topic"]))]
         if not chosen or not suite.is_for_flow(flow):
             continue
         try:
+            context = context or _context()
             results = _validate(context, suite, chosen, window)
         except Exception as error:  # whatever the library raises: what nobody has judged is held, and judged again
             log.exception("Suite %s of flow %s can't be evaluated.", suite.name, flow)
@@ -80,7 +81,11 @@ def judge(
     judgement = Judgement(by_partition, tuple(warnings), frozenset(lagging), None, tuple(every))
     if docs is None:
         return judgement
-    return replace(judgement, docs=write_page(docs, rows, judgement, flow=flow, window=window))
+    try:
+        return replace(judgement, docs=write_page(docs, rows, judgement, flow=flow, window=window))
+    except OSError as error:  # the page shows a verdict, and makes none
+        log.warning("The page of window %s can't be written to %s: %s", window, docs, error)
+        return replace(judgement, warnings=(*judgement.warnings, f"its page can't be written to {docs}: {error}"))
 
 
 def _context() -> Any:

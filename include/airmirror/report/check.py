@@ -12,6 +12,7 @@ from airmirror.report.canonical import parsed
 from airmirror.report.files import Stored, read_report, reports_of, signature_of
 from airmirror.report.page import embedded_json, page
 from airmirror.report.signing import is_signed_by
+from airmirror.times import utc
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Checked:
     wrong: tuple[str, ...]
     notes: tuple[str, ...]
     chain: tuple[Path, ...]
+    said: str = ""  # what the report says that it is about, when it was made, and its verdict
 
 
 def check(file: Path, public_key: str = "") -> Checked:
@@ -36,12 +38,11 @@ def check(file: Path, public_key: str = "") -> Checked:
     while at is not None:
         chain.append(at)
         wrong += [f"{at.file.name}: {each}" for each in _wrong(at, public_key)]
-        notes += [f"{at.file.name}: {each}" for each in _notes(at)]
         before = by_digest.get(at.after) if at.after else None
         if at.after and before is None:
             wrong.append(f"{at.file.name}: the report before it (SHA-256 {at.after}) is not here: removed or altered")
         at = before
-    wrong += _forks(chain, there)
+    wrong += [*_forks(chain, there), *_twice(chain, there)]
     keys = {_key_of(each) for each in chain}
     if len(keys) > 1 and not public_key:
         notes.append(f"the chain is signed with {len(keys)} keys")
@@ -49,7 +50,13 @@ def check(file: Path, public_key: str = "") -> Checked:
         notes.append(
             f"who signed is not known: compare the key {_key_of(chain[0])} with the one you were given (--public-key)"
         )
-    return Checked(tuple(wrong), tuple(notes), tuple(each.file for each in chain))
+    return Checked(tuple(wrong), tuple(notes), tuple(each.file for each in chain), _said(chain[0].content))
+
+
+def _said(content: Mapping[str, object]) -> str:
+    made = content.get("made_ms")
+    at = utc(made) if isinstance(made, int) else "at a time that is not known"
+    return f"{content.get('about')}, made {at}: {content.get('headline')}"
 
 
 def _wrong(stored: Stored, public_key: str) -> list[str]:
@@ -58,37 +65,47 @@ def _wrong(stored: Stored, public_key: str) -> list[str]:
         parsed(stored.data)
     except ValueError as error:
         return [f"its JSON was altered: {error}"]
-    found = _signature(stored, public_key) or _page(stored)  # no page is made of what nobody has signed
+    found = _signer(stored, public_key) or _signature(stored, stored.file, stored.data) or _page(stored)
     return [found] if found else []
 
 
-def _signature(stored: Stored, public_key: str) -> str:
+def _signer(stored: Stored, public_key: str) -> str:
+    """What is wrong with the key that it names as its signer's."""
     key = _key_of(stored)
     if not key:
         return "it is not signed: nothing proves that it was not altered"
     if public_key and key != public_key:
         return f"it names the key {key} as its signer, not {public_key}"
+    return ""
+
+
+def _signature(stored: Stored, file: Path, data: bytes) -> str:
+    """What is wrong with the signature of one of its files."""
+    key, signed = _key_of(stored), signature_of(file)
     try:
-        signature = signature_of(stored.file).read_bytes()
+        signature = signed.read_bytes()
     except OSError as error:
-        return f"its signature {signature_of(stored.file).name} can't be read: {error.strerror}"
+        return f"its signature {signed.name} can't be read: {error.strerror}"
     try:
         raw = b64decode(key, validate=True)
     except ValueError:
         return f"{key!r} is no public key"
-    return "" if is_signed_by(raw, stored.data, signature) else "its signature is not of this content: it was altered"
+    return "" if is_signed_by(raw, data, signature) else f"{file.name} is not what {signed.name} signs: it was altered"
 
 
 def _page(stored: Stored) -> str:
-    """The page must be what this report makes; of one by another version only the JSON in it can be compared."""
+    """What is wrong with the page: its signer has signed it, for this report; by the same version it is made again."""
     file = stored.file.with_suffix(".html")
     try:
         text = file.read_bytes()
     except OSError as error:
         return f"its page {file.name} can't be read: {error.strerror}"
+    if found := _signature(stored, file, text):
+        return found
+    if embedded_json(text.decode(errors="replace")) != stored.data:
+        return f"the JSON in its page {file.name} is another one"
     if stored.content.get("version") != __version__:
-        same = embedded_json(text.decode(errors="replace")) == stored.data
-        return "" if same else f"the JSON in its page {file.name} is another one"
+        return ""
     try:
         made = page(stored.content).encode()
     except (LookupError, TypeError, AttributeError, ValueError) as error:
@@ -96,11 +113,10 @@ def _page(stored: Stored) -> str:
     return "" if made == text else f"its page {file.name} says something else"
 
 
-def _notes(stored: Stored) -> list[str]:
-    version = stored.content.get("version")
-    return (
-        [] if version == __version__ else [f"of its page only the JSON was compared: Airmirror {version} has made it"]
-    )
+def _twice(chain: list[Stored], there: list[Stored]) -> list[str]:
+    """Files that hold one and the same report: one of them stands where another report belongs."""
+    names = {each.sha256: sorted(other.file.name for other in there if other.sha256 == each.sha256) for each in chain}
+    return [f"{' and '.join(equal)} are one and the same report" for equal in names.values() if len(equal) > 1]
 
 
 def _forks(chain: list[Stored], there: list[Stored]) -> list[str]:

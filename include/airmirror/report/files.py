@@ -1,4 +1,4 @@
-"""The files of a document: NAME.html, NAME.json and its signature NAME.json.sig.
+"""The files of a document: NAME.html and NAME.json, with their signatures NAME.html.sig and NAME.json.sig.
 
 Evidence is never written over, and names the digest of the report before it in its directory, so that one that is removed is
 missed. What tells of a plan, or of a procedure, is written over what is there, and stands alone.
@@ -44,7 +44,7 @@ class Stored:
 
 
 def write_evidence(made: Document, base: Path, key: Signer | None = None, after: Path | None = None) -> list[Path]:
-    """Write the page, the JSON and, with a key, the signature; ``base`` with or without one of their suffixes.
+    """Write the page, the JSON and, with a key, their signatures; ``base`` with or without one of their suffixes.
 
     ``after``: the report before it; by default the newest of the same directory. Raises ReportNotWritten, NoReport.
     """
@@ -61,7 +61,8 @@ def write_document(made: Document, base: Path, key: Signer | None = None, done: 
     file = base
     try:
         base.parent.mkdir(parents=True, exist_ok=True)
-        signature_of(_named(base, ".json")).unlink(missing_ok=True)  # it would be of other content
+        for suffix in SUFFIXES:
+            signature_of(_named(base, suffix)).unlink(missing_ok=True)  # it would be of other content
         for file, content in files.items():
             file.write_bytes(content)
     except OSError as error:
@@ -70,12 +71,12 @@ def write_document(made: Document, base: Path, key: Signer | None = None, done: 
 
 
 def _contents(told: dict[str, Any], base: Path, key: Signer | None) -> dict[Path, bytes]:
-    """The page, the JSON and the signature, by their files."""
+    """The page, the JSON and their signatures, by their files."""
     content = told | {"signer": {"algorithm": "Ed25519", "public_key": key.public_key} if key else None}
     data = canonical(content)
     files = {_named(base, ".html"): page(content).encode(), _named(base, ".json"): data}
     if key:
-        files[signature_of(_named(base, ".json"))] = key.sign(data)
+        files |= {signature_of(file): key.sign(written) for file, written in files.items()}
     return files
 
 

@@ -60,6 +60,7 @@ class _Attempts:
     follow_until: float  # by time.monotonic; in the past: the slot does not follow
     pace: Pace
     limit: Limit
+    reached: set[str] = field(default_factory=set)  # aliases of clusters that have answered
     throttled: float = 0.0  # seconds for which brokers wanted to be left alone
     failed: dict[TopicPartition, AirmirrorError] = field(default_factory=dict)
     limits: dict[TopicPartition, int] = field(default_factory=dict)  # copied up to here only: what comes is bad
@@ -135,13 +136,16 @@ def _run(slot: Slot) -> list[SlotResult]:
 
 @contextlib.contextmanager
 def _clusters(slot: Slot, attempts: _Attempts) -> Iterator[tuple[Routes, Routes]]:
-    """Connections to source and target for one attempt; what their brokers' quotas say is counted."""
+    """Connections to source and target for one attempt; whether they answer, and what their brokers' quotas say, is kept."""
     client = f"airmirror|{slot.flow.name}|{slot.number}"
-    with Routes(slot.flow.source, client) as source, Routes(slot.flow.target, client) as target:
+    ends = (slot.flow.source, slot.flow.target)
+    source, target = (Routes(end, client, was_reached=end.alias in attempts.reached) for end in ends)
+    with source, target:
         try:
             yield source, target
         finally:
             attempts.throttled += source.throttled + target.throttled
+            attempts.reached |= {each.alias for each in (source, target) if each.was_reached}
 
 
 def _results(

@@ -9,11 +9,13 @@ no policy could tell that records come back, and the names of topics would grow 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from airmirror.clusters.admin.appender import Appender
 from airmirror.clusters.admin.client import connect
+from airmirror.clusters.protocol.errors import LastStableOffsetStuck
 from airmirror.clusters.protocol.log import LATEST, offsets_with_patience, read_batches
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Flow
@@ -26,11 +28,13 @@ from airmirror.topics.names import other_aliases, policy_of
 from airmirror.topics.strangers import flows_of, nonsense, shown
 from airmirror.windows.ends import check_ends, ids_tell_nothing
 from airmirror.windows.mirror import Mirror
+from airmirror.windows.opposite import caught_up_opposite
 from airmirror.wire.plain import plain_records
 from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.segments import FlowIdentity, decode
 
-LEADER_SECONDS = 5.0
+LEADER_SECONDS, PATIENCE_SECONDS = 5.0, 2.0
+PART = 64 << 20  # bytes of a log that are read before it is noted that they were
 LARGEST_BATCH = 1 << 20  # bytes without compression: an identity is far smaller
 
 
@@ -99,7 +103,7 @@ class Neighbours:
 
 
 def look_around(flow: Flow, ledger: FlowLedger, disabled: Collection[str] = ()) -> Neighbours:
-    """Read the identities on both clusters; only what is new since the ledger's last look is read.
+    """Read the identities on both clusters, and what returns by the flow; only what is new since the ledger's last look is read.
 
     ``disabled``: flows that the configuration says are switched off. Who else writes to the target is of interest only
     where remote topics do not begin with the flow's own alias.
@@ -111,6 +115,8 @@ def look_around(flow: Flow, ledger: FlowLedger, disabled: Collection[str] = ()) 
         mirror.refresh()
         check_ends(mirror)
         source, target = mirror.source, mirror.target
+        with suppress(LastStableOffsetStuck):  # what comes after a dead window's transaction is left for now
+            caught_up_opposite(source, flow, ledger, PATIENCE_SECONDS)
         warnings: list[str] = []
         into_source = _identities(source, ledger, warnings)
         into_target = _identities(target, ledger, warnings, own_topic if prefixes else None)
@@ -186,9 +192,22 @@ def flows_of_others(flow: Flow, around: Neighbours, known: Collection[str]) -> t
     if ids_tell_nothing(flow):
         return (), around.warnings
     aliases = {around.source_id: flow.source.alias, around.target_id: flow.target.alias}
-    said = [found.identity for found in (*around.into_source, *around.into_target)]
+    said = [found.identity for found in sorted((*around.into_source, *around.into_target), key=_nearness(flow, around))]
     flows, warnings = flows_of(flow, [each for each in said if each.policy and each.name not in known], aliases)
     return flows, (*around.warnings, *warnings)
+
+
+def _nearness(flow: Flow, around: Neighbours) -> Callable[[Found], int]:
+    """The order in which others are looked at, a hundred of them at most: the flow back, whose topic no other has by name,
+    then those between the same clusters, then all others. So no crowd of strangers hides a loop."""
+    own = {around.source_id, around.target_id}
+
+    def nearness(found: Found) -> int:
+        if found.cluster == flow.source.alias and found.topic == segment_topic(flow.target.alias):
+            return 0
+        return 1 if {found.identity.source_cluster_id, found.identity.target_cluster_id} == own else 2
+
+    return nearness
 
 
 def _of_others(
@@ -249,26 +268,36 @@ def _identities(routes: Routes, ledger: FlowLedger, warnings: list[str], only: s
         part = ledger.part(f"{routes.alias}/{log.topic}")
         start = part.scanned(log.topic, routes.topic_ids[log.topic]).get(0, 0)
         if start < ends.get(log, 0):
-            entries, reason = _scan(routes, log, start, ends[log])
-            try:
-                part.load_segments(log.topic, routes.topic_ids[log.topic], entries, {0: ends[log]}, {0: start})
-            except ValueNotKept as error:  # what a stranger writes ends no flow
-                reason = f"the ledger can't keep it ({shown(error.reason)})"
-            if reason:
-                warnings.append(_ignored(routes.alias, log.topic, reason))
+            for entries, end, reason in _scan(routes, log, start, ends[log]):
+                is_kept = True
+                try:
+                    part.load_segments(log.topic, routes.topic_ids[log.topic], entries, {0: end}, {0: start})
+                except ValueNotKept as error:  # what a stranger writes ends no flow
+                    is_kept, reason = False, f"the ledger can't keep it ({shown(error.reason)})"
+                if reason:
+                    warnings.append(_ignored(routes.alias, log.topic, reason))
+                if not is_kept:
+                    break
+                start = end
         if own := part.identity():
             found.append(Found(routes.alias, log.topic, own))
     return tuple(found)
 
 
-def _scan(routes: Routes, log: TopicPartition, start: int, end: int) -> tuple[list[Entry], str]:
-    """The identities in ``[start, end)``, and what is wrong with batches that can't be read.
+def _scan(routes: Routes, log: TopicPartition, start: int, end: int) -> Iterator[tuple[list[Entry], int, str]]:
+    """Yield the identities in ``[start, end)``, a part of the log at a time: where the part ends, and what is wrong with batches
+    of it that can't be read. Who notes where a part ends need not read it again after a look that was cut.
 
     They are written outside transactions: the batches of others stay undecoded, and so do those too large for one.
     """
-    entries, reason = [], ""
+    entries, reason, position, read = list[Entry](), "", start, 0
     for buffer, batches in read_batches(routes, log, start, end, read_committed=False):
+        if read > PART:
+            yield entries, position, reason
+            entries, reason, read = [], "", 0
+        read += buffer.nbytes
         for batch, _ in batches:
+            position = max(position, min(batch.next_offset, end))
             if batch.is_transactional or batch.is_control or batch.next_offset <= start:
                 continue
             try:
@@ -281,7 +310,7 @@ def _scan(routes: Routes, log: TopicPartition, start: int, end: int) -> tuple[li
                 for record in records
                 if start <= record.offset < end and _is_identity(record.key, record.value)
             ]
-    return entries, reason
+    yield entries, end, reason
 
 
 def _is_identity(key: bytes | None, value: bytes | None) -> bool:

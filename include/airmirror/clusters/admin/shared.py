@@ -49,8 +49,10 @@ def shared(settings: Mapping[str, str], make: Callable[[], SharedClient]) -> Sha
     """Return this process's client of these settings, else the one that ``make`` returns."""
     key = _key(settings)
     with _lock:
+        for other in [other for other, each in _clients.items() if not each.is_good]:
+            del _clients[other]  # with the secrets that it was made of
         found = _clients.get(key)
-        if found is None or not found.is_good:
+        if found is None:
             _clients[key] = found = make()
         _clients.move_to_end(key)
         while len(_clients) > MOST:

@@ -111,16 +111,18 @@ class Routes:
     """A cluster's leaders, topic ids and connections. Not thread-safe; close it (or use it as a context manager).
 
     What writes is a producer to the cluster's settings, everything else a consumer. Raises UnsupportedClientSetting for a
-    security.protocol, a log-in or a store that can't be had.
+    security.protocol, a log-in or a store that can't be had. ``was_reached``: by others before, so that names without an address
+    are a fault that passes, not a wrong bootstrap.servers.
     """
 
-    def __init__(self, cluster: Cluster, client_id: str, timeout: float = 30.0) -> None:
+    def __init__(self, cluster: Cluster, client_id: str, timeout: float = 30.0, *, was_reached: bool = False) -> None:
         self._transports: dict[str, Transport] = {role: transport(cluster, role) for role in ("consumer", "producer")}
         self.cluster = cluster
         self.alias = cluster.alias
         self.topic_ids: dict[str, UUID] = {}
         self.topic_names: dict[UUID, str] = {}
         self.cluster_id = ""
+        self._was_reached = was_reached
         self._client_id = client_id
         self._timeout = timeout
         self._nodes: dict[int, tuple[str, int]] = {}
@@ -322,6 +324,11 @@ class Routes:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def was_reached(self) -> bool:
+        """Return whether the cluster has answered, here or before."""
+        return self._was_reached or bool(self.cluster_id)
+
     def _any(self) -> Connection:
         """A connection for metadata: one that is open, else the first bootstrap server that answers."""
         for key, connection in list(self._connections.items()):
@@ -339,9 +346,11 @@ class Routes:
                 continue
             self._connections[(-1, "metadata")] = connection
             return connection
-        # A resolver that is down is not a wrong name.
+        # A resolver that is down is not a wrong name, nor is one that was right before (a headless service without ready pods).
         unknown = [each.__cause__ for each in failed.values() if isinstance(each.__cause__, socket.gaierror)]
-        is_known = len(unknown) < len(failed) or any(each.errno == socket.EAI_AGAIN for each in unknown)
+        is_known = (
+            self.was_reached or len(unknown) < len(failed) or any(each.errno == socket.EAI_AGAIN for each in unknown)
+        )
         said = [each.reason if len(failed) == 1 else f"{address}: {each.reason}" for address, each in failed.items()]
         raise (BrokerUnreachable if is_known else BootstrapNotResolved)(self.alias, ", ".join(failed), "; ".join(said))
 

@@ -218,8 +218,7 @@ def _record(flow: Flow, key: TopicPartition, offset: int | None, time_ms: int, u
     """A record and its copy, for who may see it; each look is in the log. 404, 403, 429."""
     if not flow.settings.console_records_enabled:
         raise HTTPException(404, "records are not shown: console.records.enabled is false for this flow", HEADERS)
-    if not security.may_read_records(user):
-        raise HTTPException(403, "records are shown to whoever may see Airflow's connections", HEADERS)
+    _check_clusters("records are shown", user)
     with _at_clusters("records are looked at") as ledger:
         with reading(ledger.engine) as connection:
             if partition_row(connection, flow.name, (key.topic, key.partition)) is None:
@@ -229,7 +228,8 @@ def _record(flow: Flow, key: TopicPartition, offset: int | None, time_ms: int, u
 
 
 def _differences(flow: Flow, user: Any) -> dict[str, Any]:
-    """Both clusters' topics, read now. 429; 502 where one can't be asked; 503."""
+    """Both clusters' topics, ACLs and addresses, read now, for who may see them. 403, 429; 502 where one can't be asked; 503."""
+    _check_clusters("both clusters are read", user)
     with _at_clusters("pages read the clusters") as ledger:
         log.info("%s compares the topics of %s", who(user), flow.name)
         configuration, of_flow = _flows().configuration, ledger.flow(flow.name)
@@ -238,6 +238,12 @@ def _differences(flow: Flow, user: Any) -> dict[str, Any]:
             return differences_page(Opened(configuration, known, of_flow))
         except AirmirrorError as error:
             raise HTTPException(502, str(error)[:MOST_TOLD], HEADERS) from error
+
+
+def _check_clusters(what: str, user: Any) -> None:
+    """Raise 403 for who may not see the clusters' connections."""
+    if not security.may_read_records(user):
+        raise HTTPException(403, f"{what} for whoever may see Airflow's connections", HEADERS)
 
 
 @contextmanager
