@@ -103,7 +103,7 @@ model: install ## every state of the protocol, with deaths between any two steps
 	PYTHONPATH=tests $(BIN)/python -m model
 
 mutate: install ## break the product on purpose, one change at a time, and see that tests notice: ONLY=…; QUICK=yes: what needs no server; EVERY=yes: every expression, by mutmut
-	PYTHONPATH=tests $(BIN)/python -m mutate$(if $(EVERY),.everything) $(if $(QUICK),--quick) --only "$(ONLY)"
+	PYTHONPATH=tests $(BIN)/python -m mutate$(if $(EVERY),.everything)$(if $(QUICK), --quick) --only "$(ONLY)"
 
 ##@ Measure it
 
