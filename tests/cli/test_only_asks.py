@@ -49,7 +49,8 @@ def test_what_shows_something_only_asks(
     command.file.write_text(f"{command.file.read_text()}\n{command.flow}.move.shop.topics = {topic}.*")
     produce(east, topic, numbered(20), partition=0)
     commit(east, group, {(topic, 0): 15})
-    assert command("run-window").exit_code == 0
+    mirrored = command("migration", "run", "--move", "shop", *WHY, "--yes", "--step", "mirror")
+    assert mirrored.exit_code == 0, mirrored.output
     create_topic(east, f"{topic}-new")
     produce(east, topic, numbered(5, 20), partition=0)
 

@@ -280,7 +280,9 @@ def test_a_source_that_is_empty_gets_everything(sides: Sides, tmp_path: Path, ma
         create_topic(both.east, both.topic, 2, {"segment.ms": "1234567"})
     both.fail_back()
     configs = topic_configs(connect(both.there.flow.source), [both.topic])[both.topic]
-    assert configs["segment.ms"].value == ("1234567" if made_again else "7654321"), "an original topic keeps its configs"
+    assert configs["segment.ms"].value == ("1234567" if made_again else "7654321"), (
+        "an original topic keeps its configs"
+    )
     assert both.values(both.east) == both.values(both.west) and flat(both.values(both.east)) == sorted(everything)
     rest = read_with_group(both.east, both.group, both.topic)
     assert {number: len(its) for number, its in rest.items()} == {0: 3, 1: 8}
