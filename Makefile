@@ -18,8 +18,9 @@ EVERY ?=
 SKIPS ?=
 QUICK ?=
 CONSOLE ?= yes
-# Rooms and files, chosen by what they cost and what they prove: kills at each step, elections, chaos.
-LONG_IN_CI ?= tests/failover
+# Long tests in CI: brokers and commands killed at each step of a failover and a migration, and the real demos.
+LONG_IN_CI ?= tests/failover tests/migration/test_applications.py tests/migration/test_killed.py \
+	$(addprefix tests/cli/test_,connections.py groups.py stack.py demo_failover.py demo_migration.py demo_takeover.py)
 CONSOLE_BUILT := include/airmirror/web/console/dist/manifest.json
 CONSOLE_SOURCES := $(filter-out %/dist,$(wildcard include/airmirror/web/console/src/* include/airmirror/web/console/*.json include/airmirror/web/console/*.mjs))
 
@@ -93,7 +94,7 @@ test: install $(OLDEST) ## the cheapest honest test of every claim, real brokers
 test-all: install $(OLDEST) ## every test, elections, chaos, kills at each step and old brokers included (hours); ONLY=…: of these folders and files
 	$(call PYTEST,3) --hypothesis-profile thorough $(ONLY)
 
-test-ci: install $(OLDEST) ## the part of test-all that CI runs after test: what is marked long, of LONG_IN_CI
+test-ci: install $(OLDEST) ## the part of test-all that CI runs after test: what is marked long of LONG_IN_CI, always the same (failover, a migration's steps, demos)
 	$(call PYTEST,3) --hypothesis-profile thorough -m long $(LONG_IN_CI)
 
 chaos: install ## windows while everything fails, seed after seed: SEED=… MINUTES=…
