@@ -19,7 +19,9 @@ SKIPS ?=
 QUICK ?=
 CONSOLE ?= yes
 # Long tests in CI: brokers and commands killed at each step of a failover and a migration, and the real demos.
-LONG_IN_CI ?= tests/failover tests/migration/test_applications.py tests/migration/test_killed.py \
+KILLED := tests/migration/test_killed.py::test_
+LONG_IN_CI ?= tests/failover tests/migration/test_applications.py $(KILLED)the_target_is_killed_when_topics_are_closed \
+	$(foreach case,False-source False-target True-source,'$(KILLED)brokers_are_killed_at_each_step[$(case)]') \
 	$(addprefix tests/cli/test_,connections.py groups.py stack.py demo_failover.py demo_migration.py demo_takeover.py)
 CONSOLE_BUILT := include/airmirror/web/console/dist/manifest.json
 CONSOLE_SOURCES := $(filter-out %/dist,$(wildcard include/airmirror/web/console/src/* include/airmirror/web/console/*.json include/airmirror/web/console/*.mjs))
