@@ -16,11 +16,17 @@ FOLLOW ?= 60
 ONLY ?=
 EVERY ?=
 SKIPS ?=
+QUICK ?=
 CONSOLE ?= yes
+# Long tests in CI: brokers and commands killed at each step of a failover and a migration, and the real demos.
+KILLED := tests/migration/test_killed.py::test_
+LONG_IN_CI ?= tests/failover tests/migration/test_applications.py $(KILLED)the_target_is_killed_when_topics_are_closed \
+	$(foreach case,False-source False-target True-source,'$(KILLED)brokers_are_killed_at_each_step[$(case)]') \
+	$(addprefix tests/cli/test_,connections.py groups.py stack.py demo_failover.py demo_migration.py demo_takeover.py)
 CONSOLE_BUILT := include/airmirror/web/console/dist/manifest.json
 CONSOLE_SOURCES := $(filter-out %/dist,$(wildcard include/airmirror/web/console/src/* include/airmirror/web/console/*.json include/airmirror/web/console/*.mjs))
 
-.PHONY: help install check test-quick test test-all chaos model mutate bench soak demo up down status requirements audit dist docs screenshots clean
+.PHONY: help install check test-quick test test-all test-ci chaos model mutate bench soak demo up down status requirements audit dist docs screenshots clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-14s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -90,14 +96,17 @@ test: install $(OLDEST) ## the cheapest honest test of every claim, real brokers
 test-all: install $(OLDEST) ## every test, elections, chaos, kills at each step and old brokers included (hours); ONLY=…: of these folders and files
 	$(call PYTEST,3) --hypothesis-profile thorough $(ONLY)
 
+test-ci: install $(OLDEST) ## the part of test-all that CI runs after test: what is marked long of LONG_IN_CI, always the same (failover, a migration's steps, demos)
+	$(call PYTEST,3) --hypothesis-profile thorough -m long $(LONG_IN_CI)
+
 chaos: install ## windows while everything fails, seed after seed: SEED=… MINUTES=…
 	PYTHONPATH=tests $(BIN)/python -m chaos --seed $(SEED) --minutes $(MINUTES)
 
 model: install ## every state of the protocol, with deaths between any two steps, and what is found when a rule is broken
 	PYTHONPATH=tests $(BIN)/python -m model
 
-mutate: install ## break the product on purpose, one change at a time, and see that tests notice: ONLY=…; EVERY=yes: every expression, by mutmut
-	PYTHONPATH=tests $(BIN)/python -m mutate$(if $(EVERY),.everything) --only "$(ONLY)"
+mutate: install ## break the product on purpose, one change at a time, and see that tests notice: ONLY=…; QUICK=yes: what needs no server; EVERY=yes: every expression, by mutmut
+	PYTHONPATH=tests $(BIN)/python -m mutate$(if $(EVERY),.everything)$(if $(QUICK), --quick) --only "$(ONLY)"
 
 ##@ Measure it
 

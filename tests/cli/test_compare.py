@@ -13,12 +13,15 @@ from typer.testing import CliRunner, Result
 from airmirror.cli.main import app
 from airmirror.clusters.protocol import routes
 from airmirror.clusters.protocol.connection import BrokerUnreachable
+from airmirror.clusters.protocol.errors import ReadDenied
 from airmirror.config import Cluster
+from airmirror.errors import AirmirrorError
 from airmirror.evidence import mirrors
 from airmirror.evidence.asking import ComparisonRequest
 from airmirror.evidence.borders import SampleSize
 from airmirror.evidence.found import Difference, Findings, Kind
 from airmirror.evidence.rows import ComparedLogs
+from airmirror.partitions import TopicPartition
 
 EQUAL = ComparedLogs("orders", "east.orders", 0, {Kind.EQUAL: 9}, findings=Findings(), offsets=9, of_offsets=9)
 
@@ -35,11 +38,14 @@ class Comparing:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked, self.answer = list[ComparisonRequest](), list[ComparedLogs]()
+        self.denied: AirmirrorError | None = None
         monkeypatch.setattr(mirrors, "compare_clusters", self._compare)
         monkeypatch.setattr(routes, "Routes", lambda *_: nullcontext(SimpleNamespace(refresh=self._refresh)))
 
     def _compare(self, source: Cluster, target: Cluster, asked: ComparisonRequest, **_: Any) -> list[ComparedLogs]:
         self.asked.append(asked)
+        if self.denied:
+            raise self.denied
         return self.answer
 
     def _refresh(self, _: list[str]) -> None:
@@ -62,6 +68,8 @@ def test_the_exit_status_tells_a_difference_from_a_cluster_that_does_not_answer(
     assert differs.exit_code == 1 and "orders-1: missing: source 3" in differs.stdout, differs.output
     silent = compare([])
     assert silent.exit_code == 75 and "a:1" in silent.stderr, silent.output
+    compare.denied = ReadDenied("source", TopicPartition("orders", 0), "TOPIC_AUTHORIZATION_FAILED")
+    assert compare([EQUAL]).exit_code == 2, "nothing is known to differ"
 
 
 def test_what_is_asked_is_what_was_typed(compare: Comparing) -> None:

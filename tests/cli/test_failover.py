@@ -23,7 +23,7 @@ def test_a_planned_failover_is_shown_done_and_undone(east: Broker, west: Broker,
     command = Deployment(tmp_path, east.bootstrap, west.bootstrap, topic, groups=group, **{"failover.quiet.ms": "0"})
     remote = f"{command.alias}.{topic}"
     dry = command("failover", "run", "--way", "planned", *WHY)
-    assert dry.exit_code == 1 and "Nothing was written" in dry.stdout
+    assert dry.exit_code == 1 and "Nothing was written" in dry.stdout and committed(west, group) == {}
     file = tmp_path / "report"
     done = command("failover", "run", "--way", "planned", *WHY, "--yes", "--write", str(file))
     assert done.exit_code == 0, done.output

@@ -167,6 +167,8 @@ def test_what_retention_took_is_not_lost() -> None:
     assert told(compared(gone, one)) == {"equal": 2000, "expired": 1000}
     lacks_its_first = MemoryLog(one[1001:], offsets=range(1001, 3000), log_start=1000)
     assert told(compared(one, lacks_its_first)) == {"equal": 1999, "expired": 1000, "missing": 1}
+    began_later = MemoryLog(one[200:], offsets=range(200, 3000), log_start=200)
+    assert told(compared(began_later, lacks_its_first)) == {"equal": 1999, "expired": 800, "missing": 1}
 
 
 def test_what_compaction_took_is_not_lost_and_what_it_never_takes_is() -> None:

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import pytest
 
+from airmirror.clusters.admin.client import connect, topic_configs
 from airmirror.clusters.protocol import stable
 from airmirror.clusters.protocol.groups import Committed
 from airmirror.clusters.protocol.stable import OffsetsHeld
@@ -58,7 +59,7 @@ from support.hostile import delete_records
 from support.killing import killed_at
 from support.returns import BACK, ORDER, POLICIES, THERE, Both, there_and_back, write
 from support.sides import Sides
-from support.topics import create_topic, delete_topic, end_offsets, produce, read_all
+from support.topics import create_topic, delete_topic, end_offsets, produce, read_all, set_config
 
 RESCUE = RescueOrder("INC-7", "ada")
 
@@ -299,10 +300,15 @@ def test_a_source_that_is_empty_gets_everything(sides: Sides, tmp_path: Path, ma
     fail_over(without_source(both.there), DISASTER)
     everything += write(both.west, both.remote, 100, 10)
     read_with_group(both.west, both.group, both.remote, {0: 12, 1: 7})
+    set_config(both.west, both.remote, "segment.ms", "7654321")
     delete_topic(both.east, both.topic)
     if made_again:
-        create_topic(both.east, both.topic, 2)
+        create_topic(both.east, both.topic, 2, {"segment.ms": "1234567"})
     both.fail_back()
+    configs = topic_configs(connect(both.there.flow.source), [both.topic])[both.topic]
+    assert configs["segment.ms"].value == ("1234567" if made_again else "7654321"), (
+        "an original topic keeps its configs"
+    )
     assert both.values(both.east) == both.values(both.west) and flat(both.values(both.east)) == sorted(everything)
     rest = read_with_group(both.east, both.group, both.topic)
     assert {number: len(its) for number, its in rest.items()} == {0: 3, 1: 8}

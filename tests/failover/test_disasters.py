@@ -51,7 +51,8 @@ def source(tmp_path: Path) -> Iterator[BrokerCluster]:
 
 @dataclass
 class Windows:
-    """Windows one after the other, in a thread, until their source or their claim is gone; ``verified``: how many were."""
+    """Windows one after the other, in a thread, until their source or their claim is gone; ``verified``: how many were that
+    had something of every partition to copy."""
 
     flow: Mirror
     verified: int = 0
@@ -63,7 +64,8 @@ class Windows:
         def run() -> None:
             with suppress(AirmirrorError):
                 while not stopping.is_set():
-                    self.verified += self.flow.run(at_once).is_verified
+                    result = self.flow.run(at_once)
+                    self.verified += result.is_verified and len(result.rows) == PARTITIONS
 
         with ThreadPoolExecutor(1) as pool:
             pool.submit(run)

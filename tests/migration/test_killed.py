@@ -48,7 +48,7 @@ PLACES: tuple[tuple[tuple[Doing, ...], Doing, object, str], ...] = (
     (("switch_consumers",), "undo", Pen, "write"),
     (("switch_consumers",), "switch_producers", draining, "run_window"),
     ((), "undo", undo, "reopen"),
-    (("switch_consumers",), "switch_producers", closing, "append"),
+    (("switch_consumers",), "switch_producers", closing, "commit_change"),
     ((), "finish", Pen, "write"),
 )
 
@@ -136,7 +136,7 @@ class Moved:
 
     def check_undone(self) -> None:
         """As it was, to the record."""
-        assert owners_now(self.elsewhere()) == {}
+        assert owners_now(self.elsewhere()).closed == {}
         await_committed(self.flow.target, self.group, {(self.flow.remote_topic, 0): 4})
         await_committed(self.flow.source, self.group, {(self.flow.topic, 0): 15})
 
@@ -147,7 +147,7 @@ def test_the_target_is_killed_when_topics_are_closed(east: Broker, tmp_path: Pat
     try:
         moved = Moved.of({"source": east, "target": target}, tmp_path)
         moved.take("switch_consumers")
-        moved.take_while_killed("switch_producers", closing, "append", target, after=True)
+        moved.take_while_killed("switch_producers", closing, "commit_change", target, after=True)
         moved.check_switched()
     finally:
         target.kill()

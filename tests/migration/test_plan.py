@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -35,18 +34,14 @@ from airmirror.report.canonical import canonical, parsed
 from airmirror.report.page import page
 from airmirror.topics.names import policy_of
 from airmirror_local.brokers import Broker
-from airmirror_local.proxy import Exchange, Proxy
+from airmirror_local.proxy import Proxy
 from support.acls import EVERYBODY
 from support.flows import Mirror, mirror
 from support.following import patiently
 from support.groups import commit, member
 from support.quotas import set_quota
+from support.requests import Seen
 from support.topics import Record, admin, create_topic, open_transaction, produce
-
-# Requests that only ask. (Fetch, ListOffsets, Metadata, OffsetFetch, FindCoordinator, DescribeGroups, ListGroups, ApiVersions,
-# OffsetForLeaderEpoch, DescribeAcls, DescribeConfigs, DescribeLogDirs, DescribeClientQuotas, DescribeUserScramCredentials,
-# DescribeProducers, DescribeTransactions, ListTransactions, ConsumerGroupDescribe, DescribeCluster, DescribeTopicPartitions.)
-ASKING = {1, 2, 3, 9, 10, 15, 16, 18, 23, 29, 32, 35, 48, 50, 60, 61, 65, 66, 69, 75}
 
 
 def levels(plan: MigrationPlan) -> dict[str, str]:
@@ -77,17 +72,6 @@ def a_user(east: Broker) -> Iterator[str]:
         future.result(30)
 
 
-@dataclass
-class Seen:
-    """The kinds of requests that have passed a proxy."""
-
-    keys: Counter[int]
-
-    def __call__(self, exchange: Exchange, frame: bytes) -> bytes:
-        self.keys[exchange.api_key] += 1
-        return frame
-
-
 def test_a_shop(
     east: Broker,
     west: Broker,
@@ -116,10 +100,10 @@ def test_a_shop(
     ):
         writer.produce(payments, b"too", partition=0)
         writer.flush()
-        seen = Seen(Counter())
+        seen = Seen()
         east_proxy.on_request = west_proxy.on_request = seen
         plan = migration_plan(flow.opened)
-    assert seen.keys.keys() <= ASKING, f"requests that write: {sorted(seen.keys.keys() - ASKING)}"
+    seen.assert_asking("the plan")
     assert seen.keys.keys() >= {9, 16, 29, 35, 48, 50, 61, 65, 66}, "and everything was asked"
     assert not plan.source.unknown and not plan.target.unknown
     inventory(plan, prefix, a_user)

@@ -17,7 +17,7 @@ from kafka.record.default_records import DefaultRecordBatch
 from numba import njit
 
 from airmirror.native import checksum
-from airmirror.slot.errors import PartitionError
+from airmirror.slot.errors import PartitionError, UnexpectedHole
 from airmirror.slot.intake import Intake
 from airmirror.wire import merging
 from airmirror.wire.aborted import AbortedFilter
@@ -178,8 +178,8 @@ def rules(how: str) -> Iterator[None]:
 
 def told(log: Log, how: str, *, start: int, end: int, compacted: bool) -> tuple[object, ...]:
     """The outcome of one answer: accounts and records, or the error and where it is."""
-    taker, put_in = intake(end, start=start, compacted=compacted)
     with rules(how):
+        taker, put_in = intake(end, start=start, compacted=compacted)
         try:
             take(taker, log.data, aborted=log.aborted)
         except PartitionError as error:
@@ -247,6 +247,23 @@ def test_a_run_is_what_small_batches_of_one_codec_are_taken_as() -> None:
     run = take_run(memoryview(log), 0, len(log), offset=0, last=300, leader_epoch=-1, may_lack=False, aborted=aborted)
     assert (run.stop, run.offset, run.leader_epoch, run.holes) == (len(log), 300, 7, 0)
     assert run.control == 100 and run.aborted > 0 and len(run) + run.aborted == 200
+
+
+@pytest.mark.parametrize("may_lack", [True, False])
+def test_a_run_goes_over_holes_where_the_log_may_have_them(may_lack: bool) -> None:
+    log = [restamped(batch([Record(b"v%d" % n, None, (), NOON)]), 2 * n) for n in range(5)]
+    data = memoryview(b"".join(log))
+    run = take_run(data, 0, len(data), offset=0, last=9, leader_epoch=-1, may_lack=may_lack, aborted=None)
+    assert (run.stop, run.offset, run.holes) == ((len(data), 9, 4) if may_lack else (len(log[0]), 1, 0))
+    with rules("in runs"):
+        taker, _ = intake(9, compacted=may_lack)
+        if may_lack:
+            take(taker, *log)
+            assert taker.account.holes == 4 and taker.is_done
+        else:
+            with pytest.raises(UnexpectedHole) as caught:
+                take(taker, *log)
+            assert caught.value.first_bad == 1
 
 
 def test_a_run_for_a_far_target_comes_out_as_one_batch() -> None:

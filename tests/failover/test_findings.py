@@ -1,0 +1,65 @@
+"""What stops a failover: each finding by itself, from made-up partitions and groups."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from airmirror.failover.findings import Finding, findings
+from airmirror.failover.groups import GroupPoint
+from airmirror.failover.partitions import PartitionPoint
+from airmirror.failover.plan import REACH_SECONDS
+from airmirror.offsets.translation import Reason
+
+THERE = PartitionPoint("orders", 0, "east.orders", 10, 10, 10, 1_000, 1_000, held="", lost_on_target=0)
+GROUP = GroupPoint("billing", "orders", 0, 10, 1_000, "east.orders", 10, True, 0, "", None, "")
+
+
+def found(partition: PartitionPoint = THERE, group: GroupPoint = GROUP, **other: Any) -> dict[str, Finding]:
+    given: dict[str, Any] = {"source_error": "", "kinds": {}, "drift": (), "refused": [], "applications": ()}
+    given |= {"has_way_back": True, "now_ms": 1_000} | other
+    return {each.what: each for each in findings("east->west", partitions=[partition], groups=[group], **given)}
+
+
+def test_nothing_stops_what_has_crossed() -> None:
+    assert {each.level for each in found().values()} == {"ok"}
+
+
+@pytest.mark.parametrize(
+    ("what", "given", "said", "way_out"),
+    [
+        ("nothing is held", replace(THERE, held="a person"), "orders-0", "airmirror hold list --flow 'east->west'"),
+        (
+            "the target still has what was verified",
+            replace(THERE, lost_on_target=3),
+            "orders-0 (3)",
+            "airmirror verify",
+        ),
+        ("the target still has what was verified", replace(THERE, lost_on_target=-1), "without a leader", "bring"),
+        (
+            "consumer groups go on at the very next record",
+            replace(GROUP, translation=None, reason=Reason.NOT_VERIFIED),
+            "billing in orders-0",
+            "airmirror groups --flow 'east->west'",
+        ),
+        ("no group is active on the target yet", replace(GROUP, state="Stable"), "billing", "stop these consumers"),
+    ],
+)
+def test_what_stops(what: str, given: PartitionPoint | GroupPoint, said: str, way_out: str) -> None:
+    every = found(given) if isinstance(given, PartitionPoint) else found(group=given)
+    stopping = [each for each in every.values() if each.level == "stop"]
+    assert [each.what for each in stopping] == [what], every
+    assert said in stopping[0].evidence and way_out in stopping[0].way_out
+
+
+def test_a_topic_that_is_not_replicated_stops() -> None:
+    refused = found(refused=["orders: its remote topic is there already"])[
+        "topics, configs and ACLs are as on the source"
+    ]
+    assert refused.level == "stop" and "its remote topic is there already" in refused.evidence
+
+
+def test_a_source_is_given_up_after_as_long_as_the_document_says() -> None:
+    assert REACH_SECONDS == 10.0, "docs/disaster-recovery.md: after ten seconds without an answer"
