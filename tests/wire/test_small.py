@@ -178,8 +178,8 @@ def rules(how: str) -> Iterator[None]:
 
 def told(log: Log, how: str, *, start: int, end: int, compacted: bool) -> tuple[object, ...]:
     """The outcome of one answer: accounts and records, or the error and where it is."""
-    taker, put_in = intake(end, start=start, compacted=compacted)
     with rules(how):
+        taker, put_in = intake(end, start=start, compacted=compacted)
         try:
             take(taker, log.data, aborted=log.aborted)
         except PartitionError as error:
