@@ -43,6 +43,7 @@ LOGGING = (
 IMPATIENT = {
     "broker.session.timeout.ms": "3000",  # how long a killed node's place stays taken
     "broker.heartbeat.interval.ms": "500",
+    "metadata.max.idle.interval.ms": "10000",  # a node with nothing to do writes that into its log, twice a second by default
     "group.initial.rebalance.delay.ms": "0",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
     "transaction.remove.expired.transaction.cleanup.interval.ms": "5000",

@@ -89,14 +89,14 @@ class Clusters:
                 node.resume()
         for single in self.singles:
             await_nodes(single.broker, 1)
-        await_nodes(self.three, 3)
+        await_nodes(self.three, len(self.three.brokers))
 
 
 @contextmanager
-def start_clusters(directory: Path) -> Iterator[Clusters]:
-    """Both clusters, ended with the block."""
+def start_clusters(directory: Path, nodes: int = 3) -> Iterator[Clusters]:
+    """Both clusters, ended with the block. ``nodes``: of the larger one; a plan that does nothing to them needs one."""
     with ExitStack() as stack:
-        three = start_cluster(directory, "three", 3, IMPATIENT)
+        three = start_cluster(directory, "three", nodes, IMPATIENT)
         stack.callback(three.stop)
         clusters = Clusters(directory, _start_single(stack, directory, "one", {}), three, stack)
         stack.callback(lambda: clusters.spark and clusters.spark.process.kill())

@@ -236,11 +236,11 @@ def each_kind() -> dict[str, Plan]:
     return {"to one node": plan("source", to_one), "to three nodes": plan("target", to_three, fragile=True)}
 
 
-FEW = {"lose_answer", "kill_slot", "kill_window", "rebuild_ledger"}
+FEW = {"lose_answer", "kill_window"}
 
 
 def few_kinds() -> Plan:
-    """The plan to one node with the kinds that each stand for another part of the protocol."""
+    """The plan to one node with a fault of the connections and one of the processes: what is found of all others without it."""
     whole = each_kind()["to one node"]
     return replace(whole, faults=tuple(fault for fault in whole.faults if fault.kind in FEW))
 

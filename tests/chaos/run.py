@@ -120,7 +120,7 @@ class Seed:
         return f"segments of {len(state.segments)} partitions deleted, with {before} records"
 
     def _replicas(self, cluster: Cluster) -> int:
-        return 3 if cluster is self.clusters.three else 1
+        return len(self.clusters.three.brokers) if cluster is self.clusters.three else 1
 
     def _properties(self) -> dict[str, str]:
         replicas = str(self._replicas(self.target))

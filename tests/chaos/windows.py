@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
-import multiprocessing
 import os
 import pickle
 import time
@@ -27,13 +26,11 @@ from airmirror.flows.prepare import open_flow, prepare
 from airmirror.slot.contract import Slot, SlotResult
 from airmirror.windows.following import Follow
 from airmirror.windows.window import run_window
+from support.forked import processes
 
 ATTEMPTS = 4  # of a slot, as Spark's
 LONGEST = 150.0  # seconds: more than any window here may take
 VERIFY_MS = 1_000  # between two judgements of a window that follows
-
-processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload(["chaos.windows", "airmirror.wire.transcode", "airmirror.on_spark.execute"])
 
 
 @dataclass(eq=False)

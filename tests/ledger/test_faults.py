@@ -32,7 +32,7 @@ def opened_again(flow: Mirror, url: str) -> Mirror:
 def assert_continued(flow: Mirror) -> None:
     """All is copied and verified, and the ledger is what Kafka says."""
     assert flow.run().is_verified
-    assert flow.assert_equal() == 2100
+    assert flow.assert_equal() == 900
     assert not flow.opened.ledger.unverified()
     catch_up_ledger(flow.opened)
     before = flow.opened.ledger.contents()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -12,14 +13,15 @@ import pytest
 from typer.testing import CliRunner
 
 from airmirror.cli.main import app
-from airmirror.clusters.protocol.routes import TopicNotFound
+from airmirror.clusters.protocol.routes import Routes, TopicNotFound
 from airmirror.config import Cluster
 from airmirror.evidence import mirrors
 from airmirror.evidence.asking import ComparisonRequest
 from airmirror.evidence.borders import SampleSize
 from airmirror.evidence.found import Difference, Findings, Kind
 from airmirror.evidence.mirrors import compare_clusters
-from airmirror.evidence.parts import Part
+from airmirror.evidence.parts import Execute, Part, View, in_this_process
+from airmirror.on_spark import comparing
 from airmirror.on_spark.compare_results import decode, encode
 from airmirror.on_spark.comparing import on_spark
 from airmirror.on_spark.results import BadAnswer
@@ -81,22 +83,34 @@ def test_tasks_find_what_one_process_finds(
     wanted = {"equal": 2997, "missing": 1, "twice": 200, "reordered": 1, "altered": 1, "extra": 1}
     assert {str(kind): count for kind, count in first.counts.items()} == wanted
 
-    words = [
-        "--source",
-        east.bootstrap,
-        "--target",
-        west.bootstrap,
-        "--topics",
-        faults,
-        "--rename",
-        "copy.{topic}",
-        "--json",
-    ]
-    answers = [CliRunner().invoke(app, ["compare", *words, *more]) for more in ([], ["--spark", connect_server.url])]
+
+def test_the_command_compares_where_it_is_told_to(
+    east: Broker, west: Broker, topic: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session's tasks find what one process finds, above: here one process takes their place."""
+    records = [replace(record, timestamp=NOON + number) for number, record in enumerate(numbered(50))]
+    name = create_topic(east, topic("orders"))
+    produce(east, name, records)
+    copied(west, name, {0: records[:40] + records[30:]})
+    ends = [word for side, broker in (("source", east), ("target", west)) for word in (f"--{side}", broker.bootstrap)]
+    words = ["compare", *ends, "--topics", name, "--rename", "copy.{topic}", "--json"]
+    asked: list[tuple[str, str, str | None]] = []
+
+    @contextmanager
+    def session(source: Cluster, target: Cluster, view: View, url: str | None) -> Iterator[Execute]:
+        asked.append((*source.bootstrap_servers, *target.bootstrap_servers, url))  # type: ignore[arg-type]
+        with Routes(source, "test") as here, Routes(target, "test") as there:
+            here.refresh([name])
+            there.refresh([f"copy.{name}"])
+            yield in_this_process(here, there, view)
+
+    monkeypatch.setattr(comparing, "on_spark", session)
+    answers = [CliRunner().invoke(app, [*words, *more]) for more in ([], ["--spark", "sc://host:15002"])]
     assert [answer.exit_code for answer in answers] == [1, 1], answers[1].output
     one, other = (json.loads(answer.output) for answer in answers)
-    assert one == other and one["partitions"][0]["records"]["twice"] == 200
-    refused = CliRunner().invoke(app, ["compare", *words, "--spark", "spark://host:7077"])
+    assert one == other and one["partitions"][0]["records"]["twice"] == 10
+    assert asked == [(east.bootstrap, west.bootstrap, "sc://host:15002")]
+    refused = CliRunner().invoke(app, [*words, "--spark", "spark://host:7077"])
     assert refused.exit_code == 2 and "sc://" in refused.output
 
 

@@ -238,7 +238,7 @@ def test_windows_in_a_row_on_spark(
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("more", [2, pytest.param(7, marks=pytest.mark.long)])
+@pytest.mark.parametrize("more", [1, pytest.param(7, marks=pytest.mark.long)])
 def test_processes_leave_one_python_daemon(connect_server: ConnectServer, more: int) -> None:
     command = [sys.executable, "-c", ONE_WINDOW, connect_server.address]
     environment = {**os.environ, TOKEN: connect_server.token}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +24,7 @@ from airmirror.windows import fence, window
 from airmirror.windows.plan import Planned
 from airmirror.windows.window import run_window
 from support.flows import Mirror, in_this_process, mirror
+from support.forked import processes
 from support.topics import Cluster, Record, produce
 
 
@@ -36,7 +36,7 @@ def filled(
     east: Cluster,
     west: Cluster,
     directory: Path,
-    count: int = 2000,
+    count: int = 800,
     *,
     settings: dict[str, str] | None = None,
     through: str | None = None,
@@ -58,8 +58,9 @@ def in_a_process_that_dies(slots: Sequence[Slot], commits: int) -> list[SlotResu
 
 
 def a_process(run: Callable[..., None], *its: object) -> BaseProcess:
-    """A process of its own. It is no fork: a copy of a process with threads has their locks and clients, and none of them."""
-    process = multiprocessing.get_context("spawn").Process(target=run, args=its)
+    """A process of its own. It is no fork of this one: a copy of a process with threads has their locks and clients, and none
+    of them."""
+    process = processes.Process(target=run, args=its)
     process.start()
     return process
 

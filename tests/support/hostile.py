@@ -172,7 +172,7 @@ def _codecs_and_sizes(cluster: Cluster, topic: str) -> Counted:
     for codec in CODECS:
         sizes = [1, 2, 300, 1]
         append(cluster, topic, [batch(numbered(size), codec) for size in sizes])
-        append(cluster, topic, [batch(numbered(15_000, size=70), codec)] if codec != "none" else [])
+        append(cluster, topic, [batch(numbered(1_500, size=850), codec)] if codec != "none" else [])
     return Counted()
 
 

@@ -94,9 +94,12 @@ TOPOLOGIES = [
 ]
 
 
-# Parts of the others: the ring's records make two hops, what overlaps fans out and in, an aggregate has two sources.
+# Parts of the others: the ring's records make two hops and come round, a consumer of both sides has active/active, a chain
+# with names kept begins with one direction, what overlaps fans out and in, an aggregate has two sources.
 IN_OTHERS = {
+    "active/active",
     "unidirectional",
+    "unidirectional, names kept",
     "unidirectional, separator of its own",
     "fan-in",
     "fan-out",

@@ -54,8 +54,8 @@ def run_denied(flow: Mirror, kind: ResourceType, name: str, operation: AclOperat
 
 def assert_continued(flow: Mirror) -> None:
     result = flow.run()
-    assert result.is_verified and result.copied == 2000
-    assert flow.assert_equal() == 2100
+    assert result.is_verified and result.copied == 800
+    assert flow.assert_equal() == 900
 
 
 @pytest.mark.parametrize("operation", ["Read", pytest.param("Describe", marks=pytest.mark.long)])
@@ -120,7 +120,7 @@ def test_transactional_ids_that_may_not_be_used_any_more(east: Broker, guarded: 
     [error] = [row.error for row in result.rows if row.error is not None]
     assert isinstance(error, PartitionFailed) and "prefix" in str(error)
     flow.run()
-    assert flow.assert_equal() == 2100
+    assert flow.assert_equal() == 900
 
 
 @pytest.mark.parametrize("what", ["claims", pytest.param("progress", marks=pytest.mark.long)])

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from airmirror.flows.reset import Order, carry_out
+from airmirror.slot import source as source_module
 from airmirror.slot.errors import SourceDiverged
 from airmirror.windows.resets import Choice
 from airmirror.wire.segments import SegmentRecord
@@ -45,6 +47,36 @@ def test_they_are_those_of_the_logs(east: Broker, west: Broker, tmp_path: Path, 
     assert last.target_end == end_offsets(west, flow.remote_topic).get(0, 0)
     assert last.leader_epoch == 0 and last.target_epoch == (0 if kind == "reset" else -1)
     assert flow.run().is_verified
+
+
+def test_a_leader_that_says_where_the_logs_part_is_believed(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every fetch names the epoch of the batch before it, so that a new leader can tell in mid-window (KIP-595)."""
+    flow = mirror(east, west, tmp_path)
+    produce(east, flow.topic, records(100))
+    assert flow.run().is_verified
+    before = end_offsets(west, flow.remote_topic)
+    produce(east, flow.topic, records(10, 100))
+    send, receive, epochs = source_module.send_fetch, source_module.receive_fetch, list[int]()
+
+    def noted(routes: Any, connection: Any, positions: Any, **more: Any) -> int:
+        epochs.extend(position.last_fetched_epoch for position in positions.values())
+        return send(routes, connection, positions, **more)
+
+    def parted(*given: Any) -> Any:
+        buffer, partitions = receive(*given)
+        for fetched in partitions.values():
+            fetched.diverging_epoch, fetched.diverging_end_offset = 0, 70
+        return buffer, partitions
+
+    monkeypatch.setattr(source_module, "send_fetch", noted)
+    monkeypatch.setattr(source_module, "receive_fetch", parted)
+    [row] = flow.run().rows
+    assert type(row.error) is SourceDiverged and "ends at offset 70 now" in str(row.error) and row.copied == 0
+    (last,) = flow.opened.ledger.last_segments().values()
+    assert set(epochs) == {last.leader_epoch} == {0}
+    assert end_offsets(west, flow.remote_topic) == before
 
 
 @pytest.mark.long

@@ -88,7 +88,7 @@ def old(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 def test_a_window_on_an_old_kafka(old: Pair, tmp_path: Path) -> None:
     """By names where Fetch 13 is not known, in the first protocol before 4.0; a slot is killed in its transaction."""
-    flow = filled(*old, tmp_path)
+    flow = filled(*old, tmp_path, 2000)
     with Routes(flow.flow.source, "test") as routes:
         routes.refresh([flow.topic])
         connection = routes.connection(routes.nodes[0], "test")

@@ -54,7 +54,7 @@ def with_another_topic(flow: Mirror) -> tuple[Mirror, str]:
 
 
 def test_a_slot_killed_in_its_transaction(east: Broker, first: Broker, tmp_path: Path) -> None:
-    flow = filled(east, first, tmp_path)
+    flow = filled(east, first, tmp_path, 2000)
 
     def killed_once(slots: Sequence[Slot]) -> list[SlotResult]:
         in_a_process_that_dies(slots, 2)
@@ -77,7 +77,7 @@ def test_a_topic_that_may_not_be_written(east: Broker, first: Broker, tmp_path: 
     [row] = [row for row in result.rows if row.error is not None]
     assert row.topic == other and isinstance(row.error, AccessLost) and repr(remote) in str(row.error)
     assert all(row.verified for row in result.rows if row.topic == flow.topic)
-    assert flow.assert_equal() == 2100
+    assert flow.assert_equal() == 900
     assert flow.run().is_verified
     assert assert_mirrored(east, other, first, remote) == 500
 
@@ -93,7 +93,7 @@ def test_an_internal_topic_that_may_not_be_written(east: Broker, first: Broker, 
     errors = [row.error for row in flow.run(without).rows]
     assert errors and all(isinstance(error, PartitionFailed) and progress in str(error) for error in errors)
     assert flow.run().is_verified
-    assert flow.assert_equal() == 2100
+    assert flow.assert_equal() == 900
 
 
 def test_a_remote_topic_that_vanishes_in_mid_window(east: Broker, first: Broker, tmp_path: Path) -> None:
@@ -107,4 +107,4 @@ def test_a_remote_topic_that_vanishes_in_mid_window(east: Broker, first: Broker,
     result = flow.run(vanish, slots=1)
     [row] = [row for row in result.rows if row.error is not None]
     assert row.topic == other and "deleted" in str(row.error)
-    assert flow.assert_equal() == 2100
+    assert flow.assert_equal() == 900

@@ -53,7 +53,7 @@ def test_an_attempt_that_is_overtaken_between_its_first_two_steps(
     monkeypatch.setattr(ClaimLog, "committed", then_another_window(ClaimLog.committed, "look at the claims"))
     results = in_this_process(stale)
     assert {result.outcome for result in results} == {Outcome.FENCED}
-    assert flow.assert_equal() == 2100
+    assert flow.assert_equal() == 900
 
 
 def test_a_slot_that_sleeps_in_its_transaction_is_fenced_by_a_window_of_fewer_slots(
@@ -62,7 +62,7 @@ def test_a_slot_that_sleeps_in_its_transaction_is_fenced_by_a_window_of_fewer_sl
     """Its id is none of the new window's: the fence alone ends its transaction, so that nobody waits for it."""
     monkeypatch.setattr(source_module, "FETCH_BYTES", 4096)
     monkeypatch.setattr(source_module, "LEAST_PARTITION_BYTES", 2048)
-    flow = filled(east, west, tmp_path, settings={"window.commit.bytes": "20000"})
+    flow = filled(east, west, tmp_path, 2000, settings={"window.commit.bytes": "20000"})
     asleep, awake = threading.Event(), threading.Event()
     take, own = Intake.take, threading.current_thread()
     before = end_offsets(west, flow.remote_topic)
@@ -104,7 +104,7 @@ def test_a_slot_whose_id_can_not_be_fenced(
     it copies again: before every commit it looks whether its source offsets follow, after every one at its claim."""
     monkeypatch.setattr(source_module, "FETCH_BYTES", 4096)
     monkeypatch.setattr(source_module, "LEAST_PARTITION_BYTES", 2048)
-    flow = filled(east, west, tmp_path, settings={"window.commit.bytes": "20000", "aggregate": "true"})
+    flow = filled(east, west, tmp_path, 2000, settings={"window.commit.bytes": "20000", "aggregate": "true"})
     asleep, awake = threading.Event(), threading.Event()
     own, fence_one = threading.current_thread(), fence._fence
     results: list[SlotResult] = []
@@ -159,4 +159,4 @@ def test_a_driver_that_is_killed_with_its_slot(
         retry=retry_if_exception_type(FlowBusy), stop=stop_after_delay(60), wait=wait_fixed(0.2), reraise=True
     )
     assert until_free(flow.run).is_verified
-    assert flow.assert_equal() == 2100
+    assert flow.assert_equal() == 900

@@ -54,6 +54,7 @@ def run_while_the_leader_dies(flow: Mirror, broker: Broker) -> None:
     assert killed and result.is_verified, [str(row.error) for row in result.rows]
 
 
+@pytest.mark.long
 def test_a_leader_of_the_target_dies_in_mid_window(east: Broker, three: BrokerCluster, tmp_path: Path) -> None:
     flow = mirror(east, three, tmp_path, partitions=2, settings={**REPLICATED, "window.commit.bytes": "2000"})
     produce(east, flow.topic, records(100))

@@ -80,7 +80,7 @@ def test_a_topic_created_again_in_mid_window_with_more_than_before(east: Broker,
     def create_again(slots: Sequence[Slot]) -> list[SlotResult]:
         delete_topic(east, flow.topic)
         create_topic(east, flow.topic, 2)
-        produce(east, flow.topic, records(6000))
+        produce(east, flow.topic, records(2000))
         return in_this_process(slots)
 
     result = flow.run(create_again)
@@ -142,6 +142,7 @@ def test_an_unclean_leader_election_below_the_progress(three: BrokerCluster, wes
         bring_back(first, second)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_an_unclean_leader_election_in_mid_window(three: BrokerCluster, west: Broker, tmp_path: Path) -> None:
     """After the plan another log takes the place, longer than what was planned: only the fetch itself can tell (KIP-595)."""
