@@ -34,7 +34,7 @@ from support.topics import Record, open_transaction, produce
 
 def everything(cluster: Broker, *own: str) -> dict[str, Any]:
     """All that the test has on a cluster, with the cluster's ACLs."""
-    return snapshot(cluster, *own) | {"acls": every_acl(cluster)}
+    return snapshot(cluster, *own, alone=True) | {"acls": every_acl(cluster)}
 
 
 def rehearsed(opened: Any) -> MoveReport:
@@ -213,7 +213,7 @@ def test_what_a_killed_rehearsal_leaves_is_removed_by_the_next_one(
     commit(east, group, {(flow.topic, 0): 20})
     takes(flow.opened, "mirror")
     own = flow.flow.source.alias, flow.topic, stays, group
-    before = snapshot(west, *own)
+    before = snapshot(west, *own, alone=True)
 
     def dies(*_: object) -> None:
         raise Killed
@@ -223,9 +223,9 @@ def test_what_a_killed_rehearsal_leaves_is_removed_by_the_next_one(
         patched.setattr(rehearsing, "remove_shadows", lambda *_: None)
         patched.setattr(copying, "remove_internal", lambda *_: None)
         rehearse_move(flow.opened, "shop")
-    assert snapshot(west, *own)["topics"].keys() > before["topics"].keys()
+    assert snapshot(west, *own, alone=True)["topics"].keys() > before["topics"].keys()
     assert rehearsed(flow.opened).is_good
-    assert snapshot(west, *own) == before
+    assert snapshot(west, *own, alone=True) == before
 
 
 def test_nothing_is_rehearsed_of_what_has_moved_or_can_not_be_reached(
