@@ -89,7 +89,7 @@ PYTEST = $(BIN)/pytest --numprocesses $(1) --dist loadscope --no-loadscope-reord
 test-quick: install ## the quick tests, with fewer made-up examples: no broker, Spark, Airflow or PostgreSQL (under a minute on 2 cores)
 	$(call PYTEST,2) -m "not long and not servers and not seconds" --hypothesis-profile quick
 
-# Three share the two cores: each waits for servers half of its time, and has brokers and Spark of its own.
+# Three share the two cores: each waits for servers half of its time. They share two clusters, and each has a Spark of its own.
 test: install $(OLDEST) ## the cheapest honest test of every claim, real brokers, Spark and Airflow included (about 16 minutes on 2 cores)
 	$(call PYTEST,3) -m "not long"
 

@@ -8,8 +8,7 @@ import tempfile
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,14 @@ import psutil
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 from airmirror.local import LOCAL
-from airmirror_local.brokers import IMPATIENT, Broker, start_broker
-from airmirror_local.ports import free_port
+from airmirror_local.brokers import Broker
 from airmirror_local.proxy import Proxy, start_proxy
 from airmirror_local.spark_connect import QUICK_START, ConnectServer, start_connect_server
 from support.servers import KEPT, PASSWORD, pgserver
+from support.sides import Lender, Sides, lent_sides, own_sides
 
 # How long a draw or an example takes is the machine's load, and no fault of what is tested.
 settings.register_profile("thorough", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # of make test-all
@@ -33,6 +33,7 @@ settings.register_profile(
 )  # of make test-quick
 settings.load_profile("usual")
 
+LENDER = pytest.StashKey[Lender]()
 END_SECONDS = 30  # how long a process that a test has started may take to end after it
 
 # Compiled loops stay in the checkout (airmirror.native).
@@ -43,7 +44,14 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_START)
 # Folders and files whose tests share servers that are dear: they run in one process. Those with the most work come first.
 TOGETHER = {
     "airflow and spark": ("on_airflow/", "on_spark/", "windows/test_security.py"),
-    "sides": ("failback/",),
+    "apart": (
+        "failback/",
+        "cli/test_failback.py",
+        "cli/test_heartbeat.py",
+        "client/test_client.py",
+        "offsets/test_heartbeats.py",
+        "offsets/test_latency.py",
+    ),
     "guarded": ("migration/",),
     "three nodes": ("windows/nodes/",),
     "three clusters": ("topologies/",),
@@ -51,7 +59,7 @@ TOGETHER = {
 }
 
 # Tests that use one of these fixtures, or whose module starts servers of its own, are left out by `make test-quick`.
-SERVERS = {"airflow", "guarded", "postgresql", "stack_directory", "three", "two_brokers"}
+SERVERS = {"airflow", "apart", "guarded", "postgresql", "sides", "stack_directory", "three"}
 STARTERS = {
     "airflow_stack",
     "run_demo",
@@ -102,6 +110,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByServers:
     return ByServers(config, log)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """The controller of ``pytest -n`` lends the clusters to its processes, and ends them when these are done."""
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        lent = ExitStack()
+        config.add_cleanup(lent.close)
+        config.stash[LENDER] = lent.enter_context(lent_sides())
+
+
+def pytest_configure_node(node: WorkerController) -> None:
+    lender = node.config.stash[LENDER]
+    node.workerinput["lender"] = (lender.address, lender.key)
+
+
 def _group(nodeid: str) -> str:
     file = nodeid.partition("::")[0].removeprefix("tests/")
     return next((name for name, places in TOGETHER.items() if file.startswith(places)), file)
@@ -125,14 +146,6 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
-@dataclass(frozen=True)
-class Brokers:
-    """Two clusters of one node each."""
-
-    east: Broker
-    west: Broker
-
-
 @pytest.fixture(scope="session")
 def stack_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Where the session's brokers and server keep their files; emptied at the end."""
@@ -142,26 +155,39 @@ def stack_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def brokers(stack_directory: Path) -> Iterator[Brokers]:
-    """Clusters ``east`` and ``west``, which all tests share: use topics of your own, leave them running."""
-    started: list[Broker] = []
-    try:
-        for name in ("east", "west"):
-            started.append(start_broker(stack_directory, name, IMPATIENT, proxy_port=free_port()))
-        yield Brokers(*started)
-    finally:
-        for broker in started:
-            broker.kill()
+def brokers(request: pytest.FixtureRequest, stack_directory: Path) -> Iterator[Sides]:
+    """Clusters ``east`` and ``west``, which all tests of all processes share: use topics of your own, leave them running."""
+    lender = getattr(request.config, "workerinput", {}).get("lender")
+    if lender is not None:
+        yield Lender(*lender).ask()
+    else:
+        with own_sides(stack_directory) as own:
+            yield own
 
 
 @pytest.fixture(scope="session")
-def east(brokers: Brokers) -> Broker:
+def east(brokers: Sides) -> Broker:
     return brokers.east
 
 
 @pytest.fixture(scope="session")
-def west(brokers: Brokers) -> Broker:
+def west(brokers: Sides) -> Broker:
     return brokers.west
+
+
+@pytest.fixture(scope="session")
+def apart(stack_directory: Path) -> Iterator[Sides]:
+    """Clusters ``east`` and ``west`` of this process's own, for what flows of others would see: heartbeats, a way back."""
+    with own_sides(stack_directory / "apart") as own:
+        yield own
+
+
+@pytest.fixture
+def sides(apart: Sides) -> Iterator[Sides]:
+    """The same; every test begins and ends with no topics on them. Flows there and back have one alias for each of them."""
+    apart.empty()
+    yield apart
+    apart.empty()
 
 
 @pytest.fixture

@@ -17,10 +17,8 @@ from support.deployment import Deployment
 from support.disks import alter_value
 from support.following import numbered
 from support.groups import commit, committed
-from support.sides import Sides, sides, two_brokers_of_module
+from support.sides import Sides
 from support.topics import assert_mirrored, create_topic, produce, read_all
-
-__all__ = ["sides", "two_brokers_of_module"]
 
 WHY = ("--reason", "INC-7", "--by", "ada")
 

@@ -8,8 +8,10 @@ from typer.testing import CliRunner
 
 from airmirror.cli.main import app
 from airmirror_local.brokers import Broker
-from support.heartbeats import heartbeats_deleted
+from support.heartbeats import east, heartbeats_deleted, west
 from support.topics import admin, read_all
+
+__all__ = ["east", "west"]
 
 
 def test_one_heartbeat_by_hand(east: Broker, west: Broker, tmp_path: Path) -> None:

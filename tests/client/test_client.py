@@ -21,7 +21,7 @@ from airmirror_local.java import java_home
 from airmirror_local.ports import LOOPBACK, free_port
 from support.flows import Mirror, mirror
 from support.groups import commit
-from support.heartbeats import heartbeats_deleted
+from support.heartbeats import east, heartbeats_deleted, west
 from support.needs import javac
 from support.rounds import emit
 from support.topics import Record, create_topic, produce
@@ -205,6 +205,8 @@ import airmirror.client
 loaded = {name for name in sys.modules if name.startswith("airmirror.")}
 print(sorted({".".join(name.split(".")[:2]) for name in loaded}))
 """
+
+__all__ = ["east", "west"]
 
 
 def test_nothing_but_confluent_kafka_is_needed() -> None:

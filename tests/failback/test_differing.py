@@ -57,11 +57,11 @@ def test_what_returned_and_differs_keeps_the_flow_closed_until_a_person_accepts_
     steps.return_step(both.pair, ORDER)
     both.window(both.back)
     altered = {alter_value(both.east, both.topic, 0, value): value for value in (b"v102", b"v105", b"v106")}
-    for each in (both, both.elsewhere(tmp_path)):
-        with pytest.raises(ReturnDiffers, match="failback run --accept-loss --reason '…' --yes"):
-            each.fail_back()
-        assert WHOLE in owners_now(each.there).closed
-    begins, (shown,) = steps.look(both.elsewhere(tmp_path).pair, ACCEPT)
+    other = both.elsewhere(tmp_path)
+    with pytest.raises(ReturnDiffers, match="failback run --accept-loss --reason '…' --yes"):
+        other.fail_back()
+    assert WHOLE in owners_now(other.there).closed
+    begins, (shown,) = steps.look(other.pair, ACCEPT)
     runs = {now: (offset_of(both, now), offset_of(both, was, on_west=True)) for now, was in altered.items()}
     assert shown.runs == (Segment(*runs[b"w102"], 1), Segment(*runs[b"w105"], 2)) and begins == []
 

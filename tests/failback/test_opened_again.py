@@ -34,7 +34,8 @@ def lose_log(broker: Broker, topic: str) -> None:
     keep(broker.process)
 
 
-@pytest.mark.parametrize("begun", ["over", pytest.param("begun", marks=pytest.mark.long)])
+@pytest.mark.long  # test_what_was_written_over_there_returns sees the epochs by which it is told
+@pytest.mark.parametrize("begun", ["over", "begun"])
 def test_a_log_that_is_cut_after_a_return_and_has_grown_past_it_is_told(
     sides: Sides, tmp_path: Path, begun: str
 ) -> None:

@@ -101,6 +101,8 @@ def test_what_was_written_over_there_returns(sides: Sides, tmp_path: Path, polic
         assert both.values(both.east) == crossed == both.values(both.west), "the same records, in the same order"
         assert sum(account.copied for each in done.continued for account in each.taken.accounts) == 24
         assert not [row for row in done.groups if row.reason] and is_done(both.pair)
+        lasts = both.now(both.there).ledger.last_segments().values()
+        assert all(min(each.leader_epoch, each.target_epoch) >= 0 == each.copied for each in lasts), "a cut log is told"
         rest = read_with_group(both.east, both.group, both.topic)
         for partition, its in both.records(both.east).items():
             tail = [each.content for each in rest[partition]]
@@ -421,14 +423,9 @@ STEPS = (
 )
 
 
-@pytest.mark.parametrize(
-    "chosen",
-    [
-        pytest.param(((steps, "move_groups"),), id="one"),
-        pytest.param(STEPS, id="all", marks=[pytest.mark.long, pytest.mark.timeout(900)]),
-    ],
-)
-def test_killed_at_each_step_and_run_again(sides: Sides, tmp_path: Path, chosen: tuple[tuple[Any, str], ...]) -> None:
+@pytest.mark.long  # test_in_parts is killed after each commit, tests/migration/test_steps.py while groups move
+@pytest.mark.timeout(900)
+def test_killed_at_each_step_and_run_again(sides: Sides, tmp_path: Path) -> None:
     """Each time by a ledger that has seen nothing, as another Airflow would; in the end as if nothing had happened."""
     both = there_and_back(sides.east, sides.west, tmp_path)
     shared = write(both.east, both.topic, 0, 20)
@@ -440,7 +437,7 @@ def test_killed_at_each_step_and_run_again(sides: Sides, tmp_path: Path, chosen:
     read_with_group(both.west, both.group, both.remote, {0: 8, 1: 8})
     rescue(both.there, RESCUE)
 
-    for module, name in chosen:
+    for module, name in STEPS:
         for after in (False, True):
             if (name, after) != ("write_forgotten", True):  # nothing is left then
                 with killed_at(module, name, after=after):

@@ -31,7 +31,7 @@ from support.topics import Record, open_transaction, produce
 
 def everything(cluster: Broker, *own: str) -> dict[str, Any]:
     """All that the test has on a cluster, with the cluster's ACLs."""
-    return snapshot(cluster, *own) | {"acls": every_acl(cluster)}
+    return snapshot(cluster, *own, alone=True) | {"acls": every_acl(cluster)}
 
 
 def rehearsed(opened: Any) -> MoveReport:

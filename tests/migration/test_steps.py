@@ -252,14 +252,24 @@ def test_a_soak_is_waited_for(east: Broker, west: Broker, tmp_path: Path) -> Non
         takes(flow.opened, "finish")
 
 
-PLACES: tuple[tuple[Step, object, str], ...] = (
-    ("switch_consumers", Pen, "write"),
-    ("switch_consumers", group_moving, "commit_offsets"),
-    ("switch_producers", closing, "commit_change"),
+Place = tuple[Step, object, str, tuple[bool, ...]]  # the last: killed before it (False), and after it
+PLACES: tuple[Place, ...] = (
+    ("switch_consumers", Pen, "write", (False, True)),
+    ("switch_consumers", group_moving, "commit_offsets", (False, True)),
+    ("switch_producers", closing, "commit_change", (False, True)),
+)
+SOME: tuple[Place, ...] = (
+    ("switch_consumers", group_moving, "commit_offsets", (True,)),
+    ("switch_producers", closing, "commit_change", (True,)),
 )
 
 
-def test_killed_at_each_step_and_run_again(east: Broker, west: Broker, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "places", [pytest.param(SOME, id="some"), pytest.param(PLACES, id="all", marks=pytest.mark.long)]
+)
+def test_killed_at_each_step_and_run_again(
+    east: Broker, west: Broker, tmp_path: Path, places: tuple[Place, ...]
+) -> None:
     """Each time by a ledger that has seen nothing, as another Airflow would; in the end as if nothing had happened."""
     flow, _ = moving(east, west, tmp_path)
     group = a_group()
@@ -268,8 +278,8 @@ def test_killed_at_each_step_and_run_again(east: Broker, west: Broker, tmp_path:
     takes(flow.opened, "mirror")
     commit(west, group, {(flow.remote_topic, 0): 4})
 
-    for step, place, name in PLACES:
-        for after in (False, True):
+    for step, place, name, times in places:
+        for after in times:
             with killed_at(place, name, after=after):
                 takes(elsewhere(flow.opened, tmp_path), step)
         if name != "write":

@@ -17,8 +17,10 @@ from airmirror.wire.heartbeats import decode_heartbeat
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import LOOPBACK, free_port
 from support.flows import mirror
-from support.heartbeats import heartbeats_deleted
+from support.heartbeats import east, heartbeats_deleted, west
 from support.topics import Record, admin, assert_mirrored, produce, read_all
+
+__all__ = ["east", "west"]
 
 
 @pytest.fixture(autouse=True)

@@ -14,8 +14,10 @@ from airmirror.offsets.latency import Latency, measure
 from airmirror.wire.heartbeats import Heartbeat
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, mirror
-from support.heartbeats import heartbeats_deleted
+from support.heartbeats import east, heartbeats_deleted, west
 from support.topics import Record, create_topic, produce
+
+__all__ = ["east", "west"]
 
 
 @pytest.fixture(autouse=True)

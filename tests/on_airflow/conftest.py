@@ -310,10 +310,13 @@ def airflow(
     lines = [*configured(flows), f"west.bootstrap.servers = {west.bootstrap}"]
     lines.append(f"proxied.bootstrap.servers = {LOOPBACK}:{west.proxy_port}")
     east_proxied = f"{LOOPBACK}:{east.proxy_port}"
+    sources = {name: east_proxied for name in FROM_PROXY}
+    if "heart" in flows:
+        sources["heart"] = request.getfixturevalue("apart").east.bootstrap
     for name in sorted(flows):
         target = "proxied" if name in THROUGH_PROXY else "west"
         lines += [
-            f"{name}.bootstrap.servers = {east_proxied if name in FROM_PROXY else east.bootstrap}",
+            f"{name}.bootstrap.servers = {sources.get(name, east.bootstrap)}",
             f"{name}->{target}.enabled = true",
             f"{name}->{target}.topics = {name}-.*",
         ]
@@ -402,7 +405,8 @@ def flow(
     assert marker is not None, "mark the test with the flow that it uses"
     name = marker.args[0]
     target = "proxied" if name in THROUGH_PROXY else "west"
-    topic = create_topic(east, f"{name}-orders", 2)
-    found = AirflowFlow(under_test=airflow, east=east, west=west, source=name, target=target, topic=topic)
+    source = request.getfixturevalue("apart").east if name == "heart" else east
+    topic = create_topic(source, f"{name}-orders", 2)
+    found = AirflowFlow(under_test=airflow, east=source, west=west, source=name, target=target, topic=topic)
     yield found
     airflow.client.pause(found.dag_id)

@@ -40,10 +40,10 @@ from support.failovers import PLANNED
 from support.following import numbered
 from support.groups import commit, committed
 from support.returns import Both, there_and_back, write
-from support.sides import Sides, sides, two_brokers_of_module
+from support.sides import Sides
 from support.topics import assert_mirrored, produce
 
-__all__ = ["approvals", "sides", "two_brokers_of_module"]
+__all__ = ["approvals"]
 
 
 def given(tasks: dict[str, Any], plan: str, switch: str = "", dry_run: bool = False, **more: str) -> Any:

@@ -15,8 +15,10 @@ from airmirror.on_airflow.triggers import heartbeats as heartbeat_trigger
 from airmirror.on_airflow.triggers.heartbeats import HeartbeatTrigger, keep_emitting
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import LOOPBACK
-from support.heartbeats import heartbeats_deleted
+from support.heartbeats import east, heartbeats_deleted
 from support.topics import Record, read_all
+
+__all__ = ["east"]
 
 SECRET = "planted-3f7a"
 

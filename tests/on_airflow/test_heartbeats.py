@@ -12,6 +12,7 @@ from airmirror.wire.heartbeats import decode_heartbeat
 from airmirror_local.brokers import Broker
 from on_airflow.conftest import AirflowFlow, AirflowUnderTest
 from support.heartbeats import heartbeats_deleted
+from support.sides import Sides
 from support.topics import admin, read_all
 
 DAG, TASK = "heartbeats.heart", "from_west"
@@ -20,10 +21,10 @@ pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture
-def emitting(airflow: AirflowUnderTest, east: Broker, west: Broker) -> Iterator[str]:
-    """The run that emits heartbeats into east, which is ``heart`` here; ended at the end."""
+def emitting(airflow: AirflowUnderTest, apart: Sides, west: Broker) -> Iterator[str]:
+    """The run that emits heartbeats into a cluster of its own, which is ``heart`` here; ended at the end."""
     client = airflow.client
-    with heartbeats_deleted(east, west):
+    with heartbeats_deleted(apart.east, west):
         client.wait(lambda: DAG in client.dag_ids())
         known = len(client.runs(DAG))
         client.unpause(DAG)
@@ -46,9 +47,9 @@ def times(east: Broker) -> list[int]:
 
 @pytest.mark.flow("heart")
 def test_heartbeats_are_emitted_by_a_deferred_task_until_it_is_marked_failed(
-    airflow: AirflowUnderTest, east: Broker, emitting: str
+    airflow: AirflowUnderTest, apart: Sides, emitting: str
 ) -> None:
-    client = airflow.client
+    client, east = airflow.client, apart.east
     client.wait(lambda: len(times(east)) >= 5)
     assert client.tasks(DAG, emitting)[TASK]["state"] == "deferred"  # no worker is busy with it
     found = times(east)

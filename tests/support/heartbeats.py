@@ -1,12 +1,27 @@
-"""The ``heartbeats`` topic of a cluster, which only one test at a time may have: flows of other tests would replicate it."""
+"""Tests of ``heartbeats`` topics: clusters of their own, since flows of other tests would replicate them, and one at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
 from airmirror_local.brokers import Broker
+from support.sides import Sides
 from support.topics import admin, delete_topic
+
+
+@pytest.fixture(scope="session")
+def east(apart: Sides) -> Broker:
+    """In the place of the cluster that all share."""
+    return apart.east
+
+
+@pytest.fixture(scope="session")
+def west(apart: Sides) -> Broker:
+    """In the place of the cluster that all share."""
+    return apart.west
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """All that a test has on a cluster, to be compared before and after: topics, their configs and ends, groups and their offsets.
 
-The clusters are shared: what other tests have left there goes on by itself (transactions time out, groups are forgotten).
+The clusters are shared: other processes write there at the same time, and what other tests have left goes on by itself
+(transactions time out, groups are forgotten).
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from support.topics import SECONDS, Cluster, admin, end_offsets, start_offsets
 KAFKAS = {"__consumer_offsets", "__transaction_state", "__share_group_state"}  # made for the first that needs one
 
 
-def snapshot(cluster: Cluster, *own: str) -> dict[str, Any]:
+def snapshot(cluster: Cluster, *own: str, alone: bool = False) -> dict[str, Any]:
     """The test's topics, with ids, partitions, configs, beginnings and ends; its groups, with what they have committed.
 
-    ``own``: a topic or group is the test's whose name has one of these in it. Of others' topics only the names are told.
+    ``own``: a topic or group is the test's whose name has one of these in it. ``alone``: the
+    cluster is this process's, and the names of others' topics are told too.
     """
     client = admin(cluster)
     every = client.list_topics(timeout=SECONDS).topics.keys() - KAFKAS
@@ -37,7 +39,7 @@ def snapshot(cluster: Cluster, *own: str) -> dict[str, Any]:
     listed = client.list_consumer_groups().result(SECONDS).valid
     kinds = ConsumerGroupType.CLASSIC, ConsumerGroupType.CONSUMER
     groups = [each.group_id for each in listed if each.type in kinds and _has(each.group_id, own)]
-    return {"topics": topics, "names": every, "groups": committed_by_all(cluster, groups)}
+    return {"topics": topics, "names": every if alone else names, "groups": committed_by_all(cluster, groups)}
 
 
 def _has(name: str, parts: Collection[str]) -> bool:
