@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 import uuid
 from collections import Counter
@@ -36,6 +37,8 @@ settings.load_profile("usual")
 LENDER = pytest.StashKey[Lender]()
 END_SECONDS = 30  # how long a process that a test has started may take to end after it
 
+# pytest keeps the modules whose asserts it has rewritten, whatever the environment says: that is half the time of collecting.
+sys.dont_write_bytecode = False
 # Compiled loops stay in the checkout (airmirror.native).
 os.environ.setdefault("XDG_CACHE_HOME", str(LOCAL / "cache"))
 os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_START)

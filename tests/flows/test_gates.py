@@ -77,10 +77,13 @@ def test_a_window_by_hand_is_judged_by_the_flows_suites(flow: Mirror, suites: Pa
     assert row.partition == 0 and isinstance(row.error, PartitionHeld) and not again.result.is_verified
     assert verified(flow) == {1: 4} and flow.run().is_verified is False  # the engine's own window neither
     assert verified(flow) == {1: 4} and [key[1] for key in flow.opened.ledger.holds()] == [0]
-    # The cause is mended: the gate lets it pass.
+    # The cause is mended: the gate lets it pass, and the next window copies what has come meanwhile.
     (suites / "mine.yaml").unlink()
+    produce(flow.source, flow.topic, [Record(b"later-%d" % n) for n in range(5)], partition=0)
     assert window(flow, expectations_of(suites)).result.is_verified
     assert verified(flow) == {0: 49, 1: 4} and not flow.opened.ledger.holds()
+    assert window(flow, expectations_of(suites)).result.is_verified
+    assert verified(flow) == {0: 54, 1: 4} and flow.assert_equal() == 60
 
 
 def test_the_engines_checks_alone_say_so(flow: Mirror, suites: Path, monkeypatch: pytest.MonkeyPatch) -> None:

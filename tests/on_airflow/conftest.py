@@ -41,7 +41,6 @@ NAMES = (
     "spark",
     "cut",
     "alerted",
-    "grafana",
     "heart",
     "audited",
     "repeated",
@@ -154,6 +153,12 @@ class AirflowUnderTest:
     directory: Path
     spark: dict[str, ConnectServer]
     restart_spark: Callable[[], None]
+
+    def alert(self, body: Any, receiver: str = "alertmanager") -> httpx.Response:
+        """Tell of alerts as a receiver, with its token."""
+        headers = {"Authorization": f"Bearer {RECEIVERS[receiver]}"}
+        url = f"{self.stack.url}/airmirror/alerts"
+        return httpx.post(url, json=body, headers=headers, trust_env=False, timeout=120)
 
     def database(self) -> str:
         """Return every value of Airflow's database as text."""

@@ -1,4 +1,4 @@
-"""Runs in a real Airflow: scheduled, with no secret in sight, from the trigger form, cut, gated."""
+"""Runs in a real Airflow: scheduled, with no secret in sight, from the trigger form, by an alert, cut, gated."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from on_airflow.conftest import SECRET, AirflowFlow
 from support.following import await_readable
 from support.groups import await_committed, commit
 from support.topics import Record, end_offsets, produce, read_all
+from support.webhooks import GRAFANA
 
 GATE = """
 name: at-most-ten
@@ -49,10 +50,13 @@ def test_scheduled_runs_replicate_verify_and_advance_and_tell_no_secret(flow: Ai
     assert any("pyspark" in each for each in arguments) and not any(SECRET in each for each in arguments)
     produce(flow.east, flow.topic, records(300, 500))
 
+    logs: dict[str, str] = {}
+
     def copied() -> list[int]:
         """How many records each run that has ended has copied."""
-        logs = [flow.log(run["dag_run_id"], "replicate_window") for run in flow.ended()]
-        found = [re.search(r"Replicated ([\d,]+) records|Spark was not needed", log) for log in logs]
+        for run_id in {run["dag_run_id"] for run in flow.ended()} - logs.keys():
+            logs[run_id] = flow.log(run_id, "replicate_window")
+        found = [re.search(r"Replicated ([\d,]+) records|Spark was not needed", log) for log in logs.values()]
         return [int((each[1] or "0").replace(",", "")) for each in found if each]
 
     flow.client.wait(lambda: sum(copied()) == 800 and 0 in copied(), every=3)  # an idle run does without Spark
@@ -112,8 +116,13 @@ def test_a_failed_gate_holds_the_partition_until_it_passes(flow: AirflowFlow) ->
     # The next window leaves the held partition out, and says so; it is not tried again in vain.
     produce(flow.east, flow.topic, records(5, 50), partition=0)
     produce(flow.east, flow.topic, records(5, 5), partition=1)
-    second, state = flow.run()
-    assert state == "failed" and "Left out: gate-orders-0: held from offset 0" in flow.log(second, "replicate_window")
+    # An alert of Grafana starts that window.
+    from_grafana = flow.under_test.alert(GRAFANA, "grafana")
+    (answer,) = from_grafana.json()["alerts"]
+    assert from_grafana.status_code == 200 and answer["outcome"] == "started", answer
+    second = answer["run_id"]
+    assert flow.client.wait_for_run(flow.dag_id, second) == "failed"
+    assert "Left out: gate-orders-0: held from offset 0" in flow.log(second, "replicate_window")
     # The same incident: told by one task, as what it is, and asked about once.
     states = flow.states(second)
     assert (states["replicate_window"], states["verify_window"], states["ask_to_decide"]) == (

@@ -14,6 +14,7 @@ from airmirror.web.runs import StartedRun
 from airmirror.web.tokens import KEPT_SECONDS, ConnectionTokens
 from airmirror.web.webhooks import MOST_ALERTS
 from support import ROOT
+from support.webhooks import ALERTMANAGER, GRAFANA, changed
 
 TOKEN = {"Authorization": "Bearer token-of-alerts"}
 
@@ -107,6 +108,27 @@ def test_a_token_that_was_changed_counts_soon() -> None:
 def alert(**fields: Any) -> dict[str, Any]:
     labels = {"flow": "east->west"}
     return {"status": "firing", "labels": labels, "startsAt": "2026-11-21T00:00:00Z", "fingerprint": "f"} | fields
+
+
+@pytest.mark.parametrize(
+    ("body", "labels", "conf"),
+    [
+        (ALERTMANAGER, {"flow": "east->west"}, {"topics": ["alerted-orders"], "partitions": [1]}),
+        (GRAFANA, {"source": "east"}, {}),  # of the whole flow
+    ],
+)
+def test_what_alertmanager_and_grafana_send_starts_a_run(
+    body: dict[str, Any], labels: dict[str, str], conf: object, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[tuple[str, object]] = []
+
+    def start_run(dag_id: str, run_id: str, conf: object, *, note: str, user: str) -> StartedRun:
+        started.append((dag_id, conf))
+        return StartedRun(is_new=True, is_paused=False)
+
+    monkeypatch.setattr(alerts, "start_run", start_run)
+    (told,) = client.post("/alerts", json=changed(body, labels), headers=TOKEN).json()["alerts"]
+    assert told["outcome"] == "started" and started == [("replicate.east.west", conf)]
 
 
 def test_one_bad_alert_stops_no_other(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from airmirror.ledger import Ledger
 from airmirror.ledger.metrics import Standing
+from airmirror.local import LOCAL
 from airmirror.web import app
 from ledger.test_ledger import entries, load
 from support.browser import Seen, watched
@@ -24,11 +25,12 @@ from support.pages import FLOW, PAGES, open_page
 pytestmark = pytest.mark.seconds
 
 
-@pytest.mark.parametrize("colours", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 400])
-def test_every_page_shows_what_the_ledger_has(
+@pytest.mark.parametrize(("colours", "width"), [("light", 1280), ("dark", 400)])
+def test_every_page_shows_what_the_ledger_has_to_all(
     browser: Browser, url: str, ledger: Ledger, colours: str, width: int
 ) -> None:
+    """Nothing serious of names and roles, contrast, what the keyboard reaches: axe-core's rules."""
+    axe = (LOCAL / "console" / "node_modules" / "axe-core" / "axe.min.js").read_text()
     fill(ledger, int(time.time() * 1000))
     with watched(browser, color_scheme=colours, viewport={"width": width, "height": 800}) as seen:
         for path, text in PAGES.items():
@@ -39,6 +41,14 @@ def test_every_page_shows_what_the_ledger_has(
             assert seen.page.evaluate("document.documentElement.scrollWidth") <= width, path
             light = seen.page.evaluate("getComputedStyle(document.querySelector('.airmirror')).color")
             assert (light == "rgb(24, 24, 27)") == (colours == "light"), light
+            seen.page.evaluate(axe)
+            found = seen.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+            serious = [
+                (each["id"], each["nodes"][0]["html"][:200], each["nodes"][0]["failureSummary"][:300])
+                for each in found["violations"]
+                if each["impact"] in ("serious", "critical")
+            ]
+            assert serious == [], path
         assert seen.errors == [] and seen.foreign(url) == []
         ours = (f"{url}/airmirror/", f"{url}/api/v2/dags/decide.east.west/")
         assert all(each.startswith(ours) for each in seen.requests if not each.endswith("/favicon.ico"))

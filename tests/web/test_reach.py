@@ -9,11 +9,10 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from airmirror.ledger import Ledger
-from airmirror.local import LOCAL
 from airmirror.web import app
 from support.browser import Seen, watched
 from support.console import Questions, Viewer, fill, served
-from support.pages import FLOW, PAGES, open_page
+from support.pages import FLOW, open_page
 
 pytestmark = pytest.mark.seconds
 
@@ -144,22 +143,3 @@ def test_in_airflow_s_sandbox_links_lead_out_of_the_frame_and_colours_into_it(
     run.click()
     expect(page.get_by_text("the run")).to_be_visible()
     assert page.url.startswith(f"{url}/dags/replicate.east.west/runs/scheduled__")
-
-
-@pytest.mark.parametrize("colours", ["light", "dark"])
-def test_axe_finds_nothing_serious(browser: Browser, url: str, ledger: Ledger, colours: str) -> None:
-    """Names and roles, contrast, what the keyboard reaches: axe-core's rules."""
-    fill(ledger, int(time.time() * 1000))
-    axe = (LOCAL / "console" / "node_modules" / "axe-core" / "axe.min.js").read_text()
-    with watched(browser, color_scheme=colours) as seen:
-        for path in PAGES:
-            open_page(seen.page, url, path)
-            expect(seen.page.locator(".am-old")).to_be_visible()
-            seen.page.evaluate(axe)
-            found = seen.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-            serious = [
-                (each["id"], each["nodes"][0]["html"][:200], each["nodes"][0]["failureSummary"][:300])
-                for each in found["violations"]
-                if each["impact"] in ("serious", "critical")
-            ]
-            assert serious == [], path
