@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from airmirror.offsets.files.model import BadPositions, Document, There
+from airmirror.offsets.files.model import BadPositions, PositionFile, There
 from airmirror.offsets.files.reading import read
 from airmirror.offsets.files.writing import PositionsNotWritten, write
 
 
-def document(file: Path, content: object, topic: str = "") -> Document:
+def document(file: Path, content: object, topic: str = "") -> PositionFile:
     file.write_text(content if isinstance(content, str) else json.dumps(content))
     return read(file, "east", "west", topic)
 
 
-def moved(found: Document, by: int = 100) -> dict[Any, There]:
+def moved(found: PositionFile, by: int = 100) -> dict[Any, There]:
     return {each: There(f"east.{each.topic}", each.offset + by) for each in found.positions}
 
 
@@ -30,7 +30,7 @@ def rewritten(file: Path, content: object, topic: str = "") -> str:
     return text
 
 
-def asked(found: Document) -> list[tuple[str, int, int]]:
+def asked(found: PositionFile) -> list[tuple[str, int, int]]:
     return [(each.topic, each.partition, each.offset) for each in found.positions]
 
 

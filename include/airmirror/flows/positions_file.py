@@ -10,7 +10,7 @@ from typing import Any
 from airmirror.clusters.protocol.groups import Committed
 from airmirror.errors import AirmirrorError, command, listed
 from airmirror.flows.prepare import Opened, caught_up
-from airmirror.offsets.files.model import Answers, Document, Position, There
+from airmirror.offsets.files.model import Answers, Position, PositionFile, There
 from airmirror.offsets.files.reading import read
 from airmirror.offsets.files.writing import refuse_existing, write
 from airmirror.offsets.positions import GroupPosition, positions_of
@@ -75,7 +75,7 @@ def translate_file(opened: Opened, path: Path, to: Path, topic: str = "") -> Fil
     return FileTranslation(document.format, document.kept, answers)
 
 
-def _answers(opened: Opened, path: str, document: Document) -> dict[Position, There]:
+def _answers(opened: Opened, path: str, document: PositionFile) -> dict[Position, There]:
     asked: dict[str, dict[TopicPartition, Committed]] = {}
     for each in document.positions:
         asked.setdefault(each.place, {})[each.key] = Committed(each.offset)

@@ -124,7 +124,7 @@ def shown(report: RehearsalReport) -> Document:
 
 
 def problems_section(problems: Sequence[str]) -> Section:
-    """What would go wrong on the day."""
+    """The problems that the day would bring."""
     return Section("problems", [{"problem": each} for each in problems], "What would go wrong", brief=("problem",))
 
 

@@ -17,7 +17,7 @@ from airmirror.times import utc
 
 @dataclass(frozen=True)
 class Checked:
-    """What a check found: ``wrong`` with the report or with one before it, and ``notes`` on what was not proven.
+    """The result of a check: ``wrong`` with the report or with one before it, and ``notes`` on what was not proven.
 
     ``chain``: the files, from the report back to the first.
     """
@@ -60,7 +60,7 @@ def _said(content: Mapping[str, object]) -> str:
 
 
 def _wrong(stored: Stored, public_key: str) -> list[str]:
-    """What is wrong with one report by itself."""
+    """Return the errors of one report by itself."""
     try:
         parsed(stored.data)
     except ValueError as error:
@@ -70,7 +70,7 @@ def _wrong(stored: Stored, public_key: str) -> list[str]:
 
 
 def _signer(stored: Stored, public_key: str) -> str:
-    """What is wrong with the key that it names as its signer's."""
+    """Return the error of the key that it names as its signer's, or ""."""
     key = _key_of(stored)
     if not key:
         return "it is not signed: nothing proves that it was not altered"
@@ -80,7 +80,7 @@ def _signer(stored: Stored, public_key: str) -> str:
 
 
 def _signature(stored: Stored, file: Path, data: bytes) -> str:
-    """What is wrong with the signature of one of its files."""
+    """Return the error of the signature of one of its files, or ""."""
     key, signed = _key_of(stored), signature_of(file)
     try:
         signature = signed.read_bytes()
@@ -94,7 +94,7 @@ def _signature(stored: Stored, file: Path, data: bytes) -> str:
 
 
 def _page(stored: Stored) -> str:
-    """What is wrong with the page: its signer has signed it, for this report; by the same version it is made again."""
+    """Return the error of the page, or "": its signer has signed it, for this report; by the same version it is made again."""
     file = stored.file.with_suffix(".html")
     try:
         text = file.read_bytes()

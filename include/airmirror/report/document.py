@@ -1,6 +1,6 @@
 """A document: one sentence, the numbers that matter, findings, what is not known, and everything that it rests on.
 
-The renderers beside it know nothing of what it is about.
+The renderers of this room know nothing of what it is about.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def name_of(key: Ed25519PublicKey) -> str:
 
 
 def is_signed_by(raw_key: bytes, data: bytes, signature: bytes) -> bool:
-    """Whether the owner of a public key has signed these bytes."""
+    """Return whether the owner of a public key has signed these bytes."""
     try:
         Ed25519PublicKey.from_public_bytes(raw_key).verify(signature, data)
     except (InvalidSignature, ValueError):

@@ -40,7 +40,7 @@ def _allocated(metadata: bytes) -> Tasks:
 
 
 def _assigned(data: bytes) -> tuple[Tasks, Tasks]:
-    """What is assigned, and what is revoked."""
+    """The partitions that are assigned, and those that are revoked."""
     reader = Reader(data)
     version = reader.int16()
     reader.int16()

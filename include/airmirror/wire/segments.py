@@ -170,7 +170,7 @@ class SegmentRecord(Kept):
 
     @property
     def was_read_back(self) -> bool:
-        """Whether the slot has read from the target what it copied, and found it equal (``window.verify``)."""
+        """Return whether the slot has read from the target what it copied, and found it equal (``window.verify``)."""
         return not self.copied or self.target_epoch >= 0
 
     def encode_value(self) -> bytes:

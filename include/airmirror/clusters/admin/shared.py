@@ -34,7 +34,7 @@ class SharedClient:
 
     @property
     def is_good(self) -> bool:
-        """Whether it may be used again: it is young, and nothing has gone wrong with it."""
+        """Return whether it may be used again: it is young, and nothing has gone wrong with it."""
         if time.monotonic() - self.made > SHARED_SECONDS:
             return False
         self.client.poll(0)

@@ -30,5 +30,5 @@ def _value(text: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    """What a stranger wrote begins no line of its own."""
+    """Write what a stranger wrote so that it begins no line of its own."""
     return "".join(each if each.isprintable() else " " for each in text)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from airmirror.offsets.files.json_texts import indented
-from airmirror.offsets.files.model import Answers, BadPositions, Document, Position, checked, position, whole
+from airmirror.offsets.files.model import Answers, BadPositions, Position, PositionFile, checked, position, whole
 
 OFFSETS = "offsets"
 _SINK, _MIRROR = {"kafka_topic", "kafka_partition"}, {"cluster", "topic", "partition"}
@@ -21,7 +21,7 @@ def is_offsets(value: Any) -> bool:
     return isinstance(value, dict) and isinstance(value.get(OFFSETS), list)
 
 
-def read(path: str, value: dict[str, Any], source: str, target: str) -> Document:
+def read(path: str, value: dict[str, Any], source: str, target: str) -> PositionFile:
     """The positions on cluster ``source``; MirrorMaker 2's will be of ``target``. Raises BadPositions."""
     rows: list[tuple[dict[str, Any], Position | None]] = []
     kept = 0
@@ -41,7 +41,7 @@ def read(path: str, value: dict[str, Any], source: str, target: str) -> Document
 
     positions = checked(path, [found for _, found in rows if found])
     said = (f"{kept} offsets of a source connector that are no positions in Kafka",) if kept else ()
-    return Document("Connect offsets", positions, texts, said)
+    return PositionFile("Connect offsets", positions, texts, said)
 
 
 def _position(path: str, partition: dict[str, Any], offset: Any, source: str) -> Position | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from airmirror.offsets.files.json_texts import indented
-from airmirror.offsets.files.model import Answers, BadPositions, Document, Position, checked, position
+from airmirror.offsets.files.model import Answers, BadPositions, Position, PositionFile, checked, position
 
 TOPIC, OFFSETS = "topic", "scan.startup.specific-offsets"
 _ONE = re.compile(r"\s*partition\s*:\s*(\d{1,10})\s*,\s*offset\s*:\s*(-?\d{1,19})\s*", re.ASCII)
@@ -19,12 +19,12 @@ def is_text(text: str) -> bool:
     return _ONE.fullmatch(text.split(";", 1)[0]) is not None
 
 
-def read_text(path: str, text: str, topic: str) -> Document:
+def read_text(path: str, text: str, topic: str) -> PositionFile:
     """The value alone, which does not name the topic. Raises BadPositions."""
     if not topic:
         raise BadPositions(path, "these offsets do not say of which topic they are: give --topic")
     found = checked(path, _positions(path, "", topic, text))
-    return Document("Flink offsets", found, lambda answers: {"": _written(found, answers) + "\n"})
+    return PositionFile("Flink offsets", found, lambda answers: {"": _written(found, answers) + "\n"})
 
 
 def tables(value: Any) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -40,7 +40,7 @@ def tables(value: Any) -> Iterator[tuple[str, dict[str, Any]]]:
             open_ += [(f"{place}[{number}]", inner) for number, inner in reversed(list(enumerate(each)))]
 
 
-def read_json(path: str, value: Any) -> Document:
+def read_json(path: str, value: Any) -> PositionFile:
     """Every table's offsets, of the topic that its options name. Raises BadPositions."""
     found: list[tuple[Position, ...]] = []
     for place, options in tables(value):
@@ -55,7 +55,7 @@ def read_json(path: str, value: Any) -> Document:
             options |= {OFFSETS: _written(positions, answers), TOPIC: answers[positions[0]].topic}
         return {"": indented(made)}
 
-    return Document("Flink table options", checked(path, [each for many in found for each in many]), texts)
+    return PositionFile("Flink table options", checked(path, [each for many in found for each in many]), texts)
 
 
 def _positions(path: str, place: str, topic: str, text: str) -> list[Position]:

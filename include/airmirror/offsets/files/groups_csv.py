@@ -8,10 +8,10 @@ from __future__ import annotations
 import csv
 import io
 
-from airmirror.offsets.files.model import Answers, BadPositions, Document, checked, position
+from airmirror.offsets.files.model import Answers, BadPositions, PositionFile, checked, position
 
 
-def read(path: str, text: str) -> Document:
+def read(path: str, text: str) -> PositionFile:
     """The positions of a CSV. Raises BadPositions."""
     try:
         rows = [[cell.strip() for cell in row] for row in csv.reader(io.StringIO(text), strict=True) if row]
@@ -34,4 +34,4 @@ def read(path: str, text: str) -> Document:
             writer.writerow([*row[:-3], answers[each].topic, each.partition, answers[each].offset])
         return {"": out.getvalue()}
 
-    return Document("CSV of kafka-consumer-groups.sh", positions, texts)
+    return PositionFile("CSV of kafka-consumer-groups.sh", positions, texts)

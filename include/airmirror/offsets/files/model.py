@@ -46,7 +46,7 @@ Answers = Mapping[Position, There]
 
 
 @dataclass(frozen=True)
-class Document:
+class PositionFile:
     """A file, or a directory, that was read.
 
     ``kept``: what of it is no position of Kafka, and stays as it is. ``texts``: the files with other positions, by their path

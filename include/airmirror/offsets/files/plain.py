@@ -6,12 +6,12 @@ from typing import Any
 
 from airmirror.offsets.files import by_partition
 from airmirror.offsets.files.json_texts import indented
-from airmirror.offsets.files.model import Answers, BadPositions, Document, checked, position
+from airmirror.offsets.files.model import Answers, BadPositions, PositionFile, checked, position
 
 _NEEDED = ("topic", "partition", "offset")
 
 
-def read_list(path: str, value: list[Any]) -> Document:
+def read_list(path: str, value: list[Any]) -> PositionFile:
     """``[{"topic": "orders", "partition": 0, "offset": 42}]``; other keys stay, ``exact`` is added. Raises BadPositions."""
     found = []
     for row in value:
@@ -28,13 +28,13 @@ def read_list(path: str, value: list[Any]) -> Document:
             rows.append(row | {"topic": there.topic, "offset": there.offset, "exact": there.exact})
         return {"": indented(rows)}
 
-    return Document("list of positions", positions, texts)
+    return PositionFile("list of positions", positions, texts)
 
 
-def read_by_partition(path: str, value: dict[str, Any]) -> Document:
+def read_by_partition(path: str, value: dict[str, Any]) -> PositionFile:
     """``{"orders": {"0": 42}}``, Spark's ``startingOffsets``. Raises BadPositions."""
     positions = checked(path, by_partition.positions(path, "", value))
-    return Document(
+    return PositionFile(
         "offsets by topic and partition",
         positions,
         lambda answers: {"": indented(by_partition.rewritten(path, "", value, answers))},

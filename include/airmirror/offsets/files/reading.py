@@ -6,10 +6,10 @@ from pathlib import Path
 
 from airmirror.offsets.files import by_partition, connect, flink, groups_csv, plain, spark
 from airmirror.offsets.files.json_texts import parsed
-from airmirror.offsets.files.model import MOST_BYTES, BadPositions, Document
+from airmirror.offsets.files.model import MOST_BYTES, BadPositions, PositionFile
 
 
-def read(path: Path, source: str, target: str, topic: str = "") -> Document:
+def read(path: Path, source: str, target: str, topic: str = "") -> PositionFile:
     """The positions in a file or a checkpoint directory, on cluster ``source``; ``topic`` for what does not name it.
 
     Raises BadPositions.
@@ -30,7 +30,7 @@ def read(path: Path, source: str, target: str, topic: str = "") -> Document:
     return _read_text(name, text, source, target, topic)
 
 
-def _read_text(name: str, text: str, source: str, target: str, topic: str) -> Document:
+def _read_text(name: str, text: str, source: str, target: str, topic: str) -> PositionFile:
     if not text.strip():
         raise BadPositions(name, "it is empty")
     if text.lstrip()[0] not in "{[":

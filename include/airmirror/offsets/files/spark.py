@@ -13,7 +13,7 @@ from typing import Any
 
 from airmirror.offsets.files import by_partition
 from airmirror.offsets.files.json_texts import compact, parsed
-from airmirror.offsets.files.model import MOST_BYTES, Answers, BadPositions, Document, Position, checked
+from airmirror.offsets.files.model import MOST_BYTES, Answers, BadPositions, Position, PositionFile, checked
 
 OFFSETS, COMMITS, SOURCES, METADATA = "offsets", "commits", "sources", "metadata"
 _VERSION, _NOTHING = "v1", "-"
@@ -34,7 +34,7 @@ class _Batch:
         return f"batch {self.number}"
 
 
-def read(directory: Path) -> Document:
+def read(directory: Path) -> PositionFile:
     """The positions of a checkpoint directory. Raises BadPositions."""
     path = str(directory)
     for each in directory.rglob("*"):
@@ -70,7 +70,9 @@ def read(directory: Path) -> Document:
     def texts(answers: Answers) -> dict[str, str]:
         return _texts(path, batches, begun, answers)
 
-    return Document("Spark checkpoint", checked(path, found), texts, others, directory, _left_out(directory, batches))
+    return PositionFile(
+        "Spark checkpoint", checked(path, found), texts, others, directory, _left_out(directory, batches)
+    )
 
 
 def _texts(path: str, batches: list[_Batch], begun: dict[int, dict[str, Any]], answers: Answers) -> dict[str, str]:

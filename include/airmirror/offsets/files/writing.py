@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from airmirror.errors import AirmirrorError
-from airmirror.offsets.files.model import Answers, Document
+from airmirror.offsets.files.model import Answers, PositionFile
 
 
 @dataclass(eq=False)
@@ -31,7 +31,7 @@ def refuse_existing(to: Path) -> None:
         raise PositionsNotWritten(str(to), "there is no such directory")
 
 
-def write(document: Document, answers: Answers, to: Path) -> None:
+def write(document: PositionFile, answers: Answers, to: Path) -> None:
     """Write it in one step: whoever looks sees nothing, or the whole. Raises PositionsNotWritten, BadPositions."""
     refuse_existing(to)
     texts = document.texts(answers)
@@ -49,7 +49,7 @@ def write(document: Document, answers: Answers, to: Path) -> None:
         raise PositionsNotWritten(str(to), error.strerror or str(error)) from error
 
 
-def _directory(document: Document, texts: dict[str, str], made: Path) -> None:
+def _directory(document: PositionFile, texts: dict[str, str], made: Path) -> None:
     source = document.copied
     assert source is not None
     left_out = set(document.left_out)

@@ -1,4 +1,4 @@
-"""What all DAGs have in common: their start, owner and retries, and the tags by which people find them."""
+"""The things that all DAGs share: their start, owner and retries, and the tags by which people find them."""
 
 from __future__ import annotations
 
