@@ -41,7 +41,7 @@ assert pathlib.Path(airmirror.__file__).is_relative_to(sys.argv[1]), airmirror._
 from airmirror.airflow import dags
 from airmirror.cli import options
 from airmirror.ledger.database import connect
-from airmirror.ledger.schema import bring_up_to_date
+from airmirror.ledger.schema import make_or_check
 from airmirror.local import LOCAL
 from airmirror.on_airflow.deployment import deployment
 from airmirror.on_spark.job import APPLICATION
@@ -49,7 +49,7 @@ from airmirror.quality.suites import load_suites
 from airmirror_local.jars import MODULES
 place = deployment()
 print(*sorted(dags()))
-bring_up_to_date(connect("sqlite:///ledger.db"))
+make_or_check(connect("sqlite:///ledger.db"))
 assert [suite.name for suite in load_suites(place.expectations)] == ["replication"]
 assert APPLICATION.is_file() and MODULES.is_file()
 assert LOCAL == pathlib.Path.cwd() / ".local" and place.config == pathlib.Path.cwd() / "include" / "mirror.properties"

@@ -50,8 +50,7 @@ def subclasses(cls: type[AirmirrorError]) -> set[type[AirmirrorError]]:
 
 def all_errors() -> list[type[AirmirrorError]]:
     for module in pkgutil.walk_packages(airmirror.__path__, "airmirror."):
-        if ".ledger.migrations" not in module.name:  # Alembic's, which runs only inside of it
-            importlib.import_module(module.name)
+        importlib.import_module(module.name)
     mine = (each for each in subclasses(AirmirrorError) if each.__module__.startswith("airmirror."))
     return sorted(mine, key=lambda each: (each.__module__, each.__name__))
 

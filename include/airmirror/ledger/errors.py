@@ -46,8 +46,8 @@ class LedgerUrlInvalid(AirmirrorError):
 
 
 @dataclass(eq=False)
-class LedgerTooNew(AirmirrorError):
-    """The database has a schema that this code does not know."""
+class LedgerOfOtherVersion(AirmirrorError):
+    """The database has a schema of another version than this code's."""
 
     url: str
     version: str
@@ -55,8 +55,8 @@ class LedgerTooNew(AirmirrorError):
 
     def __str__(self) -> str:
         return (
-            f"the ledger at {self.url} has schema version {self.version}, this airmirror knows versions up to "
-            f"{self.known}: install the airmirror that made it, or use another database (a ledger is rebuilt from Kafka)"
+            f"the ledger at {self.url} has schema version {self.version}, this airmirror knows version {self.known}: install the "
+            f"airmirror that made it, or use another database and {command('ledger', 'rebuild')}"
         )
 
 

@@ -17,14 +17,14 @@ from airmirror.wire.segments import Decision, Hold
 class Ledger:
     """A ledger at a SQLAlchemy URL, its schema made or migrated where it is behind.
 
-    Raises LedgerUrlInvalid, LedgerUnavailable, LedgerTooNew.
+    Raises LedgerUrlInvalid, LedgerUnavailable, LedgerOfOtherVersion.
     """
 
     def __init__(self, url: str) -> None:
         self.engine = connect(url)
         self.url = shown(self.engine.url)
         try:
-            schema.bring_up_to_date(self.engine)
+            schema.make_or_check(self.engine)
         except BaseException:
             self.close()
             raise

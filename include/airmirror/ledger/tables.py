@@ -1,6 +1,6 @@
 """The ledger's tables. Every row belongs to a flow and was read from one of its internal topics, those of OWN excepted.
 
-They are as the migrations make them (a test compares): a change here is a new file in ``migrations/versions``.
+A change here is a new version of the schema (``schema.VERSION``).
 """
 
 from __future__ import annotations

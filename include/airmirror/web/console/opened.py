@@ -8,7 +8,7 @@ from pathlib import Path
 from sqlalchemy.engine import make_url
 
 from airmirror.ledger import Ledger
-from airmirror.ledger.schema import bring_up_to_date
+from airmirror.ledger.schema import make_or_check
 
 File = tuple[int, int] | None  # device and inode of SQLite's file
 
@@ -18,12 +18,12 @@ class NoLedger(Exception):
 
 
 def opened(url: str) -> Ledger:
-    """Return the ledger, at its version. Raises NoLedger, LedgerUnavailable, LedgerTooNew.
+    """Return the ledger, at its version. Raises NoLedger, LedgerUnavailable, LedgerOfOtherVersion.
 
     A page does not make one: that is the first window's work.
     """
     ledger = _open(url, _file(url))
-    bring_up_to_date(ledger.engine)  # another process may have migrated it
+    make_or_check(ledger.engine)  # another process may have made it anew
     return ledger
 
 
