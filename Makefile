@@ -26,7 +26,7 @@ LONG_IN_CI ?= tests/failover tests/migration/test_applications.py $(KILLED)the_t
 CONSOLE_BUILT := include/airmirror/web/console/dist/manifest.json
 CONSOLE_SOURCES := $(filter-out %/dist,$(wildcard include/airmirror/web/console/src/* include/airmirror/web/console/*.json include/airmirror/web/console/*.mjs))
 
-.PHONY: help install check test-quick test test-all test-ci chaos model mutate bench soak demo up down status requirements audit dist docs screenshots clean
+.PHONY: help install check test-quick test test-all test-ci chaos model mutate bench soak demo up down status requirements audit dist docs transcripts screenshots clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-14s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -146,6 +146,9 @@ dist: install ## build the wheel and the sdist into dist/
 
 docs: install ## write docs/errors.md, docs/cli.md and docs/tuning.md from the code
 	PYTHONPATH=tests $(BIN)/python -m support.documents
+
+transcripts: install ## write what commands say into docs/disaster-recovery.md, carried out on two small clusters
+	PYTHONPATH=tests $(BIN)/python -m support.transcripts
 
 screenshots: install ## write docs/images/console-*.png, of made-up numbers, with the machine's Chromium
 	PYTHONPATH=tests $(BIN)/python -m support.screenshots

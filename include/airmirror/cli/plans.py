@@ -61,7 +61,10 @@ def report_base(chosen: Path | None, what: str, flow: str, ended_ms: int) -> Pat
 
 
 def show_document(made: Document, files: Sequence[Path] = ()) -> None:
-    """Show its brief sections, a line for each finding, the whole in a sentence, and where its page is."""
+    """Show its brief sections, a line for each finding, the whole in a sentence, and where its page is.
+
+    Of what somebody has carried out the findings are on the page only: they are of how things are now.
+    """
     shown: list[RenderableType] = []
     for section in made.sections:
         if section.brief:
@@ -70,8 +73,8 @@ def show_document(made: Document, files: Sequence[Path] = ()) -> None:
             shown.append(
                 table(section.title, [*map(column_title, section.brief)], rows, right=right, empty=section.empty)
             )
-    shown += finding_lines(made.findings)
-    shown.append(Text(made.headline, GOOD if made.is_good else DOUBTFUL))
+    findings = [] if made.by else finding_lines(made.findings)
+    shown += ["", *findings, Text(made.headline, GOOD if made.is_good else DOUBTFUL)]
     show(console, *shown, *([f"The report: {files[0]}"] if files else []))
 
 

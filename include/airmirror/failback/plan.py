@@ -18,6 +18,7 @@ from airmirror.topics.drift import Drift, drifts
 from airmirror.windows.mirror import Mirror
 from airmirror.wire.owners import Ownership
 
+CLOSED = "the flow is closed"
 NEW = "records of partitions that the flow has copied nothing of yet"
 
 
@@ -116,11 +117,11 @@ def _findings(flow: str, closure: Ownership | None, rows: Sequence[Divergence]) 
     waits = [f"{each.name} ({each.waits.records:,})" for each in rows if each.waits.records]
     since = [f"{each.remote_topic}-{each.partition} ({each.since.records:,})" for each in rows if each.since.records]
     return [
-        Finding("ok", "the flow is closed", f"by {closure.by}: {closure.reason}")
+        Finding("ok", CLOSED, f"by {closure.by}: {closure.reason}")
         if closure
         else Finding(
             "warn",
-            "the flow is closed",
+            CLOSED,
             "it is open: its next window copies what never crossed, where nobody else has written to the remote topic",
             command("flow", "close", "--reason", "…", "--yes", flow=flow),
         ),

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from airmirror.errors import counted
 from airmirror.failback.divergence import Divergence, Written
 from airmirror.failback.outcome import FailbackOutcome
-from airmirror.failback.plan import FailbackPlan
+from airmirror.failback.plan import CLOSED, FailbackPlan
 from airmirror.failover.shown import differences
 from airmirror.report.document import Document, Row, Section
 
@@ -79,7 +79,7 @@ def shown_outcome(done: FailbackOutcome) -> Document:
         numbers={"records returned": sum(each.records for each in done.returned)}
         | _numbers(done.plan)
         | {"milliseconds": round(done.seconds * 1000)},
-        findings=done.plan.findings,
+        findings=[each for each in done.plan.findings if each.what != CLOSED],  # it is open again
         sections=[*sections, *_sections(done.plan, brief=False)],
         by=done.order.by,
         reason=done.order.reason,

@@ -56,7 +56,7 @@ class LedgerOfOtherVersion(AirmirrorError):
     def __str__(self) -> str:
         return (
             f"the ledger at {self.url} has schema version {self.version}, this airmirror knows version {self.known}: install the "
-            f"airmirror that made it, or use another database and {command('ledger', 'rebuild')}"
+            "airmirror that made it, or use another database (a ledger is rebuilt from Kafka)"
         )
 
 
