@@ -49,14 +49,6 @@ def window(result: WindowResult) -> RenderableType:
     return table(title, ("topic", *numbers, "verified"), rows, right=numbers)
 
 
-def one_of_several(result: WindowResult) -> Text:
-    """A line for a window that others follow, or that follows others."""
-    late = f" {result.followed}" if result.followed is not None else ""
-    return Text(
-        f"window {result.window}: {result.copied:,} records, {decimal(result.bytes)} in {result.seconds:.1f} s.{late}"
-    )
-
-
 def followed(result: WindowResult) -> Iterator[Text]:
     """Yield how late a window was that has followed the log."""
     if result.followed is not None:

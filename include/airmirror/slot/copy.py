@@ -51,7 +51,7 @@ def copy(
         if follow:
             follow.step(intakes)
         in_transaction = sum(intake.account.bytes for intake in intakes)
-        cut = time.monotonic() >= deadline or in_transaction >= budget
+        cut = time.monotonic() >= deadline or in_transaction >= budget or (follow is not None and follow.is_cut())
         if not cut:
             source.ask()
         sending = time.monotonic()

@@ -116,12 +116,8 @@ def slots_of(
     numbers: Sequence[int],
     planned: Sequence[Planned],
     follow_ms: int = 0,
-    since: int = -1,
 ) -> list[Slot]:
-    """Slots of at most these numbers for what there is to do, and with ``follow_ms`` for what comes; as many as that needs.
-
-    ``claim_offset``, ``since``: as slots have them.
-    """
+    """Slots of at most these numbers for what there is to do, and with ``follow_ms`` for what comes; as many as that needs."""
     flow, target, topics = mirror.flow, mirror.target, mirror.topics
     work = [item for item in planned if item.takes_part(follow_ms > 0)]
     if not work:
@@ -172,7 +168,6 @@ def slots_of(
             partitions=members,
             slots=len(packed),
             follow_ms=follow_ms,
-            since=since,
         )
         for number, (members, share) in zip(numbers, packed, strict=False)
     ]

@@ -23,9 +23,9 @@ class Renewal(Alongside):
         self.claim = claim
         self._append = append
 
-    def go(self) -> None:
-        """Renew the claim, and tell slots that were started before it to begin: everything is fenced."""
-        self._append(replace(self.claim, event=ClaimEvent.GO))
+    def end(self) -> None:
+        """Renew the claim, and tell slots that follow the log to end as they do when their time is up."""
+        self._append(replace(self.claim, event=ClaimEvent.ENDING))
 
     def grow(self, slots: int) -> None:
         """Renew the claim for more slots, from now on."""

@@ -44,7 +44,8 @@ class ClaimEvent(IntEnum):
     CLAIMED = 0
     RENEWED = 1
     RELEASED = 2
-    GO = 3  # a renewal after the fence: slots that were started before the claim begin
+    FAILING = 3  # a slot's: it has left out what it can't copy, and nobody was told
+    ENDING = 4  # a renewal: slots that follow the log end
 
 
 @dataclass(frozen=True)

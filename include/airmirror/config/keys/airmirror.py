@@ -28,7 +28,8 @@ KEYS = (
         Type.LONG,
         "0",
         "The time for which a window stays after its slots have begun, in ms: it copies what comes until then, and is judged "
-        "meanwhile. What Spark takes longer than 30 s to begin them counts. 0: it ends at the log's end of its beginning. "
+        "meanwhile. What Spark takes longer than 30 s to begin them counts. It ends soon where there is something new to copy, "
+        "or others want the flow's claim, so that it may be hours. 0: it ends at the log's end of its beginning. "
         "Audits and backfills do not follow.",
         minimum=0,
     ),
@@ -38,15 +39,6 @@ KEYS = (
         "250",
         "A slot that follows the log commits what came after this many ms.",
         minimum=1,
-    ),
-    Key(
-        "window.follow.windows",
-        Type.INT,
-        "1",
-        "This many windows that follow the log are run in a row by a run of the DAG or a command, the next one's plan and Spark "
-        "job ready when one ends, and all judged by the same gate. 0: until it is paused or ended. A Spark connection that is "
-        "not Spark Connect runs one.",
-        minimum=0,
     ),
     Key(
         "verify.interval.ms",

@@ -1,0 +1,106 @@
+"""What ends a window that follows the log before its time: new work for the next one, others who want its claim, what fails."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+from airmirror.errors import AirmirrorError
+from airmirror.ledger.state import State
+from airmirror.partitions import TopicPartition
+from airmirror.threads import begin
+from airmirror.windows.fence import Granted
+from airmirror.windows.plan import Planned
+from airmirror.windows.standing import Unfollowed
+from airmirror.wire.segments import GATE
+
+log = logging.getLogger(__name__)
+
+FAILING_SECONDS = (
+    300.0  # so long a window follows in which something fails: it is told, and tried again by the next one
+)
+AGAIN_SECONDS = 60.0  # between two looks at topics of which the first one has failed
+
+
+@dataclass(frozen=True)
+class Topics:
+    """The look at topics of a window that follows. ``sync`` makes remote topics ready, as before a window, and names the topics
+    of the source that the next one would copy: every ``seconds``, and where one is new. None: that is left to the next window."""
+
+    sync: Callable[[], Collection[str]] | None = None
+    seconds: float = math.inf
+
+
+@dataclass
+class Ending:
+    """Of one window that follows: it is asked again and again whether it is to end, in one thread.
+
+    ``planned``: its plan; ``held``: what was held when it began. Topics are looked at in a thread, because judgements don't wait.
+    """
+
+    topics: Topics
+    planned: Sequence[Planned]
+    held: Collection[tuple[str, int]]
+    _begun: float = field(default_factory=time.monotonic)
+    _due: float = field(init=False)  # when topics are to be looked at again
+    _asked: frozenset[TopicPartition] = frozenset()  # what was not followed when topics were looked at last
+    _looking: Future[Collection[str]] | None = None
+
+    def __post_init__(self) -> None:
+        self._due = self._begun + self.topics.seconds
+
+    def close(self) -> None:
+        """Wait for a look at topics that goes on: it uses the window's ledger."""
+        if self._looking is not None:
+            self._looking.exception()
+
+    def why(self, granted: Granted, state: State, others: Sequence[Unfollowed]) -> str:
+        """Return why the window is to end, empty: it is not. ``others``: what is the flow's and not in the plan, as it was seen
+        last. Raises a cluster's error."""
+        if other := granted.wanted_by():
+            return f"window {other} wants to write for the flow"
+        if new := self._new(frozenset(each.key for each in others)):
+            return f"{min(new)} is new on the source"
+        if freed := [key for key in self.held if key not in state.holds]:
+            return f"{TopicPartition(*min(freed))} is held no more"
+        if time.monotonic() < self._begun + FAILING_SECONDS:
+            return ""
+        return self._failing(granted, state)
+
+    def _new(self, others: frozenset[TopicPartition]) -> list[TopicPartition]:
+        """The partitions that the next window would copy and this one does not."""
+        if self.topics.sync is None:
+            return []
+        now, looked = time.monotonic(), self._looking
+        if looked is None:
+            if not others <= self._asked or now >= self._due:
+                self._asked, self._looking = others, begin(self.topics.sync)
+            return []
+        if not looked.done():
+            return []
+        self._looking = None
+        try:
+            found = looked.result()
+        except AirmirrorError as error:
+            log.warning("Meanwhile, topics were not synchronised: %s", error)
+            self._due = now + AGAIN_SECONDS
+            return []
+        self._due = now + self.topics.seconds
+        return [key for key in self._asked if key.topic in found]
+
+    def _failing(self, granted: Granted, state: State) -> str:
+        """What people are to know of; the gate's holds that there were before they know already."""
+        left_out = next(
+            (item.error for item in self.planned if item.error is not None and item.key not in state.holds), None
+        )
+        if left_out is not None:
+            return str(left_out)
+        held = {key: hold for key, hold in state.holds.items() if hold.by == GATE and key not in self.held}
+        if held:
+            key, hold = min(held.items())
+            return f"{TopicPartition(*key)} is held: {hold.reason}"
+        return "a slot has left something out" if granted.fails() else ""
