@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import uuid
 from collections.abc import Callable, Collection, Sequence
@@ -24,45 +25,65 @@ from airmirror.flows.gates import Expectations
 from airmirror.ledger.state import State
 from airmirror.partitions import TopicPartition
 from airmirror.slot import attempts
-from airmirror.slot.attempts import _Attempts, run_slot
+from airmirror.slot.attempts import run_slot
 from airmirror.slot.claim import ClaimLog
-from airmirror.slot.contract import Slot, SlotResult
+from airmirror.slot.contract import Outcome, Slot, SlotResult
 from airmirror.slot.errors import ForeignRecords
-from airmirror.slot.follow import Following
 from airmirror.windows import ending, following
 from airmirror.windows.ending import Ending, Topics
 from airmirror.windows.errors import FlowBusy
 from airmirror.windows.fence import claimed
 from airmirror.windows.findings import Finding
 from airmirror.windows.following import Late
-from airmirror.windows.index import ClaimsSince
 from airmirror.windows.mirror import Mirror as Session
 from airmirror.windows.plan import Planned
+from airmirror.windows.renewal import Renewal
 from airmirror.windows.results import WindowResult
-from airmirror.windows.standing import Unfollowed
+from airmirror.windows.standing import Ends, Unfollowed
 from airmirror.windows.verify import no_objection
 from airmirror.wire.claims import ClaimEntry, holder, note
 from airmirror.wire.segments import GATE, Claim, ClaimEvent, Hold
 from airmirror_local.brokers import Broker
 from support.flows import Mirror, a_flow, at_once, mirror
-from support.following import SETTINGS, await_copied, await_verified, numbered
-from support.topics import assert_mirrored, create_topic, produce, read_all
+from support.following import SETTINGS, await_copied, await_verified, ended_by_event, numbered, patiently
+from support.intakes import intake
+from support.topics import assert_mirrored, create_topic, end_offsets, produce, read_all
 
 HOURS = SETTINGS | {"window.follow.ms": "7200000"}
 ALONE = Expectations(None, "a test")
 KEY, OTHER = TopicPartition("orders", 0), TopicPartition("orders", 1)
+SOON_SECONDS = 40.0  # more than a look, a synchronisation of topics, and a commit take
 
 
-def stays(flow: Mirror, work: Callable[[], None], slots: int = 2, **how: Any) -> WindowResult:
-    """Run a window that follows for hours while ``work`` is done; it ends by itself."""
+@pytest.fixture
+def time_is_up(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Whoever sets it ends the time for which slots follow."""
+    return ended_by_event(monkeypatch)
+
+
+def stays(
+    flow: Mirror, work: Callable[[], None], time_is_up: threading.Event, slots: int = 2, **how: Any
+) -> WindowResult:
+    """Run a window that follows for hours while ``work`` is done; it is to end by itself soon after that."""
     by = replace(following_of(flow.opened, ALONE, window="long"), **how)
 
     def execute(given: Sequence[Slot]) -> list[SlotResult]:
+        has_ended = threading.Event()
+
+        def watched() -> None:
+            try:
+                work()
+                assert has_ended.wait(SOON_SECONDS), "it does not end by itself"
+            finally:
+                time_is_up.set()
+
         with ThreadPoolExecutor(1) as pool:
-            doing = pool.submit(work)
-            results = at_once(given)
-            doing.result()
-        return results
+            watching = pool.submit(watched)
+            try:
+                return at_once(given)
+            finally:
+                has_ended.set()
+                watching.result()
 
     return flow.run(execute, "long", slots, by)
 
@@ -70,7 +91,7 @@ def stays(flow: Mirror, work: Callable[[], None], slots: int = 2, **how: Any) ->
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("new", ["partition", "topic"])
 def test_what_is_new_on_the_source_ends_it_and_the_next_one_copies_it(
-    east: Broker, west: Broker, tmp_path: Path, new: str
+    east: Broker, west: Broker, tmp_path: Path, time_is_up: threading.Event, new: str
 ) -> None:
     """What it has copied is verified as at its normal end, and what came last is on the target once."""
     name = f"orders-{uuid.uuid4().hex[:8]}"
@@ -82,12 +103,15 @@ def test_what_is_new_on_the_source_ends_it_and_the_next_one_copies_it(
         await_copied(flow, 20)
         if new == "partition":
             create_partitions(connect(flow.flow.source), (NewPartitions(first, 3, 2),), 30)
+            for attempt in patiently():
+                with attempt:
+                    assert len(end_offsets(east, first)) == 3
             produce(east, first, numbered(30, 100), partition=2)
         else:
             produce(east, create_topic(east, f"{name}-b", 1), numbered(30, 100))
         produce(east, first, numbered(10, 20), partition=1)
 
-    result = stays(flow, work)
+    result = stays(flow, work, time_is_up)
     assert result.is_verified and not result.is_cut, [str(row.error) for row in result.rows]
     assert flow.run().is_verified
     assert flow.assert_equal() == (60 if new == "partition" else 30)
@@ -98,7 +122,12 @@ def test_what_is_new_on_the_source_ends_it_and_the_next_one_copies_it(
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("is_seen", [True, False])
 def test_who_wants_the_claim_gets_it_within_seconds(
-    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_seen: bool
+    east: Broker,
+    west: Broker,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    time_is_up: threading.Event,
+    is_seen: bool,
 ) -> None:
     """Also while the source can't be looked at, as when it is failed over."""
     if not is_seen:
@@ -116,7 +145,7 @@ def test_who_wants_the_claim_gets_it_within_seconds(
         with pytest.raises(FlowBusy):
             wants()
 
-    result = stays(flow, work)
+    result = stays(flow, work, time_is_up)
     wants()
     assert result.is_verified and result.copied == 20 and flow.assert_equal() == 20
 
@@ -124,10 +153,10 @@ def test_who_wants_the_claim_gets_it_within_seconds(
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("why", ["slot", "gate"])
 def test_a_partition_that_fails_ends_it(
-    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, time_is_up: threading.Event, why: str
 ) -> None:
     """Whether its slot leaves it out or the gate holds it: it is told, however long the window was to be."""
-    monkeypatch.setattr(ending, "FAILING_SECONDS", 0.0)
+    monkeypatch.setattr(ending, "FAILING_SECONDS", 5.0)
     flow = mirror(east, west, tmp_path, partitions=2, settings=HOURS)
     for partition in (0, 1):
         produce(east, flow.topic, numbered(10), partition=partition)
@@ -142,7 +171,7 @@ def test_a_partition_that_fails_ends_it(
         for partition in (0, 1):
             produce(east, flow.topic, numbered(10, 10), partition=partition)
 
-    result = stays(flow, work, gate=gate if why == "gate" else no_objection)
+    result = stays(flow, work, time_is_up, gate=gate if why == "gate" else no_objection)
     rows = {row.partition: row for row in result.rows}
     assert rows[1].verified and rows[1].error is None and len(read_all(west, flow.remote_topic)[1]) == 20
     assert rows[0].error is not None and isinstance(rows[0].error, ForeignRecords) == (why == "slot")
@@ -150,44 +179,31 @@ def test_a_partition_that_fails_ends_it(
 
 @pytest.mark.timeout(120)
 def test_what_is_ended_in_its_backlog_is_cut(
-    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, time_is_up: threading.Event
 ) -> None:
-    """It has the time of a window that does not follow, and the next one goes on."""
-    slow = {"window.max.ms": "1", "window.commit.bytes": "1", "throttle.bytes.per.second": "2000"}
+    """It does not take the hours that its backlog may take, and the next one goes on."""
+    slow = {"window.commit.bytes": "1", "throttle.bytes.per.second": "2000"}
     flow = mirror(east, west, tmp_path, settings=HOURS | slow)
     produce(east, flow.topic, numbered(2000), records_per_batch=10)
     monkeypatch.setattr(Ending, "why", lambda *_: "a test")
-    result = stays(flow, lambda: None, slots=1)
+    result = stays(flow, lambda: None, time_is_up, slots=1)
     assert result.is_cut and 0 < result.copied < 2000
-    fast = replace(flow.flow, window=replace(flow.flow.window, max_ms=60_000, throttle_bytes=None))
+    fast = replace(flow.flow, window=replace(flow.flow.window, throttle_bytes=None))
     flow = replace(flow, opened=replace(flow.opened, flow=fast))
     assert flow.run().is_verified and flow.assert_equal() == 2000
 
 
-def test_a_slot_that_is_ended_waits_for_its_source_no_longer_than_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The hours of a window that follows are no time in which to wait for a cluster that is away."""
-    monkeypatch.setattr(attempts, "GRACE_SECONDS", 0.0)
-
-    def fails(slot: Slot, source: object, target: object, attempts: _Attempts, deadline: float) -> bool:
-        attempts.is_ending = True
-        raise BrokerUnreachable("east", "b:1", "it is only a test")
-
-    monkeypatch.setattr(attempts, "_attempt", fails)
-    monkeypatch.setattr(attempts, "_clusters", lambda *_: nullcontext((None, None)))
-    slot = Slot(
-        flow=a_flow("east"),
-        window="w",
-        number=0,
-        claim_offset=0,
-        max_ms=1,
-        max_bytes=None,
-        progress_topic="progress",
-        progress_partitions=1,
-        segment_topic="segments",
-        partitions=(),
-        follow_ms=7_200_000,
-    )
-    assert run_slot(slot) == []
+def test_a_slot_that_is_ended_asks_its_source_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its window's hours are no time in which to wait for a cluster that is away; nor is one begun again by Spark."""
+    source, claim = Mock(), Mock(is_ending=True, age=0.0, held=set())
+    source.refresh.side_effect = AssertionError("the source is asked")
+    claim.committed.return_value = {}
+    monkeypatch.setattr(attempts, "TransactionalId", Mock())
+    monkeypatch.setattr(attempts, "ClaimLog", lambda *_: claim)
+    monkeypatch.setattr(attempts, "_clusters", lambda *_: nullcontext((source, Mock())))
+    slot = replace(intake(5)[0].context.slot, follow_ms=7_200_000)
+    (result,) = run_slot(slot)
+    assert result.outcome is Outcome.CUT and result.error is None and result.position == 0
 
 
 def entry(offset: int, window: str = "w", event: ClaimEvent = ClaimEvent.RENEWED, owner: str = "me") -> ClaimEntry:
@@ -221,25 +237,26 @@ def test_a_slot_is_ended_by_its_own_driver_alone() -> None:
         log = ClaimLog(slot, None)  # type: ignore[arg-type]
         for each in (entry(0, event=ClaimEvent.CLAIMED), entry(1, window, ClaimEvent.ENDING), entry(2)):
             log._take(each)
-        assert log.is_ending == is_ending and log.own == entry(2).claim
-        ends: list[int] = []
-        intake = SimpleNamespace(position=7, planned=5, end_at=ends.append, partition=SimpleNamespace(source=KEY))
-        follow = Following(until=1e12, cut=0.0, commit_ms=1, claim=log)
-        follow.step([intake])  # type: ignore[list-item]
-        assert ends == ([7] if is_ending else []) and follow.is_cut() == is_ending
+        assert log.is_ending == is_ending
+
+
+def test_each_renewal_says_that_the_slots_are_to_end() -> None:
+    """Of a compacted topic the last record of a claim stays; and the first one may not have been written."""
+    written: list[Claim] = []
+    renewal = Renewal(entry(0).claim, written.append)
+    renewal.end()
+    renewal.grow(2)
+    assert [(each.event, each.slots) for each in written] == [(ClaimEvent.ENDING, 1), (ClaimEvent.ENDING, 2)]
 
 
 class Here:
-    """A claim that somebody wants, or whose slots fail."""
+    """A claim that somebody wants."""
 
-    def __init__(self, wanted: str = "", fails: bool = False) -> None:
-        self._wanted, self._fails = wanted, fails
+    def __init__(self, wanted: str = "") -> None:
+        self._wanted = wanted
 
     def wanted_by(self) -> str:
         return self._wanted
-
-    def fails(self) -> bool:
-        return self._fails
 
 
 def now(work: Callable[[], Collection[str]]) -> Future[Collection[str]]:
@@ -272,7 +289,8 @@ def test_only_what_the_next_window_would_copy_ends_it(monkeypatch: pytest.Monkey
 
     def why(seconds: float, others: Sequence[Unfollowed]) -> str:
         clock[0] = 1000.0 + seconds
-        return ends.why(here, State(), others) or ends.why(here, State(), others)
+        seen = Ends({}, 0, others)
+        return ends.why(here, State(), seen) or ends.why(here, State(), seen)
 
     assert why(1, []) == "" and looked == []
     assert why(5, new) == "" and why(10, new) == "" and why(604, new) == "" and looked == [1005]
@@ -286,7 +304,8 @@ def test_only_what_the_next_window_would_copy_ends_it(monkeypatch: pytest.Monkey
     [
         ({}, ""),
         ({"here": Here("audit")}, "window audit wants to write for the flow"),
-        ({"here": Here(fails=True)}, "a slot has left something out"),
+        ({"end": 7}, "orders-0 was not copied for 0 s"),
+        ({"end": 7, "by": "ada", "of": KEY}, ""),
         ({"error": FlowBusy("a->b", "w", "me", 1)}, str(FlowBusy("a->b", "w", "me", 1))),
         ({"by": GATE}, "orders-1 is held: no"),
         ({"by": "ada"}, ""),
@@ -296,22 +315,32 @@ def test_only_what_the_next_window_would_copy_ends_it(monkeypatch: pytest.Monkey
 )
 def test_what_ends_it(monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], why: str) -> None:
     """What fails ends it five minutes after its beginning at the earliest, so that it does not end every window at once."""
-    hold = Hold(*OTHER, offset=5, reason="no", window="long", by=given.get("by", ""), time_ms=0)
-    state = State(holds={OTHER: hold} if "by" in given else {})
+    hold = Hold(*given.get("of", OTHER), offset=5, reason="no", window="long", by=given.get("by", ""), time_ms=0)
+    state = State(holds={(hold.topic, hold.partition): hold} if "by" in given else {})
     planned = Planned(*KEY, "a.orders", 0, 0, 0, 1.0, error=given.get("error"))
     ends = Ending(Topics(), [planned], given.get("held", ()))
     here: Any = given.get("here", Here())
-    assert ends.why(here, state, ()) == (why if "wants" in why or "no more" in why else "")
+    seen = Ends({KEY: given.get("end", 0)}, 0)
+    assert ends.why(here, state, seen) == (why if "wants" in why or "no more" in why else "")
     monkeypatch.setattr(ending, "FAILING_SECONDS", 0.0)
-    assert ends.why(here, state, ()) == why
+    assert ends.why(here, state, seen) == why
 
 
-def test_a_slot_of_the_window_has_said_that_it_fails() -> None:
-    since = ClaimsSince(0)
-    since._entries = [entry(0, event=ClaimEvent.CLAIMED), entry(1, "other", ClaimEvent.FAILING)]
-    assert not since.fails("w")
-    since._entries.append(entry(2, event=ClaimEvent.FAILING))
-    assert since.fails("w")
+def test_a_partition_that_stands_still_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not one that is behind and goes on, nor one for which nothing comes: five minutes of the same position."""
+    clock = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    ends = Ending(Topics(), [Planned(*KEY, "a.orders", 0, 0, 0, 1.0), Planned(*OTHER, "a.orders", 0, 0, 0, 1.0)], ())
+    here: Any = Here()
+
+    def why(seconds: float, position: int, end: int) -> str:
+        clock[0] = 1000.0 + seconds
+        state = State(progress={KEY: position - 1, OTHER: int(seconds)})
+        return ends.why(here, state, Ends({KEY: end, OTHER: 100_000}, 0))
+
+    assert not why(0, 5, 5) and not why(290, 5, 5) and not why(400, 5, 9) and not why(690, 5, 20)
+    assert not why(695, 6, 20) and not why(994, 6, 20)
+    assert why(995, 6, 20) == "orders-0 was not copied for 300 s"
 
 
 def test_latencies_of_hours_are_few() -> None:

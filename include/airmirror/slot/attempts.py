@@ -42,9 +42,8 @@ from airmirror.slot.pace import Pace
 from airmirror.slot.readback import ReadBack
 from airmirror.slot.refusals import Refusals
 from airmirror.slot.source import Source, lanes_for
-from airmirror.slot.telling import tell
 from airmirror.wire.merging import Merging, filling
-from airmirror.wire.segments import Claim, ClaimEvent, SegmentRecord
+from airmirror.wire.segments import SegmentRecord
 
 LEADER_SECONDS = 3.0  # for an election on the target
 LEAST_PAUSE, MOST_PAUSE = 0.1, 5.0  # seconds between two attempts
@@ -58,24 +57,19 @@ class _Attempts:
 
     positions: dict[TopicPartition, int]
     follow_until: float  # by time.monotonic; in the past: the slot does not follow
-    cut: float  # the same of a window that does not follow: when one that is ended begins nothing new
     pace: Pace
     limit: Limit
     throttled: float = 0.0  # seconds for which brokers wanted to be left alone
     failed: dict[TopicPartition, AirmirrorError] = field(default_factory=dict)
     limits: dict[TopicPartition, int] = field(default_factory=dict)  # copied up to here only: what comes is bad
     refusals: dict[TopicPartition, Refusals] = field(default_factory=dict)
-    claim: Claim | None = None  # the window's, as it was read last
-    has_told: bool = False  # that something was left out
-    is_ending: bool = False  # its driver has said so
 
     @classmethod
     def of(cls, slot: Slot) -> _Attempts:
         """None so far, of a slot that begins now."""
         positions = {partition.source: partition.start for partition in slot.partitions}
-        now = time.monotonic()
-        until, cut = now + slot.follow_ms / 1000, now + slot.max_ms / 1000
-        return cls(positions, until, cut, Pace(transaction_timeout_ms(slot.flow)), Limit.of(slot))
+        until = time.monotonic() + slot.follow_ms / 1000
+        return cls(positions, until, Pace(transaction_timeout_ms(slot.flow)), Limit.of(slot))
 
 
 def run_slot(slot: Slot) -> list[SlotResult]:
@@ -103,7 +97,7 @@ def run_slot(slot: Slot) -> list[SlotResult]:
         except PartitionError as bad:
             late = time.monotonic() - deadline
             if not attempts.refusals.setdefault(bad.key, Refusals()).allow(bad, slot.flow):
-                _leave_out(slot, attempts, bad.key, bad, bad.first_bad)
+                _leave_out(attempts, bad.key, bad, bad.first_bad)
             elif late > 0 and bad.first_bad is not None:
                 attempts.limits[bad.key] = bad.first_bad  # what comes before it is committed, the next window goes on
             if late > GRACE_SECONDS:
@@ -117,8 +111,7 @@ def run_slot(slot: Slot) -> list[SlotResult]:
             outcome, error = _leave_out_stuck(slot, attempts, stuck)
             break
         except AirmirrorError as fault:
-            last = min(deadline, attempts.cut) if attempts.is_ending else deadline
-            if not fault.transient or time.monotonic() > last + GRACE_SECONDS:
+            if not fault.transient or time.monotonic() > deadline + GRACE_SECONDS:
                 outcome, error = Outcome.FAILED, fault
                 break
             pace.failed()
@@ -126,8 +119,6 @@ def run_slot(slot: Slot) -> list[SlotResult]:
                 pause = LEAST_PAUSE
             time.sleep(pause)  # backoff: the cluster is asked again, nothing tells when it is well
             pause = min(pause * 2, MOST_PAUSE)
-    if outcome in (Outcome.CUT, Outcome.FAILED):
-        _tell(slot, attempts, ClaimEvent.FAILING if error or attempts.failed else ClaimEvent.ENDING)
     return list(_results(slot, attempts, outcome, error, time.monotonic() - begun))
 
 
@@ -178,9 +169,6 @@ def _attempt(slot: Slot, source: Routes, target: Routes, attempts: _Attempts, de
     claim = ClaimLog(slot, target)
     committed = claim.committed()
     transaction.look = claim.look
-    attempts.claim = claim.own
-    if claim.is_ending:
-        attempts.is_ending, attempts.follow_until, deadline = True, 0.0, min(deadline, attempts.cut)
     attempts.follow_until = min(attempts.follow_until, time.monotonic() + seconds_left(slot.follow_ms, claim.age))
     follows = time.monotonic() < attempts.follow_until
     partitions = []
@@ -198,6 +186,8 @@ def _attempt(slot: Slot, source: Routes, target: Routes, attempts: _Attempts, de
             partitions.append((partition, end))
     if not partitions:
         return True
+    if claim.is_ending:
+        return False
     source.refresh({partition.topic for partition, _ in partitions})
     target.refresh({partition.remote_topic for partition, _ in partitions} | {slot.segment_topic, slot.progress_topic})
     partitions = _usable(slot, source, target, attempts, partitions)
@@ -255,7 +245,7 @@ def _following(slot: Slot, attempts: _Attempts, claim: ClaimLog, intakes: Sequen
     for intake in intakes:
         if intake.partition.source not in attempts.limits:
             intake.end_at(NO_END)
-    return Following(until, attempts.cut, slot.flow.window.follow_commit_ms, claim)
+    return Following(until, slot.flow.window.follow_commit_ms, claim)
 
 
 def _taken_in_again(attempts: _Attempts) -> bool:
@@ -299,7 +289,7 @@ def _usable(
         known, found = look(source.alias, target, [part for part, _ in partitions if part.source not in errors])
         errors |= found
     for key, error in errors.items():
-        _leave_out(slot, attempts, key, error, None)
+        _leave_out(attempts, key, error, None)
     return [
         (replace(partition, known_end=known.get(partition.source, partition.known_end)), end)
         for partition, end in partitions
@@ -327,15 +317,11 @@ def _leave_out_stuck(slot: Slot, attempts: _Attempts, stuck: TransactionStuck) -
     """The partitions that take no marker have failed; the others are cut."""
     lacking = [partition for partition in slot.partitions if partition.target in stuck.reasons]
     for partition in lacking:
-        _leave_out(
-            slot, attempts, partition.source, _unavailable(slot, partition, stuck.reasons[partition.target]), None
-        )
+        _leave_out(attempts, partition.source, _unavailable(slot, partition, stuck.reasons[partition.target]), None)
     return (Outcome.CUT, None) if lacking else (Outcome.FAILED, stuck)
 
 
-def _leave_out(
-    slot: Slot, attempts: _Attempts, key: TopicPartition, error: AirmirrorError, first_bad: int | None
-) -> None:
+def _leave_out(attempts: _Attempts, key: TopicPartition, error: AirmirrorError, first_bad: int | None) -> None:
     """Hold a partition from where it is bad; what comes before is still copied."""
     again = key in attempts.failed and attempts.limits.get(key) == first_bad
     attempts.failed[key] = error
@@ -343,16 +329,6 @@ def _leave_out(
         attempts.limits.pop(key, None)
     else:
         attempts.limits[key] = first_bad
-    if not error.transient or key in attempts.limits:  # else it is taken in again
-        _tell(slot, attempts, ClaimEvent.FAILING)
-
-
-def _tell(slot: Slot, attempts: _Attempts, event: ClaimEvent) -> None:
-    """Tell the driver of a window that follows, once. Where that fails it finds out at the window's end."""
-    if attempts.claim is not None and not attempts.has_told and time.monotonic() < attempts.follow_until:
-        with contextlib.suppress(AirmirrorError):
-            tell(slot, replace(attempts.claim, event=event))
-            attempts.has_told = True
 
 
 def _leave_out_topic(slot: Slot, attempts: _Attempts, gone: TopicNotFound) -> bool:
@@ -362,9 +338,9 @@ def _leave_out_topic(slot: Slot, attempts: _Attempts, gone: TopicNotFound) -> bo
         name = partition.topic if gone.cluster == slot.flow.source.alias else partition.remote_topic
         if name == gone.topic and gone.partition in (-1, partition.partition):
             found = True
-            _leave_out(slot, attempts, partition.source, gone, None)
+            _leave_out(attempts, partition.source, gone, None)
     if not found:
         for partition in slot.partitions:
             unavailable = PartitionUnavailable(slot.flow.source.alias, *partition.source, str(gone))
-            _leave_out(slot, attempts, partition.source, unavailable, None)
+            _leave_out(attempts, partition.source, unavailable, None)
     return found

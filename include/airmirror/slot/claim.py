@@ -98,11 +98,6 @@ class ClaimLog:
             self.held.add(TopicPartition(record.topic, record.partition))
 
     @property
-    def own(self) -> Claim:
-        """The window's claim as it was read last."""
-        return next(each.claim for each in reversed(self._claims) if each.claim.window == self._slot.window)
-
-    @property
     def age(self) -> float:
         """The seconds between the window's claim and its last renewal that was read, by the target's clock."""
         first = self._claims[0]

@@ -27,11 +27,9 @@ def seconds_left(follow_ms: int, age: float) -> float:
 
 @dataclass
 class Following:
-    """A slot that follows ``until`` then, and commits what came after ``commit_ms``. What its driver ends before it has reached
-    the planned ends is cut at ``cut``, as a window that does not follow. Times are those of ``time.monotonic``."""
+    """A slot that follows ``until`` then, by ``time.monotonic``, and commits what came after ``commit_ms``."""
 
     until: float
-    cut: float
     commit_ms: int
     claim: ClaimLog
 
@@ -41,12 +39,8 @@ class Following:
         for intake in intakes:
             if intake.partition.source in self.claim.held:
                 intake.end_at(intake.position)
-            elif now >= self.until or self.claim.is_ending:
+            elif now >= self.until:
                 intake.end_at(max(intake.position, intake.planned))
-
-    def is_cut(self) -> bool:
-        """Return whether it was ended, and has had the time of a window that does not follow."""
-        return self.claim.is_ending and time.monotonic() >= self.cut
 
     def is_due(self, intakes: Sequence[Intake], elapsed_ms: float) -> bool:
         """Return whether what came is to be committed; up to the planned ends it is committed as in other windows."""

@@ -15,14 +15,12 @@ from airmirror.partitions import TopicPartition
 from airmirror.threads import begin
 from airmirror.windows.fence import Granted
 from airmirror.windows.plan import Planned
-from airmirror.windows.standing import Unfollowed
+from airmirror.windows.standing import Ends
 from airmirror.wire.segments import GATE
 
 log = logging.getLogger(__name__)
 
-FAILING_SECONDS = (
-    300.0  # so long a window follows in which something fails: it is told, and tried again by the next one
-)
+FAILING_SECONDS = 300.0  # so long a window follows though something fails, which the next one tries again
 AGAIN_SECONDS = 60.0  # between two looks at topics of which the first one has failed
 
 
@@ -45,12 +43,14 @@ class Ending:
     topics: Topics
     planned: Sequence[Planned]
     held: Collection[tuple[str, int]]
-    _begun: float = field(default_factory=time.monotonic)
+    _begun: float = field(init=False)
     _due: float = field(init=False)  # when topics are to be looked at again
     _asked: frozenset[TopicPartition] = frozenset()  # what was not followed when topics were looked at last
     _looking: Future[Collection[str]] | None = None
+    _behind: dict[TopicPartition, tuple[int, float]] = field(default_factory=dict)  # where, and since when
 
     def __post_init__(self) -> None:
+        self._begun = time.monotonic()
         self._due = self._begun + self.topics.seconds
 
     def close(self) -> None:
@@ -58,18 +58,15 @@ class Ending:
         if self._looking is not None:
             self._looking.exception()
 
-    def why(self, granted: Granted, state: State, others: Sequence[Unfollowed]) -> str:
-        """Return why the window is to end, empty: it is not. ``others``: what is the flow's and not in the plan, as it was seen
-        last. Raises a cluster's error."""
+    def why(self, granted: Granted, state: State, ends: Ends) -> str:
+        """Return why the window is to end, empty: it is not. ``ends``: seen before ``state``. Raises a cluster's error."""
         if other := granted.wanted_by():
             return f"window {other} wants to write for the flow"
-        if new := self._new(frozenset(each.key for each in others)):
+        if new := self._new(frozenset(each.key for each in ends.others)):
             return f"{min(new)} is new on the source"
         if freed := [key for key in self.held if key not in state.holds]:
             return f"{TopicPartition(*min(freed))} is held no more"
-        if time.monotonic() < self._begun + FAILING_SECONDS:
-            return ""
-        return self._failing(granted, state)
+        return self._failing(state, ends)
 
     def _new(self, others: frozenset[TopicPartition]) -> list[TopicPartition]:
         """The partitions that the next window would copy and this one does not."""
@@ -92,15 +89,23 @@ class Ending:
         self._due = now + self.topics.seconds
         return [key for key in self._asked if key.topic in found]
 
-    def _failing(self, granted: Granted, state: State) -> str:
+    def _failing(self, state: State, ends: Ends) -> str:
         """What people are to know of; the gate's holds that there were before they know already."""
-        left_out = next(
-            (item.error for item in self.planned if item.error is not None and item.key not in state.holds), None
-        )
-        if left_out is not None:
-            return str(left_out)
-        held = {key: hold for key, hold in state.holds.items() if hold.by == GATE and key not in self.held}
-        if held:
-            key, hold = min(held.items())
-            return f"{TopicPartition(*key)} is held: {hold.reason}"
-        return "a slot has left something out" if granted.fails() else ""
+        now, behind = time.monotonic(), dict[TopicPartition, tuple[int, float]]()
+        for item in self.planned:
+            position, end = state.positions.get(item.key, item.start), ends.watermarks.get(item.key)
+            if end is not None and position != end and item.key not in state.holds:
+                before = self._behind.get(item.key)
+                behind[item.key] = before if before and before[0] == position else (position, now)
+        self._behind = behind
+        last = now - FAILING_SECONDS
+        if self._begun > last:
+            return ""
+        for item in self.planned:
+            if item.error is not None and item.key not in state.holds:
+                return str(item.error)
+        for key, hold in state.holds.items():
+            if hold.by == GATE and key not in self.held:
+                return f"{TopicPartition(*key)} is held: {hold.reason}"
+        still = [key for key, (_, since) in behind.items() if since <= last]
+        return f"{min(still)} was not copied for {FAILING_SECONDS:.0f} s" if still else ""

@@ -54,8 +54,13 @@ class Granted:
         """Claim more slots."""
         self.renewal.grow(slots)
 
+    @property
+    def is_ending(self) -> bool:
+        """Return whether its slots were told to end."""
+        return self.claim.event is ClaimEvent.ENDING
+
     def end(self) -> None:
-        """Tell slots that follow the log to end, as they do when their time is up."""
+        """Tell slots that follow the log to commit what is open, and end."""
         self.renewal.end()
 
     @property
@@ -80,10 +85,6 @@ class Granted:
         self._since.read(self.journal.target, self.journal.topics.segments)
         others = self._since.claimants - {self.claim.window}
         return min(others, default="")
-
-    def fails(self) -> bool:
-        """Return whether one of its slots had left something out when its claims were read last."""
-        return self._since.fails(self.claim.window)
 
 
 @dataclass(frozen=True)

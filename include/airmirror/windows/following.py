@@ -22,7 +22,7 @@ from airmirror.windows.findings import key_of
 from airmirror.windows.judging import judge_unverified
 from airmirror.windows.mirror import Journal, Mirror
 from airmirror.windows.plan import Planned
-from airmirror.windows.standing import Seen, Select, Unfollowed, nothing_else, seen_of, source_ends
+from airmirror.windows.standing import Ends, Seen, Select, nothing_else, seen_of, source_ends
 from airmirror.windows.verify import Gate
 from airmirror.wire.segments import SegmentRecord
 
@@ -65,7 +65,6 @@ class Meanwhile(Alongside):
         self._granted, self._follow, self._planned = granted, follow, planned
         self._window = granted.claim.window
         self._left: set[TopicPartition] = set()
-        self._why = ""  # it is to end early
         self._ending = Ending(follow.topics, planned, granted.journal.index.holds())
 
     def _run(self) -> None:
@@ -101,7 +100,7 @@ class Meanwhile(Alongside):
             ends = source_ends(mirror.source, self._planned, self._follow.select) if begun >= seen_at else None
             state = mirror.catch_up()
             if ends is not None:
-                self._end(granted, state, ends.others)
+                self._end(granted, state, ends)
             passed = self._judge(mirror, granted, state) if begun >= judge_at else None
             if passed is not None:
                 judge_at = max(judge_at + seconds, begun)
@@ -122,18 +121,17 @@ class Meanwhile(Alongside):
         with suppress(AirmirrorError), Journal.open(flow, index, "claim") as journal:
             journal.target.refresh([journal.topics.segments])
             granted = replace(self._granted, journal=journal)
-            if granted.wanted_by():
+            if not granted.is_ending and granted.wanted_by():
                 granted.check()
                 granted.end()
 
-    def _end(self, granted: Granted, state: State, others: Sequence[Unfollowed]) -> None:
-        """Tell the slots to end where they are to; again and again, until they have."""
-        if not self._why and (why := self._ending.why(granted, state, others)):
-            self._why = why
-            log.info("Window %s ends before its time, and the next one goes on: %s.", self._window, why)
-        if self._why:
-            granted.check()
-            granted.end()
+    def _end(self, granted: Granted, state: State, ends: Ends) -> None:
+        """Tell the slots to end where they are to."""
+        if granted.is_ending or not (why := self._ending.why(granted, state, ends)):
+            return
+        log.info("Window %s ends before its time, and the next one goes on: %s.", self._window, why)
+        granted.check()
+        granted.end()
 
     def _judge(self, mirror: Mirror, granted: Granted, state: State) -> bool | None:
         """Judge what is new and not left to the last judgement; whether anything has passed. None: there is nothing."""

@@ -249,10 +249,6 @@ class ClaimsSince:
         """The windows whose claims were read, granted or refused."""
         return {entry.claim.window for entry in self._entries if entry.claim.event is ClaimEvent.CLAIMED}
 
-    def fails(self, window: str) -> bool:
-        """Return whether a slot of the window has said that it left something out."""
-        return any((entry.claim.window, entry.claim.event) == (window, ClaimEvent.FAILING) for entry in self._entries)
-
     def read(self, routes: Routes, segment_topic: str) -> list[ClaimEntry]:
         """All up to the topic's end now; only what has come since the last time is read."""
         log = TopicPartition(segment_topic, 0)

@@ -161,7 +161,7 @@ def slots_of(
             number=number,
             claim_offset=claim_offset,
             max_ms=flow.window.max_ms,
-            max_bytes=None if limit is None else max(1, int(limit * share)),
+            max_bytes=None if limit is None or follow_ms else max(1, int(limit * share)),
             progress_topic=topics.progress,
             progress_partitions=target.partitions(topics.progress),
             segment_topic=topics.segments,

@@ -44,8 +44,7 @@ class ClaimEvent(IntEnum):
     CLAIMED = 0
     RENEWED = 1
     RELEASED = 2
-    FAILING = 3  # a slot's: it has left out what it can't copy, and nobody was told
-    ENDING = 4  # a renewal: slots that follow the log end
+    ENDING = 3  # a renewal: slots that follow the log end
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,13 @@ KEYS = (
         "The longest time that a window copies, in ms; the next window copies the rest.",
         minimum=1,
     ),
-    Key("window.max.bytes", Type.LONG, None, "The most bytes a window plans; not set: no limit.", minimum=1),
+    Key(
+        "window.max.bytes",
+        Type.LONG,
+        None,
+        "The most bytes a window plans; not set: no limit. One that follows the log has none.",
+        minimum=1,
+    ),
     Key(
         "window.commit.bytes",
         Type.LONG,
