@@ -97,7 +97,7 @@ def problems(result: WindowResult, refused: Sequence[str]) -> Iterator[Text]:
     for reason in refused:
         yield line("refused", reason)
     if result.is_cut:
-        yield Text("The window was cut (window.max.ms or window.max.bytes): the next one continues.")
+        yield Text("The window was cut (window.max.ms, window.max.bytes, or ended early): the next one continues.")
 
 
 def plan(

@@ -90,7 +90,7 @@ class Outcome(StrEnum):
     """The ways in which a partition's part of a window ends."""
 
     DONE = "done"  # up to the planned end, or further
-    CUT = "cut"  # by window.max.ms or window.max.bytes: the next window continues
+    CUT = "cut"  # by window.max.ms, window.max.bytes or its driver: the next window continues
     FAILED = "failed"
     FENCED = "fenced"
 
