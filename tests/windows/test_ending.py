@@ -34,7 +34,7 @@ from airmirror.windows.ending import Ending, Topics
 from airmirror.windows.errors import FlowBusy
 from airmirror.windows.fence import claimed
 from airmirror.windows.findings import Finding
-from airmirror.windows.following import Late
+from airmirror.windows.following import Follow, Late, Meanwhile
 from airmirror.windows.mirror import Mirror as Session
 from airmirror.windows.plan import Planned
 from airmirror.windows.renewal import Renewal
@@ -338,6 +338,18 @@ def test_a_partition_that_stands_still_ends_it(monkeypatch: pytest.MonkeyPatch) 
     assert not why(0, 5, 5) and not why(290, 5, 5) and not why(400, 5, 9) and not why(690, 5, 20)
     assert not why(695, 6, 20) and not why(994, 6, 20)
     assert why(995, 6, 20) == "orders-0 was not copied for 300 s"
+
+
+@pytest.mark.parametrize("takes_part", [True, False])
+def test_what_a_window_was_not_asked_for_does_not_end_it(monkeypatch: pytest.MonkeyPatch, takes_part: bool) -> None:
+    monkeypatch.setattr(ending, "FAILING_SECONDS", 0.0)
+    granted = Mock(is_ending=False)
+    granted.wanted_by.return_value = ""
+    granted.journal.index.holds.return_value = {}
+    planned = [Planned(*key, "a.orders", 0, 0, 0, 1.0) for key in (KEY, OTHER)]
+    meanwhile = Meanwhile(granted, Follow(None), planned, lambda key: takes_part or key == KEY)
+    meanwhile._end(granted, State(), Ends({KEY: 0, OTHER: 7}, 0))
+    assert granted.end.called == takes_part
 
 
 def test_latencies_of_hours_are_few() -> None:

@@ -37,7 +37,8 @@ class Topics:
 class Ending:
     """Of one window that follows: it is asked again and again whether it is to end, in one thread.
 
-    ``planned``: its plan; ``held``: what was held when it began. Topics are looked at in a thread, because judgements don't wait.
+    ``planned``: what it copies by its plan; ``held``: what was held when it began. Topics are looked at in a thread, because
+    judgements don't wait.
     """
 
     topics: Topics

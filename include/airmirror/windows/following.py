@@ -22,6 +22,7 @@ from airmirror.windows.findings import key_of
 from airmirror.windows.judging import judge_unverified
 from airmirror.windows.mirror import Journal, Mirror
 from airmirror.windows.plan import Planned
+from airmirror.windows.planning import chosen
 from airmirror.windows.standing import Ends, Seen, Select, nothing_else, seen_of, source_ends
 from airmirror.windows.verify import Gate
 from airmirror.wire.segments import SegmentRecord
@@ -60,12 +61,18 @@ class Meanwhile(Alongside):
     not read again and again.
     """
 
-    def __init__(self, granted: Granted, follow: Follow, planned: Sequence[Planned]) -> None:
+    def __init__(
+        self,
+        granted: Granted,
+        follow: Follow,
+        planned: Sequence[Planned],
+        only: Callable[[TopicPartition], bool] = lambda partition: True,
+    ) -> None:
         super().__init__(f"gate {granted.claim.window}")
         self._granted, self._follow, self._planned = granted, follow, planned
         self._window = granted.claim.window
         self._left: set[TopicPartition] = set()
-        self._ending = Ending(follow.topics, planned, granted.journal.index.holds())
+        self._ending = Ending(follow.topics, chosen(planned, only, None), granted.journal.index.holds())
 
     def _run(self) -> None:
         with closing(self._ending):

@@ -159,7 +159,7 @@ def _copied(
                 )
             if work:
                 offsets = sum(part.end - part.start for slot in work for part in slot.partitions)
-                meanwhile = Meanwhile(granted, following, planned) if following and follow_ms else nullcontext()
+                meanwhile = Meanwhile(granted, following, planned, only) if following and follow_ms else nullcontext()
                 with phases("copy"), Watch(granted, offsets, report), meanwhile:
                     results = list(execute(work))
             with phases("verify"):
