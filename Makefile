@@ -111,7 +111,7 @@ mutate: install ## break the product on purpose, one change at a time, and see t
 ##@ Measure it
 
 bench: install ## measure side by side with MirrorMaker 2; ONLY=tls: that part (airflow, compare, distance, failover, following, …: benchmarks/README.md)
-	$(foreach part,$(if $(ONLY),.$(ONLY),none .following .distance .tls),$(BIN)/python -m benchmarks$(part:none=)$(if $(filter .between,$(part)), --airflow 180) &&) true
+	$(foreach part,$(if $(ONLY),.$(ONLY),none .following .distance .tls),$(BIN)/python -m benchmarks$(part:none=) &&) true
 
 soak: install ## the memory of a slot that copies 5 GB, 1,000 windows in a row, an hour of following; writes benchmarks/SOAK.md
 	$(BIN)/python -m benchmarks.soak --follow $(FOLLOW)

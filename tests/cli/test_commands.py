@@ -19,7 +19,6 @@ from airmirror.migration import inventory
 from airmirror.naming import segment_topic
 from airmirror.on_spark import windows as spark_windows
 from airmirror.slot.contract import Slot, SlotResult
-from airmirror.windows import chain
 from airmirror.wire.segments import GATE, Hold
 from airmirror_local.brokers import Broker
 from airmirror_local.ports import free_port
@@ -66,45 +65,6 @@ def test_a_window_that_follows(east: Broker, west: Broker, tmp_path: Path, monke
     for nonsense in ("60", "soon", "0 s"):
         refused = command("run-window", "--follow", nonsense)
         assert refused.exit_code == 2 and "--follow" in refused.output
-
-
-def test_windows_in_a_row(east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many as ``--windows`` says, one after the other; each is told, and the last one's gate judges what they left."""
-    for name, seconds in (("START_SECONDS", 1.0), ("SETTLE_SECONDS", 0.0), ("SPARE_SECONDS", 0.2)):
-        monkeypatch.setattr(chain, name, seconds)
-    topic = create_topic(east, f"orders-{uuid.uuid4().hex[:8]}", 2)
-    produce(east, topic, numbered(50))
-    command = Deployment(tmp_path, east.bootstrap, west.bootstrap, topic, **{"verify.interval.ms": "200"})
-    begun: list[int] = []
-
-    joined: list[bool] = []
-
-    class Jobs:
-        def spark(self) -> None:
-            joined.append(True)
-
-        def __call__(self, slots: Sequence[Slot]) -> list[SlotResult]:
-            assert joined, "Spark is joined before the claim"
-            return at_once(slots)
-
-        def start(self, slots: Sequence[Slot]) -> list[SlotResult]:
-            begun.append(len(slots))
-            produce(east, topic, numbered(50, 50 * len(begun)))
-            return at_once(slots)
-
-        def cancel(self) -> None:
-            raise AssertionError("nothing is to be cancelled")
-
-    monkeypatch.setattr(spark_windows, "on_spark", lambda *_: nullcontext((lambda: 2, Jobs())))
-    done = command("run-window", "--follow", "2 s", "--windows", "3", "--window", "row")
-    assert done.exit_code == 0, done.output
-    told = [line.partition(":")[0] for line in done.stdout.splitlines() if line.startswith("window row")]
-    assert told[:3] == ["window row", "window row-2", "window row-3"] and len(begun) == 2
-    assert assert_mirrored(east, topic, west, f"{command.alias}.{topic}") == 150
-    status = json.loads(command("status", "--json").stdout)[0]
-    assert status["unverified"] == 0 and {"row", "row-2", "row-3"} >= {each["window"] for each in status["windows"]}
-    refused = command("run-window", "--follow", "2 s", "--windows", "-1")
-    assert refused.exit_code == 2 and "--windows" in refused.output
 
 
 def test_the_plan_of_a_failover(east: Broker, west: Broker, tmp_path: Path) -> None:

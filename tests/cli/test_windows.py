@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,7 +17,6 @@ from airmirror.topics.sync import SyncReport
 from airmirror.windows.judging import Judged
 from airmirror.windows.results import Row, WindowResult
 from airmirror.windows.verify import Verdict
-from support.deployment import Deployment
 from support.large import made
 
 
@@ -34,15 +32,11 @@ def test_a_window_has_one_rate() -> None:
     assert written.getvalue().count("records/s") == 1
 
 
-def test_windows_in_a_row_must_follow(tmp_path: Path) -> None:
-    refused = Deployment(tmp_path, "x:1", "y:1", ".*")("run-window", "--local", "--windows", "2")
-    assert refused.exit_code == 2 and "--follow" in refused.stderr
-
-
 def test_what_earlier_windows_had_committed_is_told_as_verified(monkeypatch: pytest.MonkeyPatch) -> None:
     verdicts = (Verdict("orders", 0, 1_499, 1_500, None), Verdict("orders", 1, 9, 10, UnknownFlow("file", "a->b", ())))
     nothing: Any = made(WindowResult, rows=(), window="w")
-    monkeypatch.setattr(spark_windows, "run_following", lambda *_, **__: nothing)
+    monkeypatch.setattr(spark_windows, "run", lambda *_, **__: nothing)
+    monkeypatch.setattr(spark_windows, "following_of", lambda *_, **__: None)
     monkeypatch.setattr(spark_windows, "judge_flow", lambda *_, **__: (Judged((), verdicts), None))
     monkeypatch.setattr(spark_windows, "with_verdicts", lambda result, *_: result)
     judged = spark_windows.run_judged(SimpleNamespace(opened=None), None, "w", None)  # type: ignore[arg-type]

@@ -315,7 +315,7 @@ def test_every_key_is_explained() -> None:
     assert rows["topics"].here == "used"
     assert rows["window.max.ms"].default == "120000"
     assert rows["transforms"].here.startswith("refused unless it is the default: Java classes")
-    assert rows["refresh.topics.interval.seconds"].here.startswith("accepted, without effect: ")
+    assert rows["refresh.groups.interval.seconds"].here.startswith("accepted, without effect: ")
     assert rows["refresh.topics.enabled"].here == rows["topic.creation.enable"].here == "used"
     assert all(row.doc and row.scope for row in rows.values())
 

@@ -52,9 +52,8 @@ class Scope:
 
     ``begins``: the flow begins at this offset, which its first window commits before it copies (``auto.offset.reset=latest``,
     a take-over). ``resets``: windows that only commit where to go on, after foreign records. ``enders``: windows that
-    somebody ends from outside. ``early``: windows that look ahead: they plan and start their slots before they
-    claim. ``leases``: how far the clock goes. ``skew``: each window's clock. ``aggregate``: foreign records between the flow's
-    own are no error.
+    somebody ends from outside. ``leases``: how far the clock goes. ``skew``: each window's clock. ``aggregate``: foreign records
+    between the flow's own are no error.
     """
 
     name: str
@@ -66,7 +65,6 @@ class Scope:
     skew: tuple[int, ...] = ()
     enders: tuple[int, ...] = ()
     resets: tuple[int, ...] = ()
-    early: tuple[int, ...] = ()
     aggregate: bool = False
 
     def first(self) -> World:
@@ -146,7 +144,7 @@ def _befall(rules: Rules, world: World, window: int, driver: Driver) -> Next:
 
 def _kill(scope: Scope, rules: Rules, world: World, who: str, attempt: Attempt) -> Next:
     expected = attempt.slot in world.drivers[attempt.window].waiting
-    again = _again(rules, world, attempt)
+    again = _anew(rules, attempt.window, attempt.slot, attempt.plan)
     if world.left("kill_slot"):  # Spark starts it again while its job runs
         rest = world.without(attempt)
         yield f"{who} is killed", (rest.put(again) if expected else rest).spend("kill_slot")
@@ -157,20 +155,6 @@ def _kill(scope: Scope, rules: Rules, world: World, who: str, attempt: Attempt) 
 def _anew(rules: Rules, window: int, slot: int, plan: tuple[Share, ...]) -> Attempt:
     """An attempt from the beginning: it knows what was planned."""
     return Attempt(window, slot, "initialise" if rules.initialises_first else "look", plan)
-
-
-def _again(rules: Rules, world: World, attempt: Attempt) -> Attempt:
-    """The same attempt from its beginning; one that was started before the claim waits for go, or finds it there."""
-    if attempt.since < 0:
-        return _anew(rules, attempt.window, attempt.slot, attempt.plan)
-    step = "initialise" if _may_begin(rules, world, attempt.window) else "await"
-    return Attempt(attempt.window, attempt.slot, step, attempt.plan, since=attempt.since)
-
-
-def _may_begin(rules: Rules, world: World, window: int) -> bool:
-    """Whether a slot that was started before the claim finds what it waits for. That stays: finding it is no step of its own."""
-    event = "go" if rules.waits_for_go else "claimed"
-    return any((found.window, found.event) == (window, event) for found in world.claims)
 
 
 def _slot_of(scope: Scope, partition: int, window: int) -> int:
@@ -189,10 +173,7 @@ def _gone(step: str) -> dict[str, object]:
 
 def _drive(scope: Scope, rules: Rules, world: World, window: int, driver: Driver) -> Next:
     step = driver.step
-    if step == "idle" and window in scope.early:
-        if not pending(world):
-            yield from _look_ahead(scope, rules, world, window)
-    elif step in ("idle", "ahead"):
+    if step == "idle":
         yield from _claim(scope, rules, world, window)
     elif step == "grant":
         yield "renews its claim, and deletes those before", _grant(rules, world, window, driver)
@@ -203,9 +184,6 @@ def _drive(scope: Scope, rules: Rules, world: World, window: int, driver: Driver
         yield from _fence(scope, rules, world, window, driver)
     elif step == "plan":
         if not pending(world):
-            if any((each.window, each.since >= 0) == (window, True) for each in world.attempts):
-                said = append(world, window, "go", driver.ids, rules.renews_at_once)
-                yield "says go to the slots that wait", said.driver(window, step="wait")
             known = newest_segments(world), known_progress(world)
             yield _plan(scope, rules, world, window, driver, *known)
             if not rules.ledger_is_whole and world.left("rebuild"):
@@ -231,18 +209,6 @@ def _drive(scope: Scope, rules: Rules, world: World, window: int, driver: Driver
     elif step == "release":
         released = append(world, window, "released", driver.ids, rules.renews_at_once)
         yield "releases its claim", released.driver(window, **_gone(OVER))
-
-
-def _look_ahead(scope: Scope, rules: Rules, world: World, window: int) -> Next:
-    """Plan by what is committed now, and start slots that wait for go. Others are at work, and go on."""
-    shares = _positions(scope, rules, newest_segments(world), known_progress(world))
-    slots = sorted({_slot_of(scope, share.partition, window) for share in shares})
-    since = len(world.claims)
-    world = world.driver(window, step="ahead", waiting=tuple(slots))
-    for slot in slots:
-        own = tuple(share for share in shares if _slot_of(scope, share.partition, window) == slot)
-        world = world.put(Attempt(window, slot, "await", own, since=since))
-    yield "looks ahead, and starts slots that wait", world
 
 
 def _claim(scope: Scope, rules: Rules, world: World, window: int) -> Next:
@@ -291,7 +257,7 @@ def _fenced(rules: Rules, world: World, number: int) -> World:
             "commit",
             "look" if rules.initialises_first else "write",
         ):
-            world = world.without(attempt).put(_again(rules, world, attempt))
+            world = world.without(attempt).put(_anew(rules, attempt.window, attempt.slot, attempt.plan))
     for window, driver in enumerate(world.drivers):
         if number == 0 and driver.step in STARTING:
             world = _ends(world, window)
@@ -395,9 +361,7 @@ def _own_claim(world: World, window: int) -> int:
 
 def _attempt(scope: Scope, rules: Rules, world: World, attempt: Attempt) -> Next:
     step, number = attempt.step, attempt.slot
-    if step == "await" and not _may_begin(rules, world, attempt.window):
-        return
-    if step in ("await", "initialise"):
+    if step == "initialise":
         if (after := initialise(world, number)) is not None:
             after = _fenced(rules, after, number)
             yield f"initialises id {number}", after.step(attempt, step="look" if rules.initialises_first else "write")
@@ -418,8 +382,7 @@ def _look(scope: Scope, rules: Rules, world: World, attempt: Attempt) -> tuple[s
     if rules.slot_checks_claim and not _holds(rules, world, attempt.window):
         return "finds that its claim is over", _answered(world.without(attempt), attempt)
     own = _own_claim(world, attempt.window)
-    since = attempt.since if attempt.since >= 0 and rules.reads_since else own + 1
-    segments = [found for found in newest_segments(world).values() if rules.continues and found.claims >= since]
+    segments = [found for found in newest_segments(world).values() if rules.continues and found.claims > own]
     shares = []
     for share in attempt.plan:
         newest = _last(segments, share.partition)
@@ -505,7 +468,7 @@ def _commit(scope: Scope, rules: Rules, world: World, attempt: Attempt) -> Next:
     else:
         yield "commits, and is done", _answered(done.without(attempt), attempt)
     if world.left("lose_answer"):
-        again = _again(rules, done, attempt)
+        again = _anew(rules, attempt.window, attempt.slot, attempt.plan)
         yield "commits, the answer is lost", done.without(attempt).put(again).spend("lose_answer")
         yield "commits, the request is lost", world.without(attempt).put(again).spend("lose_answer")
 

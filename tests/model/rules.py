@@ -17,7 +17,6 @@ from model.world import ClaimRecord
 EVENTS = {
     "claimed": ClaimEvent.CLAIMED,
     "renewed": ClaimEvent.RENEWED,
-    "go": ClaimEvent.GO,
     "released": ClaimEvent.RELEASED,
 }
 LEASE = 0  # a claim lives as long as the clock stands; the model's clock goes on in leases
@@ -45,8 +44,6 @@ class Rules:
         True  # S1: a segment record without records says where the last one ended, not the plan's end
     )
     one_transaction: bool = True  # A: records and segments are committed together
-    waits_for_go: bool = True  # B: slots that were started before their window's claim begin after its fence
-    reads_since: bool = True  # C: and read what was committed since their plan was made, not since the claim
     holder: Holder = claims.holder  # who holds the claim
 
 

@@ -20,8 +20,6 @@ CUT = Scope(
 )
 TWO = Scope("two windows, a lease apart", (1, 1), ("rr",), (("kill", 1), ("kill_slot", 1)), leases=1)
 FEWER = Scope("two slots, then one that has both partitions", (2, 1), ("r", "r"), (("kill", 1),), leases=1)
-EARLY = replace(TWO, name="two windows, the second looks ahead", faults=(("kill", 1),), early=(1,))
-FEWER_EARLY = replace(FEWER, name="two slots, then one that was started before the claim", faults=(), early=(1,))
 BEGIN = Scope("two windows that find a flow that has not begun", (1, 1), ("rrr",), (("kill", 1),), leases=1, begins=1)
 RESET = Scope(
     "two windows, and a reset between them after foreign records",
@@ -50,7 +48,7 @@ DELETED = Scope(
     (("delete_progress", 1), ("rebuild", 1), ("kill_slot", 1)),
 )
 
-QUICK = (ONE, CUT, TWO, FEWER, EARLY, FEWER_EARLY, BEGIN, ACCEPTED, LATE, ENDED, CLOCKS, DELETED)
+QUICK = (ONE, CUT, TWO, FEWER, BEGIN, ACCEPTED, LATE, ENDED, CLOCKS, DELETED)
 
 DEEP = (
     *QUICK,
@@ -74,27 +72,6 @@ DEEP = (
     ),
     Scope("one slot, then two", (1, 2), ("r", "r"), (("kill", 1), ("kill_slot", 1)), leases=1),
     Scope("three windows", (1, 1, 1), ("rr",), (("kill", 1), ("interrupt", 1)), leases=1),
-    *(replace(scope, name=f"{scope.name}, aggregate", aggregate=True) for scope in (EARLY, FEWER_EARLY)),
-    replace(
-        EARLY,
-        name="two windows, the second looks ahead, slots die and answers are lost",
-        faults=(("kill", 1), ("kill_slot", 1), ("double", 1), ("lose_answer", 1)),
-    ),
-    replace(
-        FEWER_EARLY, name="two slots, then one that was started before the claim; one is killed", faults=(("kill", 1),)
-    ),
-    Scope(
-        "one slot, then two that were started before the claim",
-        (1, 2),
-        ("r", "r"),
-        (("kill_slot", 1),),
-        leases=1,
-        early=(1,),
-    ),
-    Scope("three windows, two look ahead", (1, 1, 1), ("rr",), (("kill", 1),), leases=1, early=(1, 2)),
-    Scope(
-        "a window that looks ahead is ended from outside", (1, 1), ("rr",), (("interrupt", 1),), enders=(1,), early=(1,)
-    ),
     Scope("two slots, ended from outside", (2, 1), ("r", "r"), (("kill", 1), ("interrupt", 1)), enders=(0,)),
     replace(
         BEGIN,
@@ -161,16 +138,6 @@ BROKEN: dict[str, tuple[Scope, Rules, str]] = {
         replace(FEWER, aggregate=True),
         replace(RULES, fences_every_id=False),
         "partition 1: D",
-    ),
-    "slots that were started before the claim begin at the claim": (
-        replace(FEWER_EARLY, aggregate=True),
-        replace(RULES, waits_for_go=False),
-        "partition 1: D",
-    ),
-    "slots that were started before the claim read from the claim on": (
-        replace(EARLY, aggregate=True),
-        replace(RULES, reads_since=False),
-        "partition 0: D",
     ),
     "M10: an attempt begins at the plan": (
         replace(ONE, aggregate=True),

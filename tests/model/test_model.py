@@ -8,11 +8,11 @@ import pytest
 
 from model.explore import explore
 from model.protocol import Scope
-from model.scopes import BROKEN, CLOCKS, DEEP, EARLY, FEWER, FEWER_EARLY, PACKED, QUICK, RULES, TWO, UNPOLITE
+from model.scopes import BROKEN, CLOCKS, DEEP, FEWER, PACKED, QUICK, RULES, TWO, UNPOLITE
 
 pytestmark = pytest.mark.timeout(900)
 
-LARGE = {scope.name for scope in (CLOCKS, EARLY, FEWER, FEWER_EARLY, TWO)}  # more than 10,000 states each
+LARGE = {scope.name for scope in (CLOCKS, FEWER, TWO)}  # more than 10,000 states each
 
 
 def marks(scope: Scope) -> list[pytest.MarkDecorator]:
@@ -31,7 +31,7 @@ def test_every_state_is_right(scope: Scope) -> None:
     "scope",
     [
         pytest.param(scope, id=scope.name, marks=marks(scope))
-        for scope in (TWO, replace(FEWER_EARLY, leases=0), replace(PACKED, slots=(2, 1), leases=0, aggregate=True))
+        for scope in (TWO, replace(FEWER, leases=0), replace(PACKED, slots=(2, 1), leases=0, aggregate=True))
     ],
 )
 def test_what_is_copied_is_right_where_nobody_waits_for_a_claim(scope: Scope) -> None:

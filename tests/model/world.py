@@ -74,20 +74,18 @@ class Driver(NamedTuple):
     ids: int = 0  # to fence: as many as any window had slots
     at: int = 0  # the id that is fenced next
     shares: tuple[Share, ...] = ()  # what it will write: starts, or what is verified
-    waiting: tuple[int, ...] = ()  # slots that have not answered, those that wait for go among them
+    waiting: tuple[int, ...] = ()  # slots that have not answered
     others: tuple[int, ...] = ()  # windows whose claims it will delete
 
 
 class Attempt(NamedTuple):
-    """An attempt of a slot: a process of its own, which its driver's death does not end. ``plan``: what it was told; ``since``:
-    how many claims there were when its window looked ahead, before its own claim; -1: it did not."""
+    """An attempt of a slot: a process of its own, which its driver's death does not end. ``plan``: what it was told."""
 
     window: int
     slot: int
     step: str
     plan: tuple[Share, ...]
     shares: tuple[Share, ...] = ()
-    since: int = -1
 
 
 class Ender(NamedTuple):

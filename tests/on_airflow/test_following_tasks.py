@@ -164,20 +164,6 @@ def test_an_application_follows_only_where_it_knows_the_gate_that_judges_last(
         assert submission._expectations() == told
 
 
-def test_a_task_that_runs_windows_in_a_row() -> None:
-    """As long as all of them; until it is paused: no limit, and nobody waits for its run to end."""
-    four, endless = (
-        parse(f"{FOLLOWS}a->b.window.follow.windows = {count}\n", "mirror.properties").flow("a->b") for count in (4, 0)
-    )
-    limit = replicate_dag(four).task_dict["replicate_window"].execution_timeout
-    assert limit is not None and limit >= timedelta(hours=1)
-    assert replicate_dag(endless).task_dict["replicate_window"].execution_timeout is None
-    assert deadline(endless) is None and deadline(four) is not None
-    bounded = replace(endless, settings=replace(endless.settings, window_deadline_ms=60_000))
-    alert = deadline(bounded)
-    assert alert is not None and alert.interval == timedelta(minutes=1)
-
-
 def test_the_gate_trusts_the_windows_of_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those run in a row have a number, those of another attempt another name; what XCom says counts for nothing."""
     opened = SimpleNamespace(flow=parse(FOLLOWS, "f").flow("a->b"))

@@ -78,26 +78,3 @@ def test_the_limit_is_longer_than_all_attempts_of_a_slot() -> None:
         partitions=(),
     )
     assert execute.most_seconds(slot) > 4 * (120 + 15 + 60)
-
-
-def test_slots_of_the_next_window_leave_the_jobs_that_run_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Windows in a row: those of the one before end by themselves."""
-    flow = parse("clusters = a, b\na.bootstrap.servers = x:1\nb.bootstrap.servers = y:1\na->b.enabled = true\n", "t")
-    slot = Slot(
-        flow=flow.flow("a->b"),
-        window="w",
-        number=0,
-        claim_offset=-1,
-        max_ms=120_000,
-        max_bytes=None,
-        progress_topic="progress",
-        progress_partitions=1,
-        segment_topic="segments",
-        partitions=(),
-    )
-    monkeypatch.setattr(execute, "run_tasks", lambda *_: [])
-    session = Stuck()
-    execute.execute(session, [slot], alone=False)  # type: ignore[arg-type]
-    assert session.interrupted == []
-    execute.execute(session, [slot])  # type: ignore[arg-type]
-    assert session.interrupted == [execute.tag("a->b")]

@@ -16,18 +16,13 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from airmirror.flows.gates import Expectations
-from airmirror.flows.prepare import prepare
 from airmirror.on_spark import execute as on_spark
 from airmirror.on_spark import sessions
 from airmirror.on_spark.execute import execute
 from airmirror.on_spark.library import digest
 from airmirror.on_spark.sessions import close, connect, parallelism
-from airmirror.on_spark.windows import run_judged
 from airmirror.slot.contract import Slot, SlotResult
-from airmirror.windows.fence import Granted
 from airmirror.windows.following import Follow
-from airmirror.windows.results import WindowResult
 from airmirror.windows.verify import no_objection
 from airmirror_local.brokers import Broker
 from airmirror_local.spark_connect import TOKEN, ConnectServer, start_connect_server
@@ -193,48 +188,6 @@ def test_a_worker_killed_while_its_slot_follows_is_replaced_by_spark(
     assert result.followed is not None and result.followed.records > 200
     assert flow.run().is_verified  # what came after its end
     assert flow.assert_equal() == count
-
-
-@pytest.mark.long
-def test_windows_in_a_row_on_spark(
-    east: Broker,
-    west: Broker,
-    tmp_path: Path,
-    connect_server: ConnectServer,
-    spark_of: Callable[[Mirror], SparkSession],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The second one's job is there before its claim; the last judgement trusts the slots of both.
-
-    A window before them has warmed Spark up: the first job of a server that is cold may begin after the second one's.
-    """
-    settings = {
-        "window.follow.ms": "20000",
-        "window.follow.windows": "2",
-        "tasks.max": "2",
-        "verify.interval.ms": "500",
-    }
-    flow = mirror(east, west, tmp_path, partitions=2, settings=settings)
-    produce(east, flow.topic, records(100))
-    spark = spark_of(flow)
-    assert flow.run(lambda slots: execute(spark, slots)).is_verified
-    produce(east, flow.topic, records(100, 100))
-    gone, done = list[str](), list[WindowResult]()
-    say = Granted.go
-
-    def go(self: Granted) -> None:
-        gone.append(self.claim.window)
-        produce(east, flow.topic, records(100, 200))
-        say(self)
-
-    monkeypatch.setattr(Granted, "go", go)
-    prepared = prepare(flow.opened)
-    alone = Expectations(None, "a test")
-    judged = run_judged(prepared, connect_server.url, "row", alone, done=done.append)
-    assert [each.window for each in done] == ["row", "row-2"] and gone == ["row-2"]
-    assert judged.result.is_verified and judged.result.copied == 100, [str(row.error) for row in judged.result.rows]
-    assert flow.assert_equal() == 300
-    assert not flow.run().rows
 
 
 @pytest.mark.timeout(600)

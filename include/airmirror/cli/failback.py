@@ -149,7 +149,7 @@ def run(
     from airmirror.failback.shown import shown_outcome
 
     signs = signer_of(key)
-    order = steps.FailbackOrder(reason, by, leave, wait, inexact, tuple(topic or ()), accept_loss)
+    order = steps.FailbackOrder(reason, by, leave, wait, inexact=inexact, topics=tuple(topic or ()), accept=accept_loss)
     with (
         given.opened(shows=not yes) as forward,
         given.opened(check_way_back(forward), shows=not yes) as reverse,

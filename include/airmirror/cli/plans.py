@@ -63,7 +63,7 @@ def report_base(chosen: Path | None, what: str, flow: str, ended_ms: int) -> Pat
 def show_document(made: Document, files: Sequence[Path] = ()) -> None:
     """Show its brief sections, a line for each finding, the whole in a sentence, and where its page is.
 
-    Of what somebody has carried out the findings are on the page only: they are of how things are now.
+    The findings of an outcome are on its page only: they are of how things are now.
     """
     shown: list[RenderableType] = []
     for section in made.sections:

@@ -29,7 +29,6 @@ from airmirror.cli.tables import show as print_all
 from airmirror.config import Flow
 from airmirror.config.schedules import interval_seconds
 from airmirror.flows.prepare import Prepared, prepare
-from airmirror.windows.results import WindowResult
 
 if TYPE_CHECKING:  # every command would load them at its start
     from airmirror.flows.rounds import Round
@@ -45,14 +44,6 @@ def run_window(
     follow: Annotated[
         str, typer.Option(help="Stay so long and copy what comes, as in `60s` or `5 min`; window.follow.ms by default.")
     ] = "",
-    windows: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="With --follow, or window.follow.ms: this many windows in a row; 0: until it is ended. "
-            "window.follow.windows by default.",
-        ),
-    ] = None,
     expectations: Expectations = None,
     no_expectations: Annotated[
         bool, typer.Option("--no-expectations", help="Judge by the engine's own checks alone; what is held stays held.")
@@ -80,7 +71,7 @@ def run_window(
     ]
     with given.opened() as opened, telling(console, f"window {identifier}") as show_now:
         said = f"window {identifier}: "
-        opened = replace(opened, flow=_staying(opened.flow, seconds, windows))
+        opened = replace(opened, flow=_staying(opened.flow, seconds))
         prepared = prepare(opened, lambda phase: show_now(said + phase))
         judged = run_judged(
             prepared,
@@ -90,7 +81,6 @@ def run_window(
             rounds=wanted,
             tell=lambda phase: show_now(said + phase),
             report=lambda progress: show_now(said + show.progress(progress)),
-            done=_nothing if given.as_json or opened.flow.window.follow_windows == 1 else _told,
         )
         result = judged.result
         rounds = do_rounds(prepared.opened, wanted, identifier, lambda phase: show_now(said + phase))
@@ -126,22 +116,9 @@ def _server(config: Path, spark: str, local: bool) -> str | None:
     return None if local else spark_of(config, spark)
 
 
-def _staying(flow: Flow, seconds: int | None, windows: int | None) -> Flow:
-    """The flow, whose windows follow for ``seconds``, this many in a row, where that was said. Raises typer.BadParameter."""
-    window = flow.window if not seconds else replace(flow.window, follow_ms=seconds * 1000)
-    if windows is not None and not window.follow_ms:
-        raise typer.BadParameter(
-            "--windows: only windows that follow come in a row; say how long each does with --follow"
-        )
-    return replace(flow, window=window if windows is None else replace(window, follow_windows=windows))
-
-
-def _told(result: WindowResult) -> None:
-    console.print(show.one_of_several(result))
-
-
-def _nothing(_result: WindowResult) -> None:
-    """Tell nothing of one window."""
+def _staying(flow: Flow, seconds: int | None) -> Flow:
+    """The flow, whose windows follow for ``seconds`` where that was said."""
+    return replace(flow, window=replace(flow.window, follow_ms=seconds * 1000)) if seconds else flow
 
 
 def _seconds(follow: str) -> int | None:

@@ -49,14 +49,6 @@ def window(result: WindowResult) -> RenderableType:
     return table(title, ("topic", *numbers, "verified"), rows, right=numbers)
 
 
-def one_of_several(result: WindowResult) -> Text:
-    """A line for a window that others follow, or that follows others."""
-    late = f" {result.followed}" if result.followed is not None else ""
-    return Text(
-        f"window {result.window}: {result.copied:,} records, {decimal(result.bytes)} in {result.seconds:.1f} s.{late}"
-    )
-
-
 def followed(result: WindowResult) -> Iterator[Text]:
     """Yield how late a window was that has followed the log."""
     if result.followed is not None:
@@ -105,7 +97,7 @@ def problems(result: WindowResult, refused: Sequence[str]) -> Iterator[Text]:
     for reason in refused:
         yield line("refused", reason)
     if result.is_cut:
-        yield Text("The window was cut (window.max.ms or window.max.bytes): the next one continues.")
+        yield Text("The window was cut (window.max.ms, window.max.bytes, or ended early): the next one continues.")
 
 
 def plan(

@@ -47,7 +47,6 @@ class Window:
     largest_batch_bytes: int = 268_435_456
     follow_ms: int = 0
     follow_commit_ms: int = 250
-    follow_windows: int = 1
     verify_interval_ms: int = 5_000
     slot_bytes: int = 67_108_864
     throttle_bytes: int | None = None
@@ -56,12 +55,6 @@ class Window:
     def longest_ms(self) -> int:
         """Return the longest time that a window copies, whether it follows the log or not."""
         return max(self.max_ms, self.follow_ms)
-
-    @property
-    def task_ms(self) -> int | None:
-        """Return the longest time for which the windows of one task copy; None: until it is ended."""
-        windows = self.follow_windows if self.follow_ms else 1
-        return self.longest_ms * windows or None
 
     @property
     def reads_back(self) -> bool:

@@ -109,7 +109,6 @@ def flow(name: str, placed: Sequence[Placed]) -> Flow:
             largest_batch_bytes=integer("window.largest.batch.bytes"),
             follow_ms=integer("window.follow.ms"),
             follow_commit_ms=integer("window.follow.commit.ms"),
-            follow_windows=integer("window.follow.windows"),
             verify_interval_ms=integer("verify.interval.ms"),
             slot_bytes=integer("window.slot.bytes"),
             throttle_bytes=optional("throttle.bytes.per.second"),

@@ -56,6 +56,7 @@ class Settings:
     offset_syncs_topic_replication_factor: int
     on_failure_notifier: str | None = field(repr=False)  # its arguments may hold a secret
     refresh_topics_enabled: bool
+    refresh_topics_interval_seconds: int
     retention_days: int | None
     spark_conn_id: str
     streams_applications: tuple[str, ...]
@@ -63,8 +64,10 @@ class Settings:
     sync_group_offsets_enabled: bool
     sync_group_offsets_interval_seconds: float
     sync_topic_acls_enabled: bool
+    sync_topic_acls_interval_seconds: int
     sync_topic_acls_mode: str
     sync_topic_configs_enabled: bool
+    sync_topic_configs_interval_seconds: int
     takeover_approval_enabled: bool
     takeover_connector_name: str
     takeover_offsets_topics: tuple[str, ...]

@@ -145,13 +145,14 @@ LATENCY = (
     Advice(
         (
             "refresh.topics.interval.seconds",
-            "refresh.groups.interval.seconds",
             "sync.topic.configs.interval.seconds",
             "sync.topic.acls.interval.seconds",
         ),
-        "Every window looks for new topics, partitions, configs and ACLs, every round for groups",
-        "window.schedule; a window that follows the log looks when it begins only",
+        "Every window looks for new topics, partitions, configs and ACLs; one that follows the log again after the shortest of "
+        "them, and within seconds where topics or partitions are new",
+        "window.schedule",
     ),
+    Advice(("refresh.groups.interval.seconds",), "Every round looks for new groups"),
     Advice(
         ("scheduled.rebalance.max.delay.ms", "rebalance.timeout.ms"),
         "There is no rebalance: Spark starts a slot that has died again at once, on any executor",

@@ -140,9 +140,9 @@ def _sections(plan: FailbackPlan, *, brief: bool) -> list[Section]:
     closure = [] if plan.closure is None else [asdict(plan.closure)]
     return [
         Section("partitions", partitions, "Partitions", brief=columns if brief else (), empty="nothing was replicated"),
-        *_runs("never_crossed", "Never crossed", NEVER, plan.partitions, lambda each: each.never, brief),
-        *_runs("waits", "Copied when the flow is open", WAITS, plan.partitions, lambda each: each.waits, brief),
-        *_runs("since", "Written on the target since", SINCE, plan.partitions, lambda each: each.since, brief),
+        *_runs("never_crossed", "Never crossed", NEVER, plan.partitions, lambda each: each.never, brief=brief),
+        *_runs("waits", "Copied when the flow is open", WAITS, plan.partitions, lambda each: each.waits, brief=brief),
+        *_runs("since", "Written on the target since", SINCE, plan.partitions, lambda each: each.since, brief=brief),
         Section("closure", closure, "Closed"),
         differences(plan.drift),
     ]

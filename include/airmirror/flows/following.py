@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
+from airmirror.config import Flow
 from airmirror.errors import AirmirrorError
 from airmirror.flows.gates import Expectations, gate_of
 from airmirror.flows.groups import intervals, rounds_due
 from airmirror.flows.measure import measure_meanwhile
-from airmirror.flows.prepare import Opened, why_closed
+from airmirror.flows.prepare import Opened, prepare, why_closed
 from airmirror.flows.rounds import OFFSET_SYNCS, ROUNDS, do_round, enabled_rounds
 from airmirror.quality.suites import check_suites
 from airmirror.slot.errors import SlotFenced
 from airmirror.topics.names import select
+from airmirror.windows.ending import Topics
 from airmirror.windows.fence import Held
 from airmirror.windows.following import Follow
 from airmirror.wire.owners import WHOLE
@@ -35,7 +38,31 @@ def following_of(opened: Opened, by: Expectations, *, window: str, rounds: Colle
         seen=partial(measure_meanwhile, opened),
         select=partial(selected, opened),
         ready=partial(check_suites, by.suites or ()),  # imports Great Expectations, for seconds
+        topics=Topics(partial(sync_topics, opened), topics_interval(opened.flow)),
     )
+
+
+def sync_topics(opened: Opened) -> Collection[str]:
+    """Make remote topics ready as before a window, and name those of the source that the next window would copy. Raises what
+    ``prepare`` raises."""
+    prepared = prepare(opened)
+    for change in prepared.report.changes:
+        log.info("Meanwhile, %s.", change)
+    for refused in prepared.refused:
+        log.warning("Meanwhile, %s", refused)
+    return prepared.topics
+
+
+def topics_interval(flow: Flow) -> float:
+    """The seconds between two looks at topics, configs and ACLs, the shortest of MirrorMaker 2's three intervals; infinite: none
+    but where something is new."""
+    settings = flow.settings
+    found = (
+        (settings.refresh_topics_enabled, settings.refresh_topics_interval_seconds),
+        (settings.sync_topic_configs_enabled, settings.sync_topic_configs_interval_seconds),
+        (settings.sync_topic_acls_enabled, settings.sync_topic_acls_interval_seconds),
+    )
+    return min((seconds for enabled, seconds in found if enabled and seconds > 0), default=math.inf)
 
 
 def selected(opened: Opened, topics: Collection[str]) -> Mapping[str, str]:

@@ -73,9 +73,8 @@ def interrupt(url: str, flow: Flow) -> None:
         close(spark)
 
 
-def execute(spark: SparkSession, slots: Sequence[Slot], owner: str = "", *, alone: bool = True) -> list[SlotResult]:
-    """Run every slot in a task of its own; jobs of the flow that an earlier window left are interrupted first, if it is to be
-    ``alone``.
+def execute(spark: SparkSession, slots: Sequence[Slot], owner: str = "") -> list[SlotResult]:
+    """Run every slot in a task of its own; jobs of the flow that an earlier window left are interrupted first.
 
     ``owner``: the flow by whose name the jobs are known, where it is not the slots' own. A slot whose task dies is tried
     again by Spark and continues from the committed progress (invariant C). The clusters' settings, what is secret among
@@ -102,8 +101,7 @@ def execute(spark: SparkSession, slots: Sequence[Slot], owner: str = "", *, alon
             is_over.wait(AGAIN_SECONDS)
 
     try:
-        if alone:
-            spark.interruptTag(tag(flow))
+        spark.interruptTag(tag(flow))
         spark.addTag(tag(flow))
         threading.Thread(target=end_when_late, name="late", daemon=True).start()
         answers = run_tasks(spark, [replace(slot, flow=bare) for slot in slots], in_tasks(pickle.dumps(whole)))

@@ -35,7 +35,6 @@ from airmirror.slot.errors import (
     TopicRecreated,
 )
 from airmirror.slot.follow import NO_END, Following, seconds_left
-from airmirror.slot.go import await_go
 from airmirror.slot.intake import Intake
 from airmirror.slot.limit import Limit
 from airmirror.slot.outbox import Outbox
@@ -75,17 +74,7 @@ class _Attempts:
 
 
 def run_slot(slot: Slot) -> list[SlotResult]:
-    """Copy a slot's partitions, as soon as it may begin; one result each. Raises nothing: errors are in the results."""
-    begun = time.monotonic()
-    try:
-        slot = await_go(slot)
-    except AirmirrorError as error:
-        outcome = Outcome.FENCED if isinstance(error, SlotFenced) else Outcome.FAILED
-        return list(_results(slot, _Attempts.of(slot), outcome, error, time.monotonic() - begun))
-    return _run(slot)
-
-
-def _run(slot: Slot) -> list[SlotResult]:
+    """Copy a slot's partitions; one result each. Raises nothing: errors are in the results."""
     begun = time.monotonic()
     deadline = begun + slot.longest_ms / 1000
     attempts = _Attempts.of(slot)
@@ -201,6 +190,8 @@ def _attempt(slot: Slot, source: Routes, target: Routes, attempts: _Attempts, de
             partitions.append((partition, end))
     if not partitions:
         return True
+    if claim.is_ending:
+        return False
     source.refresh({partition.topic for partition, _ in partitions})
     target.refresh({partition.remote_topic for partition, _ in partitions} | {slot.segment_topic, slot.progress_topic})
     partitions = _usable(slot, source, target, attempts, partitions)

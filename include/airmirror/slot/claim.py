@@ -19,31 +19,31 @@ from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Slot
 from airmirror.slot.errors import SlotFenced
 from airmirror.slot.limit import Commits
-from airmirror.wire.claims import ClaimEntry, holder
+from airmirror.wire.claims import ClaimEntry, holder, note
 from airmirror.wire.primitives import MalformedRecord
-from airmirror.wire.segments import Action, Claim, Decision, Hold, SegmentRecord, decode
+from airmirror.wire.segments import Action, Claim, ClaimEvent, Decision, Hold, SegmentRecord, decode
 
 Seen = ClaimEntry | SegmentRecord | Hold | Decision
 
 
 class ClaimLog:
-    """The segment topic from the window's claim on, read on and on; what was committed and held since the plan was made."""
+    """The segment topic from the window's claim on, read on and on; what was committed and held since."""
 
     def __init__(self, slot: Slot, target: Routes) -> None:
         self._slot, self._target = slot, target
         self._log = TopicPartition(slot.segment_topic, 0)
         self._claims: list[ClaimEntry] = []
-        self._claims_next = slot.claim_offset
-        self._segments_next = slot.since if slot.since >= 0 else slot.claim_offset
+        self._claims_next = self._segments_next = slot.claim_offset
         self._newest: dict[TopicPartition, SegmentRecord] = {}
         self._looked = time.monotonic()
         self.commits = Commits()  # of the window's slots
+        self.is_ending = False  # whether its driver has said that slots which follow are to end
         self.held: set[TopicPartition] = (
             set()
         )  # since the claim, by the gate or an operator, whether it was lifted or not
 
     def committed(self) -> dict[TopicPartition, SegmentRecord]:
-        """The newest segments committed since the plan. Raises SlotFenced where it is another's by now, or released."""
+        """The newest segments committed since the claim. Raises SlotFenced where it is another's by now, or released."""
         end = self._end(read_committed=False)
         for record in self._read(self._segments_next, end, read_committed=True):
             self._take(record)
@@ -87,7 +87,9 @@ class ClaimLog:
     def _take(self, record: Seen) -> None:
         if isinstance(record, ClaimEntry):
             if record.offset >= self._slot.claim_offset:
-                self._claims.append(record)
+                note(self._claims, record)
+                is_own = record.claim.window == self._slot.window
+                self.is_ending = self.is_ending or (is_own and record.claim.event is ClaimEvent.ENDING)
         elif isinstance(record, SegmentRecord):
             self._newest[TopicPartition(record.topic, record.partition)] = record
             if record.window == self._slot.window:

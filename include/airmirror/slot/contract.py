@@ -50,7 +50,7 @@ class Slot:
     flow: Flow
     window: str
     number: int
-    claim_offset: int  # of the window's claim in the segment topic; -1: there is none yet, the slot waits for go
+    claim_offset: int  # of the window's claim in the segment topic
     max_ms: int  # from the slot's start on, by its own clock: after that nothing new is begun
     max_bytes: int | None  # the slot's share of window.max.bytes
     progress_topic: str
@@ -59,7 +59,6 @@ class Slot:
     partitions: tuple[SlotPartition, ...]
     slots: int = 1  # of the window
     follow_ms: int = 0  # so long it goes on with what comes after the planned ends; 0: it ends there
-    since: int = -1  # the segment topic's end before the plan was made; -1: it was made under the claim
 
     @property
     def longest_ms(self) -> int:
@@ -91,7 +90,7 @@ class Outcome(StrEnum):
     """The ways in which a partition's part of a window ends."""
 
     DONE = "done"  # up to the planned end, or further
-    CUT = "cut"  # by window.max.ms or window.max.bytes: the next window continues
+    CUT = "cut"  # by window.max.ms, window.max.bytes or its driver: the next window continues
     FAILED = "failed"
     FENCED = "fenced"
 

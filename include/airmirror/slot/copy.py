@@ -33,7 +33,7 @@ def copy(
     deadline: float,
     follow: Following | None = None,
 ) -> bool:
-    """Copy until every partition is done, or the slot's time or bytes are used up; whether all are done.
+    """Copy until every partition is done, the slot's time or bytes are used up, or its driver ends it; whether all are done.
 
     ``claim``: looked at before each further transaction, and every second; ``deadline``: when nothing new is begun any more, by
     ``time.monotonic``; ``follow``: moves the ends. Raises a PartitionError (the transaction is to be aborted), SlotFenced, or
@@ -51,7 +51,7 @@ def copy(
         if follow:
             follow.step(intakes)
         in_transaction = sum(intake.account.bytes for intake in intakes)
-        cut = time.monotonic() >= deadline or in_transaction >= budget
+        cut = time.monotonic() >= deadline or in_transaction >= budget or claim.is_ending
         if not cut:
             source.ask()
         sending = time.monotonic()

@@ -309,23 +309,6 @@ class SlotFenced(AirmirrorError):
 
 
 @dataclass(eq=False)
-class NotBegun(AirmirrorError):
-    """A slot that was started before its window's claim, and was not told to begin."""
-
-    transient: ClassVar[bool] = True
-
-    flow: str
-    window: str
-    seconds: float
-
-    def __str__(self) -> str:
-        return (
-            f"flow {self.flow!r}: a slot of window {self.window!r} was not told to begin within {self.seconds:.0f} s, and has "
-            "done nothing: its driver has died, or could not claim the flow; the next window does the work"
-        )
-
-
-@dataclass(eq=False)
 class InternalTopicUnfit(AirmirrorError):
     """An internal topic that exists with a configuration that would lose what it must keep."""
 

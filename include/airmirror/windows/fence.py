@@ -6,7 +6,7 @@ import itertools
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
@@ -25,7 +25,7 @@ from airmirror.windows.errors import FenceStuck, FlowBusy, FlowClosed
 from airmirror.windows.index import ClaimsSince, read_claims
 from airmirror.windows.mirror import Journal, Mirror
 from airmirror.windows.renewal import Renewal
-from airmirror.wire.claims import LEASE_MS, ClaimEntry, holder, most_slots
+from airmirror.wire.claims import LEASE_MS, holder, most_slots
 from airmirror.wire.owners import Owners, Ownership
 from airmirror.wire.segments import Claim, ClaimEvent
 
@@ -34,16 +34,12 @@ FENCE_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Granted:
-    """A claim that holds and is renewed; ``offset``: where it lies in the segment topic. ``appender`` writes to that topic.
-
-    ``before``: the claims of other windows that lay before it, of some their last record only.
-    """
+    """A claim that holds and is renewed; ``offset``: where it lies in the segment topic. ``appender`` writes to that topic."""
 
     journal: Journal
     appender: Appender
     renewal: Renewal
     offset: int
-    before: Sequence[ClaimEntry] = ()
     _since: ClaimsSince = field(init=False, compare=False)  # of whoever checks: a copy for another thread has its own
 
     def __post_init__(self) -> None:
@@ -58,9 +54,14 @@ class Granted:
         """Claim more slots."""
         self.renewal.grow(slots)
 
-    def go(self) -> None:
-        """Tell slots that were started before the claim to begin."""
-        self.renewal.go()
+    @property
+    def is_ending(self) -> bool:
+        """Return whether its slots were told to end."""
+        return self.claim.event is ClaimEvent.ENDING
+
+    def end(self) -> None:
+        """Tell slots that follow the log to commit what is open, and end."""
+        self.renewal.end()
 
     @property
     def owners(self) -> Owners:
@@ -153,7 +154,7 @@ def _claimed(journal: Journal, window: str, slots: int, appender: Appender, *, c
 
     try:
         with renewal:
-            granted = Granted(journal, appender, renewal, offset, before)
+            granted = Granted(journal, appender, renewal, offset)
             if not closed_too:
                 granted.check_open()
             yield granted
@@ -249,8 +250,8 @@ def end_window(flow: Flow, index: FlowLedger, window: str) -> bool:
 
     In this order: a slot that begins again after it was fenced finds the claim released, and writes nothing. A window that
     has released its claim itself, as one that was interrupted does, may have left slots in a transaction: they are fenced
-    too, and the fence waits until their transactions have ended. The windows of a task that runs several have its id and a
-    number after it: they are its own too.
+    too, and the fence waits until their transactions have ended. The windows of a task that runs several, a range's, have its
+    id and a number after it: they are its own too.
     """
     with Journal.open(flow, index, "end") as journal:
         target, segments = journal.target, journal.topics.segments

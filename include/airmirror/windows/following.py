@@ -1,4 +1,4 @@
-"""A window that follows the log: judged meanwhile, and its rounds done, under its own claim; and how late it was."""
+"""A window that follows the log: judged meanwhile, its rounds done, and ended early, under its own claim; and how late it was."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 from airmirror.errors import AirmirrorError
@@ -15,18 +16,21 @@ from airmirror.ledger.state import State
 from airmirror.partitions import TopicPartition
 from airmirror.slot.errors import SlotFenced
 from airmirror.windows.alongside import Alongside
+from airmirror.windows.ending import Ending, Topics
 from airmirror.windows.fence import Granted, Held
 from airmirror.windows.findings import key_of
 from airmirror.windows.judging import judge_unverified
-from airmirror.windows.mirror import Mirror
+from airmirror.windows.mirror import Journal, Mirror
 from airmirror.windows.plan import Planned
-from airmirror.windows.standing import Seen, Select, nothing_else, seen_of, source_ends
+from airmirror.windows.planning import chosen
+from airmirror.windows.standing import Ends, Seen, Select, nothing_else, seen_of, source_ends
 from airmirror.windows.verify import Gate
 from airmirror.wire.segments import SegmentRecord
 
 log = logging.getLogger(__name__)
 
 LEAST_PAUSE = 0.05  # seconds, where judging and rounds take longer than their intervals
+LOOK_SECONDS = 5.0  # between two looks for what ends it
 
 
 @dataclass(frozen=True)
@@ -36,8 +40,8 @@ class Follow:
     ``gate`` judges meanwhile; None: the engine's own checks alone. ``ready`` makes it so, before there is anything to judge.
     ``rounds`` are done every ``seconds``, and after each judgement: they are given the window's claim, under which the ledger
     has caught up, and told whether anything was verified. Of errors they raise SlotFenced only. ``seen`` hears as often as it
-    judges where the partitions stand, with those of topics that are new: ``select`` names the flow's. ``before``: windows whose
-    slots are trusted as its own, and whose rest it judges; ``spare``: this many seconds before the end nothing is begun any more.
+    judges where the partitions stand, with those of topics that are new: ``select`` names the flow's, ``topics`` what becomes of
+    them.
     """
 
     gate: Gate | None
@@ -46,30 +50,40 @@ class Follow:
     seen: Callable[[Seen], None] = lambda seen: None
     select: Select = nothing_else
     ready: Callable[[], None] = lambda: None
-    before: Collection[str] = ()
-    spare: float = 0.0
+    topics: Topics = field(default_factory=Topics)
 
 
 class Meanwhile(Alongside):
-    """Judges what a window commits every ``verify.interval.ms`` and does its rounds, in a thread of its own; a context manager.
+    """Judges what a window commits every ``verify.interval.ms``, does its rounds, and ends it where it is to end early: a context
+    manager, with a thread of its own.
 
     The last judgement is not its own. What fails is left to that: a partition is held once, or could not be read, and is
     not read again and again.
     """
 
-    def __init__(self, granted: Granted, follow: Follow, planned: Sequence[Planned]) -> None:
+    def __init__(
+        self,
+        granted: Granted,
+        follow: Follow,
+        planned: Sequence[Planned],
+        only: Callable[[TopicPartition], bool] = lambda partition: True,
+    ) -> None:
         super().__init__(f"gate {granted.claim.window}")
         self._granted, self._follow, self._planned = granted, follow, planned
         self._window = granted.claim.window
         self._left: set[TopicPartition] = set()
-        self._until = time.monotonic() + granted.journal.flow.window.follow_ms / 1000 - follow.spare
+        self._ending = Ending(follow.topics, chosen(planned, only, None), granted.journal.index.holds())
 
     def _run(self) -> None:
+        with closing(self._ending):
+            self._go_on()
+
+    def _go_on(self) -> None:
         flow, index = self._granted.journal.flow, self._granted.journal.index
         seconds = flow.window.verify_interval_ms / 1000
         pause = 0.0
-        while not self._is_over(pause):
-            pause = seconds  # after an error
+        while not self._ended.wait(pause):
+            pause = min(seconds, LOOK_SECONDS)  # after an error
             try:
                 self._follow.ready()
                 with Mirror.open(flow, index, "verify") as mirror:
@@ -80,16 +94,20 @@ class Meanwhile(Alongside):
                 return
             except AirmirrorError as error:  # the last judgement comes in any case
                 log.warning("What window %s has committed was not judged yet: %s", self._window, error)
+                self._let_others()
 
     def _go_round(self, mirror: Mirror, granted: Granted, seconds: float) -> None:
         """Judge at most every ``seconds``, counted from beginning to beginning, and soon where nothing had come for a while;
-        do the rounds; tell where the partitions stand."""
-        turn = min(seconds, self._follow.seconds)
+        do the rounds; tell where the partitions stand; end the window where something wants that."""
+        look = min(seconds, LOOK_SECONDS)
+        turn = min(look, self._follow.seconds)
         judge_at = seen_at = time.monotonic()
-        while not self._is_over(0.0):
+        while not self._ended.is_set():
             begun = time.monotonic()
             ends = source_ends(mirror.source, self._planned, self._follow.select) if begun >= seen_at else None
             state = mirror.catch_up()
+            if ends is not None:
+                self._end(granted, state, ends)
             passed = self._judge(mirror, granted, state) if begun >= judge_at else None
             if passed is not None:
                 judge_at = max(judge_at + seconds, begun)
@@ -98,15 +116,29 @@ class Meanwhile(Alongside):
             self._follow.rounds(Held(mirror, granted.check), bool(passed))
             if ends is not None:
                 self._follow.seen(seen_of(mirror.index.state().positions, self._planned, ends))
-                seen_at = begun + seconds
+                seen_at = begun + look
             elif passed:
                 seen_at = begun
             due = min(judge_at, seen_at, begun + turn)
             self._ended.wait(max(LEAST_PAUSE, due - time.monotonic()))
 
-    def _is_over(self, seconds: float) -> bool:
-        """Wait; whether nothing is to be begun any more."""
-        return self._ended.wait(seconds) or (self._follow.spare > 0 and time.monotonic() >= self._until)
+    def _let_others(self) -> None:
+        """End the window where others want its claim and the source can't be looked at: a failover needs the target only."""
+        flow, index = self._granted.journal.flow, self._granted.journal.index
+        with suppress(AirmirrorError), Journal.open(flow, index, "claim") as journal:
+            journal.target.refresh([journal.topics.segments])
+            granted = replace(self._granted, journal=journal)
+            if not granted.is_ending and granted.wanted_by():
+                granted.check()
+                granted.end()
+
+    def _end(self, granted: Granted, state: State, ends: Ends) -> None:
+        """Tell the slots to end where they are to."""
+        if granted.is_ending or not (why := self._ending.why(granted, state, ends)):
+            return
+        log.info("Window %s ends before its time, and the next one goes on: %s.", self._window, why)
+        granted.check()
+        granted.end()
 
     def _judge(self, mirror: Mirror, granted: Granted, state: State) -> bool | None:
         """Judge what is new and not left to the last judgement; whether anything has passed. None: there is nothing."""
@@ -114,9 +146,7 @@ class Meanwhile(Alongside):
         if set(map(key_of, mirror.index.unverified())) <= self._left:
             return None
         granted.check()  # a driver that slept for longer than its lease judges no more
-        judged = judge_unverified(
-            mirror, granted, self._follow.gate, trusted={self._window, *self._follow.before}, left=self._left
-        )
+        judged = judge_unverified(mirror, granted, self._follow.gate, trusted={self._window}, left=self._left)
         for verdict in judged.verdicts:
             if verdict.error is not None:
                 self._left.add(verdict.key)
@@ -143,8 +173,8 @@ class Followed:
 
 
 class Late:
-    """How late commits were, counted by milliseconds while they are read one by one; ``planned``: where each partition's plan
-    ended, because what was there before says nothing."""
+    """How late commits were, counted while they are read one by one, by milliseconds of three digits, of which there are few.
+    ``planned``: where each partition's plan ended, because what was there before says nothing."""
 
     def __init__(self, planned: Mapping[TopicPartition, int]) -> None:
         self._planned = planned
@@ -155,7 +185,8 @@ class Late:
         for record in records:
             is_later = record.source_start >= self._planned.get(key_of(record), 0)
             if record.copied and record.min_timestamp >= 0 and is_later:
-                self._records[max(0, record.time_ms - record.min_timestamp)] += record.copied
+                late_ms = max(0, record.time_ms - record.min_timestamp)
+                self._records[int(float(f"{late_ms:.3g}"))] += record.copied
             yield record
 
     def followed(self) -> Followed | None:

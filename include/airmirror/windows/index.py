@@ -21,7 +21,7 @@ from airmirror.ledger.errors import LedgerBegunAnew
 from airmirror.ledger.state import State
 from airmirror.naming import progress_topic, segment_topic
 from airmirror.partitions import Entry, TopicPartition
-from airmirror.wire.claims import ClaimEntry
+from airmirror.wire.claims import ClaimEntry, note
 from airmirror.wire.owners import Owners
 from airmirror.wire.primitives import MalformedRecord
 from airmirror.wire.segments import Claim, ClaimEvent, Hold, SegmentRecord, Verified, decode
@@ -255,6 +255,7 @@ class ClaimsSince:
         end = offsets_with_patience(routes, [log], LATEST)[log]
         if end < self._next:  # another log: it is read again
             self._entries, self._next = [], self._offset
-        self._entries += read_claims(routes, segment_topic, (), self._next, end)
+        for entry in read_claims(routes, segment_topic, (), self._next, end):
+            note(self._entries, entry)
         self._next = end
         return self._entries

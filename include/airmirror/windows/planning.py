@@ -116,12 +116,8 @@ def slots_of(
     numbers: Sequence[int],
     planned: Sequence[Planned],
     follow_ms: int = 0,
-    since: int = -1,
 ) -> list[Slot]:
-    """Slots of at most these numbers for what there is to do, and with ``follow_ms`` for what comes; as many as that needs.
-
-    ``claim_offset``, ``since``: as slots have them.
-    """
+    """Slots of at most these numbers for what there is to do, and with ``follow_ms`` for what comes; as many as that needs."""
     flow, target, topics = mirror.flow, mirror.target, mirror.topics
     work = [item for item in planned if item.takes_part(follow_ms > 0)]
     if not work:
@@ -165,14 +161,13 @@ def slots_of(
             number=number,
             claim_offset=claim_offset,
             max_ms=flow.window.max_ms,
-            max_bytes=None if limit is None else max(1, int(limit * share)),
+            max_bytes=None if limit is None or follow_ms else max(1, int(limit * share)),
             progress_topic=topics.progress,
             progress_partitions=target.partitions(topics.progress),
             segment_topic=topics.segments,
             partitions=members,
             slots=len(packed),
             follow_ms=follow_ms,
-            since=since,
         )
         for number, (members, share) in zip(numbers, packed, strict=False)
     ]

@@ -23,18 +23,19 @@ class Renewal(Alongside):
         self.claim = claim
         self._append = append
 
-    def go(self) -> None:
-        """Renew the claim, and tell slots that were started before it to begin: everything is fenced."""
-        self._append(replace(self.claim, event=ClaimEvent.GO))
+    def end(self) -> None:
+        """Renew the claim, and tell slots that follow the log to end; each later renewal says so too."""
+        self.claim = replace(self.claim, event=ClaimEvent.ENDING)
+        self._append(self.claim)
 
     def grow(self, slots: int) -> None:
         """Renew the claim for more slots, from now on."""
         self.claim = replace(self.claim, slots=slots)
-        self._append(replace(self.claim, event=ClaimEvent.RENEWED))
+        self._append(self.claim)
 
     def _run(self) -> None:
         while not self._ended.wait(RENEW_SECONDS):
             try:
-                self._append(replace(self.claim, event=ClaimEvent.RENEWED))
+                self._append(self.claim)
             except AirmirrorError as error:  # the next renewal may come in time; the fence keeps the data right
                 log.warning("the claim of window %s was not renewed: %s", self.claim.window, error)

@@ -18,7 +18,6 @@ from airmirror.ledger.state import State
 from airmirror.partitions import TopicPartition
 from airmirror.slot.contract import Outcome, Slot, SlotResult
 from airmirror.slot.errors import SlotFenced
-from airmirror.windows.ahead import Ahead
 from airmirror.windows.committed import committed
 from airmirror.windows.connect_offsets import with_connect_offsets
 from airmirror.windows.ends import check_ends
@@ -73,12 +72,6 @@ class Copied:
     seen_ms: int
     select: Select | None  # of a window that follows
 
-    @property
-    def is_well(self) -> bool:
-        """Return whether every partition was copied as planned: what a gate holds is not told here."""
-        well = all(each.error is None and each.outcome is Outcome.DONE for each in self.results)
-        return well and all(item.error is None for item in self.planned)
-
 
 def run_window(
     flow: Flow,
@@ -105,7 +98,7 @@ def run_window(
     partitions is in the rows.
     """
     with two_clusters(flow, index) as mirror:
-        copied = copy_window(
+        copied = _copied(
             mirror,
             remote_topics,
             execute,
@@ -118,67 +111,57 @@ def run_window(
             tell=tell,
             report=report,
         )
-        return result_of(mirror, copied)
+        return _result_of(mirror, copied)
 
 
-def copy_window(
+def _copied(
     mirror: Mirror,
     remote_topics: Mapping[str, str],
     execute: Execute,
     *,
     window: str,
     slots: Callable[[], int],
-    only: Callable[[TopicPartition], bool] = lambda partition: True,
-    until: Mapping[TopicPartition, int] | None = None,
-    following: Follow | None = None,
-    advance: bool = True,
-    tell: Callable[[str], None] = lambda phase: None,
-    report: Callable[[CopyProgress], None] = lambda progress: None,
-    ahead: Ahead | None = None,
-    begins: Callable[[Granted, Fenced], None] = lambda granted, fenced: None,
+    only: Callable[[TopicPartition], bool],
+    until: Mapping[TopicPartition, int] | None,
+    following: Follow | None,
+    advance: bool,
+    tell: Callable[[str], None],
+    report: Callable[[CopyProgress], None],
 ) -> Copied:
-    """``run_window`` without its result. ``ahead``: what was done before; ``begins`` hears that the slots begin."""
+    """``run_window`` without its result."""
     flow, begun, phases = mirror.flow, time.monotonic(), Phases(tell)
     results: list[SlotResult] = []
     verdicts: list[Verdict] = []
     follow_ms = flow.window.follow_ms if following and until is None else 0
     seen_ms = int(time.time() * 1000)
-    if ahead is None:
-        with phases("offsets and progress"):
-            planned, is_needed = _look(mirror, remote_topics, only, until, follows=follow_ms > 0, advance=advance)
-    else:
-        planned, is_needed = list(ahead.plan.planned), True
+    with phases("offsets and progress"):
+        planned, is_needed = _look(mirror, remote_topics, only, until, follows=follow_ms > 0, advance=advance)
     if is_needed:
-        most = slots() if ahead is None else ahead.most
+        most = slots()
         with claimed(mirror, window, most) as granted:
             with phases("fence"):
                 fenced = fence_around(granted, most)
-            run = execute
             with phases("offsets and progress"):
-                if ahead is not None and ahead.begins(granted, fenced):
-                    work, run = list(ahead.plan.slots), ahead.answers
-                else:
-                    mirror.catch_up()
-                    granted.check_open()
-                    shut = closed_now(mirror, remote_topics)
-                    still_open = {topic: remote for topic, remote in remote_topics.items() if topic not in shut}
-                    state, planned = _plan_with_starts(mirror, granted, fenced, still_open)
-                    planned += closed_since(flow, state, remote_topics, shut)
-                    free = [item for item in chosen(planned, only, until) if item.key not in state.holds]
-                    work = slots_of(
-                        mirror,
-                        window=window,
-                        claim_offset=granted.offset,
-                        numbers=fenced.numbers,
-                        planned=free,
-                        follow_ms=follow_ms,
-                    )
+                mirror.catch_up()
+                granted.check_open()
+                shut = closed_now(mirror, remote_topics)
+                still_open = {topic: remote for topic, remote in remote_topics.items() if topic not in shut}
+                state, planned = _plan_with_starts(mirror, granted, fenced, still_open)
+                planned += closed_since(flow, state, remote_topics, shut)
+                free = [item for item in chosen(planned, only, until) if item.key not in state.holds]
+                work = slots_of(
+                    mirror,
+                    window=window,
+                    claim_offset=granted.offset,
+                    numbers=fenced.numbers,
+                    planned=free,
+                    follow_ms=follow_ms,
+                )
             if work:
-                begins(granted, fenced)
                 offsets = sum(part.end - part.start for slot in work for part in slot.partitions)
-                meanwhile = Meanwhile(granted, following, planned) if following and follow_ms else nullcontext()
+                meanwhile = Meanwhile(granted, following, planned, only) if following and follow_ms else nullcontext()
                 with phases("copy"), Watch(granted, offsets, report), meanwhile:
-                    results = list(run(work))
+                    results = list(execute(work))
             with phases("verify"):
                 mirror.catch_up()
                 if advance:
@@ -215,7 +198,7 @@ def _look(
     return planned, stuck or new or doubtful or left or need_starts(mirror.flow, state, planned)
 
 
-def result_of(mirror: Mirror, copied: Copied) -> WindowResult:
+def _result_of(mirror: Mirror, copied: Copied) -> WindowResult:
     """The result of a window, from what its slots have said and what they have committed."""
     flow, index, planned, results = mirror.flow, mirror.index, copied.planned, copied.results
     seen_ms = int(time.time() * 1000) if results else copied.seen_ms

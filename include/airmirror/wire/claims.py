@@ -10,7 +10,7 @@ so a claim that was not renewed and is not the latest record was refused.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from airmirror.wire.segments import Claim, ClaimEvent
 
@@ -37,6 +37,14 @@ class Held:
 
     def alive_at(self, timestamp: int) -> bool:
         return not self.released and timestamp - self.renewed <= self.claim.lease_ms
+
+
+def note(entries: list[ClaimEntry], entry: ClaimEntry) -> None:
+    """Append the next claim that was read. Of a holder's renewals in a row the last one counts: hours of them are few."""
+    last = entries[-1].claim if entries else None
+    if last is not None and replace(entry.claim, slots=last.slots) == last and last.event is ClaimEvent.RENEWED:
+        entries.pop()
+    entries.append(entry)
 
 
 def holder(entries: Iterable[ClaimEntry], *, compacted: bool = False) -> Held | None:

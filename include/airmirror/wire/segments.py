@@ -44,7 +44,7 @@ class ClaimEvent(IntEnum):
     CLAIMED = 0
     RENEWED = 1
     RELEASED = 2
-    GO = 3  # a renewal after the fence: slots that were started before the claim begin
+    ENDING = 3  # a renewal: slots that follow the log end
 
 
 @dataclass(frozen=True)

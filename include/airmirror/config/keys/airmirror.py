@@ -14,7 +14,13 @@ KEYS = (
         "The longest time that a window copies, in ms; the next window copies the rest.",
         minimum=1,
     ),
-    Key("window.max.bytes", Type.LONG, None, "The most bytes a window plans; not set: no limit.", minimum=1),
+    Key(
+        "window.max.bytes",
+        Type.LONG,
+        None,
+        "The most bytes a window plans; not set: no limit. One that follows the log has none.",
+        minimum=1,
+    ),
     Key(
         "window.commit.bytes",
         Type.LONG,
@@ -28,7 +34,8 @@ KEYS = (
         Type.LONG,
         "0",
         "The time for which a window stays after its slots have begun, in ms: it copies what comes until then, and is judged "
-        "meanwhile. What Spark takes longer than 30 s to begin them counts. 0: it ends at the log's end of its beginning. "
+        "meanwhile. What Spark takes longer than 30 s to begin them counts. It ends soon where there is something new to copy, "
+        "or others want the flow's claim, so that it may be hours. 0: it ends at the log's end of its beginning. "
         "Audits and backfills do not follow.",
         minimum=0,
     ),
@@ -38,15 +45,6 @@ KEYS = (
         "250",
         "A slot that follows the log commits what came after this many ms.",
         minimum=1,
-    ),
-    Key(
-        "window.follow.windows",
-        Type.INT,
-        "1",
-        "This many windows that follow the log are run in a row by a run of the DAG or a command, the next one's plan and Spark "
-        "job ready when one ends, and all judged by the same gate. 0: until it is paused or ended. A Spark connection that is "
-        "not Spark Connect runs one.",
-        minimum=0,
     ),
     Key(
         "verify.interval.ms",

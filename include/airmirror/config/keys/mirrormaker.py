@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from airmirror.config.keys.key import Key, Scope, Type, Use
 
-_EVERY_WINDOW = "every window looks for new topics and partitions"
-_EVERY_WINDOW_SYNCS = "every window compares them and writes what differs"
 _EVERY_ROUND = "every round looks for new groups"
 _NO_JAVA = "Java classes can't run here"
 
@@ -123,18 +121,14 @@ _TOPICS = (
         "sync.topic.configs.interval.seconds",
         Type.LONG,
         "600",
-        "How often configs are copied.",
-        use=Use.WITHOUT_EFFECT,
-        reason=_EVERY_WINDOW_SYNCS,
+        "How often configs are copied while a window follows the log; every window does it first.",
     ),
     Key("sync.topic.acls.enabled", Type.BOOLEAN, "true", "Give remote topics the ACLs of their topics' readers."),
     Key(
         "sync.topic.acls.interval.seconds",
         Type.LONG,
         "600",
-        "How often ACLs are copied.",
-        use=Use.WITHOUT_EFFECT,
-        reason=_EVERY_WINDOW_SYNCS,
+        "How often ACLs are copied while a window follows the log; every window does it first.",
     ),
     Key(
         "refresh.topics.enabled",
@@ -147,9 +141,8 @@ _TOPICS = (
         "refresh.topics.interval.seconds",
         Type.LONG,
         "600",
-        "How often to look for new topics and partitions.",
-        use=Use.WITHOUT_EFFECT,
-        reason=_EVERY_WINDOW,
+        "How often remote topics are compared while a window follows the log; every window does it first, and new topics and "
+        "partitions are seen within seconds.",
     ),
     Key(
         "forwarding.admin.class",

@@ -245,8 +245,6 @@ def selection(context: Context) -> Selection:
     )
 
 
-def timeout(flow: Flow) -> timedelta | None:
-    """Return the limit of ``replicate_window``: its windows, waiting for another one, and the steps before and after. None: it
-    has none."""
-    its = flow.window.task_ms
-    return None if its is None else timedelta(milliseconds=its + flow.window.follow_ms) + timedelta(minutes=8)
+def timeout(flow: Flow) -> timedelta:
+    """Return the limit of ``replicate_window``: its window, waiting for another one, and the steps before and after."""
+    return timedelta(milliseconds=flow.window.longest_ms + flow.window.follow_ms) + timedelta(minutes=8)

@@ -148,19 +148,13 @@ def _for_groups(flow: Flow, after: EmitOffsetSyncs) -> list[FlowOperator]:
     return tasks
 
 
-def deadline(flow: Flow) -> DeadlineAlert | None:
-    """A run that does not end is counted as late: so long after the average of the last ten (``window.deadline.ms``). None: it is
-    to end when it is paused only (``window.follow.windows = 0``).
+def deadline(flow: Flow) -> DeadlineAlert:
+    """A run that does not end is counted as late: so long after the average of the last ten (``window.deadline.ms``).
 
     Not measured from when it was queued: Airflow 3.3.2 can't clear a task of a run that has such a deadline.
     """
-    given, its = flow.settings.window_deadline_ms, timeout(flow)
-    if given:
-        longest = timedelta(milliseconds=given)
-    elif its is not None:
-        longest = 2 * its
-    else:
-        return None
+    given = flow.settings.window_deadline_ms
+    longest = timedelta(milliseconds=given) if given else 2 * timeout(flow)
     late = AsyncCallback("airmirror.on_airflow.triggers.deadlines.run_is_late", {"flow": flow.name})
     average = DeadlineReference.AVERAGE_RUNTIME(max_runs=10, min_runs=1)
     return DeadlineAlert(reference=average, interval=longest, callback=late)

@@ -187,9 +187,9 @@ class Submission:
         rows = tuple(row for name in self._windows(opened) for row in rows_of(flow, name, opened.ledger, planned))
         size = sum(row.bytes for row in rows)
         # The application can't say that it was cut: where work is left, its time or its bytes tell. While it follows the log
-        # its time tells nothing.
+        # neither does.
         bounded = flow.window.follow_ms < flow.window.max_ms <= seconds * 1000 or (
-            flow.window.max_bytes is not None and size >= flow.window.max_bytes
+            not flow.window.follow_ms and flow.window.max_bytes is not None and size >= flow.window.max_bytes
         )
         is_cut = (
             self.only_up_to is None

@@ -209,7 +209,7 @@ def tell_result(result: WindowResult) -> None:
     if result.followed is not None:
         log.info("%s", result.followed)
     if result.is_cut:
-        log.info("The window was cut (window.max.ms or window.max.bytes); the next run starts at once.")
+        log.info("The window was cut (window.max.ms, window.max.bytes, or ended early); the next run starts at once.")
 
 
 def tell_judgement(judged: Judged, judgement: Judgement | None) -> None:

@@ -33,7 +33,7 @@ from airmirror.on_airflow.tasks.telling import (
     tell_result,
     tell_topics,
 )
-from airmirror.on_spark.windows import run, run_following
+from airmirror.on_spark.windows import run
 from airmirror.partitions import TopicPartition
 from airmirror.quality.suites import BUILT_IN, check_suites, load_suites
 from airmirror.windows.errors import FlowBusy, PartitionHeld
@@ -93,38 +93,24 @@ def replicate(deployment: Deployment, name: str, window: str, spark_url: str, se
     """
     with opened_flow(deployment, name, selection) as opened:
         prepared = prepare(opened)
-        how: dict[str, Any] = {"only": selection.takes, "tell": phase, "report": tell_progress}
+        how: dict[str, Any] = {"only": selection.takes, "advance": False, "tell": phase, "report": tell_progress}
         log.info("Window %s of flow %s: verify=%s.", window, name, opened.flow.window.verify)
 
         def follow() -> WindowResult:
             by = expectations_of(deployment.expectations)
-            return run_following(
-                prepared,
-                spark_url,
-                window,
-                lambda each: following_of(prepared.opened, by, window=each),
-                done=tell_result,
-                **how,
-            )
+            return run(prepared, spark_url, window, following=following_of(prepared.opened, by, window=window), **how)
 
         def copy() -> WindowResult:
-            result = run(prepared, spark_url, window, advance=False, **how)
-            tell_result(result)
-            return result
+            return run(prepared, spark_url, window, **how)
 
         result = when_free(opened.flow, follow if opened.flow.window.follow_ms else copy)
-    raise_errors(prepared, result)
+    check_result(prepared, result)
     return result
 
 
 def check_result(prepared: Prepared, result: WindowResult) -> None:
-    """Tell what a window did. Raises what ``raise_errors`` does."""
+    """Tell what a window did. Raises PartitionsFailed where something is wrong with it that is not the gate's to tell."""
     tell_result(result)
-    raise_errors(prepared, result)
-
-
-def raise_errors(prepared: Prepared, result: WindowResult) -> None:
-    """Raise PartitionsFailed where something is wrong with a window that is not the gate's to tell."""
     # What the gate holds is its own to tell, in verify_window.
     errors = [row.error for row in result.rows if row.error is not None and not isinstance(row.error, PartitionHeld)]
     if errors or prepared.refused:

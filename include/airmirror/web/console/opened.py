@@ -23,7 +23,7 @@ def opened(url: str) -> Ledger:
     A page does not make one: that is the first window's work.
     """
     ledger = _open(url, _file(url))
-    make_or_check(ledger.engine)  # another process may have made it anew
+    make_or_check(ledger.engine)  # another process may have made it again
     return ledger
 
 
