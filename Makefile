@@ -22,7 +22,7 @@ CONSOLE ?= yes
 KILLED := tests/migration/test_killed.py::test_
 LONG_IN_CI ?= tests/failover tests/migration/test_applications.py $(KILLED)the_target_is_killed_when_topics_are_closed \
 	$(foreach case,False-source False-target True-source,'$(KILLED)brokers_are_killed_at_each_step[$(case)]') \
-	$(addprefix tests/cli/test_,connections.py groups.py stack.py demo_failover.py demo_migration.py demo_takeover.py)
+	$(addprefix tests/cli/test_,connections.py groups.py) $(addprefix tests/airmirror_local/demo/test_,up.py failover.py migration.py takeover.py)
 CONSOLE_BUILT := include/airmirror/web/console/dist/manifest.json
 CONSOLE_SOURCES := $(filter-out %/dist,$(wildcard include/airmirror/web/console/src/* include/airmirror/web/console/*.json include/airmirror/web/console/*.mjs))
 
@@ -89,7 +89,7 @@ PYTEST = $(BIN)/pytest --numprocesses $(1) --dist loadscope --no-loadscope-reord
 test-quick: install ## the quick tests, with fewer made-up examples: no broker, Spark, Airflow or PostgreSQL (under a minute on 2 cores)
 	$(call PYTEST,2) -m "not long and not servers and not seconds" --hypothesis-profile quick
 
-# Three share the two cores: each waits for servers half of its time. They share two clusters, and each has a Spark of its own.
+# Three share the two cores: each waits for servers half of its time, and has brokers and Spark of its own.
 test: install $(OLDEST) ## the cheapest honest test of every claim, real brokers, Spark and Airflow included (about 16 minutes on 2 cores)
 	$(call PYTEST,3) -m "not long"
 

@@ -9,7 +9,7 @@ import tempfile
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +17,13 @@ import psutil
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
-from xdist.workermanage import WorkerController
 
 from airmirror.local import LOCAL
 from airmirror_local.brokers import Broker
 from airmirror_local.proxy import Proxy, start_proxy
 from airmirror_local.spark_connect import QUICK_START, ConnectServer, start_connect_server
 from support.servers import KEPT, PASSWORD, pgserver
-from support.sides import Lender, Sides, lent_sides, own_sides
+from support.sides import Sides, own_sides
 
 # How long a draw or an example takes is the machine's load, and no fault of what is tested.
 settings.register_profile("thorough", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # of make test-all
@@ -34,7 +33,6 @@ settings.register_profile(
 )  # of make test-quick
 settings.load_profile("usual")
 
-LENDER = pytest.StashKey[Lender]()
 END_SECONDS = 30  # how long a process that a test has started may take to end after it
 
 # pytest keeps the modules whose asserts it has rewritten, whatever the environment says: that is half the time of collecting.
@@ -113,6 +111,37 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByServers:
     return ByServers(config, log)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that need servers: by the fixtures that each uses, directly or not, and by what its module starts.
+
+    Those that run together come first, of them those with an Airflow last (it is busy while it has nothing to do); then the
+    rest of those that need servers.
+    """
+    order: dict[Path, int] = {}
+    for item in items:
+        group = _group(item.nodeid)
+        order.setdefault(item.path, list(TOGETHER).index(group) if group in TOGETHER else len(TOGETHER) + 1)
+        if isinstance(item, pytest.Function) and (
+            SERVERS.intersection(item.fixturenames)
+            or STARTERS.intersection(vars(item.module))
+            or "on_airflow" in item.path.parts
+        ):
+            item.add_marker("servers")
+            order[item.path] = min(order[item.path], len(TOGETHER))
+    items.sort(key=lambda item: (order[item.path], "airflow" in getattr(item, "fixturenames", ())))
+
+
+class ByServers(LoadScopeScheduling):
+    """Give each process of ``pytest -n`` the tests that run together, else those of a file at a time."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return _group(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByServers:
+    return ByServers(config, log)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """The controller of ``pytest -n`` lends the clusters to its processes, and ends them when these are done."""
     if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
@@ -158,14 +187,10 @@ def stack_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def brokers(request: pytest.FixtureRequest, stack_directory: Path) -> Iterator[Sides]:
-    """Clusters ``east`` and ``west``, which all tests of all processes share: use topics of your own, leave them running."""
-    lender = getattr(request.config, "workerinput", {}).get("lender")
-    if lender is not None:
-        yield Lender(*lender).ask()
-    else:
-        with own_sides(stack_directory) as own:
-            yield own
+def brokers(stack_directory: Path) -> Iterator[Sides]:
+    """Clusters ``east`` and ``west``, which all tests of the process share: use topics of your own, leave them running."""
+    with own_sides(stack_directory) as own:
+        yield own
 
 
 @pytest.fixture(scope="session")

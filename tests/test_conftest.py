@@ -9,10 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from airmirror_local.brokers import Broker
-from airmirror_local.processes import start_process
 from conftest import TOGETHER
-from support import sides
 
 LEAVES_A_PROCESS = """
 import subprocess
@@ -87,37 +84,3 @@ def test_a_test_that_leaves_a_process_fails_and_the_process_ends(tmp_path: Path)
         int(line.split()[-1]) for line in ended.stdout.splitlines() if "started" in line and "print" not in line
     )
     assert not psutil.pid_exists(started)
-
-
-@pytest.fixture
-def begun(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the clusters that were begun, which are processes that sleep; a second ``west`` fails."""
-    names: list[str] = []
-
-    def start_broker(directory: Path, name: str, *_: object, **__: object) -> Broker:
-        names.append(name)
-        if names.count("west") > 1:
-            raise OSError("no room")
-        process = start_process(name, ["sleep", "600"], directory / name / "broker.log")
-        return Broker(name, f"{name}:9092", directory / name, process, None, None, ())
-
-    monkeypatch.setattr(sides, "start_broker", start_broker)
-    return names
-
-
-def test_all_processes_of_a_run_are_lent_the_same_clusters_which_end_with_it(begun: list[str]) -> None:
-    """They are started when the first one asks; why that failed is told to each."""
-    with sides.lent_sides() as lender:
-        assert begun == []
-        lent = [lender.ask() for _ in range(3)]
-        assert begun == ["east", "west"]
-        assert {(each.east.bootstrap, each.west.bootstrap) for each in lent} == {("east:9092", "west:9092")}
-        running = [process for each in lent for process in (each.east.process, each.west.process)]
-        assert len({process.pid for process in running}) == 2 and all(process.running for process in running)
-        directory = Path(lender.address).parent
-    assert not any(process.running for process in running) and not directory.exists()
-    with sides.lent_sides() as lender:
-        for _ in range(2):
-            with pytest.raises(OSError, match="no room"):
-                lender.ask()
-    assert begun == ["east", "west", "east", "west"]

@@ -100,7 +100,7 @@ def test_what_people_decide_is_told_and_escaped(east: Broker, west: Broker, tmp_
     )
     report = report_flow(flow.opened, ALWAYS)
     assert not report.is_good and "1 of 1 partitions are not proven" in report.headline
-    told = report.sections
+    told = {each.name: each.rows for each in report.sections}
     assert (told["decisions"][0]["by"], told["decisions"][0]["reason"], told["decisions"][0]["time_ms"]) == (
         "Ada",
         EVIL,

@@ -224,7 +224,7 @@ def test_a_user_that_may_not_read_the_clusters_log_is_told(guarded: list[Broker]
             for attempt in patiently():  # until the broker has the ACL
                 with attempt:
                     found, why = taking._past(routes)
-                    assert found == {} and "TopicAuthorizationFailed" in why
+                    assert found == {} and "TOPIC_AUTHORIZATION_FAILED" in why
     finally:
         gone = AclBindingFilter(*state, AclPermissionType.DENY)
         for future in admin(east).delete_acls([gone]).values():

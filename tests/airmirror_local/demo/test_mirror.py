@@ -155,7 +155,7 @@ def test_it_ends_with_a_report_that_its_own_command_finds_sound(east: Broker, we
     for _ in range(2):  # the next demo takes the place of the last one's
         reported = report_demo(flow.opened, tmp_path / "report")
         assert reported.doubts == () and "<h1>2 records were copied" in reported.html.read_text()
-        report, check, sound = reported.lines()
+        report, check, _, sound = reported.lines()
         assert str(reported.html) in report and sound.startswith("sound: ")
         words = shlex.split(check.split("`")[1])
         done = CliRunner().invoke(app, words[1:])

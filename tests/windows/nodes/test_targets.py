@@ -208,7 +208,9 @@ def test_a_commit_that_cannot_be_ended(
     monkeypatch.setattr(source_module, "LEAST_PARTITION_BYTES", 1024)
     flow = mirror(east, three, tmp_path, partitions=4, settings=REPLICATED)
     with Routes(flow.flow.target, "test") as routes:  # a node that does not coordinate the transaction
-        coordinator = routes.coordinator(transactional_id(flow.flow, 0))
+        for attempt in patiently(CoordinatorNotAvailable):  # the cluster's first question makes the topic
+            with attempt:
+                coordinator = routes.coordinator(transactional_id(flow.flow, 0))
     gone, one, other = sorted(range(1, 4), key=lambda node: node == coordinator)
     node = three.brokers[gone - 1]
     topic = NewTopic(flow.remote_topic, 4, replica_assignment=[[one], [gone], [other], [gone]])

@@ -26,7 +26,8 @@ MOST_SHOWN = 100  # partitions, or positions of groups, of one question
 def log_findings(findings: Iterable[Finding]) -> None:
     """Tell each finding in the task's log."""
     for each in findings:
-        log.info("%s: %s: %s %s", each.level, each.what, each.evidence, each.way_out)
+        level = logging.INFO if each.level == "ok" else logging.WARNING
+        log.log(level, "%s %s: %s; %s", each.level, each.what, each.evidence, each.way_out)
 
 
 def put_back_lines(groups: Sequence[PutBack]) -> list[str]:
