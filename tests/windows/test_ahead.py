@@ -71,7 +71,7 @@ def granted(offset: int = 120, before: tuple[ClaimEntry, ...] = ()) -> Granted:
 
 def mirror(*closed: str) -> Any:
     """A session at clusters whose ledger knows of topics that are closed."""
-    signed = Signed("failover", 1, "a fire", "ada")
+    signed = Signed("failover", 3, 1, "a fire", "ada")
     owners = Owners.of(changed(Owners(), Change.CLOSE, closed, signed, scope=Scope.TOPIC))
     return SimpleNamespace(flow=FLOW, index=SimpleNamespace(owners=lambda: owners))
 
