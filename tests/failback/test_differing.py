@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,6 +16,7 @@ from airmirror.failback.outcome import outcome_of
 from airmirror.failback.shown import shown_outcome
 from airmirror.failback.steps import is_done
 from airmirror.failover.steps import fail_over
+from airmirror.flows import closing
 from airmirror.flows.closing import owners_now
 from airmirror.flows.prepare import prepare
 from airmirror.flows.verification import compare_all
@@ -80,6 +84,27 @@ def test_what_returned_and_differs_keeps_the_flow_closed_until_a_person_accepts_
     assert both.values(both.west)[0] == [*crossed, *since], "nothing is altered on either side"
     assert both.values(both.east)[0] == [*crossed, *(now.get(each, each) for each in since)]
     goes_on(last)
+
+
+def test_what_returned_and_what_was_accepted_is_told_by_whatever_clock_the_flow_was_closed(
+    sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An hour ahead of the failback's, then an hour behind: nothing is missing in a report, or told again by the next one."""
+    both = there_and_back(sides.east, sides.west, tmp_path, partitions=1)
+    write(both.east, both.topic, 0, 6, partitions=1)
+    both.window(both.there)
+    for first, count, hours in ((100, 5, 1), (200, 3, -1)):
+        clock = SimpleNamespace(time=partial(lambda ahead: time.time() + ahead, hours * 3600), monotonic=time.monotonic)
+        with monkeypatch.context() as patched:
+            patched.setattr(closing, "time", clock)
+            fail_over(both.there, PLANNED)
+        write(both.west, both.remote, first, count, partitions=1)
+        steps.return_step(both.pair, ORDER)
+        both.window(both.back)
+        altered = alter_value(both.east, both.topic, 0, b"v101") if hours > 0 else None
+        made = outcome_of(both.pair, ACCEPT, both.fail_back(accept=True))
+        told = [(each.records, each.behind) for each in made.returned], len(made.accepted)
+        assert told == (([(4, 0)], 1) if altered else ([(3, 0)], 0))
 
 
 def test_what_crossed_and_was_never_proven_returns_when_a_person_accepts_it(sides: Sides, tmp_path: Path) -> None:

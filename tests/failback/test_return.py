@@ -140,6 +140,13 @@ def test_a_topic_that_was_closed_alone_returns_alone(sides: Sides, tmp_path: Pat
     new = write(both.east, both.topic, 700, 4)
     write(both.east, other, 10, 3, partitions=1)
     assert both.window(both.there).copied == len(new), "open by its own record, while the rest of the flow is closed"
+    write(both.west, f"east.{other}", 20, 2, partitions=1)
+    both.fail_back(leave=True)
+    assert owners_now(both.there).closed == {}, "the rest comes back too; what is back already is left as it is"
+    assert [each.value for each in read_all(both.east, other)[0]][-2:] == [b"v20", b"v21"]
+    write(both.east, both.topic, 800, 4)
+    result = both.window(both.there)
+    assert result.is_verified and result.copied == 4 and both.values(both.east) == both.values(both.west)
 
 
 def test_of_two_topics_that_return_only_those_of_an_order_are_ended(sides: Sides, tmp_path: Path) -> None:

@@ -126,7 +126,15 @@ def test_an_undo_takes_it_down_before_anything_returns(emptied: list[Broker], tm
     settings |= {f"{THERE}.move.fence": "acl", f"{THERE}.move.quiet.ms": "0"}
     both = there_and_back(east, west, tmp_path, topic=topic, settings=settings)
     crossed = write(east, topic, 0, 20)
-    takes(both.there, "mirror", "switch_producers", "reverse", reverse=both.back)
+    takes(both.there, "mirror", "switch_producers")
+    with pytest.raises(
+        FenceRefused, match=r"copies back, is denied WRITE by it; .* take it down: `airmirror migration undo"
+    ):
+        takes(both.there, "reverse", reverse=both.back)
+    assert both.now(both.back).flow.returns == {}, "nothing has begun"
+    fence.take_down(both.there, move_of(both.there), ORDER)
+    takes(both.there, "reverse", reverse=both.back)
+    fence.put_up(both.there, move_of(both.there), ORDER)
     since = write(west, both.remote, 100, 12)
     assert acls_of(east, topic) == ["DENY WRITE"]
     undo_move(both.there, move_of(both.there), ORDER, lambda phase: None, both.back)
@@ -185,6 +193,9 @@ def test_a_fence_that_would_keep_out_what_returns_comes_down_again(guarded: list
     alone, _ = moving(east, west, tmp_path, move_fence="acl")
     produce(east, alone.topic, numbered(1), partition=0)
     takes(alone.opened, "mirror")
+    with pytest.raises(FenceRefused, match="this user, who copies back"):
+        fence.put_up(alone.opened, move_of(alone.opened), replace(ORDER, reverse=True))
+    assert acls_of(east, alone.topic) == []
     said = fence.put_up(alone.opened, move_of(alone.opened), ORDER)
     assert {each.split(": ")[1].split(" is ")[0] for each in said} == {EVERYBODY, "User:shop"}, "not who only reads"
     fence.take_down(alone.opened, move_of(alone.opened), ORDER)

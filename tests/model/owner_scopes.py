@@ -5,7 +5,7 @@ from __future__ import annotations
 from airmirror.wire.owners import Change, Owners, Scope, Signed, after, changed
 from model.owners import BACKWARD, BILL, SHOP, THERE, Process, Rules, World, order, window
 
-SIGNED = Signed("", 0, "", "")
+SIGNED = Signed("", 0, 0, "", "")
 
 
 def begun(*taken: tuple[str, tuple[Change, ...]]) -> tuple:  # type: ignore[type-arg]

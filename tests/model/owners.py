@@ -139,7 +139,7 @@ def _write(world: World, then: Process, change: Change, rules: Rules) -> tuple[P
         return _over(then), world  # ReturnNotDrained
     scope = Scope.TOPIC if then.topics else Scope.FLOW
     remote = {topic: f"east.{topic}" for topic in which}
-    written = changed(owners, change, which, Signed("", 0, "", ""), scope=scope, remote=remote)
+    written = changed(owners, change, which, Signed("", 0, 0, "", ""), scope=scope, remote=remote)
     if not rules.ends_before_opening and change is Change.OPEN:
         opened = [each for topic in which if owners.owner(topic) in BACK and (each := owners.record(topic))]
         written += [replace(each, owner=Owner.SOURCE) for each in opened]

@@ -41,7 +41,7 @@ def test_positions_are_read_once_when_nobody_has(decided: Callable[..., None]) -
 
 
 def test_what_is_closed_or_returns_keeps_all_its_segment_records() -> None:
-    signed = Signed("w", 1, "why", "ada")
+    signed = Signed("w", 3, 1, "why", "ada")
     shut = Owners.of(changed(Owners(), Change.CLOSE, ["closed", "orders"], signed, scope=Scope.TOPIC))
     back = changed(shut, Change.BEGIN, ["orders"], signed, scope=Scope.TOPIC, remote={"orders": "returns"})
     opposite = SimpleNamespace(owners=lambda: Owners.of(back))

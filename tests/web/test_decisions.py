@@ -97,7 +97,7 @@ def test_a_closed_flow_says_by_whom_and_why_and_reports_are_led_to(
     client: TestClient, ledger: Ledger, now: int, tmp_path: Path
 ) -> None:
     fill(ledger, now)
-    signed = Signed("close-1", now, f"failed over {HOSTILE}", "ann")
+    signed = Signed("close-1", 99, now, f"failed over {HOSTILE}", "ann")
     load(
         ledger.flow("east->west"),
         entries(*changed(Owners(), Change.CLOSE, [WHOLE], signed, scope=Scope.FLOW), start=100),

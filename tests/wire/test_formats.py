@@ -111,6 +111,7 @@ RECORDS = [
         window="return-1",
         time_ms=7,
         closed_ms=5,
+        closed_offset=4,
         reason="größer",
         by="ann",
     ),

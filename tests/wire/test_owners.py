@@ -9,7 +9,7 @@ import pytest
 from airmirror.wire.owners import NEXT, WHOLE, Change, Owner, Owners, Scope, Signed, after, changed, named
 
 S, T, G, D = Owner.SOURCE, Owner.TARGET, Owner.RETURNING, Owner.RETURNED
-SIGNED = Signed("w", 7, " why ", " ada ")
+SIGNED = Signed("w", 5, 7, " why ", " ada ")
 # What a change makes of each state; those that are not there change nothing.
 TABLE = {
     (Change.CLOSE, S): T,
@@ -87,8 +87,9 @@ def test_what_returns_is_told_with_its_remote_topic_and_by_whose_order() -> None
 
 def test_a_record_keeps_when_the_topic_was_taken_from_the_source() -> None:
     (closed,) = changed(Owners(), Change.CLOSE, [WHOLE], SIGNED, scope=Scope.FLOW)
-    later = Signed("v", 9, "back", "bob")
+    later = Signed("v", 6, 9, "back", "bob")
     (begun,) = changed(
         Owners.of([closed]), Change.BEGIN, ["orders"], later, scope=Scope.FLOW, remote={"orders": "east.orders"}
     )
     assert (begun.closed_ms, begun.time_ms, begun.window, begun.by, closed.reason) == (7, 9, "v", "bob", "why")
+    assert closed.closed_offset == begun.closed_offset == 5, "of the claim that closed it"

@@ -15,14 +15,14 @@ import numpy as np
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.config import Flow
 from airmirror.evidence.logs import Log
-from airmirror.failback.differing import accepted, since_closed
+from airmirror.failback.differing import accepted, closures
 from airmirror.failback.divergence import Offsets, Span
 from airmirror.failback.pair import CLAIMS
 from airmirror.flows.prepare import Opened
 from airmirror.ledger import FlowLedger
 from airmirror.partitions import TopicPartition
 from airmirror.windows.continuing import RETURN
-from airmirror.wire.segments import SegmentRecord
+from airmirror.wire.segments import ResetRecord, SegmentRecord
 from airmirror.wire.switches import Rescue, rescues_of
 
 
@@ -68,14 +68,19 @@ def returned(forward: Opened) -> list[Returned]:
 
 
 def _accounts(ledger: FlowLedger) -> dict[TopicPartition, list[SegmentRecord]]:
-    """Return the segment records of returns since the closures, by partition and in order."""
-    since, found = since_closed(ledger), defaultdict[TopicPartition, list[SegmentRecord]](list)
-    windows = {each.window for each in ledger.resets() if each.choice == RETURN}
-    windows |= {each.window for each in ledger.last_segments().values()}  # of a partition that had no account before
-    for window in sorted(each for each in windows if each.startswith(CLAIMS)):
-        for record in ledger.of_window(window):
-            if record.time_ms >= since(record.topic):
-                found[TopicPartition(record.topic, record.partition)].append(record)
+    """Return the segment records of returns since the closures, by partition and in order.
+
+    A record of an earlier return, written again because it was shortened, is not among them: its window decided nothing since.
+    """
+    found, last = defaultdict[TopicPartition, list[SegmentRecord]](list), ledger.last_segments().values()
+    for closed, topics in closures(ledger).items():
+        decided = [each for each in ledger.of_kind(ResetRecord, closed) if each.choice == RETURN]
+        by: list[ResetRecord | SegmentRecord] = [*decided, *last]  # the last: of a partition that had no account before
+        windows = {(each.topic, each.partition, each.window) for each in by if each.topic in topics}
+        for window in sorted({each for *_, each in windows if each.startswith(CLAIMS)}):
+            for record in ledger.of_window(window, closed):
+                if (record.topic, record.partition, window) in windows:
+                    found[TopicPartition(record.topic, record.partition)].append(record)
     return {key: sorted(records, key=lambda each: each.source_start) for key, records in found.items()}
 
 

@@ -6,6 +6,7 @@ the account of the flow (invariants C, E and G). Which they are is written to th
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
@@ -89,18 +90,22 @@ def differing(forward: Opened) -> list[Reset]:
 
 def accepted(forward: Opened) -> list[ResetRecord]:
     """Return what was accepted since the flow, or the topic, was closed last, by the ledger, which has caught up."""
-    since = since_closed(forward.ledger)
     return [
         each
-        for each in forward.ledger.resets()
-        if each.choice == Choice.ACCEPT_LOSS and each.window.startswith(CLAIMS) and each.time_ms >= since(each.topic)
+        for closed, topics in closures(forward.ledger).items()
+        for each in forward.ledger.of_kind(ResetRecord, closed)
+        if each.topic in topics and each.choice == Choice.ACCEPT_LOSS and each.window.startswith(CLAIMS)
     ]
 
 
-def since_closed(ledger: FlowLedger) -> Callable[[str], int]:
-    """Return a function that tells when a topic, or the flow with it, was closed last (epoch milliseconds), 0: never."""
-    owners = ledger.owners()
-    return lambda topic: record.closed_ms if (record := owners.record(topic)) else 0
+def closures(ledger: FlowLedger) -> dict[int, set[str]]:
+    """Return the topics of the flow's account by the offset of the segment topic at which each, or the flow, was closed last; -1:
+    never. What was written since lies after it, whatever clocks say."""
+    owners, found = ledger.owners(), defaultdict[int, set[str]](set)
+    for topic, _ in ledger.last_segments():
+        record = owners.record(topic)
+        found[record.closed_offset if record else -1].add(topic)
+    return found
 
 
 def _differing(mirror: Mirror, topics: Collection[str]) -> list[Reset]:

@@ -138,12 +138,15 @@ def returnable(pair: Pair, order: ReturnOrder, *, open_too: bool = False) -> dic
     forward, reverse = pair.forward, pair.reverse
     owners, shut = owners_now(forward), owners_now(reverse)
     names = pair.names(order.topics)
+    if owners.whole and not order.topics:  # what came back before, by its name, is left as it is
+        names = {remote: topic for remote, topic in names.items() if owners.owner(topic) is not Owner.SOURCE}
     closing = command("flow", "close", "--reason", "…", "--yes", flow=forward.flow.name)
     reasons = [
         f"{topic} is not closed, so that its records would go round for ever: {closing}"
         for topic in sorted(names.values())
         if not open_too and owners.owner(topic) is Owner.SOURCE
     ]
+    reasons += [] if names else [f"all of it is back, by name; open the rest: {open_command(forward.flow.name)}"]
     reasons += [f"flow {each.flow.name!r} {MIXED}" for each in (forward, reverse) if each.flow.is_aggregate]
     reasons += [
         f"flow {reverse.flow.name!r} is closed for {each.topic or 'all'}: {open_command(reverse.flow.name, each.topic)}"

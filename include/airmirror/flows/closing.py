@@ -215,7 +215,8 @@ def commit_change(
     Raises SlotFenced where the claim is another's by now: then nothing was written, or the next one's fence has ended it.
     """
     granted.journal.catch_up()
-    owners, signed = granted.owners, Signed(granted.claim.window, int(time.time() * 1000), reason, by)
+    owners = granted.owners
+    signed = Signed(granted.claim.window, granted.offset, int(time.time() * 1000), reason, by)
     chosen, scope = named(owners, topics) if which is None else which, Scope.TOPIC if topics else Scope.FLOW
     found = changed(owners, change, chosen, signed, scope=scope, remote=remote)
     entries = [*more, *((each.encode_key(), each.encode_value()) for each in found)]

@@ -128,10 +128,10 @@ class FlowLedger:
         with self._reading() as connection:
             return queries.holds_of(connection, self.flow)
 
-    def of_kind(self, kind: type[Kind]) -> list[Kind]:
-        """Return the records of a kind that only the segment topic has, in log order."""
+    def of_kind(self, kind: type[Kind], after: int = -1) -> list[Kind]:
+        """Return the records of a kind that only the segment topic has, after an offset of it, in log order."""
         with self._reading() as connection:
-            return queries.records_of(connection, self.flow, kind)
+            return queries.records_of(connection, self.flow, kind, after)
 
     def decisions(self) -> list[Decision]:
         """Return the decisions of operators, in log order."""
@@ -172,10 +172,10 @@ class FlowLedger:
         with self._reading() as connection:
             return queries.unverified(connection, self.flow)
 
-    def of_window(self, window: str) -> Iterator[SegmentRecord]:
-        """The segment records of one window, by topic, partition and source offset, one by one."""
+    def of_window(self, window: str, after: int = -1) -> Iterator[SegmentRecord]:
+        """The segment records of one window after an offset of the topic, by topic, partition and source offset, one by one."""
         with self._reading() as connection:
-            yield from queries.of_window(connection, self.flow, window)
+            yield from queries.of_window(connection, self.flow, window, after)
 
     def windows(self, limit: int = 20) -> list[WindowRow]:
         """The latest windows that committed anything, the newest first."""

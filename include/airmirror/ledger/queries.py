@@ -79,9 +79,13 @@ def past_verified(flow: str, *columns: Any) -> Any:
     return query.where(newest.c.flow == flow, newest.c.source_end > boundary)
 
 
-def of_window(connection: Connection, flow: str, window: str) -> Iterator[SegmentRecord]:
-    """The segment records of one window, by topic (in Python's order), partition and source offset; some are read at a time."""
+def of_window(connection: Connection, flow: str, window: str, after: int = -1) -> Iterator[SegmentRecord]:
+    """The segment records of one window, by topic (in Python's order), partition and source offset; some are read at a time.
+
+    ``after``: those that were written after this offset of the segment topic.
+    """
     query = sql.select(segments).where(segments.c.flow == flow, segments.c.window == window)
+    query = query.where(segments.c.log_offset > after)
     query = query.order_by(by_bytes(connection, segments.c.topic), segments.c.partition, segments.c.source_start)
     return map(_segment, connection.execute(query, execution_options={"yield_per": READ_AT_ONCE}))
 
@@ -193,9 +197,10 @@ def progress_of(connection: Connection, flow: str) -> tuple[dict[tuple[str, int]
     return own, others
 
 
-def records_of(connection: Connection, flow: str, kind: type[Kind]) -> list[Kind]:
-    """Return the records of a kind that only the segment topic has, in log order."""
-    return [record for _, record in control_of(connection, flow, kind.kind) if isinstance(record, kind)]
+def records_of(connection: Connection, flow: str, kind: type[Kind], after: int = -1) -> list[Kind]:
+    """Return the records of a kind that only the segment topic has, after an offset of it, in log order."""
+    found = control_of(connection, flow, kind.kind)
+    return [record for row, record in found if isinstance(record, kind) and row.log_offset > after]
 
 
 def holds_of(connection: Connection, flow: str) -> dict[tuple[str, int], Hold]:

@@ -46,8 +46,8 @@ class FenceRefused(AirmirrorError):
 def put_up(opened: Opened, move: Move, order: MoveOrder) -> list[str]:
     """Put up the fence that ``move.fence`` wants, as far as it is not there; what there is, in words, one each.
 
-    Raises FenceRefused, NoAuthorizer, or a cluster's error. A fence that would keep out
-    this user itself, who copies back with ``move.reverse``, is taken down again.
+    Raises FenceRefused, NoAuthorizer, or a cluster's error. A fence that would keep out this user itself, who is to copy back, is
+    taken down again.
     """
     flow = opened.flow
     if flow.settings.move_fence == "none":
@@ -67,13 +67,23 @@ def put_up(opened: Opened, move: Move, order: MoveOrder) -> list[str]:
         mirror.catch_up()
         fences = standing(mirror, move)
         _raise_refused(opened, _put(admin, fences))
-        if flow.settings.move_reverse:
+        if flow.settings.move_reverse or order.reverse:
             try:
-                _check_own_right(admin, flow.name, move)
+                way_out = f"set {flow.name}.move.{move.name}.principals to those of its applications"
+                _check_own_right(admin, flow.name, move, way_out)
             except FenceRefused:
                 take_down(opened, move, order)
                 raise
     return list(map(str_of, fences))
+
+
+def check_standing(opened: Opened, move: Move) -> None:
+    """Raise FenceRefused where a fence that stands keeps out this user, who is to copy back what is written on the target."""
+    with session(opened) as mirror:
+        stands = standing(mirror, move)
+    if stands:
+        way_out = f"when its producers are stopped, take it down: {down(opened.flow.name, move.name)}"
+        _check_own_right(connect(opened.flow.source), opened.flow.name, move, way_out)
 
 
 def take_down(opened: Opened, move: Move, order: MoveOrder) -> list[Fence]:
@@ -139,7 +149,7 @@ def _raise_refused(opened: Opened, reasons: Sequence[str]) -> None:
         raise FenceRefused(opened.flow.name, opened.flow.source.alias, tuple(reasons))
 
 
-def _check_own_right(admin: Admin, flow: str, move: Move) -> None:
+def _check_own_right(admin: Admin, flow: str, move: Move, way_out: str) -> None:
     """Raise FenceRefused where the fence keeps out Airmirror's own user, who is to copy back what is written on the target.
 
     No request says who this user is; what it may do is asked until every broker has had the time to know the new ACLs.
@@ -147,7 +157,6 @@ def _check_own_right(admin: Admin, flow: str, move: Move) -> None:
     until = time.monotonic() + KNOWN_SECONDS
     while time.monotonic() < until:
         if denied := sorted(move.names.keys() - writable_topics(admin, tuple(move.names))):
-            way_out = f"set {flow}.move.{move.name}.principals to those of its applications"
             reasons = [f"{topic}: this user, who copies back, is denied WRITE by it; {way_out}" for topic in denied]
             raise FenceRefused(flow, admin.cluster.alias, tuple(reasons))
         time.sleep(KNOWN_SECONDS / 10)  # nothing tells when a broker has heard of an ACL

@@ -18,6 +18,7 @@ from airmirror.flows.stillness import ends_of
 from airmirror.migration.access import copy_access
 from airmirror.migration.chosen import PURPOSE, Move, chosen_move
 from airmirror.migration.consumers import await_consumers, check_groups, switch_groups
+from airmirror.migration.fence import check_standing
 from airmirror.migration.order import MoveOrder, Step
 from airmirror.migration.producers import check_silence, fence_writers, finish, is_closed, switch_writers
 from airmirror.migration.reverse import begin, check
@@ -96,6 +97,7 @@ def _switch_consumers(work: StepWork) -> Iterator[str]:
 def _reverse(work: StepWork) -> Iterator[str]:
     yield from prepare_back(work.opened, work.reverse, work.move, work.order, work.tell)
     if is_closed(work.opened, work.move):
+        check_standing(work.opened, work.move)
         yield from begin(work.opened, work.reverse, work.move, work.order, work.tell)
 
 
@@ -104,6 +106,8 @@ def _switch_producers(work: StepWork) -> Iterator[str]:
     goes_back = opened.flow.settings.move_reverse or order.reverse
     if goes_back:
         check(opened, work.reverse, move, order)
+        if is_closed(opened, move):
+            check_standing(opened, move)
     for each in fence_writers(opened, move, order, work.tell):
         yield f"fence: {each}"
     switch_writers(opened, move, order, work.tell)

@@ -38,7 +38,8 @@ class Ownership(Kept):
     """Who may write ``topic`` of the source (``WHOLE``: all that has no record of its own), and by whose order.
 
     ``remote``: its remote topic, where it returns, or did. ``window``: the claim under which it was written, which has fenced
-    every window before it (invariant B). ``closed_ms``: when it was taken from the source last, 0: never.
+    every window before it (invariant B). ``closed_ms``: when it was taken from the source last, 0: never;
+    ``closed_offset``: where the claim of that lies in the segment topic, -1: never. What came since lies after it: clocks differ.
     """
 
     kind: ClassVar[int] = 8
@@ -50,6 +51,7 @@ class Ownership(Kept):
         window=STRING,
         time_ms=INT64,
         closed_ms=INT64,
+        closed_offset=INT64,
         reason=REASON,
         by=STRING,
     )
@@ -61,6 +63,7 @@ class Ownership(Kept):
     window: str
     time_ms: int
     closed_ms: int
+    closed_offset: int
     reason: str
     by: str
 
@@ -151,9 +154,11 @@ class Owners:
 
 @dataclass(frozen=True)
 class Signed:
-    """Who writes records of owners: under which claim, when, why, and by whose order."""
+    """Who writes records of owners: under which claim, which lies at ``offset`` of the segment topic, when, why, and by whose
+    order."""
 
     window: str
+    offset: int
     time_ms: int
     reason: str
     by: str
@@ -190,6 +195,7 @@ def changed(
                 window=signed.window,
                 time_ms=signed.time_ms,
                 closed_ms=signed.time_ms if change is Change.CLOSE else before.closed_ms if before else 0,
+                closed_offset=signed.offset if change is Change.CLOSE else before.closed_offset if before else -1,
                 reason=signed.reason.strip(),
                 by=signed.by.strip(),
             )

@@ -1,0 +1,44 @@
+"""The topics that may return while the whole flow is closed, and some came back before, by their names; without brokers."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from airmirror.failback import returning
+from airmirror.failback.pair import ReturnOrder
+from airmirror.failback.returning import ReturnRefused, returnable
+from airmirror.wire.owners import WHOLE, Change, Owners, Scope, Signed, after, changed
+
+SIGNED = Signed("w", 5, 7, "why", "ada")
+NAMES = {f"east.{topic}": topic for topic in ("bill", "shop")}
+
+
+def asked(monkeypatch: pytest.MonkeyPatch, closed: bool, back: tuple[str, ...], *topics: str) -> list[str]:
+    """The topics that may return by an order for ``topics``. ``closed``: the flow is; ``back``: these came back since."""
+    owners = Owners.of(changed(Owners(), Change.CLOSE, [WHOLE], SIGNED, scope=Scope.FLOW)) if closed else Owners()
+    for change in (Change.BEGIN, Change.END, Change.FINISH):
+        owners = after(owners, changed(owners, change, back, SIGNED, scope=Scope.TOPIC))
+    monkeypatch.setattr(returning, "owners_now", {"there": owners, "back": Owners()}.__getitem__)
+
+    class Opened(str):
+        flow = SimpleNamespace(name="east->west", is_aggregate=False)
+
+    def names(wanted: tuple[str, ...]) -> dict[str, str]:
+        return {remote: topic for remote, topic in NAMES.items() if topic in (wanted or NAMES.values())}
+
+    pair: Any = SimpleNamespace(forward=Opened("there"), reverse=Opened("back"), names=names)
+    return sorted(returnable(cast(Any, pair), ReturnOrder("why", "ada", topics=topics)).values())
+
+
+def test_what_came_back_by_its_name_keeps_nothing_of_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert asked(monkeypatch, True, ()) == ["bill", "shop"]
+    assert asked(monkeypatch, True, ("bill",)) == ["shop"]
+    with pytest.raises(ReturnRefused, match="bill is not closed"):
+        asked(monkeypatch, True, ("bill",), "bill", "shop")
+    with pytest.raises(ReturnRefused, match="all of it is back, by name; open the rest: `airmirror flow open --reason"):
+        asked(monkeypatch, True, ("bill", "shop"))
+    with pytest.raises(ReturnRefused, match=r"bill is not closed(.|\n)*shop is not closed"):
+        asked(monkeypatch, False, ())
