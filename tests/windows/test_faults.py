@@ -15,7 +15,7 @@ from airmirror.clusters.protocol.connection import BrokerUnreachable
 from airmirror.clusters.protocol.transactions import TransactionalId
 from airmirror.flows.prepare import prepare
 from airmirror.partitions import TopicPartition
-from airmirror.slot import outbox
+from airmirror.slot import attempts, outbox
 from airmirror.slot import source as source_module
 from airmirror.slot.attempts import run_slot
 from airmirror.slot.contract import Outcome, Slot, SlotResult
@@ -23,12 +23,14 @@ from airmirror.slot.intake import Intake
 from airmirror.windows.errors import FlowBusy, SameCluster
 from airmirror.windows.findings import Finding
 from airmirror.windows.window import judge_window, run_window
-from airmirror.wire.requests import PRODUCE
+from airmirror.wire.requests import PRODUCE, Produced
 from airmirror_local.brokers import IMPATIENT, Broker, start_broker
 from airmirror_local.proxy import Exchange, Proxy
 from support.faults import filled, in_a_process_that_dies, records
 from support.flows import in_this_process, mirror
-from support.topics import admin, create_topic, delete_topic, end_offsets, produce, read_all
+from support.topics import Record, admin, create_topic, delete_topic, end_offsets, produce, read_all
+
+NOT_LEADER_OR_FOLLOWER = 6
 
 
 @pytest.mark.parametrize("commits", [0, 2])
@@ -333,3 +335,36 @@ def test_a_target_broker_that_hangs_is_waited_for(
     hangs[0].join()
     assert result.is_verified, [str(row.error) for row in result.rows]
     assert flow.assert_equal() == 900
+
+
+@pytest.mark.parametrize("refused", [range(1), range(1, 2), range(3)])
+def test_a_broker_that_took_what_it_says_it_did_not_takes_it_once(
+    east: Broker, west: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: range
+) -> None:
+    """Its leadership went to another and came back, with more batches of the partition on their way: all are sent again."""
+    flow = mirror(east, west, tmp_path)
+    for number in range(3):  # batches that no other fits in with
+        produce(east, flow.topic, [Record(bytes([number]) * 900_000, b"key")])
+    decode, attempt = outbox.decode_produce, attempts._attempt
+    answered, begun, to = list[Produced](), list[object](), TopicPartition(flow.remote_topic, 0)
+
+    def denying(*answer: object) -> tuple[int, dict[TopicPartition, Produced]]:
+        throttle_ms, found = decode(*answer)  # type: ignore[arg-type]
+        if to in found:
+            answered.append(found[to])
+            if len(answered) - 1 in refused:
+                found[to] = Produced(NOT_LEADER_OR_FOLLOWER, -1, None)
+        return throttle_ms, found
+
+    def counted(**given: object) -> bool:
+        begun.append(given)
+        return attempt(**given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(outbox, "decode_produce", denying)
+    monkeypatch.setattr(attempts, "_attempt", counted)
+    assert flow.run().is_verified
+    assert len(begun) == 1, "it is sent again within the transaction"
+    offsets = [each.base_offset for each in answered]
+    again = offsets[refused.start : 3]
+    assert offsets == [0, 1, 2, *again] and {each.error for each in answered} == {0}, "the broker says where it lies"
+    assert flow.assert_equal() == 3 and end_offsets(west, flow.remote_topic) == {0: 4}  # with the transaction's end

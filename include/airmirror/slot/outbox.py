@@ -1,7 +1,8 @@
 """Producing: batches go out in order, one a partition and request, at most five requests in flight a broker.
 
-Sequences are given when a batch is put in, so a batch that is sent again after a retriable error keeps its own: the
-broker takes it once. A lost connection ends the transaction: its answers decide nothing any more (invariant C).
+Sequences are given when a batch is put in, so a batch that is sent again after a retriable error, with all that went out
+behind it, keeps its own: the broker takes it once, also where it had taken it before. A lost connection ends the transaction:
+its answers decide nothing any more (invariant C).
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ REQUEST_BYTES = 16 << 20
 PURPOSE = "produce"
 ANSWER_SECONDS = 40.0  # more than the time that the broker itself may take for a write
 
-LEADER_NOT_AVAILABLE, OUT_OF_ORDER_SEQUENCE = 5, 45
+LEADER_NOT_AVAILABLE = 5
+# of a batch behind one that failed: that one was taken all the same, or is lacking; both are sent again
+BEHIND = frozenset({0, 45})
 # what passes by waiting, the batch unchanged: also too few in-sync replicas and a transaction that is still ending
 RETRIABLE = MOVED | {7, 19, 20, 56, CONCURRENT_TRANSACTIONS}
 # what the records themselves cause: too large, corrupt, invalid timestamp, invalid record, unsupported format, denied
@@ -220,9 +223,9 @@ class Outbox:
             if error == 0 and result.base_offset >= 0 and not lane.failed:
                 self._retry_until = 0.0
                 outgoing.on_written(result.base_offset)
-            elif error in RETRIABLE or (lane.failed and error == OUT_OF_ORDER_SEQUENCE):
+            elif error in RETRIABLE or (lane.failed and error in BEHIND):
                 lane.failed.append(outgoing)
-                lane.error = lane.error if error == OUT_OF_ORDER_SEQUENCE else error
+                lane.error = lane.error if error in BEHIND else error
             elif error in FENCED:
                 raise ProducerFenced(self._routes.alias, self._transaction.name)
             elif error in REFUSED:
