@@ -23,7 +23,7 @@ from airmirror.clusters.protocol.producers import (
 from airmirror.clusters.protocol.routes import Routes
 from airmirror.errors import AirmirrorError, command, listed
 from airmirror.flows.measure import measure_window
-from airmirror.flows.prepare import Opened, catch_up_soon, plan_topics, prepare
+from airmirror.flows.prepare import Opened, Prepared, catch_up_soon, plan_topics, prepare
 from airmirror.flows.stillness import await_still, ends_of
 from airmirror.partitions import TopicPartition
 from airmirror.slot.attempts import run_slot
@@ -152,8 +152,7 @@ def undrained(opened: Opened, topics: Collection[str] | None = None) -> list[str
     """Return the partitions of ``topics`` (None: of the flow) that have more than what is verified on the target, in words."""
     catch_up_soon(opened)
     with Routes(opened.flow.source, _client(opened)) as source:
-        chosen = _topics(opened) | {topic for topic, _ in opened.ledger.state().known} if topics is None else topics
-        ends = ends_of(source, chosen)
+        ends = ends_of(source, _topics(opened) if topics is None else topics)
         starts = offsets_with_patience(source, ends, EARLIEST)
     return _unproven(opened, ends, starts)
 
@@ -193,7 +192,7 @@ def _last_window(opened: Opened, topics: Collection[str] | None, tell: Tell) -> 
         if row.error is not None and only(TopicPartition(row.topic, row.partition))
     ]
     if topics is None:
-        wrong += prepared.refused
+        wrong += _refused(prepared)
     else:
         why = command("topics", flow=opened.flow.name)
         wrong += [
@@ -210,9 +209,19 @@ def _is_claimed(opened: Opened) -> bool:
 
 
 def _topics(opened: Opened) -> set[str]:
-    """The source's topics that the flow replicates, also where it is closed."""
-    planned = plan_topics(opened, closed_too=True)
-    return set(planned.topics) | {topic for topic, _ in opened.ledger.state().known}
+    """The source's topics that the flow replicates, also where it is closed, but for those that another order has named."""
+    planned, owners = plan_topics(opened, closed_too=True), opened.ledger.owners()
+    known = set(planned.topics) | {topic for topic, _ in opened.ledger.state().known}
+    return {topic for topic in known if not owners.is_apart(topic)}
+
+
+def _refused(prepared: Prepared) -> list[str]:
+    """What is refused of the flow, but for topics that another order has named."""
+    if not prepared.refused:
+        return []
+    owners, planned = prepared.opened.ledger.owners(), plan_topics(prepared.opened)
+    apart = {str(each) for each in planned.refused if owners.is_apart(each.topic)}
+    return [each for each in prepared.refused if each not in apart]
 
 
 def _with_writers(source: Routes, moving: Mapping[TopicPartition, str]) -> list[str]:

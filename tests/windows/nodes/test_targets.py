@@ -35,6 +35,7 @@ from airmirror.wire.segments import Claim, ClaimEvent
 from airmirror_local.brokers import IMPATIENT, Broker, BrokerCluster, start_broker
 from support.faults import filled, in_a_process_that_dies, records
 from support.flows import Mirror, a_flow, in_this_process, mirror
+from support.following import patiently
 from support.servers import keep
 from support.topics import (
     admin,
