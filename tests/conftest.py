@@ -111,50 +111,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByServers:
     return ByServers(config, log)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that need servers: by the fixtures that each uses, directly or not, and by what its module starts.
-
-    Those that run together come first, of them those with an Airflow last (it is busy while it has nothing to do); then the
-    rest of those that need servers.
-    """
-    order: dict[Path, int] = {}
-    for item in items:
-        group = _group(item.nodeid)
-        order.setdefault(item.path, list(TOGETHER).index(group) if group in TOGETHER else len(TOGETHER) + 1)
-        if isinstance(item, pytest.Function) and (
-            SERVERS.intersection(item.fixturenames)
-            or STARTERS.intersection(vars(item.module))
-            or "on_airflow" in item.path.parts
-        ):
-            item.add_marker("servers")
-            order[item.path] = min(order[item.path], len(TOGETHER))
-    items.sort(key=lambda item: (order[item.path], "airflow" in getattr(item, "fixturenames", ())))
-
-
-class ByServers(LoadScopeScheduling):
-    """Give each process of ``pytest -n`` the tests that run together, else those of a file at a time."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        return _group(nodeid)
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByServers:
-    return ByServers(config, log)
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """The controller of ``pytest -n`` lends the clusters to its processes, and ends them when these are done."""
-    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
-        lent = ExitStack()
-        config.add_cleanup(lent.close)
-        config.stash[LENDER] = lent.enter_context(lent_sides())
-
-
-def pytest_configure_node(node: WorkerController) -> None:
-    lender = node.config.stash[LENDER]
-    node.workerinput["lender"] = (lender.address, lender.key)
-
-
 def _group(nodeid: str) -> str:
     file = nodeid.partition("::")[0].removeprefix("tests/")
     return next((name for name, places in TOGETHER.items() if file.startswith(places)), file)

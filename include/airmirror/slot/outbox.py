@@ -1,7 +1,7 @@
 """Producing: batches go out in order, one a partition and request, at most five requests in flight a broker.
 
 Sequences are given when a batch is put in, so a batch that is sent again after a retriable error, with all that went out
-behind it, keeps its own: the broker takes it once, also where it had taken it before. A lost connection ends the transaction:
+after it, keeps its own: the broker takes it once, also where it had taken it before. A lost connection ends the transaction:
 its answers decide nothing any more (invariant C).
 """
 

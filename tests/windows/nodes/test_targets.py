@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka.admin import NewTopic
 
 from airmirror.clusters.admin.appender import Appender
-from airmirror.clusters.protocol.routes import Leader, Routes
+from airmirror.clusters.protocol.routes import CoordinatorNotAvailable, Leader, Routes
 from airmirror.clusters.protocol.transactions import TransactionalId, TransactionStuck
 from airmirror.config import Flow
 from airmirror.flows.reset import Order, carry_out
